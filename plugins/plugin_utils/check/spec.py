@@ -1,0 +1,155 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a check is: its specification, what it is given, and how it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from ..outcome.model import (
+    Evidence,
+    Expectation,
+    Measure,
+    Outcome,
+    Rating,
+    Status,
+    Subject,
+    SubjectKind,
+)
+from ..runtime.progress import Emit, silent
+from ..site.model import DriverOwner, Site
+
+
+class Disturbance(str, Enum):
+    """What a check may do to the cluster."""
+
+    NOTHING = "nothing"
+    HOST_COMMAND = "host command"
+    TEST_PODS = "test pods"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckSpec:
+    """One check: one question with one answer per subject.
+
+    Args:
+        id: stable id, lower-case words and hyphens (`gpu-census`).
+        gate: gate that declares it; see `needs_driver`.
+        title: what it proves, a few words, for reports.
+        observation: key of the observer whose value it judges.
+        per: kind of the subjects that must each get an answer.
+        disturbs: what its observation does to the cluster.
+        duration_s: typical seconds for the observation, for the plan.
+        requires: site capabilities without which it is not declared (recipes/site_profiles.yaml).
+        needs_driver: it needs the GPU driver: declared in gate nodes if the host owns it, in gpu_stack if the operator does.
+        causes: every cause slug that it can give to a failed outcome, for the docs and the fault matrix.
+    """
+
+    id: str
+    gate: str
+    title: str
+    observation: str
+    per: SubjectKind
+    disturbs: Disturbance = Disturbance.NOTHING
+    duration_s: float = 1.0
+    requires: tuple[str, ...] = ()
+    needs_driver: bool = False
+    causes: tuple[str, ...] = ()
+
+    def gate_at(self, site: Site) -> str:
+        """Return the gate that declares this check at that site."""
+        moved = self.needs_driver and site.driver_owner is DriverOwner.OPERATOR
+        return "gpu_stack" if moved else self.gate
+
+    def missing_capabilities(self, site: Site) -> tuple[str, ...]:
+        """Return the capabilities that the check requires and the site lacks; empty means it can be declared."""
+        return tuple(word for word in self.requires if word not in site.capabilities)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeContext:
+    """What a judgement may use beside the observation: only values, no connection, no clock.
+
+    `gate` is the gate being judged; `hardware` maps SKU names to hardware.sku.Sku; `recipe` is the resolved recipe
+    (plain data, None before gate 4); `today` is the day of the run.
+    """
+
+    gate: str
+    site: Site
+    today: date
+    hardware: dict[str, Any] = field(default_factory=dict)
+    recipe: dict[str, Any] | None = None
+
+    def settings(self, name: str) -> dict[str, Any]:
+        """Return the options that the inventory gives to that check."""
+        return self.site.settings.get(name, {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObserveContext:
+    """What an observer may use: the site, the run directory, credentials by name, progress.
+
+    `connections` holds non-secret connection settings (`kubeconfig` path, `context`); `evidence` is where whole
+    texts are kept.
+    """
+
+    site: Site
+    run_dir: Path
+    today: date
+    hardware: dict[str, Any] = field(default_factory=dict)
+    recipe: dict[str, Any] | None = None
+    connections: dict[str, str] = field(default_factory=dict)
+    emit: Emit = silent
+
+
+Judge = Callable[[Any, JudgeContext], tuple[Outcome, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Makes the outcomes of one check about one subject: `Answer(SPEC, context, node_subject("gpu01")).passed("8 of 8 GPUs")`."""
+
+    spec: CheckSpec
+    context: JudgeContext
+    subject: Subject
+
+    def passed(self, summary: str, **details: Any) -> Outcome:
+        """Observed and good."""
+        return self._outcome(Status.PASSED, Rating.GOOD, summary, **details)
+
+    def failed(self, cause: str, summary: str, hint: str, **details: Any) -> Outcome:
+        """Observed and bad."""
+        return self._outcome(Status.FAILED, Rating.BAD, summary, cause=cause, hint=hint, **details)
+
+    def marginal(self, cause: str, summary: str, hint: str, **details: Any) -> Outcome:
+        """Observed, neither good nor bad: holds the gate until a named person accepts it."""
+        return self._outcome(Status.OTHER, Rating.MARGINAL, summary, cause=cause, hint=hint, **details)
+
+    def unknown(self, cause: str, summary: str, hint: str = "", **details: Any) -> Outcome:
+        """Tried and not known: crash, timeout, unparsable or missing output."""
+        return self._outcome(Status.OTHER, Rating.UNKNOWN, summary, cause=cause, hint=hint, **details)
+
+    def _outcome(
+        self,
+        status: Status,
+        rating: Rating,
+        summary: str,
+        *,
+        cause: str = "",
+        hint: str = "",
+        measured: tuple[Measure, ...] = (),
+        expected: tuple[Expectation, ...] = (),
+        evidence: tuple[Evidence, ...] = (),
+        more_subjects: tuple[Subject, ...] = (),
+    ) -> Outcome:
+        return Outcome(
+            check=self.spec.id, gate=self.context.gate, status=status, rating=rating,
+            subjects=(self.subject, *more_subjects), summary=summary, cause=cause, hint=hint,
+            measured=measured, expected=expected, evidence=evidence,
+        )

@@ -1,0 +1,80 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What people decided about outcomes: waivers, acceptances of marginal results, quarantined nodes.
+
+They are data in the inventory, shown in every report. None of them ever turns into a pass in the numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from fnmatch import fnmatchcase
+
+from .errors import InputError
+from .model import Outcome, Rating, Status
+
+
+def _parsed_day(text: str, owner: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise InputError(owner, f"until is {text!r}, expected a day as YYYY-MM-DD.", "write for example 2026-12-31") from None
+
+
+def _require(owner: str, **fields: str) -> None:
+    empty = [name for name, value in fields.items() if not value.strip()]
+    if empty:
+        raise InputError(owner, f"missing {', '.join(empty)}.", "give every field; an unsigned decision does not count")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiver:
+    """A named person lets a check of a subject not hold the gate until a day (inclusive). `subject` may be a glob."""
+
+    check: str
+    subject: str
+    reason: str
+    who: str
+    until: str
+
+    def __post_init__(self) -> None:
+        owner = f"waiver for check {self.check!r}"
+        _require(owner, check=self.check, subject=self.subject, reason=self.reason, who=self.who)
+        _parsed_day(self.until, owner)
+
+    def active_on(self, day: date) -> bool:
+        """Tell whether the waiver still holds on that day."""
+        return day <= _parsed_day(self.until, f"waiver for check {self.check!r}")
+
+    def covers(self, outcome: Outcome) -> bool:
+        """Tell whether the waiver names this outcome's check and each of its subjects."""
+        return self.check == outcome.check and all(
+            fnmatchcase(subject.name, self.subject) or (subject.node != "" and fnmatchcase(subject.node, self.subject))
+            for subject in outcome.subjects
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance(Waiver):
+    """A named person accepts a marginal outcome. It never covers a failed or unknown one."""
+
+    def covers(self, outcome: Outcome) -> bool:
+        """Tell whether the outcome is marginal and named here."""
+        marginal = outcome.status is Status.OTHER and outcome.rating is Rating.MARGINAL
+        # Not super(): a dataclass with slots is a new class, and zero-argument super() would name the old one.
+        return marginal and Waiver.covers(self, outcome)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantine:
+    """A node set aside by a named person: it leaves the scope of the gates and is shown as not accepted."""
+
+    node: str
+    reason: str
+    ticket: str
+    who: str
+
+    def __post_init__(self) -> None:
+        _require(f"quarantine of {self.node!r}", node=self.node, reason=self.reason, ticket=self.ticket, who=self.who)

@@ -1,0 +1,100 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The errors that reach a user, each with the exit code that it stands for.
+
+Tree::
+
+    BringupError            8  something could not be established
+      InputError            2  what the user gave is wrong (inventory, variable, file, recipe)
+      NotFoundError         3  a named thing does not exist
+      DeadlineError         5  a time limit ran out
+      UnavailableError      8  a service or tool does not answer or refuses
+      AbortedError          9  the operator or the system ended the run
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class BringupError(Exception):
+    """An error that a user can act on.
+
+    Args:
+        subject: what was looked at (a file, a host, a variable, a check).
+        reason: what was found and what was expected, one sentence.
+        hint: what to do next, with the command where there is one.
+        evidence: short quotes of what was read, already redacted.
+    """
+
+    exit_code: ClassVar[int] = 8
+
+    def __init__(self, subject: str, reason: str, hint: str = "", evidence: tuple[str, ...] = ()) -> None:
+        super().__init__(subject, reason, hint, evidence)
+        self.subject = subject
+        self.reason = reason
+        self.hint = hint
+        self.evidence = evidence
+
+    def __str__(self) -> str:
+        text = f"{self.subject}: {self.reason}"
+        return f"{text} Fix: {self.hint}" if self.hint else text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the error as JSON: kind, subject, reason, hint, evidence, exit_code."""
+        return {
+            "kind": type(self).__name__,
+            "subject": self.subject,
+            "reason": self.reason,
+            "hint": self.hint,
+            "evidence": list(self.evidence),
+            "exit_code": self.exit_code,
+        }
+
+
+class InputError(BringupError):
+    """What the user gave is wrong."""
+
+    exit_code = 2
+
+
+class NotFoundError(BringupError):
+    """A named thing does not exist."""
+
+    exit_code = 3
+
+
+class DeadlineError(BringupError):
+    """A time limit ran out."""
+
+    exit_code = 5
+
+
+class UnavailableError(BringupError):
+    """A service or tool does not answer, or refuses."""
+
+
+class AbortedError(BringupError):
+    """The operator or the system ended the run."""
+
+    exit_code = 9
+
+
+class ProblemsError(InputError):
+    """Several problems found in one pass, shown as one list.
+
+    Args:
+        subject: what was looked at.
+        problems: every problem; never empty.
+    """
+
+    def __init__(self, subject: str, problems: tuple[BringupError, ...]) -> None:
+        if not problems:
+            raise ValueError("ProblemsError needs at least one problem")
+        super().__init__(subject, f"{len(problems)} problem(s) found.", evidence=tuple(str(p) for p in problems))
+        self.problems = problems
+
+    def __str__(self) -> str:
+        lines = [f"{self.subject}: {len(self.problems)} problem(s) found."]
+        return "\n".join(lines + [f"  {n}. {problem}" for n, problem in enumerate(self.problems, 1)])

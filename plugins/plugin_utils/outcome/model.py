@@ -1,0 +1,177 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a check observed: Outcome and the small values that it is made of."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import Enum
+
+from .errors import InputError
+
+SCHEMA_VERSION = 1
+Scalar = str | int | float | bool | None
+_SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+class Status(str, Enum):
+    """CTRF's five words, no others."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    PENDING = "pending"
+    OTHER = "other"
+
+
+class Rating(str, Enum):
+    """How good what was observed is; marginal is neither pass nor fail and needs acceptance."""
+
+    GOOD = "good"
+    MARGINAL = "marginal"
+    BAD = "bad"
+    UNKNOWN = "unknown"
+
+
+class Basis(str, Enum):
+    """Where an expectation comes from."""
+
+    INVENTORY = "inventory"
+    HARDWARE = "hardware"
+    RECIPE = "recipe"
+    CEILING = "ceiling"
+    PEERS = "peers"
+    HISTORY = "history"
+    SLO = "slo"
+    RECORD = "record"
+    RULE = "rule"
+
+
+class SubjectKind(str, Enum):
+    """What a check can be about."""
+
+    SITE = "site"
+    CLUSTER = "cluster"
+    RACK = "rack"
+    NODE = "node"
+    GPU = "gpu"
+    HCA = "hca"
+    LINK = "link"
+    RAIL = "rail"
+    COMPONENT = "component"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Subject:
+    """One thing that a check speaks about.
+
+    `name` is unique within its kind: `gpu01`, `gpu01/gpu3`, `gpu01/mlx5_0`, `rack-a1`, `gpu-operator`.
+    `node` names the node that it belongs to, if any: quarantine and waivers for a node reach its parts through it.
+    """
+
+    kind: SubjectKind
+    name: str
+    node: str = ""
+
+
+def node_subject(name: str) -> Subject:
+    """Return the subject for a node."""
+    return Subject(SubjectKind.NODE, name, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One observed value with its unit (`GB/s`, `W`, `count`, empty for words)."""
+
+    name: str
+    value: Scalar
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What was expected: `name relation value unit`, where that comes from, and the arithmetic behind the value."""
+
+    name: str
+    relation: str
+    value: Scalar
+    basis: Basis
+    unit: str = ""
+    arithmetic: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was read: `source` (command, API path, file), `where` (host, cluster), a short redacted `excerpt`,
+    and `path` of the whole text in the run directory if kept."""
+
+    source: str
+    where: str = ""
+    excerpt: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One answer of one check about its subjects.
+
+    Invariants: `passed` means rating good and no cause; `failed` means rating bad with a cause slug and a hint;
+    `other` means marginal or unknown with a cause slug; `skipped` and `pending` give their reason in `summary`.
+
+    Raises:
+        InputError: an invariant does not hold.
+    """
+
+    check: str
+    gate: str
+    status: Status
+    rating: Rating
+    subjects: tuple[Subject, ...]
+    summary: str
+    measured: tuple[Measure, ...] = ()
+    expected: tuple[Expectation, ...] = ()
+    cause: str = ""
+    hint: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    started: str = ""
+    duration_s: float = 0.0
+    schema_version: int = field(default=SCHEMA_VERSION)
+
+    def __post_init__(self) -> None:
+        problem = _broken_invariant(self)
+        if problem:
+            raise InputError(f"outcome of check {self.check!r}", problem, "mend the check that made it")
+
+
+_RATINGS: dict[Status, tuple[Rating, ...]] = {
+    Status.PASSED: (Rating.GOOD,),
+    Status.FAILED: (Rating.BAD,),
+    Status.OTHER: (Rating.MARGINAL, Rating.UNKNOWN),
+    Status.SKIPPED: (Rating.UNKNOWN,),
+    Status.PENDING: (Rating.UNKNOWN,),
+}
+
+
+def _broken_invariant(outcome: Outcome) -> str:
+    if outcome.schema_version != SCHEMA_VERSION:
+        return f"schema_version is {outcome.schema_version}, this release reads {SCHEMA_VERSION}."
+    if not outcome.check or not outcome.gate or not outcome.subjects or not outcome.summary:
+        return "check, gate, subjects and summary must not be empty."
+    if outcome.rating not in _RATINGS[outcome.status]:
+        return f"status {outcome.status.value} does not go with rating {outcome.rating.value}."
+    return _broken_cause(outcome)
+
+
+def _broken_cause(outcome: Outcome) -> str:
+    needs_cause = outcome.status in (Status.FAILED, Status.OTHER)
+    if needs_cause and not _SLUG.fullmatch(outcome.cause):
+        return f"cause {outcome.cause!r} is not a slug of lower-case words and hyphens."
+    if outcome.status is Status.PASSED and outcome.cause:
+        return f"a passed outcome has no cause, found {outcome.cause!r}."
+    if outcome.status is Status.FAILED and not outcome.hint:
+        return "a failed outcome needs a hint."
+    return ""
+
+

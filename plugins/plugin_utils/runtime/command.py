@@ -1,0 +1,74 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Running a command on the controller, with a time limit and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+from ..outcome.errors import NotFoundError
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """What a command did: argv, exit code (None when the limit ended it), its output, seconds taken."""
+
+    argv: tuple[str, ...]
+    rc: int | None
+    stdout: str
+    stderr: str
+    duration_s: float
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the time limit ended it."""
+        return self.rc is None
+
+
+def run_command(
+    argv: Sequence[str],
+    timeout_s: float,
+    *,
+    stdin: str = "",
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+) -> CommandResult:
+    """Run a command in a process group of its own; at the limit the whole group is killed.
+
+    Raises:
+        NotFoundError: the program is not there.
+    """
+    search_path = (env or os.environ).get("PATH")
+    if shutil.which(argv[0], path=search_path) is None:
+        raise NotFoundError(f"command {argv[0]}", "not found on PATH.", f"install {argv[0]} on the controller")
+    started = monotonic()
+    process = subprocess.Popen(
+        list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=dict(env) if env is not None else None, cwd=cwd, start_new_session=True, text=True, errors="replace",
+    )
+    try:
+        stdout, stderr = process.communicate(stdin, timeout=timeout_s)
+        rc: int | None = process.returncode
+    except subprocess.TimeoutExpired:
+        _kill_group(process)
+        stdout, stderr = process.communicate()
+        rc = None
+    except BaseException:
+        _kill_group(process)
+        process.wait()
+        raise
+    return CommandResult(tuple(argv), rc, stdout, stderr, monotonic() - started)
+
+
+def _kill_group(process: subprocess.Popen[str]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return

@@ -1,0 +1,97 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The site: what the inventory says there is, in one typed value that every gate reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from ..outcome.decisions import Acceptance, Quarantine, Waiver
+from ..outcome.gates import GATE_IDS
+from ..outcome.model import SubjectKind
+
+
+class SiteProfile(str, Enum):
+    """What kind of place it is; it decides which checks can be declared (recipes/site_profiles.yaml)."""
+
+    ON_PREMISES = "on_premises"
+    COLOCATION = "colocation"
+    CLOUD = "cloud"
+
+
+class DriverOwner(str, Enum):
+    """Who installs the GPU driver: the host (gate nodes) or the GPU Operator (gate gpu_stack)."""
+
+    HOST = "host"
+    OPERATOR = "operator"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """One GPU host of the inventory.
+
+    `sku` is a name or alias of recipes/hardware/; `node_name` is its Kubernetes node; `rack` may be empty where
+    no facility check is declared.
+    """
+
+    name: str
+    sku: str
+    node_name: str
+    rack: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """The site as the inventory describes it.
+
+    `gates` is the scope of this run; `capabilities` are the words that checks require (from the profile, the
+    driver owner and the inventory); `settings` maps a check id or a role name to its options.
+    """
+
+    name: str
+    profile: SiteProfile
+    hosts: tuple[Host, ...]
+    gates: tuple[str, ...] = GATE_IDS
+    capabilities: tuple[str, ...] = ()
+    driver_owner: DriverOwner = DriverOwner.HOST
+    orchestrator: str = "kubernetes"
+    minimum_nodes: int = 0
+    criteria: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    waivers: tuple[Waiver, ...] = ()
+    acceptances: tuple[Acceptance, ...] = ()
+    quarantine: tuple[Quarantine, ...] = ()
+    rehearsal: bool = False
+    schema_version: int = 1
+
+    @property
+    def quarantined(self) -> frozenset[str]:
+        """Names of the hosts set aside."""
+        return frozenset(entry.node for entry in self.quarantine)
+
+    @property
+    def in_scope(self) -> tuple[Host, ...]:
+        """The hosts that the gates are about: all but the quarantined ones."""
+        return tuple(host for host in self.hosts if host.name not in self.quarantined)
+
+    @property
+    def racks(self) -> tuple[str, ...]:
+        """Names of the racks of all hosts, sorted. A quarantined host still draws power."""
+        return tuple(sorted({host.rack for host in self.hosts if host.rack}))
+
+    def expected_subjects(self, kind: SubjectKind) -> tuple[str, ...]:
+        """Return the names of the subjects that a check per that kind must answer for.
+
+        Raises:
+            ValueError: subjects of that kind are not known from the inventory alone.
+        """
+        if kind is SubjectKind.NODE:
+            return tuple(host.name for host in self.in_scope)
+        if kind is SubjectKind.RACK:
+            return self.racks
+        if kind in (SubjectKind.SITE, SubjectKind.CLUSTER):
+            return (self.name,)
+        raise ValueError(f"the inventory does not list subjects of kind {kind.value}")
