@@ -149,7 +149,15 @@ class Answer:
         more_subjects: tuple[Subject, ...] = (),
     ) -> Outcome:
         return Outcome(
-            check=self.spec.id, gate=self.context.gate, status=status, rating=rating,
-            subjects=(self.subject, *more_subjects), summary=summary, cause=cause, hint=hint,
-            measured=measured, expected=expected, evidence=evidence,
+            check=self.spec.id,
+            gate=self.context.gate,
+            status=status,
+            rating=rating,
+            subjects=(self.subject, *more_subjects),
+            summary=summary,
+            cause=cause,
+            hint=hint,
+            measured=measured,
+            expected=expected,
+            evidence=evidence,
         )

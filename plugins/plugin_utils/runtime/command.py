@@ -50,8 +50,15 @@ def run_command(
         raise NotFoundError(f"command {argv[0]}", "not found on PATH.", f"install {argv[0]} on the controller")
     started = monotonic()
     process = subprocess.Popen(
-        list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env=dict(env) if env is not None else None, cwd=cwd, start_new_session=True, text=True, errors="replace",
+        list(argv),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=dict(env) if env is not None else None,
+        cwd=cwd,
+        start_new_session=True,
+        text=True,
+        errors="replace",
     )
     try:
         stdout, stderr = process.communicate(stdin, timeout=timeout_s)

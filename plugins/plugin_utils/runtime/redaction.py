@@ -9,10 +9,15 @@ import re
 
 MASK = "[redacted]"
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S), MASK),
+    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), MASK),
     (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}"), rf"\1 {MASK}"),
     (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"), MASK),
-    (re.compile(r"(?i)((?:password|passwd|secret|token|api[_-]?key|access[_-]?key|client-key-data)[\"']?\s*[:=]\s*[\"']?)[^\s\"',;]+"), rf"\1{MASK}"),
+    (
+        re.compile(
+            r"(?i)((?:password|passwd|secret|token|api[_-]?key|access[_-]?key|client-key-data)[\"']?\s*[:=]\s*[\"']?)[^\s\"',;]+"
+        ),
+        rf"\1{MASK}",
+    ),
     (re.compile(r"(\w+://[^/\s:@]+:)[^/\s@]+@"), rf"\1{MASK}@"),
     (re.compile(r"\b(hf_|nvapi-|ghp_|sk-)[A-Za-z0-9_-]{16,}"), MASK),
 )

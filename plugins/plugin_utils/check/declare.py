@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What is declared: which checks a gate must answer at this site, for which subjects, and what is left out and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..outcome.errors import BringupError
+from ..outcome.model import SubjectKind
+from ..site.model import Site
+from .registry import RegisteredCheck, checks_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredCheck:
+    """A check that the gate must answer, with the names of the subjects that each need an answer."""
+
+    id: str
+    title: str
+    subjects: tuple[str, ...]
+    disturbs: str
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotDeclared:
+    """A check that is not asked at this site, and why."""
+
+    id: str
+    title: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """Everything that a gate declares at a site."""
+
+    gate: str
+    checks: tuple[DeclaredCheck, ...]
+    not_declared: tuple[NotDeclared, ...] = ()
+    schema_version: int = 1
+
+
+def declare(gate: str, site: Site, components: tuple[str, ...] = ()) -> Declaration:
+    """Return what the gate declares.
+
+    Args:
+        gate: gate id.
+        site: the site.
+        components: names of the recipe's components, subjects of checks per component.
+
+    Raises:
+        BringupError: this release has no check for that gate at all.
+    """
+    candidates = checks_of(gate, site)
+    if not candidates:
+        raise BringupError(
+            f"gate {gate}",
+            "this release has no check for it, so it cannot be passed.",
+            "leave it out of gpufleet_gates; the verdict then names the gates that were proven",
+        )
+    declared = tuple(
+        _declared(check, site, components) for check in candidates if not check.spec.missing_capabilities(site)
+    )
+    left_out = tuple(_left_out(check, site) for check in candidates if check.spec.missing_capabilities(site))
+    return Declaration(gate=gate, checks=declared, not_declared=left_out)
+
+
+def _declared(check: RegisteredCheck, site: Site, components: tuple[str, ...]) -> DeclaredCheck:
+    spec = check.spec
+    subjects = components if spec.per is SubjectKind.COMPONENT else site.expected_subjects(spec.per)
+    return DeclaredCheck(
+        id=spec.id, title=spec.title, subjects=subjects, disturbs=spec.disturbs.value, duration_s=spec.duration_s
+    )
+
+
+def _left_out(check: RegisteredCheck, site: Site) -> NotDeclared:
+    missing = ", ".join(check.spec.missing_capabilities(site))
+    reason = f"needs {missing}, which this site (profile {site.profile.value}) does not have"
+    return NotDeclared(id=check.spec.id, title=check.spec.title, reason=reason)

@@ -1,0 +1,116 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Judges a gate's observations: runs the pure judges and fails closed wherever one does not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..outcome.errors import BringupError
+from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
+from ..runtime.redaction import redact
+from .declare import Declaration, DeclaredCheck
+from .observation import Observation, saved_observation
+from .registry import Observer, RegisteredCheck, checks_of, observer_for
+from .spec import JudgeContext
+
+_Restored = dict[str, tuple[Observation | None, Any, BringupError | None]]
+
+
+def judge_gate(declaration: Declaration, context: JudgeContext, run_dir: Path) -> tuple[Outcome, ...]:
+    """Return an outcome for every subject of every declared check, from the saved observations alone."""
+    declared = {check.id: check for check in declaration.checks}
+    restored: _Restored = {}
+    outcomes: list[Outcome] = []
+    for check in checks_of(declaration.gate, context.site):
+        if check.spec.id not in declared:
+            continue
+        observer = observer_for(check.spec, declaration.gate)
+        if observer.key not in restored:
+            restored[observer.key] = _restore(observer, declaration.gate, context, run_dir)
+        outcomes.extend(_answers(check, declared[check.spec.id], context, restored[observer.key]))
+    return tuple(outcomes)
+
+
+def _restore(
+    observer: Observer, gate: str, context: JudgeContext, run_dir: Path
+) -> tuple[Observation | None, Any, BringupError | None]:
+    try:
+        seen = saved_observation(run_dir, gate, observer.key)
+        if seen.error is not None:
+            error = seen.error
+            return seen, None, BringupError(error["subject"], error["reason"], error["hint"], tuple(error["evidence"]))
+        return seen, observer.restore(seen.data, run_dir, context.site), None
+    except BringupError as failure:
+        return None, None, failure
+    except Exception as crash:  # noqa: BLE001 - unreadable saved data is `other`, with the reason
+        return None, None, _defect(f"observation {observer.key}", crash)
+
+
+def _defect(subject: str, crash: Exception) -> BringupError:
+    text = redact(str(crash))[:400]
+    return BringupError(
+        subject, f"crashed with {type(crash).__name__}: {text}.", "this is a defect: report it with the run directory"
+    )
+
+
+def _answers(
+    check: RegisteredCheck,
+    declared: DeclaredCheck,
+    context: JudgeContext,
+    restored: tuple[Observation | None, Any, BringupError | None],
+) -> Iterable[Outcome]:
+    seen, value, failure = restored
+    started, duration_s = (seen.started, seen.duration_s) if seen else ("", 0.0)
+    outcomes: tuple[Outcome, ...] = ()
+    cause = "observation-failed"
+    if failure is None:
+        try:
+            outcomes = check.judge(value, context)
+        except BringupError as error:
+            failure, cause = error, "not-judged"
+        except Exception as crash:  # noqa: BLE001 - a crashed judge must become `other`
+            failure, cause = _defect(f"check {check.spec.id}", crash), "check-crashed"
+    stamped = [replace(o, started=o.started or started, duration_s=o.duration_s or duration_s) for o in outcomes]
+    missing = [name for name in declared.subjects if not any(answers_for(o, name) for o in stamped)]
+    if not declared.subjects and not stamped:
+        missing = [context.site.name]
+    return [*stamped, *(_unanswered(check, name, context, failure, cause, started, duration_s) for name in missing)]
+
+
+def answers_for(outcome: Outcome, subject_name: str) -> bool:
+    """Tell whether the outcome speaks about that subject or a part of it."""
+    return any(subject_name in (subject.name, subject.node) for subject in outcome.subjects)
+
+
+def _unanswered(
+    check: RegisteredCheck,
+    name: str,
+    context: JudgeContext,
+    failure: BringupError | None,
+    cause: str,
+    started: str,
+    duration_s: float,
+) -> Outcome:
+    kind = check.spec.per
+    node = name if kind is SubjectKind.NODE else ""
+    text = (
+        f"not known: {failure.subject}: {failure.reason}" if failure else "the check gave no answer for this subject."
+    )
+    return Outcome(
+        check=check.spec.id,
+        gate=context.gate,
+        status=Status.OTHER,
+        rating=Rating.UNKNOWN,
+        subjects=(Subject(kind, name, node),),
+        summary=text,
+        cause=cause if failure else "no-outcome",
+        hint=(failure.hint if failure else "")
+        or "read the observation in the run directory, mend the reason and run the gate again",
+        started=started,
+        duration_s=duration_s,
+    )

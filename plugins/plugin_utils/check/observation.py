@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Observations: what an observer saw, saved in the run directory and read back for judging."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from ..outcome.codec import dumps, load, to_plain
+from ..outcome.errors import BringupError
+from ..runtime.clock import now_utc
+from ..runtime.files import write_atomic
+from ..runtime.redaction import redact
+from .registry import Observer
+from .spec import ObserveContext
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What was seen: `data` as JSON, or `error` (BringupError as a dict) when looking failed."""
+
+    gate: str
+    key: str
+    started: str
+    duration_s: float
+    data: Any = None
+    error: dict[str, Any] | None = None
+    schema_version: int = 1
+
+
+def observation_path(run_dir: Path, gate: str, key: str) -> Path:
+    """Return where the observation of that gate and key is kept."""
+    return run_dir / "observations" / gate / f"{key}.json"
+
+
+def observe(observer: Observer, gate: str, context: ObserveContext) -> Observation:
+    """Look, save what was seen or why it could not be seen, and return it."""
+    started, clock = now_utc(), monotonic()
+    data, error = None, None
+    try:
+        data = to_plain(observer.observe(context))
+    except BringupError as failure:
+        error = failure.to_dict()
+    except Exception as crash:  # noqa: BLE001 - a crashed observer must become `other`, never end the run half-written
+        error = BringupError(
+            f"observer {observer.key}",
+            f"crashed with {type(crash).__name__}: {redact(str(crash))[:400]}.",
+            "this is a defect: report it with the run directory",
+        ).to_dict()
+    seen = Observation(
+        gate=gate, key=observer.key, started=started, duration_s=round(monotonic() - clock, 3), data=data, error=error
+    )
+    write_atomic(observation_path(context.run_dir, gate, observer.key), dumps(seen))
+    return seen
+
+
+def saved_observation(run_dir: Path, gate: str, key: str) -> Observation:
+    """Return the saved observation.
+
+    Raises:
+        InputError: it is not there or not readable.
+    """
+    return load(Observation, observation_path(run_dir, gate, key))

@@ -1,0 +1,212 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The verdict of a gate: passed only if every declared check of every expected subject is passed, waived or accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+
+from ..outcome.decisions import Acceptance, Waiver
+from ..outcome.model import Outcome, Rating, Status
+from ..site.model import Site
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocking:
+    """One reason why a gate is not passed."""
+
+    check: str
+    subject: str
+    status: Status
+    cause: str
+    summary: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """An outcome that a person's decision keeps from holding the gate."""
+
+    check: str
+    subject: str
+    cause: str
+    who: str
+    reason: str
+    until: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateVerdict:
+    """What is known about a gate.
+
+    `counts` are the outcomes by CTRF status: a waived failure stays a failure there. `status` is `pending` before
+    the gate ran, `skipped` when the site's profile declares none of its checks.
+    """
+
+    gate: str
+    status: Status
+    message: str
+    checks: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    blocking: tuple[Blocking, ...] = ()
+    waived: tuple[Decided, ...] = ()
+    accepted: tuple[Decided, ...] = ()
+    expired: tuple[Decided, ...] = ()
+    not_declared: tuple[str, ...] = ()
+    headline: str = ""
+    started: str = ""
+    duration_s: float = 0.0
+    schema_version: int = 1
+
+    @property
+    def opens_next(self) -> bool:
+        """Whether the gates that depend on this one may run."""
+        return self.status in (Status.PASSED, Status.SKIPPED)
+
+
+def decide(
+    gate: str,
+    expected: Mapping[str, tuple[str, ...]],
+    outcomes: Iterable[Outcome],
+    site: Site,
+    today: date,
+    not_declared: tuple[str, ...] = (),
+) -> GateVerdict:
+    """Return the verdict.
+
+    Args:
+        gate: gate id.
+        expected: declared check id to the names of the subjects that each need an answer.
+        outcomes: every outcome read back from the gate's CTRF files.
+        site: carries waivers, acceptances and quarantine.
+        today: day on which waivers must still hold.
+        not_declared: why checks are left out, one sentence each.
+    """
+    about = [outcome for outcome in outcomes if not _quarantined(outcome, site)]
+    counts = {status.value: sum(o.status is status for o in about) for status in Status}
+    if not expected and not about:
+        message = "no check is declared at this site: " + "; ".join(not_declared)
+        return GateVerdict(gate=gate, status=Status.SKIPPED, message=message, counts=counts, not_declared=not_declared)
+    sorting = _Sorting(site, today)
+    for outcome in about:
+        sorting.add(outcome, declared=outcome.check in expected)
+    blocking = [*_unanswered(expected, about), *sorting.blocking]
+    status = _status(blocking)
+    return GateVerdict(
+        gate=gate,
+        status=status,
+        message=_message(gate, status, blocking),
+        checks=len(expected),
+        counts=counts,
+        blocking=tuple(blocking),
+        waived=tuple(sorting.waived),
+        accepted=tuple(sorting.accepted),
+        expired=tuple(sorting.expired),
+        not_declared=not_declared,
+    )
+
+
+def _quarantined(outcome: Outcome, site: Site) -> bool:
+    return all(subject.node in site.quarantined for subject in outcome.subjects)
+
+
+def _unanswered(expected: Mapping[str, tuple[str, ...]], outcomes: list[Outcome]) -> Iterable[Blocking]:
+    answered: dict[str, set[str]] = {}
+    for outcome in outcomes:
+        names = answered.setdefault(outcome.check, set())
+        for subject in outcome.subjects:
+            names.update((subject.name, subject.node))
+    for check, subjects in expected.items():
+        known = answered.get(check, set())
+        for name in [s for s in subjects if s not in known] or ([] if known or subjects else ["-"]):
+            yield Blocking(
+                check=check,
+                subject=name,
+                status=Status.OTHER,
+                cause="no-outcome",
+                summary="declared, and no result came back.",
+                hint="run the gate again and read its evidence",
+            )
+
+
+class _Sorting:
+    """Sorts outcomes into what blocks and what a person decided about."""
+
+    def __init__(self, site: Site, today: date) -> None:
+        self._site, self._today = site, today
+        self.blocking: list[Blocking] = []
+        self.waived: list[Decided] = []
+        self.accepted: list[Decided] = []
+        self.expired: list[Decided] = []
+
+    def add(self, outcome: Outcome, *, declared: bool) -> None:
+        if not declared:
+            self.blocking.append(
+                _blocking(outcome, Status.OTHER, "undeclared-check", "result of a check that was not declared.")
+            )
+            return
+        if outcome.status is Status.PASSED:
+            return
+        decision = self._decision(outcome)
+        if decision is None:
+            self.blocking.append(
+                _blocking(outcome, outcome.status, outcome.cause or outcome.status.value, outcome.summary)
+            )
+        elif isinstance(decision, Acceptance):
+            self.accepted.append(_decided(outcome, decision))
+        else:
+            self.waived.append(_decided(outcome, decision))
+
+    def _decision(self, outcome: Outcome) -> Waiver | None:
+        for decision in (*self._site.acceptances, *self._site.waivers):
+            if not decision.covers(outcome):
+                continue
+            if decision.active_on(self._today):
+                return decision
+            self.expired.append(_decided(outcome, decision))
+        return None
+
+
+def _names(outcome: Outcome) -> str:
+    return ", ".join(subject.name for subject in outcome.subjects)
+
+
+def _blocking(outcome: Outcome, status: Status, cause: str, summary: str) -> Blocking:
+    return Blocking(
+        check=outcome.check, subject=_names(outcome), status=status, cause=cause, summary=summary, hint=outcome.hint
+    )
+
+
+def _decided(outcome: Outcome, decision: Waiver) -> Decided:
+    return Decided(
+        check=outcome.check,
+        subject=_names(outcome),
+        cause=outcome.cause,
+        who=decision.who,
+        reason=decision.reason,
+        until=decision.until,
+    )
+
+
+def _status(blocking: list[Blocking]) -> Status:
+    if not blocking:
+        return Status.PASSED
+    failed = any(entry.status is Status.FAILED for entry in blocking)
+    return Status.FAILED if failed else Status.OTHER
+
+
+def _message(gate: str, status: Status, blocking: list[Blocking]) -> str:
+    if status is Status.PASSED:
+        return "every declared check passed, is waived or was accepted"
+    # Failures first: what was seen to be bad explains more than what could not be seen.
+    first = min(blocking, key=lambda entry: entry.status is not Status.FAILED)
+    more = f" and {len(blocking) - 1} more" if len(blocking) > 1 else ""
+    return f"gate {gate} is not passed: {first.check} on {first.subject}: {first.cause}{more}"
+
+
+def needs_acceptance(outcome: Outcome) -> bool:
+    """Tell whether the outcome is marginal and waits for a named person."""
+    return outcome.status is Status.OTHER and outcome.rating is Rating.MARGINAL

@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The verdict of a whole run: the eight gates together, in one sentence that a person may sign, or may not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..outcome.errors import BringupError
+from ..outcome.gates import GATE_IDS, GATES, gate_spec
+from ..outcome.model import Status
+from ..site.model import Site
+from .gate import GateVerdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """A run: who it is about, its scope, and the verdict of each of the eight gates in order."""
+
+    run_id: str
+    site: str
+    started: str
+    scope: tuple[str, ...]
+    gates: tuple[GateVerdict, ...]
+    rehearsal: bool = False
+    nodes: int = 0
+    quarantined: int = 0
+    problem: str = ""
+    schema_version: int = 1
+
+    def gate(self, gate_id: str) -> GateVerdict:
+        """Return that gate's verdict."""
+        return next(verdict for verdict in self.gates if verdict.gate == gate_spec(gate_id).id)
+
+    def with_gate(self, verdict: GateVerdict) -> RunRecord:
+        """Return the record with that gate's verdict in place."""
+        return replace(self, gates=tuple(verdict if old.gate == verdict.gate else old for old in self.gates))
+
+
+def new_run(run_id: str, site: str, started: str, scope: tuple[str, ...], *, rehearsal: bool) -> RunRecord:
+    """Return a run in which all eight gates are pending."""
+    gates = tuple(
+        GateVerdict(
+            gate=gate.id,
+            status=Status.PENDING,
+            message="not reached" if gate.id in scope else "outside the scope of this run",
+        )
+        for gate in GATES
+    )
+    return RunRecord(run_id=run_id, site=site, started=started, scope=scope, gates=gates, rehearsal=rehearsal)
+
+
+def with_site(record: RunRecord, site: Site) -> RunRecord:
+    """Return the record with what the checked inventory says."""
+    return replace(record, site=site.name, nodes=len(site.hosts), quarantined=len(site.hosts) - len(site.in_scope))
+
+
+def require_open(record: RunRecord, gate_id: str) -> None:
+    """Raise unless the gate may run: in scope, and what it depends on within the scope has passed.
+
+    Raises:
+        BringupError: the gate is out of scope or the one before it is not passed.
+    """
+    if gate_id not in record.scope:
+        raise BringupError(f"gate {gate_id}", "is outside the scope of this run.", "add it to gpufleet_gates")
+    before = gate_spec(gate_id).depends_on
+    while before and before not in record.scope:
+        before = gate_spec(before).depends_on
+    if before and not record.gate(before).opens_next:
+        found = record.gate(before).status.value
+        raise BringupError(f"gate {gate_id}", f"stays closed: gate {before} is {found}.", f"pass gate {before} first")
+
+
+def all_passed(record: RunRecord) -> bool:
+    """Tell whether every gate in scope opened; an empty scope proves nothing."""
+    return bool(record.scope) and all(record.gate(gate).opens_next for gate in record.scope)
+
+
+def statement(record: RunRecord) -> str:
+    """Return the run's verdict in one sentence.
+
+    Only a run over all eight gates on real hardware ever says `accepted`.
+    """
+    if record.problem:
+        return f"not started: {record.problem}"
+    stuck = [gate for gate in record.scope if not record.gate(gate).opens_next]
+    if stuck:
+        return _not_passed(record, stuck)
+    if not record.scope:
+        return "nothing was proven: no gate is in scope"
+    proven = ", ".join(gate for gate in GATE_IDS if gate in record.scope)
+    if record.rehearsal:
+        return f"REHEARSAL passed for {proven}; a rehearsal is never an acceptance"
+    if set(record.scope) != set(GATE_IDS):
+        return f"passed for {proven}"
+    return _accepted(record)
+
+
+def _accepted(record: RunRecord) -> str:
+    text = f"accepted {record.nodes - record.quarantined} of {record.nodes} nodes"
+    if record.quarantined:
+        text += f", {record.quarantined} quarantined"
+    waived = sum(len(gate.waived) for gate in record.gates)
+    return f"{text}, {waived} result(s) waived" if waived else text
+
+
+def _not_passed(record: RunRecord, stuck: list[str]) -> str:
+    judged = [record.gate(gate) for gate in stuck if record.gate(gate).status is not Status.PENDING]
+    prefix = "REHEARSAL not passed" if record.rehearsal else "not passed"
+    if judged:
+        return f"{prefix}: {judged[0].message}"
+    return f"{prefix}: {', '.join(stuck)} pending"
