@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import types
 from collections.abc import Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -164,7 +165,7 @@ def _scalar(kind: Any, data: Any, source: str, path: str, problems: list[Bringup
     if kind is float and isinstance(data, int) and not isinstance(data, bool):
         return float(data)
     if isinstance(data, kind) and not (isinstance(data, bool) and kind is not bool):
-        if kind is float and data != data or data in (float("inf"), float("-inf")):
+        if isinstance(data, float) and not math.isfinite(data):
             return _wrong_type(data, "a finite number", source, path, problems)
         return data
     return _wrong_type(data, _WORDS.get(kind, str(kind)), source, path, problems)

@@ -1,0 +1,169 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""SKU facts: what one kind of GPU host is made of, from recipes/hardware/."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from ..outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
+from ..runtime.strict import decode, nearest_hint, read_yaml
+
+Accelerator = Literal[
+    "t4", "a10", "a100", "h100", "h200", "b200", "b300", "gb200", "gb300", "l4", "l40s", "rtx-pro-6000"
+]
+Fabric = Literal["infiniband", "roce", "efa", "tcpx", "tcpxo", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sku:
+    """One kind of GPU host. A fact that no public source states is None, never invented.
+
+    `gpu_product` is what `nvidia-smi` prints as product name, `gpu_product_label` what GPU feature discovery writes
+    in `nvidia.com/gpu.product`; `gpu_memory_mib` is what `nvidia-smi` prints as total of the frame buffer.
+    `nvlink_links` counts the links of one GPU (0: none), `nvswitches` the switch chips inside the host;
+    `nvlink_domain_gpus` the GPUs that reach each other over NVLink (72 in an NVL72 rack whose trays have 4; 0: none).
+    `compute_hcas` counts the network ports that carry GPU traffic, each at `hca_rate_gbps`.
+    `power_max_w`, `heat_w`, `weight_kg` and `rack_units` are those of the whole host.
+    `peak_tflops` are dense rates of one GPU; `intra_node_busbw_gbps` is the best published all_reduce bus bandwidth
+    in GB/s within one NVLink domain, by algorithm (`ring`, `nvls`).
+    """
+
+    name: str
+    title: str
+    accelerator: Accelerator
+    gpu_product: str
+    gpu_product_label: str
+    gpus: int
+    gpu_memory_mib: int
+    sources: tuple[str, ...]
+    aliases: tuple[str, ...] = ()
+    gpu_pci_id: str | None = None
+    nvlink_links: int = 0
+    nvlink_generation: int | None = None
+    nvswitches: int | None = None
+    nvlink_domain: Literal["node", "rack"] = "node"
+    nvlink_domain_gpus: int = 0
+    compute_hcas: int = 0
+    hca_rate_gbps: int = 0
+    hca_model: str | None = None
+    fabric: Fabric = "none"
+    pcie_generation: int | None = None
+    pcie_width: int | None = None
+    power_max_w: int | None = None
+    weight_kg: float | None = None
+    rack_units: int | None = None
+    cooling: Literal["air", "liquid"] | None = None
+    heat_w: int | None = None
+    peak_tflops: dict[str, float] = field(default_factory=dict)
+    hbm_tb_per_s: float | None = None
+    intra_node_busbw_gbps: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        problem = _broken_rule(self)
+        if problem:
+            raise InputError(f"SKU {self.name!r}", problem, "correct the file in recipes/hardware/")
+
+    @property
+    def best_busbw_gbps(self) -> float | None:
+        """Best published intra-node all_reduce bus bandwidth in GB/s, None if nobody published one."""
+        return max(self.intra_node_busbw_gbps.values(), default=None)
+
+
+def _broken_rule(sku: Sku) -> str:
+    if not sku.sources:
+        return "sources is empty; every fact needs a public source."
+    numbers = {
+        "gpus": sku.gpus,
+        "gpu_memory_mib": sku.gpu_memory_mib,
+        "power_max_w": sku.power_max_w,
+        "heat_w": sku.heat_w,
+        "weight_kg": sku.weight_kg,
+        "rack_units": sku.rack_units,
+        "hbm_tb_per_s": sku.hbm_tb_per_s,
+        "pcie_generation": sku.pcie_generation,
+        "pcie_width": sku.pcie_width,
+        **sku.peak_tflops,
+        **sku.intra_node_busbw_gbps,
+    }
+    for name, number in numbers.items():
+        if number is not None and number <= 0:
+            return f"{name} is {number}, expected more than 0 (leave it out if it is not known)."
+    if min(sku.compute_hcas, sku.hca_rate_gbps, sku.nvlink_links, sku.nvlink_domain_gpus, sku.nvswitches or 0) < 0:
+        return "a count is negative."
+    if (sku.compute_hcas == 0) != (sku.hca_rate_gbps == 0):
+        return "compute_hcas and hca_rate_gbps must both be given or both be 0."
+    if (sku.nvlink_links == 0) != (sku.nvlink_generation is None):
+        return "nvlink_links and nvlink_generation must both be given or both be left out."
+    return ""
+
+
+def load_hardware(directories: Sequence[Path]) -> dict[str, Sku]:
+    """Return every SKU by name and by alias; a SKU of a later directory replaces one of the same name.
+
+    Raises:
+        ProblemsError: unreadable or invalid files, a name that is not the file's, names or aliases used twice,
+            a directory that is not there.
+    """
+    problems: list[BringupError] = []
+    by_name: dict[str, Sku] = {}
+    origin: dict[str, Path] = {}
+    for directory in directories:
+        for path in _files(directory, problems):
+            sku = _read_sku(path, problems)
+            if sku is not None:
+                by_name[sku.name], origin[sku.name] = sku, path
+    found = _with_aliases(by_name, origin, problems)
+    if problems:
+        raise ProblemsError("hardware facts", tuple(problems))
+    return found
+
+
+def _files(directory: Path, problems: list[BringupError]) -> list[Path]:
+    if not directory.is_dir():
+        problems.append(NotFoundError(str(directory), "no such directory.", "correct the list of hardware directories"))
+        return []
+    return sorted([*directory.glob("*.yaml"), *directory.glob("*.yml")])
+
+
+def _read_sku(path: Path, problems: list[BringupError]) -> Sku | None:
+    try:
+        sku = decode(Sku, read_yaml(path), str(path))
+    except ProblemsError as error:
+        problems.extend(error.problems)
+        return None
+    except InputError as error:
+        problems.append(error)
+        return None
+    if sku.name != path.stem:
+        problems.append(InputError(f"{path}: name", f"is {sku.name!r}, expected {path.stem!r} as the file is named."))
+        return None
+    return sku
+
+
+def _with_aliases(by_name: dict[str, Sku], origin: dict[str, Path], problems: list[BringupError]) -> dict[str, Sku]:
+    found = dict(by_name)
+    for name, sku in by_name.items():
+        for alias in sku.aliases:
+            if alias in found:
+                other = found[alias].name
+                reason = f"{alias!r} is also a name or alias of {other!r} ({origin[other]})."
+                problems.append(InputError(f"{origin[name]}: aliases", reason, "give every alias once"))
+            else:
+                found[alias] = sku
+    return found
+
+
+def sku_or_error(hardware: Mapping[str, Sku], name: str) -> Sku:
+    """Return the SKU of that name or alias.
+
+    Raises:
+        NotFoundError: no such SKU; names the nearest ones.
+    """
+    if name in hardware:
+        return hardware[name]
+    raise NotFoundError(f"SKU {name!r}", "not in recipes/hardware/.", nearest_hint(name, hardware))
