@@ -1,0 +1,72 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Site profiles: which capabilities each kind of place has, and why it lacks the others (recipes/site_profiles.yaml)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..outcome.errors import InputError, NotFoundError
+from ..runtime.strict import decode, nearest_hint, read_yaml
+from .model import SiteProfile
+
+FILE_NAME = "site_profiles.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """One kind of place: `capabilities` are the words that checks may require; `missing` gives the reason for each
+    word that it lacks, which the report shows instead of the checks that are not declared there."""
+
+    title: str
+    capabilities: tuple[str, ...]
+    missing: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ProfilesFile:
+    words: dict[str, str]
+    profiles: dict[str, Profile]
+
+
+def load_profiles(directories: Sequence[Path]) -> dict[str, Profile]:
+    """Return the profile of every SiteProfile value.
+
+    Args:
+        directories: recipe directories; each may hold a `site_profiles.yaml`, a later one replaces whole profiles.
+
+    Raises:
+        InputError: a file is invalid, a profile does not account for every word, or a profile has no entry.
+    """
+    known = tuple(profile.value for profile in SiteProfile)
+    found: dict[str, Profile] = {}
+    for directory in directories:
+        path = directory / FILE_NAME
+        if not path.is_file():
+            continue
+        content = decode(_ProfilesFile, read_yaml(path), str(path))
+        for name, profile in content.profiles.items():
+            if name not in known:
+                raise InputError(f"{path}: profiles.{name}", "unknown profile.", nearest_hint(name, known))
+            _check_words(f"{path}: profiles.{name}", profile, content.words)
+            found[name] = profile
+    absent = [name for name in known if name not in found]
+    if absent:
+        where = ", ".join(str(directory) for directory in directories) or "no directory"
+        raise NotFoundError(f"site profile {absent[0]!r}", f"no {FILE_NAME} describes it (read: {where}).")
+    return found
+
+
+def _check_words(where: str, profile: Profile, words: dict[str, str]) -> None:
+    for word in (*profile.capabilities, *profile.missing):
+        if word not in words:
+            raise InputError(where, f"unknown capability {word!r}.", nearest_hint(word, words))
+    for word in words:
+        if (word in profile.capabilities) == (word in profile.missing):
+            reason = f"capability {word!r} must stand either in capabilities or, with its reason, in missing."
+            raise InputError(where, reason, "nothing else may drop a check silently")
+        if not profile.missing.get(word, "stated").strip():
+            raise InputError(where, f"the reason why {word!r} is missing is empty.", "say why")
