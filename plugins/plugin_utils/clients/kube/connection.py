@@ -1,0 +1,141 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""From options, K8S_AUTH_* variables, kubeconfig files or a pod's service account to a connection."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...outcome.errors import BringupError, InputError
+
+_SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+_TRUE = {"1", "true", "yes", "on"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """How to reach a cluster. Empty fields are taken from the kubeconfig; `api_key` never leaves this object.
+
+    Names and environment variables (`K8S_AUTH_KUBECONFIG`, ...) are those of kubernetes.core.
+    """
+
+    kubeconfig: str = ""
+    context: str = ""
+    host: str = ""
+    api_key: str = ""
+    ca_cert: str = ""
+    client_cert: str = ""
+    client_key: str = ""
+    validate_certs: bool | None = None
+    proxy: str = ""
+    impersonate_user: str = ""
+
+    def __repr__(self) -> str:
+        """Return the settings without the key."""
+        return f"Connection(kubeconfig={self.kubeconfig!r}, context={self.context!r}, host={self.host!r})"
+
+
+_ENVIRONMENT = {
+    "kubeconfig": "K8S_AUTH_KUBECONFIG",
+    "context": "K8S_AUTH_CONTEXT",
+    "host": "K8S_AUTH_HOST",
+    "api_key": "K8S_AUTH_API_KEY",
+    "ca_cert": "K8S_AUTH_SSL_CA_CERT",
+    "client_cert": "K8S_AUTH_CERT_FILE",
+    "client_key": "K8S_AUTH_KEY_FILE",
+    "proxy": "K8S_AUTH_PROXY",
+    "impersonate_user": "K8S_AUTH_IMPERSONATE_USER",
+}
+
+
+def connection_from(options: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Connection:
+    """Return the connection that options describe; what they leave empty comes from the environment.
+
+    Raises:
+        InputError: `K8S_AUTH_VERIFY_SSL` is not a boolean.
+    """
+    env = os.environ if environ is None else environ
+    values = {field: str(options.get(field) or env.get(variable, "")) for field, variable in _ENVIRONMENT.items()}
+    verify = options.get("validate_certs")
+    if verify is None and env.get("K8S_AUTH_VERIFY_SSL"):
+        verify = env["K8S_AUTH_VERIFY_SSL"].lower() in _TRUE
+    return Connection(validate_certs=verify, **values)
+
+
+def _file(path: str, what: str) -> str:
+    full = Path(path).expanduser()
+    if not full.is_file():
+        raise InputError(f"{what} {path}", "no such file.", f"correct {what} (K8S_AUTH_* or gpufleet_kubeconfig)")
+    return str(full)
+
+
+def load_configuration(connection: Connection) -> Any:
+    """Return the official client's Configuration for a connection.
+
+    Raises:
+        InputError: the kubeconfig is missing or broken, or its context does not exist.
+    """
+    from kubernetes.client import Configuration
+
+    configuration = Configuration()
+    # Configuration() reads proxy variables; a kubeconfig's own proxy-url overrides them below.
+    if not connection.host:
+        _load_context(connection, configuration)
+    _overlay(connection, configuration)
+    configuration.retries = _retries()
+    return configuration
+
+
+def _retries() -> Any:
+    from urllib3.util import Retry
+
+    # One more try for a connection that died in the pool; everything else is our own decision.
+    return Retry(total=None, connect=1, read=0, redirect=0, status=0, other=0)
+
+
+def _load_context(connection: Connection, configuration: Any) -> None:
+    from kubernetes.config import load_incluster_config, load_kube_config
+    from kubernetes.config.config_exception import ConfigException
+
+    named = connection.kubeconfig or os.environ.get("KUBECONFIG", "")
+    try:
+        if not named and not Path("~/.kube/config").expanduser().is_file() and _SERVICE_ACCOUNT.is_file():
+            load_incluster_config(client_configuration=configuration)
+            return
+        if connection.kubeconfig:
+            named = _file(connection.kubeconfig, "kubeconfig")
+        load_kube_config(
+            config_file=named or None,
+            context=connection.context or None,
+            client_configuration=configuration,
+            persist_config=False,
+        )
+    except BringupError:
+        raise
+    except ConfigException as error:
+        hint = "set gpufleet_kubeconfig or K8S_AUTH_KUBECONFIG; list contexts: kubectl config get-contexts"
+        raise InputError(f"kubeconfig {named or '~/.kube/config'}", f"{str(error).rstrip('.')}.", hint) from None
+    except Exception as error:  # noqa: BLE001
+        # The loader raises whatever a broken file makes of it (YAML errors, KeyError, binascii.Error).
+        reason = f"not a valid kubeconfig ({type(error).__name__})."
+        raise InputError(f"kubeconfig {named}", reason, "export it again from the cluster") from None
+
+
+def _overlay(connection: Connection, configuration: Any) -> None:
+    if connection.host:
+        configuration.host = connection.host.rstrip("/")
+    if connection.api_key:
+        configuration.api_key["BearerToken"] = f"Bearer {connection.api_key}"
+    for field, attribute in (("ca_cert", "ssl_ca_cert"), ("client_cert", "cert_file"), ("client_key", "key_file")):
+        value = getattr(connection, field)
+        if value:
+            setattr(configuration, attribute, _file(value, field))
+    if connection.validate_certs is not None:
+        configuration.verify_ssl = connection.validate_certs
+    if connection.proxy:
+        configuration.proxy = connection.proxy

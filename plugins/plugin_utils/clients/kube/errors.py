@@ -1,0 +1,109 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What can go wrong between us and an API server, as errors that a user can act on."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from ...outcome.errors import BringupError, InputError, NotFoundError, UnavailableError
+from ...runtime.redaction import excerpt
+
+_USER = re.compile(r'User "([^"]+)"')
+_VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class UnreachableError(UnavailableError):
+    """No connection to the API server."""
+
+
+class TlsError(UnavailableError):
+    """The connection is refused because a certificate is not what it should be."""
+
+
+class UnauthorizedError(UnavailableError):
+    """The API server does not know who we are."""
+
+
+class ForbiddenError(UnavailableError):
+    """The API server knows who we are and says no."""
+
+
+class ConflictError(BringupError):
+    """The object exists already, changed meanwhile, or its fields belong to another manager."""
+
+
+class GoneError(UnavailableError):
+    """A watch or a list continues from a version that the server has forgotten: list again."""
+
+
+class RefusedError(InputError):
+    """The API server read the object and refuses it (schema, admission, unknown field)."""
+
+
+def status_message(body: bytes) -> str:
+    """Return the message of a Status object, or the text itself."""
+    text = body.decode("utf-8", errors="replace")
+    try:
+        status = json.loads(text)
+    except ValueError:
+        return excerpt(text, 300).rstrip(".")
+    message = status.get("message") if isinstance(status, dict) else None
+    return excerpt(str(message or text), 600).rstrip(".")
+
+
+def error_of(status: int, method: str, path: str, verb: str, body: bytes) -> BringupError:
+    """Return the error for an answer that is not a success.
+
+    Args:
+        status: HTTP status.
+        method: HTTP method.
+        path: path asked for, for the subject.
+        verb: Kubernetes verb (`list`, `watch`); empty derives it from the method.
+        body: body of the answer.
+    """
+    message = status_message(body)
+    subject = f"Kubernetes API {verb or _VERBS.get(method, method.lower())} {path}"
+    if status == 401:
+        return UnauthorizedError(subject, f"not authenticated: {message}.", "renew the credentials in the kubeconfig")
+    if status == 403:
+        return _forbidden(subject, message)
+    if status == 404:
+        return NotFoundError(
+            subject, f"not found: {message}.", "check the name, the namespace and that the CRD is installed"
+        )
+    if status == 409:
+        hint = "look at the object's managedFields; another tool owns it, or it is being deleted"
+        return ConflictError(subject, f"conflict: {message}.", hint)
+    if status == 410:
+        return GoneError(subject, f"version expired: {message}.", "list again")
+    if status in (400, 405, 415, 422):
+        return RefusedError(
+            subject, f"refused ({status}): {message}.", "correct the object; the message names the field"
+        )
+    hint = "look at the API server's log and at its readiness: kubectl get --raw /readyz?verbose"
+    return UnavailableError(subject, f"HTTP {status}: {message}.", hint)
+
+
+def _forbidden(subject: str, message: str) -> ForbiddenError:
+    user = _USER.search(message)
+    who = user.group(1) if user else "this user"
+    return ForbiddenError(
+        subject, f"forbidden: {message}.", f"grant {who} that verb on that resource (see docs of the role)"
+    )
+
+
+def connection_error(host: str, error: BaseException) -> BringupError:
+    """Return the error for a request that got no answer."""
+    # urllib3 wraps what happened into "Max retries exceeded"; the reason is what helps.
+    text = str(getattr(error, "reason", None) or error)
+    lowered = text.lower()
+    if "certificate" in lowered or "sslerror" in lowered or "ssl:" in lowered:
+        hint = (
+            "check certificate-authority-data and the server's name in the kubeconfig; do not switch verification off"
+        )
+        return TlsError(f"Kubernetes API {host}", f"TLS failed: {excerpt(text, 300)}.", hint)
+    hint = f"check the server address in the kubeconfig, the network and proxies: curl -k {host}/version"
+    return UnreachableError(f"Kubernetes API {host}", f"cannot be reached: {excerpt(text, 300)}.", hint)

@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Running a command in a container of a pod."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+from ...outcome.errors import BringupError, NotFoundError
+from .cluster import Cluster
+from .errors import ForbiddenError, connection_error
+from .kinds import PODS
+
+
+@dataclass(frozen=True, slots=True)
+class ExecResult:
+    """What a command in a container did: exit code (None when the limit ended it or none came), its output, seconds."""
+
+    rc: int | None
+    stdout: str
+    stderr: str
+    duration_s: float
+    timed_out: bool
+
+
+def run_in_pod(
+    cluster: Cluster, pod: str, namespace: str, argv: Sequence[str], timeout_s: float, *, container: str = ""
+) -> ExecResult:
+    """Run a command in a container; at the limit the connection is closed and what it had said is returned.
+
+    Raises:
+        NotFoundError: no such pod or container.
+        ForbiddenError: we may not create pods/exec there.
+        UnreachableError: the connection breaks.
+    """
+    from kubernetes.client.exceptions import ApiException
+    from kubernetes.stream.ws_client import websocket_call
+    from websocket import WebSocketException
+
+    started = monotonic()
+    query = [("command", list(argv)), ("stdin", "false"), ("stdout", "true"), ("stderr", "true"), ("tty", "false")]
+    if container:
+        query.append(("container", container))
+    path = PODS.path(pod, namespace, "exec")
+    headers = {key.lower(): value for key, value in cluster.transport.headers().items()}
+    try:
+        client = websocket_call(
+            cluster.transport.configuration,
+            "GET",
+            f"{cluster.transport.host}{path}",
+            query_params=query,
+            headers=headers,
+            _preload_content=False,
+        )
+    except ApiException as error:
+        # The official client wraps whatever goes wrong before the stream is open.
+        raise _handshake_error(cluster.transport.host, path, str(error)) from None
+    try:
+        client.run_forever(timeout=timeout_s)
+        timed_out = bool(client.is_open())
+        # Channel 3 carries the exit status; without it the code is not known.
+        rc = None if timed_out or not client.peek_channel(3) else client.returncode
+        stdout, stderr = str(client.read_stdout(timeout=0) or ""), str(client.read_stderr(timeout=0) or "")
+    except (OSError, WebSocketException) as error:
+        raise connection_error(cluster.transport.host, error) from None
+    finally:
+        client.close()
+    return ExecResult(rc, stdout, stderr, monotonic() - started, timed_out)
+
+
+def _handshake_error(host: str, path: str, text: str) -> BringupError:
+    subject = f"Kubernetes API create {path}"
+    if "404" in text:
+        return NotFoundError(subject, "no such pod or container.", "list the pods: kubectl get pods -A")
+    if "403" in text:
+        return ForbiddenError(subject, "forbidden: pods/exec.", "grant create on pods/exec in that namespace")
+    if "Handshake status" in text:
+        return BringupError(subject, f"refused: {text[:300]}.", "is the container running?")
+    return connection_error(host, ConnectionError(text))

@@ -1,0 +1,92 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Waiting for many things at once: each is pending, ok or failed; a failure that cannot mend itself ends the wait."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from ...outcome.errors import DeadlineError
+from ...runtime.clock import Deadline, elapsed_text
+from ...runtime.progress import Emit, Progress, silent
+
+
+class Phase(str, Enum):
+    """Where one target stands."""
+
+    PENDING = "pending"
+    OK = "ok"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where one target stands, why, and the slug of the cause when it failed."""
+
+    phase: Phase
+    reason: str = ""
+    cause: str = ""
+
+
+OK = State(Phase.OK)
+
+
+def pending(reason: str) -> State:
+    """Return the state of a target that is not there yet."""
+    return State(Phase.PENDING, reason)
+
+
+def failed(cause: str, reason: str) -> State:
+    """Return the state of a target that will not get there any more."""
+    return State(Phase.FAILED, reason, cause)
+
+
+Read = Callable[[], Mapping[str, State]]
+
+
+def wait_all(read: Read, deadline: Deadline, what: str, emit: Emit = silent, poll_s: float = 0.5) -> dict[str, State]:
+    """Return the last states: when all are ok, when one failed for good, or at the deadline.
+
+    Args:
+        read: reads the state of every target; the same names each time.
+        deadline: when to stop.
+        what: what is waited for, for the progress lines.
+        emit: takes the progress lines.
+        poll_s: first pause between two reads; it grows to ten times that.
+    """
+    progress = Progress(emit)
+    pause_s = poll_s
+    while True:
+        states = dict(read())
+        progress.tick(_line(what, states))
+        open_phases = {state.phase for state in states.values()}
+        if Phase.FAILED in open_phases or Phase.PENDING not in open_phases or deadline.left_s <= 0:
+            return states
+        time.sleep(min(pause_s, deadline.left_s))
+        pause_s = min(pause_s * 1.3, poll_s * 10)
+
+
+def _line(what: str, states: Mapping[str, State]) -> str:
+    done = sum(state.phase is Phase.OK for state in states.values())
+    slow = [f"{name}: {state.reason}" for name, state in states.items() if state.phase is not Phase.OK][:3]
+    return f"{what}: {done} of {len(states)}" + (f"; {'; '.join(slow)}" if slow else "")
+
+
+def until(condition: Callable[[], bool], deadline: Deadline, what: str, poll_s: float = 0.25) -> None:
+    """Wait until a condition holds.
+
+    Raises:
+        DeadlineError: it does not hold at the deadline.
+    """
+    pause_s = poll_s
+    while not condition():
+        if deadline.left_s <= 0:
+            raise DeadlineError(
+                what, f"not after {elapsed_text(deadline.limit_s)}.", "look at the objects and their finalizers"
+            )
+        time.sleep(min(pause_s, deadline.left_s))
+        pause_s = min(pause_s * 1.3, 3.0)
