@@ -1,0 +1,77 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# `make` lists what there is. Everything that is written goes below .cache and .run.
+
+SHELL := /bin/bash
+MAKEFLAGS += --no-print-directory
+export PATH := $(CURDIR)/.cache/venv/bin:$(PATH)
+export PYTHONPATH := $(CURDIR)/.cache
+export PYTHONDONTWRITEBYTECODE := 1
+# A shim of a version manager in the caller's environment must not reach the tools.
+unexport VIRTUAL_ENV PYTHONHOME
+
+extra = $(if $($(1)),-e '$(2)=$($(1))')
+rehearsal_variables = $(strip \
+  $(call extra,NODES,gpufleet_rehearsal_nodes) \
+  $(call extra,SKU,gpufleet_rehearsal_sku) \
+  $(call extra,FAULTS,gpufleet_rehearsal_faults) \
+  $(call extra,KEEP,gpufleet_rehearsal_keep) \
+  $(call extra,GATES,gpufleet_gates))
+
+.DEFAULT_GOAL := help
+.PHONY: help
+help: ## This list
+	@printf 'gpufleet.bringup: targets\n\n'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-15s %s\n", $$1, $$2}'
+	@printf '\nVariables of make rehearse: NODES=16 SKU=h100 FAULTS=<file or id,id> KEEP=1 GATES=facility,nodes ARGS="-v"\n'
+
+.PHONY: setup
+setup: ## Virtual environment with the locked tools (PYTHON=... to choose the interpreter)
+	@tools/setup
+
+.PHONY: rehearse
+rehearse: setup ## Start a rehearsal cluster, run site.yml against it, print the gates and the report's path
+	ansible-playbook playbooks/rehearse.yml $(rehearsal_variables) $(ARGS)
+
+.PHONY: rehearse-stop
+rehearse-stop: setup ## Stop a rehearsal cluster that was kept, and remove what it left
+	ansible-playbook playbooks/rehearse_stop.yml $(ARGS)
+
+.PHONY: test
+test: setup ## All tests: unit, integration, rehearsal (ARGS="-k name")
+	pytest -n 2 --dist loadgroup $(ARGS)
+
+.PHONY: check
+check: setup ## Everything that is checked before a commit, with the seconds of each step
+	@tools/check $(ARGS)
+
+.PHONY: format
+format: setup ## Let ruff format and mend
+	ruff check --fix-only .
+	ruff format .
+
+.PHONY: lint types imports unit sanity build
+lint: setup ## ruff, yamllint, codespell, ansible-lint, changelog
+	@tools/check format ruff yamllint codespell changelog ansible-lint
+types: setup ## mypy --strict
+	@tools/check mypy
+imports: setup ## The layers of the core
+	@tools/check imports
+unit: setup ## Unit tests only
+	pytest -n 2 --dist loadgroup tests/unit $(ARGS)
+sanity: setup ## ansible-test sanity, on a real copy and without an ignore file (ARGS="--test validate-modules")
+	@tools/sanity $(ARGS)
+build: setup ## The collection's tarball, in .cache/build
+	@tools/check build
+
+.PHONY: docs
+docs: setup ## What ansible-doc shows of every plugin must be complete
+	@tools/check docs
+
+.PHONY: lock
+lock: setup ## Resolve requirements/*.in again, for both Pythons (needs uv; UPGRADE=1 takes newer versions)
+	@tools/lock $(if $(UPGRADE),--upgrade)
+
+.PHONY: clean
+clean: ## Remove the environment, caches and copies (not .run; a kept rehearsal: make rehearse-stop first)
+	rm -rf .cache
