@@ -28,7 +28,8 @@ class Sku:
     `nvlink_links` counts the links of one GPU (0: none), `nvswitches` the switch chips inside the host;
     `nvlink_domain_gpus` the GPUs that reach each other over NVLink (72 in an NVL72 rack whose trays have 4; 0: none).
     `compute_hcas` counts the network ports that carry GPU traffic, each at `hca_rate_gbps`.
-    `power_max_w`, `heat_w`, `weight_kg` and `rack_units` are those of the whole host.
+    `power_max_w`, `heat_w`, `weight_kg` and `rack_units` are those of the whole host. A rack system that is specified
+    only as a whole has `rack_hosts` (hosts in a full rack) and the `rack_*` facts instead.
     `peak_tflops` are dense rates of one GPU; `intra_node_busbw_gbps` is the best published all_reduce bus bandwidth
     in GB/s within one NVLink domain, by algorithm (`ring`, `nvls`).
     """
@@ -59,6 +60,10 @@ class Sku:
     rack_units: int | None = None
     cooling: Literal["air", "liquid"] | None = None
     heat_w: int | None = None
+    rack_hosts: int | None = None
+    rack_power_max_w: int | None = None
+    rack_heat_w: int | None = None
+    rack_weight_kg: float | None = None
     peak_tflops: dict[str, float] = field(default_factory=dict)
     hbm_tb_per_s: float | None = None
     intra_node_busbw_gbps: dict[str, float] = field(default_factory=dict)
@@ -72,6 +77,16 @@ class Sku:
     def best_busbw_gbps(self) -> float | None:
         """Best published intra-node all_reduce bus bandwidth in GB/s, None if nobody published one."""
         return max(self.intra_node_busbw_gbps.values(), default=None)
+
+    @property
+    def heat_max_w(self) -> int | None:
+        """Heat of the host; where no source states it, the electrical maximum, all of which leaves as heat."""
+        return self.heat_w if self.heat_w is not None else self.power_max_w
+
+    @property
+    def rack_heat_max_w(self) -> int | None:
+        """Heat of a whole rack system, by the same rule."""
+        return self.rack_heat_w if self.rack_heat_w is not None else self.rack_power_max_w
 
 
 def _broken_rule(sku: Sku) -> str:
@@ -87,6 +102,10 @@ def _broken_rule(sku: Sku) -> str:
         "hbm_tb_per_s": sku.hbm_tb_per_s,
         "pcie_generation": sku.pcie_generation,
         "pcie_width": sku.pcie_width,
+        "rack_hosts": sku.rack_hosts,
+        "rack_power_max_w": sku.rack_power_max_w,
+        "rack_heat_w": sku.rack_heat_w,
+        "rack_weight_kg": sku.rack_weight_kg,
         **sku.peak_tflops,
         **sku.intra_node_busbw_gbps,
     }

@@ -1,0 +1,112 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Judges one budget of every rack: what the inventory's hosts need against what the record grants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...hardware.load import Load, Quantity, number, rack_load
+from ...outcome.errors import InputError, NotFoundError
+from ...outcome.model import Basis, Expectation, Measure, Outcome
+from ..spec import Answer, CheckSpec, JudgeContext
+from .facts import Allowance, FacilityObservation, rack_subject
+from .record import FacilityRecord, RackBudget
+
+OVER_BUDGET = "over-budget"
+RACK_NOT_IN_RECORD = "rack-not-in-record"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """One budget of a rack: the quantity, and where record and settings state it."""
+
+    quantity: Quantity
+    field: str
+    granted: Callable[[RackBudget], float]
+    allowed: Callable[[Allowance], float]
+
+
+def judge_budget(
+    spec: CheckSpec, budget: Budget, value: FacilityObservation, context: JudgeContext
+) -> tuple[Outcome, ...]:
+    """Return one outcome per rack of the inventory."""
+    return judge_racks(
+        spec, value, context, lambda answer, rack, record: _judge_rack(budget, answer, rack, record, value)
+    )
+
+
+def judge_racks(
+    spec: CheckSpec,
+    value: FacilityObservation,
+    context: JudgeContext,
+    judge_one: Callable[[Answer, str, FacilityRecord], Outcome],
+) -> tuple[Outcome, ...]:
+    """Return `judge_one` for every rack that the record has; without a record or a rack, the reason."""
+    answers = {rack: Answer(spec, context, rack_subject(rack)) for rack in context.site.racks}
+    try:
+        record = value.record()
+    except InputError as error:
+        return tuple(invalid_record(answer, error, value) for answer in answers.values())
+    return tuple(
+        judge_one(answer, rack, record) if rack in record.racks else _rack_missing(answer, rack, record, value)
+        for rack, answer in answers.items()
+    )
+
+
+def invalid_record(answer: Answer, error: InputError, value: FacilityObservation) -> Outcome:
+    """Return the outcome for a record that is not valid: nothing is known from it."""
+    return answer.unknown(
+        "record-invalid",
+        f"the record is not valid: {'; '.join(error.evidence) or error}"[:1000],
+        "correct the record and have it signed again (docs/facility.md)",
+        evidence=value.evidence(),
+    )
+
+
+def _rack_missing(answer: Answer, rack: str, record: FacilityRecord, value: FacilityObservation) -> Outcome:
+    hosts = sum(host.rack == rack for host in answer.context.site.hosts)
+    racks = ", ".join(sorted(record.racks)) or "none"
+    return answer.failed(
+        RACK_NOT_IN_RECORD,
+        f"{hosts} host(s) of the inventory stand in {rack}, and the record has no such rack; it has {racks}",
+        f"correct gpufleet_rack of those hosts, or have the room's owner add {rack} to the record and sign it again",
+        measured=(Measure("racks in the record", len(record.racks), "count"),),
+        expected=(Expectation("rack", "is in the record", rack, Basis.INVENTORY),),
+        evidence=value.evidence(),
+    )
+
+
+def _judge_rack(
+    budget: Budget, answer: Answer, rack: str, record: FacilityRecord, value: FacilityObservation
+) -> Outcome:
+    context, quantity = answer.context, budget.quantity
+    skus = [host.sku for host in context.site.hosts if host.rack == rack]
+    try:
+        load = rack_load(quantity, skus, context.hardware, budget.allowed(value.settings.allowance(rack)))
+    except (InputError, NotFoundError) as error:
+        cause = "sku-unknown" if isinstance(error, NotFoundError) else "fact-not-known"
+        return answer.unknown(cause, f"{error.subject}: {error.reason}", error.hint, evidence=value.evidence())
+    return _compared(budget, answer, load, budget.granted(record.racks[rack]), value)
+
+
+def _compared(budget: Budget, answer: Answer, load: Load, granted: float, value: FacilityObservation) -> Outcome:
+    quantity = budget.quantity
+    left = granted - load.value
+    # Half a gram or half a watt is not a verdict: it is the rounding of decimal fractions.
+    over = left < -0.0005
+    gap = f"{number(abs(left))} {quantity.unit} {'over' if over else 'left'}"
+    arithmetic = f"{load.arithmetic}; record grants {number(granted)} {quantity.unit}; {gap}"
+    measured = (Measure(f"{quantity.name} of the rack", load.value, quantity.unit),)
+    expected = (Expectation(budget.field, "<=", granted, Basis.RECORD, quantity.unit, arithmetic),)
+    details = {"measured": measured, "expected": expected, "evidence": value.evidence()}
+    if not over:
+        return answer.passed(arithmetic, **details)
+    return answer.failed(
+        OVER_BUDGET,
+        arithmetic,
+        f"move hosts out of {answer.subject.name}, or have the room's owner raise {budget.field} and sign again",
+        **details,
+    )

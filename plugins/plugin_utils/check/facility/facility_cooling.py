@@ -1,0 +1,33 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The hosts of every rack shed no more heat than its cooling takes away."""
+
+from __future__ import annotations
+
+from ...hardware.load import HEAT
+from ...outcome.model import Outcome, SubjectKind
+from ..spec import CheckSpec, JudgeContext
+from .budget import OVER_BUDGET, RACK_NOT_IN_RECORD, Budget, judge_budget
+from .facts import OBSERVATION, FacilityObservation
+
+SPEC = CheckSpec(
+    id="facility-cooling",
+    gate="facility",
+    title="Heat within every rack's cooling budget",
+    observation=OBSERVATION,
+    per=SubjectKind.RACK,
+    requires=("facility_record",),
+    causes=(OVER_BUDGET, RACK_NOT_IN_RECORD),
+)
+_BUDGET = Budget(
+    quantity=HEAT,
+    field="cooling_kw",
+    granted=lambda rack: rack.cooling_kw,
+    allowed=lambda allowance: allowance.cooling_kw,
+)
+
+
+def judge(value: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return one outcome per rack."""
+    return judge_budget(SPEC, _BUDGET, value, context)

@@ -1,0 +1,72 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Every evidence file is the one that was signed for: its digest is the record's."""
+
+from __future__ import annotations
+
+from ...outcome.errors import InputError
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
+from ..spec import Answer, CheckSpec, JudgeContext
+from .budget import invalid_record
+from .facts import OBSERVATION, EvidenceDigest, FacilityObservation, site_subject
+from .record import EvidenceFile
+
+SPEC = CheckSpec(
+    id="facility-evidence",
+    gate="facility",
+    title="Evidence unchanged since it was signed for",
+    observation=OBSERVATION,
+    per=SubjectKind.SITE,
+    requires=("facility_record",),
+    causes=("evidence-changed", "evidence-missing", "evidence-none"),
+)
+
+
+def judge(value: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return one outcome for the site; it names every file that is not as it was."""
+    answer = Answer(SPEC, context, site_subject(context.site))
+    try:
+        record = value.record()
+    except InputError as error:
+        return (invalid_record(answer, error, value),)
+    if not record.evidence:
+        hint = "add the reports that back the budgets (load test, floor survey) and sign the record again"
+        return (answer.failed("evidence-none", "the record names no evidence", hint, evidence=value.evidence()),)
+    found = {digest.path: digest for digest in value.digests}
+    verdicts = [_compared(entry, found.get(entry.path)) for entry in record.evidence]
+    return (_summed(answer, record.evidence, verdicts, value),)
+
+
+def _compared(entry: EvidenceFile, digest: EvidenceDigest | None) -> tuple[str, str]:
+    """Return the cause (empty: as signed) and what to say about one file."""
+    if digest is None:
+        return "evidence-not-read", f"{entry.path} was not read"
+    if digest.problem:
+        return ("evidence-missing" if digest.readable else "evidence-not-read"), f"{entry.path}: {digest.problem}"
+    if digest.sha256 != entry.sha256:
+        text = f"{entry.path} ({entry.what}) has digest {digest.sha256[:12]}..., signed was {entry.sha256[:12]}..."
+        return "evidence-changed", text
+    return "", ""
+
+
+def _summed(
+    answer: Answer, entries: tuple[EvidenceFile, ...], verdicts: list[tuple[str, str]], value: FacilityObservation
+) -> Outcome:
+    bad = [(cause, text) for cause, text in verdicts if cause]
+    details = {
+        "measured": (Measure("files as signed", len(entries) - len(bad), "count"),),
+        "expected": (Expectation("files as signed", "==", len(entries), Basis.RECORD, "count"),),
+        "evidence": tuple(
+            Evidence(digest.path, "controller", digest.sha256 or digest.problem) for digest in value.digests
+        ),
+    }
+    if not bad:
+        return answer.passed(f"{len(entries)} evidence file(s) as signed", **details)
+    causes = [cause for cause, _text in bad]
+    summary = "; ".join(text for _cause, text in bad)
+    hint = f"restore the signed files beside {value.record_path}, or have the new ones recorded and signed again"
+    for cause in ("evidence-changed", "evidence-missing"):
+        if cause in causes:
+            return answer.failed(cause, summary, hint, **details)
+    return answer.unknown("evidence-not-read", summary, "make the files readable and run the gate again", **details)

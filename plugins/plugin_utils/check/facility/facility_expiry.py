@@ -1,0 +1,48 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The record holds on the day of the run: issued, not expired, not about to expire."""
+
+from __future__ import annotations
+
+from ...outcome.errors import InputError
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ..spec import Answer, CheckSpec, JudgeContext
+from .budget import invalid_record
+from .facts import OBSERVATION, FacilityObservation, site_subject
+
+SPEC = CheckSpec(
+    id="facility-expiry",
+    gate="facility",
+    title="Facility record in force",
+    observation=OBSERVATION,
+    per=SubjectKind.SITE,
+    requires=("facility_record",),
+    causes=("expired", "expires-soon", "issued-in-future"),
+)
+_RENEW = "have the room's owner check the budgets, set new days and sign the record again (docs/facility.md)"
+
+
+def judge(value: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return one outcome for the site."""
+    answer = Answer(SPEC, context, site_subject(context.site))
+    try:
+        record = value.record()
+    except InputError as error:
+        return (invalid_record(answer, error, value),)
+    today, warning_days = context.today, value.settings.expiry_warning_days
+    left_days = (record.expires_on - today).days
+    arithmetic = f"issued {record.issued}, expires {record.expires}, today {today.isoformat()}: {left_days} day(s) left"
+    details = {
+        "measured": (Measure("days left", left_days, "d"),),
+        "expected": (Expectation("days left", ">", warning_days, Basis.RULE, "d", arithmetic),),
+        "evidence": value.evidence(),
+    }
+    if record.issued_on > today:
+        hint = "correct the day of issue and sign again, or correct the controller's clock"
+        return (answer.failed("issued-in-future", f"not yet in force: {arithmetic}", hint, **details),)
+    if left_days < 0:
+        return (answer.failed("expired", f"expired: {arithmetic}", _RENEW, **details),)
+    if left_days <= warning_days:
+        return (answer.marginal("expires-soon", f"about to expire: {arithmetic}", _RENEW, **details),)
+    return (answer.passed(arithmetic, **details),)

@@ -1,0 +1,98 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The record carries a good signature of somebody who may sign it, and it is this site's record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...clients.signature.ssh_keygen import SignatureFacts, ToolRun
+from ...outcome.errors import InputError
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
+from ...runtime.redaction import excerpt
+from ..spec import Answer, CheckSpec, JudgeContext
+from .facts import OBSERVATION, FacilityObservation, site_subject
+from .record import FacilityRecord
+
+SPEC = CheckSpec(
+    id="facility-signature",
+    gate="facility",
+    title="Facility record signed by an allowed signer",
+    observation=OBSERVATION,
+    per=SubjectKind.SITE,
+    requires=("facility_record",),
+    causes=("signature-bad", "signature-missing", "signer-unknown", "record-of-other-site"),
+)
+
+
+def judge(value: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return one outcome for the site."""
+    answer = Answer(SPEC, context, site_subject(context.site))
+    facts = value.signature
+    if facts.intact is None or facts.principals is None or facts.verified is None:
+        hint = f"have the room's owner sign it: ssh-keygen -Y sign -f KEY -n {facts.namespace} {value.record_path}"
+        return (answer.failed("signature-missing", f"no signature at {facts.signature}", hint),)
+    runs = (facts.intact, facts.principals, facts.verified)
+    if any(run.rc is None for run in runs):
+        return (answer.unknown("signature-not-verified", "ssh-keygen did not end in time", evidence=_evidence(facts)),)
+    return (_judge_signature(answer, value, facts.intact, facts.principals, facts.verified),)
+
+
+def _judge_signature(
+    answer: Answer, value: FacilityObservation, intact: ToolRun, principals: ToolRun, verified: ToolRun
+) -> Outcome:
+    facts = value.signature
+    details: dict[str, Any] = {
+        "measured": (Measure("signed by", " ".join(principals.stdout.split()) or "nobody known"),),
+        "expected": (Expectation("signed by", "==", facts.identity, Basis.RULE),),
+        "evidence": _evidence(facts),
+    }
+    if intact.rc != 0:
+        summary = f"the record is not what was signed: {_last_words(intact)}"
+        hint = f"restore the signed record, or have {value.record_path} checked and signed again"
+        return answer.failed("signature-bad", summary, hint, **details)
+    if verified.rc != 0:
+        summary = f"signed, but not by {facts.identity} as an allowed signer: {_last_words(principals, verified)}"
+        hint = f"have an allowed signer sign it, or add the signer's key to {value.settings.allowed_signers}"
+        return answer.failed("signer-unknown", summary, hint, **details)
+    if not verified.stdout.startswith(f'Good "{facts.namespace}" signature for {facts.identity} '):
+        summary = "ssh-keygen ended well but did not say that the signature is good"
+        return answer.unknown("signature-not-verified", summary, **details)
+    try:
+        record = value.record()
+    except InputError:
+        # Whose record it is cannot be told; the checks that need its content say why.
+        return answer.unknown("record-invalid", f"well signed by {facts.identity}, but not a valid record", **details)
+    return _judge_owner(answer, record, value, details)
+
+
+def _judge_owner(
+    answer: Answer, record: FacilityRecord, value: FacilityObservation, details: dict[str, Any]
+) -> Outcome:
+    facts, site = value.signature, answer.context.site.name
+    if record.signed_by != facts.identity:
+        summary = f"the record names {record.signed_by} as its signer, gpufleet_settings asks for {facts.identity}"
+        return answer.failed("signer-unknown", summary, f"have {facts.identity} put the name in and sign it", **details)
+    if record.site != site:
+        summary = f"the record is of site {record.site!r}, this is {site!r}"
+        return answer.failed(
+            "record-of-other-site", summary, "use this site's record, or correct gpufleet_site_name", **details
+        )
+    return answer.passed(
+        f"signed by {facts.identity}: {facts.verified.stdout.strip() if facts.verified else ''}", **details
+    )
+
+
+def _last_words(*runs: ToolRun) -> str:
+    lines = [line for run in runs for line in f"{run.stdout}\n{run.stderr}".splitlines() if line.strip()]
+    return "; ".join(dict.fromkeys(lines))[:300] or "ssh-keygen gave no reason"
+
+
+def _evidence(facts: SignatureFacts) -> tuple[Evidence, ...]:
+    named = (("check-novalidate", facts.intact), ("find-principals", facts.principals), ("verify", facts.verified))
+    return tuple(
+        Evidence(f"ssh-keygen -Y {name}", "controller", excerpt(f"rc {run.rc}\n{run.stdout}{run.stderr}"))
+        for name, run in named
+        if run is not None
+    )

@@ -1,0 +1,95 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Reads the facility record, its signature and the digests of its evidence."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from ...clients.signature.ssh_keygen import verify_text
+from ...outcome.codec import from_plain, to_plain
+from ...outcome.errors import InputError, NotFoundError
+from ...site.model import Site
+from ..spec import ObserveContext
+from .facts import OBSERVATION, EvidenceDigest, FacilityObservation, facility_settings
+from .record import NAMESPACE, EvidenceFile, FacilityRecord, parse_record
+
+KEY = OBSERVATION
+_MAX_RECORD_BYTES = 1_000_000
+
+
+def observe(context: ObserveContext) -> dict[str, Any]:
+    """Return the record's text, what ssh-keygen says about its signature, and the digests found.
+
+    Raises:
+        InputError: the settings are incomplete, or the record is not text.
+        NotFoundError: no record at that path, or no ssh-keygen.
+    """
+    settings = facility_settings(context.site.settings.get("facility", {}))
+    path = Path(settings.record).expanduser()
+    text = _record_text(path)
+    record = _record_or_none(text, str(path))
+    signature = verify_text(
+        text,
+        path.with_name(f"{path.name}.sig"),
+        Path(settings.allowed_signers).expanduser(),
+        namespace=NAMESPACE,
+        identity=settings.identity or (record.signed_by if record else ""),
+    )
+    digests = tuple(_digest(path.parent, entry) for entry in record.evidence) if record else ()
+    seen = FacilityObservation(
+        record_path=str(path), record_text=text, signature=signature, digests=digests, settings=settings
+    )
+    context.emit(f"facility record {path}: {len(digests)} evidence file(s) read")
+    plain: dict[str, Any] = to_plain(seen)
+    return plain
+
+
+def restore(data: Any, _run_dir: Path, _site: Site) -> FacilityObservation:
+    """Return the saved observation as its value object."""
+    return from_plain(FacilityObservation, data, f"observation {KEY}")
+
+
+def _record_text(path: Path) -> str:
+    # Bytes, not read_text: line ends must stay as they were signed.
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        hint = "make one with playbook gpufleet.bringup.facility_record, or correct gpufleet_settings.facility.record"
+        raise NotFoundError(f"facility record {path}", "no such file.", hint) from None
+    except OSError as error:
+        raise InputError(f"facility record {path}", f"cannot be read: {error.strerror}.") from None
+    if len(raw) > _MAX_RECORD_BYTES:
+        raise InputError(f"facility record {path}", f"has {len(raw)} bytes, expected at most {_MAX_RECORD_BYTES}.")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"facility record {path}", "is not UTF-8 text.", "restore the signed file") from None
+
+
+def _record_or_none(text: str, source: str) -> FacilityRecord | None:
+    # An invalid record is no reason not to look at its signature: the checks report it.
+    try:
+        return parse_record(text, source)
+    except InputError:
+        return None
+
+
+def _digest(directory: Path, entry: EvidenceFile) -> EvidenceDigest:
+    path = directory / entry.path
+    try:
+        real = path.resolve(strict=True)
+        if not real.is_relative_to(directory.resolve()):
+            return EvidenceDigest(path=entry.path, problem=f"leads outside the record's directory, to {real}")
+        digest = hashlib.sha256()
+        with real.open("rb") as handle:
+            while chunk := handle.read(1 << 20):
+                digest.update(chunk)
+    except FileNotFoundError:
+        return EvidenceDigest(path=entry.path, problem="no such file")
+    except OSError as error:
+        return EvidenceDigest(path=entry.path, problem=f"cannot be read: {error.strerror}", readable=False)
+    return EvidenceDigest(path=entry.path, sha256=digest.hexdigest())

@@ -1,0 +1,87 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a rack draws, sheds and weighs: the inventory's hosts by SKU, with the arithmetic."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..outcome.errors import InputError
+from .sku import Sku, sku_or_error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """One thing that a room must bear: the SKU facts behind it, what one is in its unit, how it is called."""
+
+    name: str
+    verb: str
+    unit: str
+    host_fact: str
+    rack_fact: str
+    per_unit: float
+
+
+POWER = Quantity(
+    name="power", verb="draw", unit="kW", host_fact="power_max_w", rack_fact="rack_power_max_w", per_unit=1000
+)
+HEAT = Quantity(name="heat", verb="shed", unit="kW", host_fact="heat_max_w", rack_fact="rack_heat_max_w", per_unit=1000)
+WEIGHT = Quantity(name="weight", verb="weigh", unit="kg", host_fact="weight_kg", rack_fact="rack_weight_kg", per_unit=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """The sum of one rack in the quantity's unit, and the arithmetic in words."""
+
+    value: float
+    arithmetic: str
+
+
+def rack_load(quantity: Quantity, skus: Sequence[str], hardware: Mapping[str, Sku], allowance: float = 0.0) -> Load:
+    """Return what the hosts of one rack draw, shed or weigh together.
+
+    Args:
+        quantity: POWER, HEAT or WEIGHT.
+        skus: SKU name or alias of every host in the rack.
+        hardware: the SKU facts.
+        allowance: what stands beside the hosts, in the quantity's unit.
+
+    Raises:
+        NotFoundError: an unknown SKU.
+        InputError: a SKU's facts do not state the quantity.
+    """
+    counts = Counter(sku_or_error(hardware, name).name for name in skus)
+    total, terms = 0.0, []
+    for name, hosts in sorted(counts.items()):
+        value, term = _term(quantity, hardware[name], hosts)
+        total += value
+        terms.append(term)
+    if allowance:
+        total += allowance
+        terms.append(f"{number(allowance)} {quantity.unit} beside the hosts")
+    return Load(value=round(total, 3), arithmetic=f"{' + '.join(terms)} = {number(total)} {quantity.unit}")
+
+
+def number(value: float) -> str:
+    """Return a number for people: at most two decimals, no trailing zeros."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _term(quantity: Quantity, sku: Sku, hosts: int) -> tuple[float, str]:
+    host_fact, rack_fact = getattr(sku, quantity.host_fact), getattr(sku, quantity.rack_fact)
+    if host_fact is not None:
+        each = host_fact / quantity.per_unit
+        return hosts * each, f"{hosts} x {sku.name} at {number(each)} {quantity.unit}"
+    if rack_fact is not None and sku.rack_hosts:
+        # Rack systems are specified whole: their trays share switches, power shelves and coolant.
+        racks, each = -(-hosts // sku.rack_hosts), rack_fact / quantity.per_unit
+        whole = f"{racks} x rack of {sku.rack_hosts} {sku.name} at {number(each)} {quantity.unit} ({hosts} hosts)"
+        return racks * each, whole
+    raise InputError(
+        f"SKU {sku.name}",
+        f"{quantity.host_fact} is not known.",
+        f"state it in a hardware file of your own that replaces {sku.name} (docs/facility.md), from its data sheet",
+    )
