@@ -1,0 +1,302 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Runs one shell command as a simulated host: in namespaces of its own, over an overlay of the machine's file system.
+
+A program of its own (`python -I -S enclosure.py <rehearsal dir> <host> <parent pid> <command>`), standard library
+only, with as few imports as it can have: it starts once for every command of every host.
+
+What the command sees: the machine's files, writable, but every write lands in the host's own layer; that host's
+tools, host name, process table, /run and /dev; a copy of /proc/sys. What it does not see: the rehearsal directory
+(the cluster model, the other hosts), other processes, devices. It loses the capabilities with which root could still
+reach the machine (mounts, modules, clock, network settings, device nodes). It dies with its parent, and everything
+that it started dies with it.
+
+Exit status: that of the command; 125 with one line on standard error when the enclosure could not be made. The
+command never runs on the bare machine.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import sys
+
+TYPE_CHECKING = False  # importing typing would take a tenth of the whole start
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+REFUSED = 125
+REFUSAL_PREFIX = "rehearsal enclosure refused: "
+TOOLS_AT = "/opt/gpu-node"
+SEARCH_PATH = f"{TOOLS_AT}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT = 0x1, 0x2, 0x4, 0x8, 0x20
+_MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
+_MNT_DETACH = 2
+_SIGKILL = 9
+_NEW_NS, _NEW_UTS, _NEW_IPC, _NEW_USER, _NEW_PID = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000
+_PR_SET_PDEATHSIG, _PR_CAPBSET_DROP = 1, 24
+_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}
+_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _MOUNT_ATTR_RDONLY = 442, -100, 0x8000, 0x1
+# chown, dac_override, fowner, fsetid, kill, setgid, setuid, setpcap, net_bind_service, ipc_lock, sys_chroot,
+# sys_nice, sys_resource, audit_write, setfcap. Everything else could reach the machine behind the overlay.
+_KEPT_CAPABILITIES = frozenset((0, 1, 3, 4, 5, 6, 7, 8, 10, 14, 18, 23, 24, 29, 31))
+_LAST_CAPABILITY = 63
+_OWN_TREES = ("/proc", "/sys", "/dev", "/run")
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Refusal(Exception):
+    """The enclosure cannot be made here."""
+
+
+class MountPoint:
+    """One line of mountinfo: device number, path inside that file system, where it is mounted."""
+
+    __slots__ = ("device", "root", "target")
+
+    def __init__(self, device: str, root: str, target: str) -> None:
+        self.device = device
+        self.root = root
+        self.target = target
+
+
+def _call(name: str, what: str, *arguments: object) -> None:
+    if getattr(_libc, name)(*arguments) != 0:
+        raise Refusal(f"{what}: {os.strerror(ctypes.get_errno())}")
+
+
+def _mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
+    arguments = (os.fsencode(source), os.fsencode(target), kind.encode() or None, ctypes.c_ulong(flags),
+                 os.fsencode(options) or None)
+    _call("mount", f"mount {kind or source} on {target}", *arguments)
+
+
+def _make_directory(path: str) -> str:
+    os.makedirs(path, exist_ok=True)
+    return path
+
+
+# -- what is mounted on the machine ------------------------------------------------------------------------------
+
+
+def _unescape(text: str) -> str:
+    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(code, character)
+    return text
+
+
+def _mount_points() -> list[MountPoint]:
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:
+        rows = [line.split() for line in lines]
+    return [MountPoint(row[2], _unescape(row[3]), _unescape(row[4])) for row in rows]
+
+
+def _is_within(path: str, tree: str) -> bool:
+    return path == tree or path.startswith(tree.rstrip("/") + "/")
+
+
+def _other_trees(points: list[MountPoint], rehearsal: str) -> list[str]:
+    """Mount points beside the root that a command may need (a home, a scratch disk), outermost first."""
+    own = (*_OWN_TREES, rehearsal)
+    targets = {point.target for point in points if point.target != "/"}
+    return sorted(target for target in targets if not any(_is_within(target, tree) for tree in own))
+
+
+def _joined(base: str, rest: str) -> str:
+    return os.path.normpath(base.rstrip("/") + "/" + rest)
+
+
+def _names_of(rehearsal: str, points: list[MountPoint]) -> list[str]:
+    """Every path under which the rehearsal directory can be reached: bind mounts give it more than one."""
+    home = max((point for point in points if _is_within(rehearsal, point.target)), key=lambda point: len(point.target))
+    inside = _joined(home.root, os.path.relpath(rehearsal, home.target))
+    names = {rehearsal}
+    for point in points:
+        if point.device == home.device and _is_within(inside, point.root):
+            names.add(_joined(point.target, os.path.relpath(inside, point.root)))
+    return sorted(names)
+
+
+# -- the host's own file system ----------------------------------------------------------------------------------
+
+
+def _escaped(path: str) -> str:
+    return path.replace("\\", "\\\\").replace(",", "\\,").replace(":", "\\:")
+
+
+def _overlay(lower: str, layer: str, target: str, *, as_user: bool) -> None:
+    upper, work = _make_directory(f"{layer}/upper"), _make_directory(f"{layer}/work")
+    options = f"lowerdir={_escaped(lower)},upperdir={_escaped(upper)},workdir={_escaped(work)}"
+    _mount("overlay", target, "overlay", _MS_NODEV, options + (",userxattr" if as_user else ""))
+
+
+def _add_tree(tree: str, index: int, host_dir: str, root: str, *, as_user: bool) -> None:
+    """Give the host its own view of one more mounted tree; where an overlay is refused, a read-only one."""
+    target = root + tree
+    if not os.path.exists(target):
+        return
+    try:
+        if not os.path.isdir(tree):
+            raise Refusal("a file")
+        _overlay(tree, f"{host_dir}/layers/{index}{tree.replace('/', '-')}", target, as_user=as_user)
+    except Refusal:
+        _mount(tree, target, flags=_MS_BIND | _MS_REC)
+        _read_only(target)
+
+
+def _read_only(target: str) -> None:
+    attributes = (ctypes.c_uint64 * 4)(_MOUNT_ATTR_RDONLY, 0, 0, 0)
+    arguments = (_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(target), _AT_RECURSIVE, attributes, ctypes.sizeof(attributes))
+    _call("syscall", f"making {target} read-only (needs Linux 5.12)", *arguments)
+
+
+def _make_devices(root: str) -> None:
+    dev = f"{root}/dev"
+    _mount("tmpfs", dev, "tmpfs", _MS_NOSUID, "mode=755,size=4m")
+    for name in _DEVICES:
+        os.close(os.open(f"{dev}/{name}", os.O_CREAT | os.O_WRONLY, 0o666))
+        _mount(f"/dev/{name}", f"{dev}/{name}", flags=_MS_BIND)
+    for name, target in (("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0"), ("stdout", "/proc/self/fd/1"),
+                         ("stderr", "/proc/self/fd/2"), ("ptmx", "pts/ptmx")):
+        os.symlink(target, f"{dev}/{name}")
+    os.mkdir(f"{dev}/pts")
+    _mount("devpts", f"{dev}/pts", "devpts", _MS_NOSUID | _MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
+    os.mkdir(f"{dev}/shm")
+    _mount("tmpfs", f"{dev}/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")
+
+
+def _make_kernel_trees(rehearsal: str, host_dir: str, root: str, *, as_user: bool) -> None:
+    _mount("/sys", f"{root}/sys", flags=_MS_BIND | _MS_REC)
+    _read_only(f"{root}/sys")
+    # All of /proc is read-only (sysrq-trigger, irq, ...); kernel settings are written to a copy of the host's own.
+    _mount("proc", f"{root}/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC | _MS_RDONLY)
+    _overlay(f"{rehearsal}/shared/proc-sys", f"{host_dir}/layers/proc-sys", f"{root}/proc/sys", as_user=as_user)
+
+
+def _build_root(rehearsal: str, host_dir: str, *, as_user: bool) -> str:
+    _mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
+    points = _mount_points()
+    root = _make_directory(f"{host_dir}/root")
+    _overlay("/", f"{host_dir}/layers/root", root, as_user=as_user)
+    for index, tree in enumerate(_other_trees(points, rehearsal)):
+        _add_tree(tree, index, host_dir, root, as_user=as_user)
+    for name in ("bin", "out"):
+        target = _make_directory(f"{root}{TOOLS_AT}/{name}")
+        _mount(f"{host_dir}/{name}", target, flags=_MS_BIND)
+        _read_only(target)
+    _mount(_make_directory(f"{host_dir}/run"), _make_directory(f"{root}/run"), flags=_MS_BIND)
+    _make_devices(root)
+    _make_kernel_trees(rehearsal, host_dir, root, as_user=as_user)
+    for name in _names_of(rehearsal, points):
+        if os.path.isdir(root + name):
+            _mount("tmpfs", root + name, "tmpfs", _MS_RDONLY, "mode=0,size=4k")
+    return root
+
+
+def _enter(root: str) -> None:
+    machine = os.uname().machine
+    if machine not in _PIVOT_ROOT:
+        raise Refusal(f"machine type {machine} is not known")
+    os.chdir(root)
+    _call("syscall", f"pivot_root to {root}", _PIVOT_ROOT[machine], b".", b".")
+    _call("umount2", "letting go of the machine's root", b".", _MNT_DETACH)
+    os.chdir("/")
+
+
+# -- the processes -----------------------------------------------------------------------------------------------
+
+
+def _die_with_parent() -> None:
+    _call("prctl", "binding to the parent process", _PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+
+
+def _drop_capabilities() -> None:
+    for capability in range(_LAST_CAPABILITY + 1):
+        if capability not in _KEPT_CAPABILITIES:
+            # Numbers above the kernel's last one are refused, which is as good.
+            _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+
+
+def _separate(*, as_user: bool) -> None:
+    uid, gid = os.getuid(), os.getgid()
+    flags = _NEW_NS | _NEW_UTS | _NEW_IPC | _NEW_PID | (_NEW_USER if as_user else 0)
+    _call("unshare", "making namespaces", flags)
+    if as_user:
+        for name, line in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
+            with open(f"/proc/self/{name}", "w", encoding="ascii") as handle:
+                handle.write(line)
+
+
+def _environment(host: str) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TERM", "TZ") if name in os.environ}
+    account = {"HOME": "/root", "USER": "root", "LOGNAME": "root", "SHELL": "/bin/sh"}
+    return {**kept, **account, "PATH": SEARCH_PATH, "GPUFLEET_REHEARSAL_HOST": host}
+
+
+def _run(host: str, command: str) -> int:
+    """Run the command and wait for it as the init of the namespace, which also buries the orphans."""
+    child = os.fork()
+    if child == 0:
+        os.chdir("/root" if os.access("/root", os.X_OK) else "/")
+        os.execve("/bin/sh", ["/bin/sh", "-c", command], _environment(host))
+    while True:
+        pid, status = os.wait()
+        if pid == child:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+
+
+def _guarded(action: str, rehearsal: str, host: str, command: str, ready: int) -> NoReturn:
+    """The first process of the namespace: build, enter, run, report."""
+    try:
+        _die_with_parent()
+        if os.read(ready, 1) != b"1":
+            os._exit(REFUSED)
+        host_dir = f"{rehearsal}/hosts/{host}"
+        root = _build_root(rehearsal, host_dir, as_user=action == "user")
+        _call("sethostname", "setting the host name", host.encode(), len(host.encode()))
+        _enter(root)
+        _drop_capabilities()
+        os._exit(_run(host, command))
+    except (Refusal, OSError) as problem:
+        os.write(2, f"{REFUSAL_PREFIX}{problem}\n".encode(errors="replace"))
+        os._exit(REFUSED)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command of the arguments; return its exit status."""
+    rehearsal, host, parent, command = arguments
+    rehearsal = os.path.realpath(rehearsal)
+    as_user = os.geteuid() != 0
+    try:
+        _die_with_parent()
+        if os.getppid() != int(parent):
+            return REFUSED
+        # Two overlays with the same upper layer at a time are undefined: a host does one command at a time.
+        lock = os.open(f"{rehearsal}/hosts/{host}/lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _separate(as_user=as_user)
+        ready, tell = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(tell)
+            _guarded("user" if as_user else "root", rehearsal, host, command, ready)
+        os.write(tell, b"1")
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    except (Refusal, OSError) as problem:
+        os.write(2, f"{REFUSAL_PREFIX}{problem}\n".encode(errors="replace"))
+        return REFUSED
+
+
+def run() -> NoReturn:
+    """Do what the command line says."""
+    os._exit(main(sys.argv[1:]) & 0xFF)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,132 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""From the model file and the SKU facts to a healthy cluster: every serial, UUID and bus id follows from the seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from ...hardware.sku import Sku, sku_or_error
+from .spec import ModelSpec, PlannedNode
+from .values import ClusterModel, Gpu, Hca, LogLine, Node, Rack
+
+# Where an 8-GPU HGX machine has its GPUs, and the adapter beside each, on the bus.
+_GPU_BUSES = ("1B", "43", "52", "61", "9D", "C3", "D1", "DF")
+_HCA_BUSES = ("18", "40", "4F", "5E", "9A", "C0", "CE", "DC")
+_MODULE_IDS = (3, 1, 2, 4, 7, 5, 6, 8)
+_CA_TYPES = {"ConnectX-6": "MT4123", "ConnectX-7": "MT4129", "ConnectX-8": "MT4131"}
+_FIRMWARE = {"ConnectX-6": "20.43.2566", "ConnectX-7": "28.43.2566", "ConnectX-8": "40.45.1200"}
+_HEADROOM = 1.25
+_LINK_LAYERS = {"infiniband": "InfiniBand"}
+
+
+def healthy_cluster(spec: ModelSpec, hardware: Mapping[str, Sku]) -> ClusterModel:
+    """Return the cluster as the file plans it, without its faults.
+
+    Raises:
+        NotFoundError: a SKU that recipes/hardware/ does not have.
+    """
+    nodes = tuple(_node(spec, planned, index, hardware) for index, planned in enumerate(spec.nodes))
+    racks: dict[str, list[PlannedNode]] = {}
+    for planned in spec.nodes:
+        racks.setdefault(planned.rack, []).append(planned)
+    return ClusterModel(
+        name=spec.name,
+        seed=spec.seed,
+        racks=tuple(_rack(name, members, hardware) for name, members in racks.items()),
+        nodes=nodes,
+    )
+
+
+def _node(spec: ModelSpec, planned: PlannedNode, index: int, hardware: Mapping[str, Sku]) -> Node:
+    sku = sku_or_error(hardware, planned.sku)
+    draw = random.Random(f"{spec.seed}/{planned.name}")
+    return Node(
+        name=planned.name,
+        rack=planned.rack,
+        sku=sku.name,
+        accelerator=sku.accelerator,
+        serial=f"{draw.randrange(10**12):012d}",
+        machine_id=f"{draw.getrandbits(128):032x}",
+        driver_version=spec.driver_version,
+        cuda_version=spec.cuda_version,
+        gpu_pci_id=sku.gpu_pci_id or "10de:ffff",
+        nvswitches=sku.nvswitches or 0,
+        gpus=tuple(_gpu(sku, n, draw) for n in range(sku.gpus)),
+        hcas=tuple(_hca(sku, n, index, draw) for n in range(sku.compute_hcas)),
+        services={"nvidia-fabricmanager": "active"} if sku.nvswitches else {},
+        kernel_log=_boot_log(sku, spec.driver_version),
+    )
+
+
+def _bus(buses: tuple[str, ...], index: int, domain_digits: int) -> str:
+    # Beyond eight devices the next ones stand in the next PCI domain.
+    domain, place = divmod(index, len(buses))
+    return f"{domain:0{domain_digits}X}:{buses[place]}:00.0"
+
+
+def _gpu(sku: Sku, index: int, draw: random.Random) -> Gpu:
+    text = f"{draw.getrandbits(128):032x}"
+    width = sku.pcie_width or 16
+    return Gpu(
+        index=index,
+        uuid=f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}",
+        serial=f"165{draw.randrange(10**10):010d}",
+        pci_bus_id=_bus(_GPU_BUSES, index, 8),
+        module_id=_MODULE_IDS[index % 8] + index // 8 * 8,
+        product=sku.gpu_product,
+        memory_mib=sku.gpu_memory_mib,
+        nvlinks=sku.nvlink_links,
+        nvlinks_up=sku.nvlink_links,
+        pcie_generation=sku.pcie_generation or 4,
+        pcie_width=width,
+        pcie_width_max=width,
+        temperature_c=draw.randint(27, 33),
+        power_w=round(draw.uniform(66.0, 74.0), 2),
+        replay_counter=draw.randint(100, 180),
+        fabric_state="Completed" if sku.nvswitches else "N/A",
+        fabric_status="Success" if sku.nvswitches else "N/A",
+    )
+
+
+def _hca(sku: Sku, index: int, node_index: int, draw: random.Random) -> Hca:
+    model = sku.hca_model or "ConnectX-7"
+    return Hca(
+        index=index,
+        name=f"mlx5_{index}",
+        guid=f"0x9c0591{draw.getrandbits(40):010x}",
+        pci=_bus(_HCA_BUSES, index, 4).lower(),
+        model=_CA_TYPES.get(model, "MT4129"),
+        firmware=_FIRMWARE.get(model, "28.43.2566"),
+        rate_gbps=sku.hca_rate_gbps,
+        lid=2 + node_index * max(1, sku.compute_hcas) + index if sku.fabric == "infiniband" else 0,
+        link_layer=_LINK_LAYERS.get(sku.fabric, "Ethernet"),
+        sm_lid=1 if sku.fabric == "infiniband" else 0,
+    )
+
+
+def _boot_log(sku: Sku, driver_version: str) -> tuple[LogLine, ...]:
+    lines = [
+        (0.0, "Linux version 6.8.0-79-generic (buildd@lcy02-amd64-052) #79-Ubuntu SMP PREEMPT_DYNAMIC"),
+        (9.1, "nvidia: loading out-of-tree module taints kernel."),
+        (9.4, f"NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  {driver_version}  Release Build"),
+        (11.8, "nvidia-uvm: Loaded the UVM driver, major device number 511."),
+    ]
+    if sku.nvswitches:
+        lines += [(12.0 + n / 10, f"nvidia-nvswitch{n}: using MSI") for n in range(sku.nvswitches)]
+    # Ordinary noise, as every machine has it.
+    lines.append((86400.0, "perf: interrupt took too long (2503 > 2500), lowering kernel.perf_event_max_sample_rate"))
+    return tuple(LogLine(at_s=at_s, text=text) for at_s, text in lines)
+
+
+def _rack(name: str, members: list[PlannedNode], hardware: Mapping[str, Sku]) -> Rack:
+    skus = [sku_or_error(hardware, planned.sku) for planned in members]
+    return Rack(
+        name=name,
+        power_w=round(sum(sku.power_max_w or 0 for sku in skus) * _HEADROOM),
+        cooling_w=round(sum(sku.heat_w or sku.power_max_w or 0 for sku in skus) * _HEADROOM),
+        floor_load_kg=round(sum(sku.weight_kg or 0 for sku in skus) * _HEADROOM, 1),
+        nodes=tuple(planned.name for planned in members),
+    )

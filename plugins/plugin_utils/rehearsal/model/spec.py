@@ -1,0 +1,139 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a rehearsal is made from: the model file with its hosts and faults. The whole model follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ...outcome.errors import InputError
+from ...runtime.files import write_atomic
+from ...runtime.strict import decode, read_yaml
+from .values import SCHEMA_VERSION
+
+NODES_PER_RACK = 4
+SubjectWord = Literal["cluster", "rack", "node", "gpu", "hca"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedNode:
+    """A host to simulate."""
+
+    name: str
+    sku: str
+    rack: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change of a patch: `at` is a dotted path whose first word is the part it starts from
+    (cluster, rack, node, gpu, hca); exactly one of `set`, `append`, `add`, `multiply` is given."""
+
+    at: str
+    set: Any = None
+    append: Any = None
+    add: float | None = None
+    multiply: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A patch to the model: `subject` is the name of what it hits (`gpu03`, `gpu03/gpu5`, `gpu03/mlx5_0`, `rack-a1`,
+    or the cluster's name)."""
+
+    id: str
+    kind: SubjectWord
+    subject: str
+    patch: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSpec:
+    """The model file. The same file always gives the same model."""
+
+    name: str
+    seed: int
+    nodes: tuple[PlannedNode, ...]
+    driver_version: str = "580.105.08"
+    cuda_version: str = "13.0"
+    faults: tuple[Fault, ...] = ()
+    schema_version: int = field(default=SCHEMA_VERSION)
+
+    def __post_init__(self) -> None:
+        if self.schema_version != SCHEMA_VERSION:
+            reason = f"schema_version is {self.schema_version}, this release reads {SCHEMA_VERSION}."
+            raise InputError(f"cluster model {self.name!r}", reason, "start the rehearsal again")
+        names = [node.name for node in self.nodes]
+        if not names or len(set(names)) != len(names):
+            raise InputError(f"cluster model {self.name!r}", "needs at least one node, and every name once.")
+
+
+def rack_name(index: int) -> str:
+    """Return the name of the rack in which node number `index` (from 0) stands: rack-a1 to rack-a8, rack-b1, ..."""
+    number = index // NODES_PER_RACK
+    row, place = divmod(number, 8)
+    letters = ""
+    while True:
+        row, letter = divmod(row, 26)
+        letters = chr(ord("a") + letter) + letters
+        if row == 0:
+            return f"rack-{letters}{place + 1}"
+        row -= 1
+
+
+def numbered_nodes(count: int, sku: str) -> tuple[PlannedNode, ...]:
+    """Return `count` hosts of one SKU, named gpu01, gpu02, ..., four a rack.
+
+    Raises:
+        InputError: count is less than 1.
+    """
+    if count < 1:
+        raise InputError("rehearsal nodes", f"is {count}, expected 1 or more.", "NODES=16")
+    width = max(2, len(str(count)))
+    return tuple(PlannedNode(name=f"gpu{n + 1:0{width}d}", sku=sku, rack=rack_name(n)) for n in range(count))
+
+
+def write_spec(spec: ModelSpec, path: Path) -> None:
+    """Write the model file, readable by its owner only."""
+    import yaml
+
+    header = "# The cluster model of a rehearsal. Only the simulators read it.\n---\n"
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text = yaml.dump(_plain(spec), Dumper=dumper, sort_keys=False, width=119, default_flow_style=None)
+    write_atomic(path, header + text, mode=0o600)
+
+
+def read_spec(path: Path) -> ModelSpec:
+    """Read a model file.
+
+    Raises:
+        InputError: it cannot be read, or a key is unknown, missing or of the wrong type.
+    """
+    return decode(ModelSpec, read_yaml(path), str(path))
+
+
+def _plain(spec: ModelSpec) -> dict[str, Any]:
+    return {
+        "schema_version": spec.schema_version,
+        "name": spec.name,
+        "seed": spec.seed,
+        "driver_version": spec.driver_version,
+        "cuda_version": spec.cuda_version,
+        "faults": [_plain_fault(fault) for fault in spec.faults],
+        "nodes": [{"name": node.name, "sku": node.sku, "rack": node.rack} for node in spec.nodes],
+    }
+
+
+def _plain_fault(fault: Fault) -> dict[str, Any]:
+    return {"id": fault.id, "kind": fault.kind, "subject": fault.subject, "patch": plain_patch(fault.patch)}
+
+
+def plain_patch(patch: Sequence[Change]) -> list[dict[str, Any]]:
+    """Return a patch as plain data, each change with only the words that it uses."""
+    words = ("at", "set", "append", "add", "multiply")
+    rows = [{word: getattr(change, word) for word in words} for change in patch]
+    return [{word: value for word, value in row.items() if value is not None} for row in rows]

@@ -1,0 +1,230 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The cluster model: the only source of truth of every simulator of a rehearsal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+SCHEMA_VERSION = 1
+
+Presence = Literal["ok", "missing", "lost"]
+ToolState = Literal["ok", "hang", "empty", "garbage", "missing"]
+DiagStatus = Literal["Pass", "Warn", "Fail", "Skip"]
+PortState = Literal["Active", "Initializing", "Armed", "Down"]
+PhysicalState = Literal["LinkUp", "Polling", "Disabled"]
+GangBehaviour = Literal["all-or-nothing", "partial", "not-running"]
+DraBehaviour = Literal["allocates", "never-allocates"]
+ComponentState = Literal["ok", "never-ready", "install-fails"]
+Signer = Literal["facility", "stranger"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ecc:
+    """Error counters of one GPU's memory; volatile ones count since the driver was loaded."""
+
+    volatile_correctable: int = 0
+    volatile_uncorrectable: int = 0
+    aggregate_correctable: int = 0
+    aggregate_uncorrectable: int = 0
+    sram_threshold_exceeded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemappedRows:
+    """Rows of one GPU's memory that were replaced by spare ones."""
+
+    correctable: int = 0
+    uncorrectable: int = 0
+    pending: bool = False
+    failure: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One GPU. `missing`: not on the bus at all; `lost`: listed, no longer answering."""
+
+    index: int
+    uuid: str
+    serial: str
+    pci_bus_id: str
+    module_id: int
+    product: str
+    memory_mib: int
+    nvlinks: int
+    nvlinks_up: int
+    pcie_generation: int
+    pcie_width: int
+    pcie_width_max: int
+    temperature_c: int
+    power_w: float
+    replay_counter: int
+    presence: Presence = "ok"
+    ecc: Ecc = Ecc()
+    remapped_rows: RemappedRows = RemappedRows()
+    recovery_action: str = "None"
+    mig: bool = False
+    persistence: bool = True
+    fabric_state: str = "Completed"
+    fabric_status: str = "Success"
+    diag: dict[str, DiagStatus] = field(default_factory=dict)
+
+    @property
+    def pci(self) -> str:
+        """The bus id as the kernel writes it: `0000:1b:00.0`."""
+        return self.pci_bus_id[-12:].lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hca:
+    """One network adapter port of the compute fabric."""
+
+    index: int
+    name: str
+    guid: str
+    pci: str
+    model: str
+    firmware: str
+    rate_gbps: int
+    lid: int
+    link_layer: str = "InfiniBand"
+    state: PortState = "Active"
+    physical_state: PhysicalState = "LinkUp"
+    sm_lid: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """What the time daemon of a node says."""
+
+    synchronised: bool = True
+    stratum: int = 3
+    offset_s: float = 0.0000047
+    reference: str = "ntp1.example.org"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """One line of the kernel log, so many seconds after the boot."""
+
+    at_s: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeView:
+    """What Kubernetes is told about a node: None for a count means all GPUs that work."""
+
+    device_plugin_gpus: int | None = None
+    dra_devices: int | None = None
+    operands_ready: bool = True
+    failing_operand: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One GPU host."""
+
+    name: str
+    rack: str
+    sku: str
+    accelerator: str
+    serial: str
+    machine_id: str
+    driver_version: str
+    cuda_version: str
+    gpu_pci_id: str
+    nvswitches: int
+    gpus: tuple[Gpu, ...]
+    hcas: tuple[Hca, ...]
+    kernel: str = "6.8.0-79-generic"
+    os_name: str = "Ubuntu"
+    os_version: str = "24.04.3"
+    ofed_version: str = "OFED-internal-25.07-0.9.7"
+    dcgm_version: str = "4.4.1"
+    reachable: bool = True
+    clock: Clock = Clock()
+    services: dict[str, str] = field(default_factory=dict)
+    tools: dict[str, ToolState] = field(default_factory=dict)
+    kernel_log: tuple[LogLine, ...] = ()
+    kubernetes: NodeView = NodeView()
+
+    @property
+    def listed_gpus(self) -> tuple[Gpu, ...]:
+        """The GPUs that the driver still lists, lost ones included."""
+        return tuple(gpu for gpu in self.gpus if gpu.presence != "missing")
+
+    @property
+    def working_gpus(self) -> tuple[Gpu, ...]:
+        """The GPUs that answer."""
+        return tuple(gpu for gpu in self.gpus if gpu.presence == "ok")
+
+    @property
+    def advertised_gpus(self) -> int:
+        """How many GPUs the device plugin offers."""
+        told = self.kubernetes.device_plugin_gpus
+        return len(self.working_gpus) if told is None else told
+
+    @property
+    def dra_device_count(self) -> int:
+        """How many GPUs the DRA driver lists in its ResourceSlice."""
+        told = self.kubernetes.dra_devices
+        return len(self.working_gpus) if told is None else told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rack:
+    """One rack: what the signed record allows it."""
+
+    name: str
+    power_w: int
+    cooling_w: int
+    floor_load_kg: float
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FacilityRecord:
+    """How the room's signed record is: who signed it, and what was changed after that."""
+
+    signer: Signer = "facility"
+    valid_days: int = 365
+    tampered: bool = False
+    evidence_changed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """How the cluster's software behaves. `components` names only those that do not work."""
+
+    gang_scheduler: GangBehaviour = "all-or-nothing"
+    dra_driver: DraBehaviour = "allocates"
+    cluster_policy: str = "ready"
+    components: dict[str, ComponentState] = field(default_factory=dict)
+    forbidden: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterModel:
+    """The whole simulated cluster, faults already in it."""
+
+    name: str
+    seed: int
+    racks: tuple[Rack, ...]
+    nodes: tuple[Node, ...]
+    facility: FacilityRecord = FacilityRecord()
+    stack: Stack = Stack()
+    schema_version: int = SCHEMA_VERSION
+
+    def node(self, name: str) -> Node:
+        """Return the node of that name.
+
+        Raises:
+            KeyError: no such node.
+        """
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise KeyError(name)
