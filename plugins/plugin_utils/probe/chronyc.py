@@ -1,0 +1,63 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Parser of `chronyc tracking`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .text import plain, unreadable, whole
+
+TOOL = "chronyc tracking"
+_OFFSET = re.compile(r"([\d.]+) seconds (fast|slow) of NTP time")
+
+
+@dataclass(frozen=True, slots=True)
+class Tracking:
+    """The clock: `offset_s` is positive when it is fast. Without a source it reports 0, so `leap_status` counts."""
+
+    reference: str
+    stratum: int
+    offset_s: float
+    last_offset_s: float
+    leap_status: str
+
+
+def parse(text: str) -> Tracking:
+    """Return the state of the clock.
+
+    Raises:
+        InputError: a line is missing or not what chronyc prints.
+    """
+    fields: dict[str, str] = {}
+    for line in plain(text).splitlines():
+        name, colon, value = line.partition(" : ")
+        if colon:
+            fields[name.strip()] = value.strip()
+    offset = _OFFSET.fullmatch(_need(fields, "System time"))
+    if offset is None:
+        raise unreadable(TOOL, fields["System time"], "`N seconds fast|slow of NTP time`")
+    sign = 1.0 if offset.group(2) == "fast" else -1.0
+    stratum = whole(_need(fields, "Stratum"), TOOL, "Stratum")
+    return Tracking(
+        reference=_need(fields, "Reference ID"),
+        stratum=stratum,
+        offset_s=sign * _seconds(offset.group(1)),
+        last_offset_s=_seconds(_need(fields, "Last offset").removesuffix(" seconds")),
+        leap_status=_need(fields, "Leap status"),
+    )
+
+
+def _need(fields: dict[str, str], name: str) -> str:
+    if not fields.get(name):
+        raise unreadable(TOOL, f"no {name}", f"a line `{name} : ...`")
+    return fields[name]
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise unreadable(TOOL, text, "seconds") from None

@@ -1,0 +1,96 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Parser of `ibstat`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .text import plain, unreadable, whole
+
+TOOL = "ibstat"
+_CA = re.compile(r"CA '([^']+)'")
+_FIELD = re.compile(r"\s+([A-Za-z][A-Za-z0-9 ]*?):\s*(.*?)\s*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IbPort:
+    """One port: `rate_gbps` is what the tool prints, `link_layer` `InfiniBand` or `Ethernet`."""
+
+    number: int
+    state: str
+    physical_state: str
+    rate_gbps: int
+    base_lid: int
+    sm_lid: int
+    link_layer: str
+    port_guid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hca:
+    """One channel adapter."""
+
+    name: str
+    kind: str
+    firmware: str
+    node_guid: str
+    ports: tuple[IbPort, ...]
+
+
+def parse(text: str) -> tuple[Hca, ...]:
+    """Return the adapters in the tool's order.
+
+    Raises:
+        InputError: no adapter, or a field of an adapter or port is missing or nonsense.
+    """
+    clean = plain(text)
+    parts = _CA.split(clean)
+    if len(parts) < 3:
+        raise unreadable(TOOL, clean[:80], "a line such as `CA 'mlx5_0'`")
+    return tuple(_hca(parts[n], parts[n + 1]) for n in range(1, len(parts), 2))
+
+
+def _hca(name: str, body: str) -> Hca:
+    sections = re.split(r"^\s*Port (\d+):\s*$", body, flags=re.M)
+    head = _fields(sections[0])
+    ports = tuple(_port(name, sections[n], sections[n + 1]) for n in range(1, len(sections), 2))
+    if not ports:
+        raise unreadable(TOOL, f"{name} without a port", "at least one port")
+    expected = whole(_need(head, "Number of ports", name), TOOL, "Number of ports")
+    if expected != len(ports):
+        raise unreadable(TOOL, f"{len(ports)} ports of {name}", f"{expected} ports")
+    return Hca(
+        name=name,
+        kind=head.get("CA type", ""),
+        firmware=head.get("Firmware version", ""),
+        node_guid=head.get("Node GUID", ""),
+        ports=ports,
+    )
+
+
+def _port(hca: str, number: str, body: str) -> IbPort:
+    fields = _fields(body)
+    where = f"{hca} port {number}"
+    return IbPort(
+        number=int(number),
+        state=_need(fields, "State", where),
+        physical_state=_need(fields, "Physical state", where),
+        rate_gbps=whole(_need(fields, "Rate", where), TOOL, f"Rate of {where}"),
+        base_lid=whole(fields.get("Base lid", "0"), TOOL, f"Base lid of {where}"),
+        sm_lid=whole(fields.get("SM lid", "0"), TOOL, f"SM lid of {where}"),
+        link_layer=fields.get("Link layer", ""),
+        port_guid=fields.get("Port GUID", ""),
+    )
+
+
+def _fields(body: str) -> dict[str, str]:
+    return {match.group(1): match.group(2) for line in body.splitlines() if (match := _FIELD.fullmatch(line))}
+
+
+def _need(fields: dict[str, str], name: str, where: str) -> str:
+    if not fields.get(name):
+        raise unreadable(TOOL, f"no {name} for {where}", f"a line `{name}:`")
+    return fields[name]

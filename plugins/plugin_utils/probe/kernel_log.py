@@ -1,0 +1,147 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Parser of the kernel log: journalctl -k, dmesg in its formats, syslog and /dev/kmsg records."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..outcome.errors import InputError
+from .text import pci_address, plain, unreadable
+
+TOOL = "journalctl -k"
+# seconds since boot, wall clock in brackets, ISO (journal, dmesg), syslog, /dev/kmsg; with an optional facility before.
+_STAMP = re.compile(
+    r"(?:[a-z]+\s*:[a-z]+\s*: )?"
+    r"(\[\s*\d+\.\d+\]|\[\w{3} \w{3}\s+\d+ [\d:]+ \d{4}\]|\d{4}-\d\d-\d\dT[\d:,.]+(?:Z|[+-][\d:]{4,6})?"
+    r"|[A-Z][a-z]{2}\s+\d+ [\d:]{8}|\d+,\d+,\d+,[^;]*;)\s?(.*)"
+)
+_XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)(?:,\s*(.*))?")
+_SXID = re.compile(r"nvidia-nvswitch\d*: SXid \(PCI:([0-9a-fA-F:.]+)\): (\d+)(?:,\s*(.*))?")
+_ACTION = re.compile(r"recovery action changed from 0x[0-9a-f]+ \((.*?)\) to 0x[0-9a-f]+ \((.*?)\)", re.I)
+_FLAP = re.compile(r"(?:mlx5_core \S+ )?(\S+): (?:lost carrier|link down)\b", re.I)
+_LIMITED = re.compile(
+    r"(mlx5_core|nvidia) (\S+?):? ([\d.]+) Gb/s available PCIe bandwidth, "
+    r"limited by (.+?) link at (\S+) \(capable of ([\d.]+) Gb/s"
+)
+_OFF_BUS = re.compile(r"NVRM: (?:The NVIDIA )?GPU ([0-9a-fA-F:.]+)\b(?=.*fallen off the bus)")
+_OFF_BUS_START = re.compile(r"NVRM: The NVIDIA GPU ([0-9a-fA-F:.]+)\s*$")
+_SEGFAULT = re.compile(r"(\S+)\[(\d+)\]: segfault at .* in (\S+?)\[")
+_CONTINUATION_LINES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Xid:
+    """One XID of a GPU or SXid of an NVSwitch. `action` is the new recovery action of a 154, else empty."""
+
+    time: str
+    address: str
+    number: int
+    text: str
+    action: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PcieLimit:
+    """A device that trained to less than it can."""
+
+    driver: str
+    address: str
+    available_gbps: float
+    capable_gbps: float
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLog:
+    """What matters in the log. `flaps` are (device, time); `off_bus` addresses of GPUs that stopped to answer;
+    `segfaults` are (program, library)."""
+
+    lines: int
+    xids: tuple[Xid, ...] = ()
+    sxids: tuple[Xid, ...] = ()
+    off_bus: tuple[str, ...] = ()
+    flaps: tuple[tuple[str, str], ...] = ()
+    pcie_limits: tuple[PcieLimit, ...] = ()
+    segfaults: tuple[tuple[str, str], ...] = ()
+
+
+def parse(text: str) -> KernelLog:
+    """Return what matters in the log.
+
+    Raises:
+        InputError: no line has a time stamp, so it is no kernel log.
+    """
+    lines = plain(text).splitlines()
+    entries = _entries(lines)
+    if not any(time for time, _message in entries):
+        raise unreadable(TOOL, plain(text)[:80], "lines with a time stamp")
+    return KernelLog(
+        lines=len(lines),
+        xids=tuple(xid for time, message in entries if (xid := _xid(time, message)) is not None),
+        sxids=tuple(xid for time, message in entries if (xid := _sxid(time, message)) is not None),
+        off_bus=_off_bus([message for _time, message in entries]),
+        flaps=tuple((match.group(1), time) for time, message in entries if (match := _FLAP.search(message))),
+        pcie_limits=tuple(limit for _time, message in entries if (limit := _limit(message)) is not None),
+        segfaults=tuple((m.group(1), m.group(3)) for _time, message in entries if (m := _SEGFAULT.search(message))),
+    )
+
+
+def _entries(lines: list[str]) -> list[tuple[str, str]]:
+    """Return (time, message) of every line; a line without a time stamp continues the one before it."""
+    entries: list[tuple[str, str]] = []
+    for line in lines:
+        match = _STAMP.match(line)
+        entries.append((match.group(1).strip("[] ;"), match.group(2)) if match else ("", line.strip()))
+    return entries
+
+
+def _address(text: str) -> str:
+    """Return the address; text that is none stays as it is, because the event itself is what must not be lost."""
+    try:
+        return pci_address(text.rstrip(".:"))
+    except InputError:
+        return text.lower()
+
+
+def _xid(time: str, message: str) -> Xid | None:
+    match = _XID.search(message)
+    if match is None:
+        return None
+    text = match.group(3) or ""
+    action = _ACTION.search(text)
+    return Xid(time, _address(match.group(1)), int(match.group(2)), text, action.group(2) if action else "")
+
+
+def _sxid(time: str, message: str) -> Xid | None:
+    match = _SXID.search(message)
+    text = (match.group(3) or "") if match else ""
+    # "Severity ..." and "Data {...}" lines carry the details of the SXid before them.
+    if match is None or text.startswith(("Severity", "Data {")):
+        return None
+    return Xid(time, _address(match.group(1)), int(match.group(2)), text)
+
+
+def _off_bus(messages: list[str]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for n, message in enumerate(messages):
+        match = _OFF_BUS.search(message)
+        start = _OFF_BUS_START.search(message)
+        if match:
+            found[_address(match.group(1))] = None
+        elif start and any("fallen off the bus" in later for later in messages[n + 1 : n + _CONTINUATION_LINES]):
+            found[_address(start.group(1))] = None
+    return tuple(found)
+
+
+def _limit(message: str) -> PcieLimit | None:
+    match = _LIMITED.search(message)
+    if match is None:
+        return None
+    try:
+        available, capable = float(match.group(3)), float(match.group(6))
+    except ValueError:
+        return None
+    return PcieLimit(match.group(1), _address(match.group(2)), available, capable, match.group(5))

@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Parser of `nvidia-smi nvlink -s` and `nvidia-smi c2c -s`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .text import plain, unreadable
+
+TOOL = "nvidia-smi nvlink -s"
+_GPU = re.compile(r"GPU (\d+): (.*?) \(UUID: (\S+)\)\s*")
+_LINK = re.compile(r"\s*(C2C )?Link (\d+):\s*(?:([\d.]+) GB/s|<?(inactive)>?)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class NvlinkGpu:
+    """The links of one GPU: GB/s by link number, 0.0 for an inactive one.
+
+    `mig` says that the driver refuses the question in MIG mode; `notes` are lines without a link in them.
+    """
+
+    index: int
+    product: str
+    uuid: str
+    links: tuple[tuple[int, float], ...] = ()
+    c2c: tuple[tuple[int, float], ...] = ()
+    mig: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def active(self) -> int:
+        """Number of links that carry data."""
+        return sum(1 for _number, speed in self.links if speed > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class NvlinkStatus:
+    """Every GPU that the tool names, in its order."""
+
+    gpus: tuple[NvlinkGpu, ...]
+
+
+def parse(text: str) -> NvlinkStatus:
+    """Return the links of every GPU.
+
+    Raises:
+        InputError: no GPU line.
+    """
+    blocks: list[tuple[re.Match[str], list[str]]] = []
+    for line in plain(text).splitlines():
+        match = _GPU.fullmatch(line)
+        if match:
+            blocks.append((match, []))
+        elif line.strip() and blocks:
+            blocks[-1][1].append(line)
+    if not blocks:
+        raise unreadable(TOOL, plain(text)[:80], "a line such as `GPU 0: NVIDIA H200 (UUID: GPU-...)`")
+    return NvlinkStatus(tuple(_gpu(match, lines) for match, lines in blocks))
+
+
+def _gpu(match: re.Match[str], lines: list[str]) -> NvlinkGpu:
+    links: dict[bool, list[tuple[int, float]]] = {False: [], True: []}
+    notes: list[str] = []
+    for line in lines:
+        link = _LINK.fullmatch(line)
+        if link is None:
+            notes.append(line.strip())
+            continue
+        links[bool(link.group(1))].append((int(link.group(2)), _speed(link.group(3))))
+    return NvlinkGpu(
+        index=int(match.group(1)),
+        product=match.group(2),
+        uuid=match.group(3),
+        links=tuple(links[False]),
+        c2c=tuple(links[True]),
+        mig=any("MIG mode" in note for note in notes),
+        notes=tuple(notes),
+    )
+
+
+def _speed(text: str | None) -> float:
+    try:
+        return float(text or "0")
+    except ValueError:
+        raise unreadable(TOOL, str(text), "a speed in GB/s") from None

@@ -1,0 +1,242 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Parser of `nvidia-smi -q -x`, DTD v11, v12 and v13."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from .nvidia_smi_model import EccCounters, Gpu, GpuFabric, MigDevice, RemappedRows, SmiLog
+from .text import number, pci_address, plain, unreadable, whole
+
+TOOL = "nvidia-smi -q -x"
+_ABSENT = frozenset(
+    ("", "n/a", "[n/a]", "not supported", "[not supported]", "requested functionality has been deprecated")
+)
+# What the driver prints in place of a value when it cannot talk to the GPU.
+_TROUBLE = frozenset(("gpu is lost", "gpu requires reset", "unknown error", "err!"))
+_HISTOGRAM = ("max", "high", "partial", "low", "none")
+_SCHEMA = re.compile(r"nvsmi_device_(v\d+)\.dtd")
+
+
+def parse(text: str) -> SmiLog:
+    """Return the document as a value.
+
+    Raises:
+        InputError: not XML, another document, or a field that every version has is missing or nonsense.
+    """
+    root = _root(plain(text))
+    schema = _SCHEMA.search(text[:600])
+    attached = _required(root, "attached_gpus")
+    gpus = tuple(_gpu(element) for element in root.findall("gpu"))
+    return SmiLog(
+        schema=schema.group(1) if schema else "",
+        driver_version=_version(root),
+        cuda_version=(root.findtext("cuda_version") or "").strip(),
+        attached_gpus=_count(attached),
+        gpus=gpus,
+    )
+
+
+def _root(text: str) -> ElementTree.Element:
+    # A node's output is not ours: no entities, or a small document could grow without bound.
+    if "<!ENTITY" in text:
+        raise unreadable(TOOL, "<!ENTITY", "a document without entities")
+    start = text.find("<")
+    try:
+        root = ElementTree.fromstring(text[start:] if start > 0 else text)
+    except (ElementTree.ParseError, ValueError) as error:
+        raise unreadable(TOOL, f"{text[:60]} ({error})", "an XML document") from None
+    if root.tag != "nvidia_smi_log":
+        raise unreadable(TOOL, f"<{root.tag}>", "<nvidia_smi_log>")
+    return root
+
+
+def _required(element: ElementTree.Element, path: str) -> str:
+    text = (element.findtext(path) or "").strip()
+    if not text:
+        raise unreadable(TOOL, f"no <{path}>", f"<{path}> in <{element.tag}>")
+    return text
+
+
+def _count(text: str) -> int:
+    value = whole(text, TOOL, "attached_gpus")
+    if value < 0:
+        raise unreadable(TOOL, text, "a count in attached_gpus")
+    return value
+
+
+def _version(root: ElementTree.Element) -> str:
+    text = _required(root, "driver_version")
+    if not re.fullmatch(r"\d+(\.\d+)+", text):
+        raise unreadable(TOOL, text, "a version in driver_version")
+    return text
+
+
+class _Reader:
+    """Reads the fields of one GPU and remembers the first trouble text instead of failing on it."""
+
+    def __init__(self, element: ElementTree.Element) -> None:
+        self.element = element
+        self.trouble = ""
+
+    def text(self, path: str) -> str | None:
+        """Return the text, None if there is no such element or the driver says that there is no value."""
+        raw = (self.element.findtext(path) or "").strip()
+        if raw.lower().strip("[]") in _TROUBLE:
+            self.trouble = self.trouble or raw
+            return None
+        return None if raw.lower() in _ABSENT else raw
+
+    def whole(self, path: str) -> int | None:
+        text = self.text(path)
+        return None if text is None else whole(text, TOOL, path)
+
+    def number(self, path: str) -> float | None:
+        text = self.text(path)
+        return None if text is None else number(text, TOOL, path)
+
+    def flag(self, path: str) -> bool | None:
+        text = self.text(path)
+        if text is None:
+            return None
+        if text.lower() not in ("yes", "no"):
+            raise unreadable(TOOL, f"{path}: {text}", "Yes or No")
+        return text.lower() == "yes"
+
+
+def _gpu(element: ElementTree.Element) -> Gpu:
+    reader = _Reader(element)
+    product, uuid = _required(element, "product_name"), _required(element, "uuid")
+    repair = "ecc_errors"
+    fields = {
+        "serial": reader.text("serial"),
+        "memory_total_mib": reader.whole("fb_memory_usage/total"),
+        "memory_used_mib": reader.whole("fb_memory_usage/used"),
+        "ecc_current": reader.text("ecc_mode/current_ecc"),
+        "ecc_pending": reader.text("ecc_mode/pending_ecc"),
+        "ecc_volatile": _ecc(reader, "ecc_errors/volatile"),
+        "ecc_aggregate": _ecc(reader, "ecc_errors/aggregate"),
+        "channel_repair_pending": reader.flag(f"{repair}/channel_repair_pending"),
+        "tpc_repair_pending": reader.flag(f"{repair}/tpc_repair_pending"),
+        "remapped_rows": _remapped(reader),
+        "retired_pages_single_bit": reader.whole("retired_pages/multiple_single_bit_retirement/retired_count"),
+        "retired_pages_double_bit": reader.whole("retired_pages/double_bit_retirement/retired_count"),
+        "retirement_pending": _either(
+            reader.flag("retired_pages/pending_blacklist"), reader.flag("retired_pages/pending_retirement")
+        ),
+        "mig_current": reader.text("mig_mode/current_mig"),
+        "mig_pending": reader.text("mig_mode/pending_mig"),
+        "mig_devices": _mig_devices(element),
+        "fabric": _fabric(reader),
+        "clock_events": _clock_events(element),
+        **_link(reader),
+        **_state(reader),
+    }
+    if fields["memory_total_mib"] is None and not reader.trouble:
+        raise unreadable(TOOL, f"no memory size for {element.get('id', '')}", "fb_memory_usage/total")
+    return Gpu(bus_id=_bus_id(element), product=product, uuid=uuid, trouble=reader.trouble, **fields)  # type: ignore[arg-type]
+
+
+def _either(one: bool | None, other: bool | None) -> bool | None:
+    return other if one is None else one or bool(other)
+
+
+def _bus_id(element: ElementTree.Element) -> str:
+    return pci_address(element.get("id") or _required(element, "pci/pci_bus_id"))
+
+
+def _link(reader: _Reader) -> dict[str, int | None]:
+    base = "pci/pci_gpu_link_info"
+    return {
+        "link_gen_current": reader.whole(f"{base}/pcie_gen/current_link_gen"),
+        "link_gen_max": reader.whole(f"{base}/pcie_gen/max_link_gen"),
+        "link_width_current": reader.whole(f"{base}/link_widths/current_link_width"),
+        "link_width_max": reader.whole(f"{base}/link_widths/max_link_width"),
+        "replay_count": reader.whole("pci/replay_counter"),
+    }
+
+
+def _state(reader: _Reader) -> dict[str, str | int | float | None]:
+    power = reader.number("gpu_power_readings/instant_power_draw")
+    for path in ("gpu_power_readings/power_draw", "power_readings/power_draw"):
+        power = reader.number(path) if power is None else power
+    return {
+        "recovery_action": reader.text("gpu_recovery_action"),
+        "reset_status": reader.text("gpu_reset_status/reset_required"),
+        "vbios": reader.text("vbios_version"),
+        "temperature_c": reader.whole("temperature/gpu_temp"),
+        "power_w": power,
+        "processes": len(reader.element.findall("processes/process_info")),
+    }
+
+
+def _ecc(reader: _Reader, base: str) -> EccCounters:
+    parts = [
+        reader.whole(f"{base}/{name}")
+        for name in ("sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_secded")
+    ]
+    known = [part for part in parts if part is not None]
+    return EccCounters(
+        sram_correctable=reader.whole(f"{base}/sram_correctable"),
+        sram_uncorrectable=sum(known) if known else None,
+        dram_correctable=reader.whole(f"{base}/dram_correctable"),
+        dram_uncorrectable=reader.whole(f"{base}/dram_uncorrectable"),
+        sram_threshold_exceeded=reader.flag(f"{base}/sram_threshold_exceeded"),
+    )
+
+
+def _remapped(reader: _Reader) -> RemappedRows | None:
+    base = "remapped_rows"
+    element = reader.element.find(base)
+    if element is None or len(element) == 0:
+        reader.text(base)
+        return None
+    pending, failure = reader.flag(f"{base}/remapped_row_pending"), reader.flag(f"{base}/remapped_row_failure")
+    counts = [reader.whole(f"{base}/remapped_row_{name}") for name in ("corr", "unc")]
+    if pending is None or failure is None or counts[0] is None or counts[1] is None:
+        if reader.trouble or all(value is None for value in (pending, failure, *counts)):
+            return None
+        raise unreadable(TOOL, "half of <remapped_rows>", "corr, unc, pending and failure")
+    bins = {name: reader.whole(f"{base}/row_remapper_histogram/row_remapper_histogram_{name}") for name in _HISTOGRAM}
+    return RemappedRows(
+        correctable=counts[0],
+        uncorrectable=counts[1],
+        pending=pending,
+        failure=failure,
+        correctable_inactive=reader.whole(f"{base}/remapped_row_corr_inactive"),
+        uncorrectable_inactive=reader.whole(f"{base}/remapped_row_unc_inactive"),
+        histogram={name: value for name, value in bins.items() if value is not None},
+    )
+
+
+def _fabric(reader: _Reader) -> GpuFabric:
+    return GpuFabric(
+        state=reader.text("fabric/state"),
+        status=reader.text("fabric/status"),
+        clique_id=reader.text("fabric/cliqueId"),
+        cluster_uuid=reader.text("fabric/clusterUuid"),
+        health=reader.text("fabric/health/summary"),
+    )
+
+
+def _mig_devices(element: ElementTree.Element) -> tuple[MigDevice, ...]:
+    return tuple(
+        MigDevice(
+            index=whole(_required(device, "index"), TOOL, "mig_device/index"),
+            memory_mib=whole(_required(device, "fb_memory_usage/total"), TOOL, "mig_device/fb_memory_usage/total"),
+        )
+        for device in element.findall("mig_devices/mig_device")
+    )
+
+
+def _clock_events(element: ElementTree.Element) -> tuple[str, ...]:
+    """Return the names of the active reasons; before driver 535.54 they were called throttle reasons."""
+    found: list[str] = []
+    for word in ("event", "throttle"):
+        for reason in element.findall(f"clocks_{word}_reasons/*"):
+            if (reason.text or "").strip() == "Active":
+                found.append(reason.tag.removeprefix(f"clocks_{word}_reason_"))
+    return tuple(found)

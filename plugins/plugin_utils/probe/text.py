@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What every parser needs: the error that a parser raises, and numbers with units."""
+
+from __future__ import annotations
+
+import re
+
+from ..outcome.errors import InputError
+
+_NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([A-Za-z%/()°]*)")
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+def unreadable(tool: str, found: str, expected: str) -> InputError:
+    """Return the error for output that is not what the tool prints when it works."""
+    return InputError(f"output of {tool}", f"found {found[:160]!r}, expected {expected}.", f"run `{tool}` on the node")
+
+
+def number(text: str, tool: str, name: str) -> float:
+    """Return the leading number of `81559 MiB`, `68.92 W`, `16x`, `29 C`.
+
+    Raises:
+        InputError: there is no number.
+    """
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None:
+        raise unreadable(tool, f"{name}: {text.strip()}", f"a number for {name}")
+    return float(match.group(1))
+
+
+def whole(text: str, tool: str, name: str) -> int:
+    """Return the leading whole number (see number).
+
+    Raises:
+        InputError: there is no whole number.
+    """
+    value = number(text, tool, name)
+    if value != int(value):
+        raise unreadable(tool, f"{name}: {text.strip()}", f"a whole number for {name}")
+    return int(value)
+
+
+def plain(text: str) -> str:
+    """Return the text without terminal escapes, byte order mark and carriage returns."""
+    return _ANSI.sub("", text).lstrip("\ufeff").replace("\r", "")
+
+
+def pci_address(text: str) -> str:
+    """Return a PCI address as `dddd:bb:dd.f` in lower case; tools print domains of 0, 4 or 8 digits.
+
+    Raises:
+        InputError: not a PCI address.
+    """
+    match = re.fullmatch(r"(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?:\.([0-7]))?", text.strip())
+    if match is None:
+        raise InputError(f"PCI address {text.strip()[:40]!r}", "expected domain:bus:device.function.")
+    domain, bus, device, function = match.groups()
+    return f"{int(domain or '0', 16):04x}:{bus.lower()}:{device.lower()}.{function or '0'}"
