@@ -77,6 +77,8 @@ def _declared(check: RegisteredCheck, site: Site, components: tuple[str, ...]) -
 
 
 def _left_out(check: RegisteredCheck, site: Site) -> NotDeclared:
-    missing = ", ".join(check.spec.missing_capabilities(site))
-    reason = f"needs {missing}, which this site (profile {site.profile.value}) does not have"
-    return NotDeclared(id=check.spec.id, title=check.spec.title, reason=reason)
+    reasons = [
+        f"needs {word}: {site.missing.get(word, 'the inventory has none')}"
+        for word in check.spec.missing_capabilities(site)
+    ]
+    return NotDeclared(id=check.spec.id, title=check.spec.title, reason="; ".join(reasons))

@@ -47,7 +47,8 @@ class CheckSpec:
         disturbs: what its observation does to the cluster.
         duration_s: typical seconds for the observation, for the plan.
         requires: site capabilities without which it is not declared (recipes/site_profiles.yaml).
-        needs_driver: it needs the GPU driver: declared in gate nodes if the host owns it, in gpu_stack if the operator does.
+        needs_driver: it needs the GPU driver: declared in gate nodes if the host owns it, in gpu_stack if the
+            operator does.
         causes: every cause slug that it can give to a failed outcome, for the docs and the fault matrix.
     """
 
@@ -113,7 +114,7 @@ Judge = Callable[[Any, JudgeContext], tuple[Outcome, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Makes the outcomes of one check about one subject: `Answer(SPEC, context, node_subject("gpu01")).passed("8 of 8 GPUs")`."""
+    """Makes the outcomes of one check about one subject: `Answer(SPEC, context, node_subject(name)).passed("8 GPUs")`."""
 
     spec: CheckSpec
     context: JudgeContext

@@ -47,8 +47,8 @@ class Host:
 class Site:
     """The site as the inventory describes it.
 
-    `gates` is the scope of this run; `capabilities` are the words that checks require (from the profile, the
-    driver owner and the inventory); `settings` maps a check id or a role name to its options.
+    `gates` is the scope of this run; `capabilities` are the words that checks require (from the profile and the
+    inventory), `missing` says why the profile lacks the others; `settings` maps a check id or gate id to its options.
     """
 
     name: str
@@ -56,6 +56,7 @@ class Site:
     hosts: tuple[Host, ...]
     gates: tuple[str, ...] = GATE_IDS
     capabilities: tuple[str, ...] = ()
+    missing: dict[str, str] = field(default_factory=dict)
     driver_owner: DriverOwner = DriverOwner.HOST
     orchestrator: str = "kubernetes"
     minimum_nodes: int = 0

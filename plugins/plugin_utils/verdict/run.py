@@ -16,7 +16,10 @@ from .gate import GateVerdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """A run: who it is about, its scope, and the verdict of each of the eight gates in order."""
+    """A run: who it is about, its scope, and the verdict of each of the eight gates in order.
+
+    `problem` says why nothing was started; `updated` is when the record was last written (RFC 3339).
+    """
 
     run_id: str
     site: str
@@ -27,6 +30,7 @@ class RunRecord:
     nodes: int = 0
     quarantined: int = 0
     problem: str = ""
+    updated: str = ""
     schema_version: int = 1
 
     def gate(self, gate_id: str) -> GateVerdict:
@@ -48,7 +52,9 @@ def new_run(run_id: str, site: str, started: str, scope: tuple[str, ...], *, reh
         )
         for gate in GATES
     )
-    return RunRecord(run_id=run_id, site=site, started=started, scope=scope, gates=gates, rehearsal=rehearsal)
+    return RunRecord(
+        run_id=run_id, site=site, started=started, scope=scope, gates=gates, rehearsal=rehearsal, updated=started
+    )
 
 
 def with_site(record: RunRecord, site: Site) -> RunRecord:

@@ -1,0 +1,41 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Verb check: lets a gate's observers look, and saves what they saw."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.decision import run_day
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.observing import observe_gate
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import require_open
+
+
+class ActionModule(VerbBase):
+    """Observe everything that the gate's declared checks judge."""
+
+    verb = "check"
+
+    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Run each observer once; one that fails is saved as such and judged `other`."""
+        del task_vars
+        run = Run(existing_run_dir(options["run_dir"]))
+        record = run.record
+        require_open(record, options["gate"])
+        connections = {name: options[name] for name in ("kubeconfig", "context") if options.get(name)}
+        context = ObserveContext(
+            site=run.site,
+            run_dir=run.path,
+            today=run_day(record),
+            hardware=dict(run.hardware),
+            recipe=run.recipe,
+            connections=connections,
+            emit=self.emit,
+        )
+        seen = observe_gate(run.declaration(options["gate"]), context, check_mode=self.check_mode)
+        failed = {entry.key: entry.error["reason"] for entry in seen if entry.error is not None}
+        return {"changed": False, "observations": [entry.key for entry in seen], "not_observed": failed}

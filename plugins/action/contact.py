@@ -1,0 +1,38 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Verb contact: can this host be reached, and with the rights that the probes need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.errors import AnsibleError
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import excerpt
+
+
+class ActionModule(VerbBase):
+    """Look whether a host answers; one that does not is data, not a failed task."""
+
+    verb = "contact"
+    _requires_connection = True
+
+    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Ask the host for its user id."""
+        del options, task_vars
+        try:
+            answer = self._low_level_execute_command("id -u")
+        except AnsibleError as error:
+            return {"reached": False, "privileged": False, "reason": excerpt(str(error), 300)}
+        text = str(answer.get("stdout", "")).strip()
+        said = excerpt(str(answer.get("stderr") or text), 300)
+        if answer.get("rc") != 0 or not text.isdigit():
+            return {"reached": True, "privileged": False, "reason": f"id -u ended with {answer.get('rc')}: {said}"}
+        privileged = text == "0"
+        return {
+            "reached": True,
+            "privileged": privileged,
+            "reason": "" if privileged else f"user id is {text}, expected 0 (root)",
+        }

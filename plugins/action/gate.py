@@ -1,0 +1,37 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Verb gate: judges what was observed, writes the CTRF suite and decides from the file that it reads back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.decision import decide_gate
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stats import run_stats
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+
+
+class ActionModule(VerbBase):
+    """Decide a gate."""
+
+    verb = "gate"
+
+    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Decide; a gate that is not passed is a failed task that names check, subject and cause."""
+        del task_vars
+        run = Run(existing_run_dir(options["run_dir"]))
+        verdict = decide_gate(run, options["gate"])
+        self.emit(f"gate {verdict.gate}: {verdict.status.value}. {verdict.headline or verdict.message}")
+        for entry in verdict.blocking[:10]:
+            self.emit(f"{entry.status.value} {entry.check} on {entry.subject}: {entry.cause}: {entry.summary}"[:199])
+        plain = to_plain(verdict) | {"blocking": to_plain(verdict.blocking[:50])}
+        result = {
+            "changed": False,
+            "verdict": plain,
+            "stats": run_stats(run),
+            "exit_code": 0 if verdict.opens_next else 8,
+        }
+        return result if verdict.opens_next else result | {"failed": True, "msg": verdict.message}

@@ -1,0 +1,29 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Verb run_start: makes the run directory and its report with eight pending gates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import create_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
+
+
+class ActionModule(VerbBase):
+    """Start a run."""
+
+    verb = "run_start"
+
+    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Create the directory; nothing is proven yet, and the report says so from the first second."""
+        del task_vars
+        run_dir = create_run_dir(Path(options["base"]).expanduser().absolute())
+        record = new_run(run_dir.name, options["site_name"], now_utc(), (), rehearsal=options["rehearsal"])
+        Run(run_dir).save_record(record)
+        return {"changed": True, "run_dir": str(run_dir), "run_id": run_dir.name}

@@ -1,0 +1,64 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Prints the table of the eight gates when the playbook ends."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: gates
+type: aggregate
+short_description: Prints the table of the eight gates at the end of a run
+version_added: 0.1.0
+author: gpufleet.bringup contributors (@gpufleet)
+description:
+  - Prints, when the playbook ends, the eight gates with status, checks, duration and headline, what holds a gate
+    that is not passed, the verdict, and where the report is.
+  - It only prints. The report and the results are written by M(gpufleet.bringup.gate).
+requirements:
+  - enabled with C(callbacks_enabled=gpufleet.bringup.gates)
+"""
+
+from pathlib import Path
+from typing import Any
+
+from ansible.plugins.callback import CallbackBase
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import load
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import RunRecord
+
+
+class CallbackModule(CallbackBase):  # type: ignore[misc,unused-ignore]
+    """Prints the closing table of the run whose directory a run_start result named."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "aggregate"
+    CALLBACK_NAME = "gpufleet.bringup.gates"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._run_dir: Path | None = None
+
+    def v2_runner_on_ok(self, result: Any) -> None:
+        """Remember the run directory that run_start returned."""
+        # Core 2.19 made these names public and deprecates the old ones; 2.18 knows only the old ones.
+        found = result.result if hasattr(result, "result") else result._result
+        if found.get("run_id") and found.get("run_dir"):
+            self._run_dir = Path(found["run_dir"])
+
+    def v2_playbook_on_stats(self, stats: Any) -> None:
+        """Print the closing lines, if a run was started."""
+        del stats
+        if self._run_dir is None:
+            return
+        try:
+            lines = closing_lines(load(RunRecord, self._run_dir / "run.json"), self._run_dir)
+        except BringupError as error:
+            self._display.warning(f"the table of the gates cannot be printed: {error}")
+            return
+        self._display.display("")
+        for line in lines:
+            self._display.display(line)

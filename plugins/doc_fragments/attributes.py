@@ -1,0 +1,22 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What every verb says of itself."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """Attributes of verbs."""
+
+    DOCUMENTATION = r"""
+options: {}
+attributes:
+  check_mode:
+    description: Can run in check mode.
+  diff_mode:
+    description: Returns what changed, or would change in check mode.
+  action:
+    description: Runs as an action on the controller.
+    support: full
+"""

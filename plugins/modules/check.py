@@ -1,0 +1,55 @@
+#!/usr/bin/python
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Documentation of the verb check; the action plugin of the same name does the work on the controller."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: check
+short_description: Observe what a gate's declared checks judge
+version_added: 0.1.0
+author: gpufleet.bringup contributors (@gpufleet)
+description:
+  - Lets every observer that a declared check of the gate needs look once, and saves what it saw in the run directory.
+  - It does not judge. An observer that fails is saved as such, and every check that needs it becomes C(other).
+extends_documentation_fragment:
+  - gpufleet.bringup.attributes
+  - gpufleet.bringup.run
+  - gpufleet.bringup.kubernetes
+attributes:
+  check_mode:
+    support: partial
+    description: Observers that would make test pods do not look in check mode, and their checks are then not passed.
+  diff_mode:
+    support: none
+    description: Shows nothing as a difference.
+options:
+  gate:
+    description: Id of the gate.
+    type: str
+    required: true
+    choices: [facility, fabric, nodes, gpu_stack, telemetry, fabric_validation, training_acceptance, inference_acceptance]
+"""
+
+EXAMPLES = r"""
+- name: Observe
+  gpufleet.bringup.check:
+    run_dir: "{{ gpufleet_run }}"
+    gate: nodes
+"""
+
+RETURN = r"""
+observations:
+  description: Keys of the observations made.
+  type: list
+  elements: str
+  returned: success
+  sample: [hosts]
+not_observed:
+  description: Observations that failed, with the reason.
+  type: dict
+  returned: success
+  sample: {}
+"""

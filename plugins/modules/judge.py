@@ -1,0 +1,51 @@
+#!/usr/bin/python
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Documentation of the verb judge; the action plugin of the same name does the work on the controller."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: judge
+short_description: Compute the verdicts of a saved run again, without a cluster
+version_added: 0.1.0
+author: gpufleet.bringup contributors (@gpufleet)
+description:
+  - Judges the saved observations again, compares with the results that the run recorded, and decides every gate from its files.
+  - Fails if the run is not passed, or if what it recorded cannot be confirmed.
+extends_documentation_fragment:
+  - gpufleet.bringup.attributes
+  - gpufleet.bringup.run
+attributes:
+  check_mode:
+    support: full
+    description: Reads only.
+  diff_mode:
+    support: none
+    description: Shows nothing as a difference.
+"""
+
+EXAMPLES = r"""
+- name: Judge a run again
+  gpufleet.bringup.judge:
+    run_dir: .run/latest
+"""
+
+RETURN = r"""
+verdict:
+  description: The verdict of the run in one sentence.
+  type: str
+  returned: always
+gates:
+  description: The verdict of each gate as computed now.
+  type: list
+  elements: dict
+  returned: always
+differences:
+  description: What was recorded and cannot be confirmed.
+  type: list
+  elements: str
+  returned: always
+  sample: []
+"""

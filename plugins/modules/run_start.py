@@ -1,0 +1,60 @@
+#!/usr/bin/python
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Documentation of the verb run_start; the action plugin of the same name does the work on the controller."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: run_start
+short_description: Start a run: its directory and a report of eight pending gates
+version_added: 0.1.0
+author: gpufleet.bringup contributors (@gpufleet)
+description:
+  - Makes a directory for the run below O(base), points C(latest) there to it, and writes the report with all eight gates pending.
+  - Run this first: whatever stops the run later, the report never says more than what was observed.
+extends_documentation_fragment:
+  - gpufleet.bringup.attributes
+attributes:
+  check_mode:
+    support: full
+    description: The run directory is written in check mode too; nothing else is.
+  diff_mode:
+    support: none
+    description: Shows nothing as a difference.
+options:
+  base:
+    description: Directory that holds the runs.
+    type: path
+    required: true
+  site_name:
+    description: Name of the site, for the report.
+    type: str
+    default: cluster
+  rehearsal:
+    description: Whether the hardware is simulated. Every page and file of the run then says so.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+- name: Start the run
+  gpufleet.bringup.run_start:
+    base: .run
+    site_name: island-1
+  register: __run
+"""
+
+RETURN = r"""
+run_dir:
+  description: Directory of the run.
+  type: str
+  returned: success
+  sample: /srv/acceptance/.run/20261121T101500Z-3fa2
+run_id:
+  description: Name of the run.
+  type: str
+  returned: success
+  sample: 20261121T101500Z-3fa2
+"""

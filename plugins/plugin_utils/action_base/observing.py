@@ -1,0 +1,49 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Running the observers of a gate, each once, with progress."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..check.declare import Declaration
+from ..check.observation import Observation, observe
+from ..check.registry import Observer, checks_of, observer_for
+from ..check.spec import Disturbance, ObserveContext
+from ..outcome.errors import BringupError
+from ..runtime.progress import Progress
+
+
+def observe_gate(declaration: Declaration, context: ObserveContext, *, check_mode: bool) -> list[Observation]:
+    """Let every observer that a declared check needs look once, and return what was saved."""
+    progress = Progress(context.emit)
+    seen = []
+    for observer, disturbs in _needed(declaration, context):
+        progress.say(f"{declaration.gate}: looking at {observer.key}")
+        chosen = _refusing(observer) if check_mode and disturbs else observer
+        entry = observe(chosen, declaration.gate, context)
+        if entry.error is not None:
+            progress.say(f"{declaration.gate}: {observer.key} could not be seen: {entry.error['reason']}")
+        seen.append(entry)
+    return seen
+
+
+def _needed(declaration: Declaration, context: ObserveContext) -> list[tuple[Observer, bool]]:
+    declared = {check.id for check in declaration.checks}
+    needed: dict[str, tuple[Observer, bool]] = {}
+    for check in checks_of(declaration.gate, context.site):
+        if check.spec.id in declared:
+            observer = observer_for(check.spec, declaration.gate)
+            pods = check.spec.disturbs is Disturbance.TEST_PODS or needed.get(observer.key, (observer, False))[1]
+            needed[observer.key] = (observer, pods)
+    return list(needed.values())
+
+
+def _refusing(observer: Observer) -> Observer:
+    def refuse(_context: ObserveContext) -> None:
+        raise BringupError(
+            f"observer {observer.key}", "makes test pods, and this is check mode.", "run without --check"
+        )
+
+    return replace(observer, observe=refuse)

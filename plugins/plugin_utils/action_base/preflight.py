@@ -1,0 +1,183 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The three layers of preflight: inventory and variables, controller, contact."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..check.registry import all_checks
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.connection import connection_from
+from ..hardware.sku import load_hardware
+from ..outcome.codec import dumps, to_plain
+from ..outcome.errors import BringupError, NotFoundError, ProblemsError, UnavailableError
+from ..outcome.gates import GATE_IDS
+from ..runtime.files import write_atomic
+from ..runtime.progress import Emit
+from ..site.inventory import InventoryFacts, site_from_inventory
+from ..site.model import Site
+from ..site.profiles import load_profiles
+from ..verdict.run import RunRecord, new_run, with_site
+from .run import HARDWARE, SITE, Run, recipe_directories
+from .verb import collection_root
+
+Layer = Callable[[Run, dict[str, Any], dict[str, Any], Emit], dict[str, Any]]
+
+# Python package (as imported) to what it is for; all are needed by every run.
+_PACKAGES = {"cattrs": "reading and writing results", "yaml": "recipe data", "junitparser": "JUnit files"}
+
+
+def gates_of_release() -> tuple[str, ...]:
+    """Return the gates that this release has checks for."""
+    gates = {check.spec.gate for check in all_checks()}
+    return tuple(gate for gate in GATE_IDS if gate in gates)
+
+
+def inventory_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any], emit: Emit) -> dict[str, Any]:
+    """Check inventory and variables without any contact, and write site.json and hardware.json.
+
+    Raises:
+        ProblemsError: everything that is wrong, in one list.
+    """
+    root, extra = collection_root(), options["recipe_data"]
+    hardware = load_hardware(recipe_directories(root, extra, "hardware"))
+    site = site_from_inventory(
+        InventoryFacts(
+            group=options["group"],
+            groups=tuple(task_vars.get("groups", {})),
+            hosts=_host_variables(options["group"], task_vars),
+            options=options,
+            default_gates=gates_of_release(),
+            profiles=load_profiles([root / "recipes", *_paths(extra)]),
+            known_settings=(*GATE_IDS, *(check.spec.id for check in all_checks())),
+            hardware=hardware,
+        )
+    )
+    used = {host.sku: to_plain(hardware[host.sku]) for host in site.hosts}
+    write_atomic(run.path / SITE, dumps(site))
+    write_atomic(run.path / HARDWARE, dumps(used))
+    run.save_record(_scoped(run, site))
+    emit(
+        f"inventory: {len(site.hosts)} hosts, {len(site.quarantined)} quarantined; gates in scope: {', '.join(site.gates)}"
+    )
+    outside = [gate for gate in GATE_IDS if gate not in site.gates]
+    if outside:
+        emit(f"outside the scope of this run, so never called accepted: {', '.join(outside)}")
+    return {"changed": False, "hosts": [host.name for host in site.in_scope], "gates": list(site.gates)}
+
+
+def _paths(extra: list[str]) -> list[Path]:
+    return [Path(text).expanduser() for text in extra]
+
+
+def _scoped(run: Run, site: Site) -> RunRecord:
+    old = run.record
+    fresh = new_run(old.run_id, site.name, old.started, site.gates, rehearsal=site.rehearsal)
+    return with_site(replace(fresh, updated=old.updated), site)
+
+
+def _host_variables(group: str, task_vars: dict[str, Any]) -> dict[str, Mapping[str, Any]]:
+    hostvars = task_vars["hostvars"]
+    wanted = ("gpufleet_sku", "gpufleet_rack", "gpufleet_node_name")
+    names = task_vars.get("groups", {}).get(group, [])
+    return {name: {key: hostvars[name].get(key) for key in wanted} for name in names}
+
+
+def controller_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any], emit: Emit) -> dict[str, Any]:
+    """Check what the controller needs for the gates in scope: Python packages and programs.
+
+    Raises:
+        ProblemsError: everything that is missing, in one list.
+    """
+    del options, task_vars
+    problems: list[BringupError] = [
+        NotFoundError(f"Python package {name}", f"is not installed; it is needed for {use}.", f"pip install {name}")
+        for name, use in _packages(run.site).items()
+        if importlib.util.find_spec(name) is None
+    ]
+    programs = _programs(run.site)
+    problems.extend(
+        NotFoundError(f"program {name}", f"is not on PATH; gate {gate} needs it.", hint)
+        for name, (gate, hint) in programs.items()
+        if shutil.which(name) is None
+    )
+    if problems:
+        raise ProblemsError("controller", tuple(problems))
+    emit(f"controller: packages and programs are there ({', '.join(programs) or 'no program needed'})")
+    return {"changed": False}
+
+
+def _packages(site: Site) -> dict[str, str]:
+    return _PACKAGES | ({"kubernetes": "the API server"} if _needs_api(site) else {})
+
+
+def _programs(site: Site) -> dict[str, tuple[str, str]]:
+    programs: dict[str, tuple[str, str]] = {}
+    if "facility" in site.gates and "facility_record" in site.capabilities:
+        programs["ssh-keygen"] = ("facility", "install the OpenSSH client")
+    if "gpu_stack" in site.gates and "kubernetes" in site.capabilities:
+        programs["helm"] = ("gpu_stack", "install Helm 3.14 or newer and put it on PATH")
+    return programs
+
+
+def _needs_api(site: Site) -> bool:
+    with_api = GATE_IDS[GATE_IDS.index("gpu_stack") :]
+    return "kubernetes" in site.capabilities and any(gate in site.gates for gate in with_api)
+
+
+def contact_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any], emit: Emit) -> dict[str, Any]:
+    """Check that hosts and API server answer. Some silent hosts are data for the gates; all silent is a problem.
+
+    Raises:
+        ProblemsError: no host answers with the rights that the probes need, or the API server does not.
+    """
+    site = run.site
+    problems: list[BringupError] = []
+    if "nodes" in site.gates:
+        _check_hosts(site, task_vars, problems, emit)
+    if _needs_api(site):
+        _check_api(options, problems, emit)
+    if problems:
+        raise ProblemsError("contact", tuple(problems))
+    return {"changed": False}
+
+
+def _check_hosts(site: Site, task_vars: dict[str, Any], problems: list[BringupError], emit: Emit) -> None:
+    trouble: dict[str, str] = {}
+    for host in site.in_scope:
+        found = task_vars["hostvars"][host.name].get("gpufleet_contact") or {
+            "reached": False,
+            "reason": "was not asked",
+        }
+        if not (found.get("reached") and found.get("privileged")):
+            trouble[host.name] = str(found.get("reason") or "does not answer")
+    for name, reason in list(trouble.items())[:10]:
+        emit(f"contact: {name}: {reason}"[:199])
+    emit(f"contact: {len(site.in_scope) - len(trouble)} of {len(site.in_scope)} hosts answer as root")
+    if len(trouble) == len(site.in_scope):
+        name, reason = next(iter(trouble.items()))
+        problems.append(
+            UnavailableError(
+                "hosts",
+                f"none of {len(trouble)} answers as root; {name}: {reason}.",
+                f"try: ansible {name} -b -m raw -a 'id -u'",
+            )
+        )
+
+
+def _check_api(options: dict[str, Any], problems: list[BringupError], emit: Emit) -> None:
+    try:
+        with Cluster(connection_from(options)) as cluster:
+            emit(f"contact: API server answers with version {cluster.version()}")
+    except BringupError as error:
+        problems.append(error)
+
+
+LAYERS: dict[str, Layer] = {"inventory": inventory_layer, "controller": controller_layer, "contact": contact_layer}

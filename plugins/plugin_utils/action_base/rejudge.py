@@ -1,0 +1,70 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Judging a saved run again: from its observations to outcomes, and from its CTRF files to verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..check.judge import judge_gate
+from ..outcome.errors import BringupError
+from ..outcome.model import Outcome, Status
+from ..report.ctrf import read_suite
+from ..report.run_report import ctrf_path
+from ..verdict.gate import GateVerdict
+from ..verdict.run import RunRecord
+from .decision import run_day, verdict_from_files
+from .run import Run
+
+
+def rejudge(run: Run) -> tuple[RunRecord, list[str]]:
+    """Return the run's record as computed now, and every difference to what was recorded then."""
+    record = run.record
+    differences: list[str] = []
+    for recorded in record.gates:
+        if recorded.status is Status.PENDING:
+            continue
+        try:
+            verdict, changed = _again(run, record, recorded)
+        except BringupError as error:
+            verdict = replace(
+                recorded, status=Status.OTHER, message=f"gate {recorded.gate} is not passed: {error.reason}"
+            )
+            changed = [f"gate {recorded.gate}: {error}"]
+        differences.extend(changed)
+        record = record.with_gate(verdict)
+    return record, differences
+
+
+def _again(run: Run, record: RunRecord, recorded: GateVerdict) -> tuple[GateVerdict, list[str]]:
+    gate = recorded.gate
+    declaration = run.declaration(gate)
+    judged = judge_gate(declaration, run.judge_context(gate, run_day(record)), run.path)
+    changed = _changed(gate, read_suite(ctrf_path(run.path, gate), gate), judged)
+    verdict = verdict_from_files(run, declaration)
+    if verdict.status is not recorded.status:
+        changed.append(f"gate {gate}: recorded {recorded.status.value}, computed {verdict.status.value}")
+    return replace(verdict, started=recorded.started, duration_s=recorded.duration_s), changed
+
+
+def _changed(gate: str, written: tuple[Outcome, ...], judged: tuple[Outcome, ...]) -> list[str]:
+    then, now = _by_subject(written), _by_subject(judged)
+    return [
+        f"{gate}: {check} on {subject}: recorded {_word(then, key)}, computed {_word(now, key)}"
+        for key in sorted(then.keys() | now.keys())
+        if then.get(key) != now.get(key)
+        for check, subject in [key]
+    ]
+
+
+def _by_subject(outcomes: tuple[Outcome, ...]) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for outcome in outcomes:
+        key = (outcome.check, ", ".join(subject.name for subject in outcome.subjects))
+        found.setdefault(key, []).append((outcome.status.value, outcome.cause))
+    return found
+
+
+def _word(found: dict[tuple[str, str], list[tuple[str, str]]], key: tuple[str, str]) -> str:
+    return ", ".join(f"{status} {cause}".strip() for status, cause in found.get(key, [])) or "nothing"

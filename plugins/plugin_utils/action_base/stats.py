@@ -1,0 +1,27 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The few facts of a run that the next AWX workflow node gets (a few hundred bytes)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..outcome.model import Status
+from ..verdict.run import all_passed, statement
+from .run import Run
+
+
+def run_stats(run: Run) -> dict[str, Any]:
+    """Return the verdict, the gates by status, the exit code and where the report is."""
+    record = run.record
+    by_status = {status.value: [v.gate for v in record.gates if v.status is status] for status in Status}
+    return {
+        "gpufleet_run_id": record.run_id,
+        "gpufleet_verdict": statement(record),
+        "gpufleet_passed": all_passed(record),
+        "gpufleet_exit_code": 0 if all_passed(record) else 8,
+        "gpufleet_rehearsal": record.rehearsal,
+        "gpufleet_gates": {status: gates for status, gates in by_status.items() if gates},
+        "gpufleet_report": str(run.path / "report.html"),
+    }

@@ -1,0 +1,120 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The base of every verb: arguments from the module's own documentation, progress to Display, errors as results."""
+
+from __future__ import annotations
+
+import traceback
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ansible.errors import AnsibleConnectionFailure
+from ansible.plugins.action import ActionBase
+from ansible.plugins.loader import fragment_loader
+from ansible.utils.display import Display
+from ansible.utils.plugin_docs import get_docstring
+
+from ..outcome.errors import BringupError, InputError
+from ..runtime.redaction import redact
+
+COLLECTION = "gpufleet.bringup"
+_DISPLAY = Display()
+
+
+def collection_root() -> Path:
+    """Return the root of this collection, in a checkout or installed."""
+    return Path(__file__).parents[3]
+
+
+@cache
+def argument_spec(verb: str) -> dict[str, Any]:
+    """Return the argument spec of a verb, read from DOCUMENTATION of plugins/modules/<verb>.py with its fragments."""
+    path = collection_root() / "plugins" / "modules" / f"{verb}.py"
+    documentation = get_docstring(  # type: ignore[no-untyped-call]
+        str(path), fragment_loader, collection_name=COLLECTION, is_module=True, plugin_type="module"
+    )[0]
+    return _spec(documentation.get("options") or {})
+
+
+def _spec(options: dict[str, Any]) -> dict[str, Any]:
+    kept = ("type", "required", "default", "choices", "elements", "aliases")
+    spec: dict[str, Any] = {}
+    for name, option in options.items():
+        spec[name] = {key: option[key] for key in kept if option.get(key) not in (None, [])}
+        if option.get("suboptions"):
+            spec[name]["options"] = _spec(option["suboptions"])
+    return spec
+
+
+class VerbBase(ActionBase):  # type: ignore[misc,unused-ignore]
+    """A verb: subclasses name themselves in `verb` and do their work in `act`."""
+
+    verb = ""
+    _supports_check_mode = True
+    _supports_diff = True
+    _requires_connection = False
+
+    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Do the verb's work and return its result.
+
+        Raises:
+            BringupError: becomes a failed result with subject, reason, hint and exit code.
+        """
+        raise NotImplementedError
+
+    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Check the arguments, act, and turn every error into a result without a traceback."""
+        del tmp
+        result: dict[str, Any] = super().run(task_vars=task_vars)
+        result.setdefault("changed", False)
+        try:
+            _validation, options = self.validate_argument_spec(  # type: ignore[no-untyped-call]
+                argument_spec(self.verb)
+            )
+            result.update(self.act(options, task_vars or {}))
+        except BringupError as error:
+            result.update(failed_result(error))
+        except AnsibleConnectionFailure:
+            raise
+        except Exception as crash:
+            if type(crash).__module__.startswith("ansible."):
+                raise
+            _DISPLAY.vvv(traceback.format_exc())
+            result.update(failed_result(_defect(self.verb, crash)))
+        return result
+
+    @property
+    def check_mode(self) -> bool:
+        """Whether nothing may be changed."""
+        return bool(self._task.check_mode)
+
+    def emit(self, line: str) -> None:
+        """Show a progress line at once (arrives in ansible-runner as a verbose event of the task)."""
+        _DISPLAY.display(f"  {line}")
+
+
+def _defect(verb: str, crash: Exception) -> BringupError:
+    return BringupError(
+        f"verb {verb}",
+        f"crashed with {type(crash).__name__}: {redact(str(crash))[:400]}.",
+        "this is a defect: run again with -vvv and report it",
+    )
+
+
+def failed_result(error: BringupError) -> dict[str, Any]:
+    """Return the failed result for an error."""
+    return {"failed": True, "msg": str(error), "error": error.to_dict(), "exit_code": error.exit_code}
+
+
+def existing_run_dir(text: str) -> Path:
+    """Return the run directory.
+
+    Raises:
+        InputError: it holds no run.
+    """
+    path = Path(text).expanduser()
+    if not (path / "run.json").is_file():
+        raise InputError(str(path), "holds no run (no run.json).", "start a run with site.yml, or correct run_dir")
+    return path.resolve()

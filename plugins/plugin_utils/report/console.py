@@ -1,0 +1,66 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The table of the eight gates for a terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..outcome.gates import GATES
+from ..outcome.model import Status
+from ..runtime.clock import elapsed_text
+from ..verdict.gate import GateVerdict
+from ..verdict.run import RunRecord, statement
+
+_HEAD = ("#", "gate", "status", "checks", "duration", "headline")
+
+
+def gates_table(record: RunRecord) -> list[str]:
+    """Return the table as lines: number, gate, status, checks, duration, headline."""
+    rows = [_HEAD, *(_row(gate.number, record.gate(gate.id)) for gate in GATES)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return [lines[0], "-" * min(100, max(map(len, lines))), *lines[1:]]
+
+
+def _row(number: int, verdict: GateVerdict) -> tuple[str, ...]:
+    ran = verdict.status is not Status.PENDING
+    headline = verdict.headline if verdict.opens_next else verdict.message
+    duration = elapsed_text(verdict.duration_s) if ran else "-"
+    return (
+        str(number),
+        verdict.gate,
+        verdict.status.value,
+        str(verdict.checks) if ran else "-",
+        duration,
+        headline or "-",
+    )
+
+
+def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
+    """Return the whole closing text: the table, what holds each stuck gate, the verdict and the paths."""
+    banner = ["REHEARSAL: the hardware is simulated; this can never be an acceptance", ""] if record.rehearsal else []
+    stuck = [line for verdict in record.gates for line in _reasons(verdict)]
+    paths = ["", f"report   {run_dir / 'report.html'}", f"results  {run_dir / 'ctrf'}/  {run_dir / 'junit'}/"]
+    return [*banner, *gates_table(record), "", *stuck, f"verdict  {statement(record)}", *paths]
+
+
+def _reasons(verdict: GateVerdict, limit: int = 20) -> list[str]:
+    lines: list[str] = []
+    for entry in verdict.blocking[:limit]:
+        lines.append(f"{entry.status.value:8} {entry.check} on {entry.subject}: {entry.cause}")
+        lines.append(f"         {entry.summary}")
+        if entry.hint:
+            lines.append(f"         do: {entry.hint}")
+    if len(verdict.blocking) > limit:
+        lines.append(f"         and {len(verdict.blocking) - limit} more in the report")
+    lines.extend(
+        f"waived   {d.check} on {d.subject}: {d.cause}, by {d.who} until {d.until}: {d.reason}" for d in verdict.waived
+    )
+    lines.extend(
+        f"accepted {d.check} on {d.subject}: {d.cause}, by {d.who} until {d.until}: {d.reason}"
+        for d in verdict.accepted
+    )
+    lines.extend(f"expired  {d.check} on {d.subject}: decision of {d.who} ended {d.until}" for d in verdict.expired)
+    return [*lines, ""] if lines else []

@@ -1,0 +1,42 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The headline number of a gate, from the data in recipes/headlines.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..outcome.errors import InputError
+from ..outcome.model import Outcome, Status
+from ..runtime.strict import read_yaml
+
+_AGGREGATES: dict[str, Callable[[list[float]], float]] = {"sum": sum, "min": min, "max": max, "count": len}
+
+
+def load_headlines(path: Path) -> dict[str, dict[str, Any]]:
+    """Return gate id to `check`, `measure`, `aggregate` (sum, min, max, count) and `text` with `{value}`.
+
+    Raises:
+        InputError: the file is not such a mapping.
+    """
+    plain = read_yaml(path)
+    if not isinstance(plain, dict) or not all(isinstance(entry, dict) for entry in plain.values()):
+        raise InputError(str(path), "expected gate ids with check, measure, aggregate and text.")
+    return plain
+
+
+def headline(rule: Mapping[str, Any] | None, outcomes: Sequence[Outcome]) -> str:
+    """Return the headline text, empty where there is no rule or nothing was measured."""
+    if rule is None:
+        return ""
+    values = [
+        measure.value
+        for outcome in outcomes
+        if outcome.check == rule["check"] and outcome.status is Status.PASSED
+        for measure in outcome.measured
+        if measure.name == rule["measure"] and isinstance(measure.value, (int, float))
+    ]
+    return str(rule["text"]).format(value=_AGGREGATES[rule["aggregate"]](values)) if values else ""

@@ -1,0 +1,40 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""JUnit XML of a gate, for CI systems: written with junitparser from the same outcomes as the CTRF suite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..outcome.model import Outcome, Status
+from ..runtime.files import write_atomic
+
+
+def write_junit(path: Path, gate: str, outcomes: Sequence[Outcome], *, rehearsal: bool) -> None:
+    """Write the outcomes of a gate as one JUnit suite. `other` is an error; skipped and pending are skips."""
+    from junitparser import JUnitXml, TestSuite
+
+    suite = TestSuite(f"REHEARSAL {gate}" if rehearsal else gate)
+    suite.add_property("rehearsal", str(rehearsal).lower())
+    for outcome in outcomes:
+        suite.add_testcase(_case(outcome))
+    document = JUnitXml()
+    document.add_testsuite(suite)
+    xml: bytes = document.tostring()  # type: ignore[no-untyped-call]
+    write_atomic(path, xml.decode("utf-8"))
+
+
+def _case(outcome: Outcome) -> Any:
+    from junitparser import Error, Failure, Skipped, TestCase
+
+    names = ", ".join(subject.name for subject in outcome.subjects)
+    case = TestCase(f"{outcome.check} [{names}]", outcome.gate, outcome.duration_s)
+    kind = {Status.FAILED: Failure, Status.OTHER: Error, Status.SKIPPED: Skipped, Status.PENDING: Skipped}.get(
+        outcome.status
+    )
+    if kind is not None:
+        case.result = [kind(f"{outcome.cause}: {outcome.summary}" if outcome.cause else outcome.summary, outcome.cause)]
+    return case

@@ -1,0 +1,36 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The run directory: one directory a run, `latest` pointing to the newest."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ..outcome.errors import InputError
+
+
+def create_run_dir(base: Path) -> Path:
+    """Make a new run directory under `base` and point `base/latest` to it.
+
+    Raises:
+        InputError: `base` cannot be written.
+    """
+    run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+    run_dir = base / run_id
+    try:
+        run_dir.mkdir(parents=True)
+        _point_latest(base, run_id)
+    except OSError as error:
+        hint = "set gpufleet_run_dir to a writable directory"
+        raise InputError(str(base), f"cannot hold a run: {error.strerror}.", hint) from None
+    return run_dir
+
+
+def _point_latest(base: Path, run_id: str) -> None:
+    fresh = base / f".latest-{run_id}"
+    fresh.symlink_to(run_id)
+    os.replace(fresh, base / "latest")

@@ -1,0 +1,218 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Makes the Site from what the inventory says; every problem is found in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from ..hardware.sku import Sku
+from ..outcome.codec import from_plain
+from ..outcome.decisions import Acceptance, Quarantine, Waiver
+from ..outcome.errors import BringupError, InputError, ProblemsError
+from ..outcome.gates import GATE_IDS
+from .model import DriverOwner, Host, Site, SiteProfile
+from .profiles import Profile
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InventoryFacts:
+    """What preflight read from Ansible.
+
+    `hosts` maps the names in group `group` to their gpufleet_* variables; `groups` are all group names, for the
+    error; `options` are the run's own gpufleet_* options without the prefix.
+    """
+
+    group: str
+    groups: tuple[str, ...]
+    hosts: Mapping[str, Mapping[str, Any]]
+    options: Mapping[str, Any]
+    default_gates: tuple[str, ...]
+    profiles: Mapping[str, Profile]
+    known_settings: tuple[str, ...]
+    hardware: Mapping[str, Sku] = field(default_factory=dict)
+
+
+def site_from_inventory(facts: InventoryFacts) -> Site:
+    """Return the site.
+
+    Raises:
+        ProblemsError: everything wrong with the inventory and its variables, as one list.
+    """
+    problems: list[BringupError] = []
+    hosts = _hosts(facts, problems)
+    gates = _gates(facts, problems)
+    options = facts.options
+    quarantine = _decisions(Quarantine, options.get("quarantine"), "gpufleet_quarantine", problems)
+    _check_quarantine(quarantine, hosts, problems)
+    _check_settings(facts, problems)
+    profile = SiteProfile(options.get("profile") or "on_premises")
+    site = Site(
+        name=str(options.get("site_name") or "cluster"),
+        profile=profile,
+        hosts=hosts,
+        gates=gates,
+        driver_owner=DriverOwner(options.get("driver_owner") or "host"),
+        orchestrator=str(options.get("orchestrator") or "kubernetes"),
+        minimum_nodes=int(options.get("minimum_nodes") or 0),
+        criteria={str(k): str(v) for k, v in (options.get("criteria") or {}).items()},
+        settings={k: dict(v) for k, v in (options.get("settings") or {}).items() if isinstance(v, Mapping)},
+        waivers=_decisions(Waiver, options.get("waivers"), "gpufleet_waivers", problems),
+        acceptances=_decisions(Acceptance, options.get("acceptances"), "gpufleet_acceptances", problems),
+        quarantine=quarantine,
+        rehearsal=bool(options.get("rehearsal")),
+        capabilities=(),
+    )
+    _check_minimum(site, problems)
+    _check_racks(site, facts.profiles[profile.value].capabilities, problems)
+    if problems:
+        raise ProblemsError("inventory and variables", tuple(problems))
+    return _with_capabilities(site, facts)
+
+
+def _hosts(facts: InventoryFacts, problems: list[BringupError]) -> tuple[Host, ...]:
+    if not facts.hosts:
+        there = ", ".join(sorted(facts.groups)) or "none"
+        problems.append(
+            InputError(
+                f"group {facts.group!r}",
+                f"matches no host; groups in the inventory: {there}.",
+                "put the GPU hosts into that group, or name theirs in gpufleet_group",
+            )
+        )
+    hosts = tuple(_host(name, variables, facts, problems) for name, variables in facts.hosts.items())
+    owners: dict[str, str] = {}
+    for host in hosts:
+        first = owners.setdefault(host.node_name, host.name)
+        if first != host.name:
+            problems.append(
+                InputError(
+                    f"host {host.name}",
+                    f"has node name {host.node_name!r}, which host {first} has too.",
+                    "correct gpufleet_node_name",
+                )
+            )
+    return hosts
+
+
+def _host(name: str, variables: Mapping[str, Any], facts: InventoryFacts, problems: list[BringupError]) -> Host:
+    sku = str(variables.get("gpufleet_sku") or "")
+    if sku not in facts.hardware:
+        found = f"gpufleet_sku is {sku!r}, which is not in the hardware facts" if sku else "has no gpufleet_sku"
+        near = get_close_matches(sku, facts.hardware, n=3, cutoff=0.4) or sorted(facts.hardware)[:5]
+        hint = f"set gpufleet_sku to one of recipes/hardware/, for example {', '.join(near)}"
+        problems.append(InputError(f"host {name}", f"{found}.", hint))
+    return Host(
+        name=name,
+        sku=sku,
+        node_name=str(variables.get("gpufleet_node_name") or name),
+        rack=str(variables.get("gpufleet_rack") or ""),
+    )
+
+
+def _gates(facts: InventoryFacts, problems: list[BringupError]) -> tuple[str, ...]:
+    wanted = [str(gate) for gate in facts.options.get("gates") or facts.default_gates]
+    for gate in wanted:
+        if gate not in GATE_IDS:
+            near = get_close_matches(gate, GATE_IDS, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}?" if near else f"the gates are {', '.join(GATE_IDS)}"
+            problems.append(InputError("gpufleet_gates", f"{gate!r} is not a gate.", hint))
+        elif gate not in facts.default_gates:
+            problems.append(
+                InputError(
+                    "gpufleet_gates",
+                    f"this release has no check for gate {gate}.",
+                    f"choose from {', '.join(facts.default_gates)}",
+                )
+            )
+    return tuple(gate for gate in GATE_IDS if gate in wanted)
+
+
+def _decisions(kind: type[T], entries: Any, variable: str, problems: list[BringupError]) -> tuple[T, ...]:
+    if entries is None:
+        return ()
+    if not isinstance(entries, list):
+        problems.append(
+            InputError(variable, f"is {type(entries).__name__}, expected a list.", "write a list of entries")
+        )
+        return ()
+    made = [_decision(kind, entry, f"{variable}[{number}]", problems) for number, entry in enumerate(entries)]
+    return tuple(entry for entry in made if entry is not None)
+
+
+def _texts(entry: Any) -> Any:
+    # YAML reads an unquoted day as a date; the decision holds it as text.
+    return {key: str(value) for key, value in entry.items()} if isinstance(entry, Mapping) else entry
+
+
+def _decision(kind: type[T], entry: Any, source: str, problems: list[BringupError]) -> T | None:
+    try:
+        return from_plain(kind, _texts(entry), source)
+    except BringupError as error:
+        problems.append(error)
+        return None
+
+
+def _check_quarantine(entries: Iterable[Quarantine], hosts: tuple[Host, ...], problems: list[BringupError]) -> None:
+    names = [host.name for host in hosts]
+    for entry in entries:
+        if entry.node not in names:
+            near = get_close_matches(entry.node, names, n=1)
+            hint = f"did you mean {near[0]}?" if near else "use the name that the inventory gives to the host"
+            problems.append(InputError("gpufleet_quarantine", f"{entry.node!r} is not a host of the group.", hint))
+
+
+def _check_settings(facts: InventoryFacts, problems: list[BringupError]) -> None:
+    settings = facts.options.get("settings") or {}
+    for name, value in settings.items():
+        if name not in facts.known_settings:
+            near = get_close_matches(str(name), facts.known_settings, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(facts.known_settings)}"
+            problems.append(InputError("gpufleet_settings", f"{name!r} is neither a check nor a gate.", hint))
+        if not isinstance(value, Mapping):
+            problems.append(
+                InputError(
+                    f"gpufleet_settings.{name}", f"is {type(value).__name__}, expected options.", "write option: value"
+                )
+            )
+
+
+def _check_minimum(site: Site, problems: list[BringupError]) -> None:
+    left = len(site.in_scope)
+    if site.hosts and (left == 0 or left < site.minimum_nodes):
+        problems.append(
+            InputError(
+                "gpufleet_quarantine",
+                f"leaves {left} of {len(site.hosts)} hosts; gpufleet_minimum_nodes is {site.minimum_nodes}.",
+                "repair nodes and lift their quarantine, or lower the minimum",
+            )
+        )
+
+
+def _check_racks(site: Site, capabilities: tuple[str, ...], problems: list[BringupError]) -> None:
+    if "facility" not in site.gates or "facility_record" not in capabilities:
+        return
+    problems.extend(
+        InputError(
+            f"host {host.name}",
+            "has no gpufleet_rack, and gate facility needs it.",
+            "set gpufleet_rack to its rack's name",
+        )
+        for host in site.hosts
+        if not host.rack
+    )
+
+
+def _with_capabilities(site: Site, facts: InventoryFacts) -> Site:
+    skus = [facts.hardware[host.sku] for host in site.in_scope]
+    profile = facts.profiles[site.profile.value]
+    words = {*profile.capabilities, *(sku.fabric for sku in skus if sku.fabric != "none")}
+    words |= {"multi_node"} if len(site.in_scope) > 1 else set()
+    words |= {"nvswitch"} if any(sku.nvswitches for sku in skus) else set()
+    return replace(site, capabilities=tuple(sorted(words)), missing=dict(profile.missing))
