@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...hardware.load import Load, Quantity, number, rack_load
 from ...outcome.errors import InputError, NotFoundError
 from ...outcome.model import Basis, Expectation, Measure, Outcome
 from ..spec import Answer, CheckSpec, JudgeContext
 from .facts import Allowance, FacilityObservation, rack_subject
+from .load import Load, Quantity, number, rack_load
 from .record import FacilityRecord, RackBudget
 
 OVER_BUDGET = "over-budget"

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from ...hardware.load import HEAT
 from ...outcome.model import Outcome, SubjectKind
 from ..spec import CheckSpec, JudgeContext
 from .budget import OVER_BUDGET, RACK_NOT_IN_RECORD, Budget, judge_budget
 from .facts import OBSERVATION, FacilityObservation
+from .load import HEAT
 
 SPEC = CheckSpec(
     id="facility-cooling",

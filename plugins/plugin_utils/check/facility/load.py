@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..outcome.errors import InputError
-from .sku import Sku, sku_or_error
+from ...hardware.sku import Sku, sku_or_error
+from ...outcome.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
