@@ -22,6 +22,7 @@ FIELD_MANAGER = "gpufleet-bringup"
 _APPLY = "application/apply-patch+yaml"
 _PATCHES = {"merge": "application/merge-patch+json", "strategic": "application/strategic-merge-patch+json"}
 _PAGE = 500
+_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,14 @@ class Cluster:
             token = metadata.get("continue") or ""
             if not token:
                 return items, str(metadata.get("resourceVersion", ""))
+
+    def list_metadata(self, kind: Kind, namespace: str = "", *, labels: str = "") -> list[Json]:
+        """Return the metadata of every object of a kind, never its content: how Secrets are looked at."""
+        query = {"labelSelector": labels} if labels else {}
+        answer = self.transport.json(
+            "GET", kind.path(namespace=namespace), query=query, verb="list", accept=_METADATA_ONLY
+        )
+        return [item["metadata"] for item in answer.get("items") or []]
 
     def create(self, kind: Kind, body: Json, namespace: str = "", *, dry_run: bool = False) -> Json:
         """Create an object, unknown fields refused.

@@ -74,6 +74,7 @@ class Transport:
         content_type: str = JSON_TYPE,
         verb: str = "",
         timeout_s: float | None = None,
+        accept: str = JSON_TYPE,
     ) -> Any:
         """Return the decoded answer of a request.
 
@@ -81,7 +82,14 @@ class Transport:
             BringupError: see errors.error_of and errors.connection_error.
         """
         text = self.text(
-            method, path, query=query, body=body, content_type=content_type, verb=verb, timeout_s=timeout_s
+            method,
+            path,
+            query=query,
+            body=body,
+            content_type=content_type,
+            verb=verb,
+            timeout_s=timeout_s,
+            accept=accept,
         )
         try:
             return json.loads(text)
@@ -101,12 +109,13 @@ class Transport:
         content_type: str = JSON_TYPE,
         verb: str = "",
         timeout_s: float | None = None,
+        accept: str = JSON_TYPE,
     ) -> str:
         """Return the answer of a request as text (see json for errors); reads are tried again at a busy server."""
         deadline = Deadline.after(timeout_s or self._timeout_s)
         tries = _TRIES if method == "GET" else 1
         for number in range(1, tries + 1):
-            status, data, wait_s = self._send(method, path, query, body, content_type, deadline)
+            status, data, wait_s = self._send(method, self.url(path, query), body, content_type, accept, deadline)
             if 200 <= status < 300:
                 return data.decode("utf-8", errors="replace")
             # 429 is refused before anything is done: every verb may try again.
@@ -117,14 +126,14 @@ class Transport:
         raise error_of(status, method, path, verb, data)
 
     def _send(
-        self, method: str, path: str, query: Query | None, body: Any, content_type: str, deadline: Deadline
+        self, method: str, url: str, body: Any, content_type: str, accept: str, deadline: Deadline
     ) -> tuple[int, bytes, float]:
-        headers = self.headers()
+        headers = self.headers() | {"Accept": accept}
         payload = None
         if body is not None:
             headers["Content-Type"] = content_type
             payload = json.dumps(body).encode()
-        response = self._request(method, self.url(path, query), headers, payload, max(deadline.left_s, 0.1), True)
+        response = self._request(method, url, headers, payload, max(deadline.left_s, 0.1), True)
         try:
             wait_s = float(response.headers.get("Retry-After", 0))
         except ValueError:

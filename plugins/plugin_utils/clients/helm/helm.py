@@ -1,0 +1,200 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Helm by its command line: install, upgrade, list, render, uninstall. No secret is ever on its command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...outcome.errors import BringupError, DeadlineError, NotFoundError, UnavailableError
+from ...runtime.clock import elapsed_text
+from ...runtime.command import CommandResult, run_command
+from ...runtime.redaction import excerpt
+from ..kube.connection import Connection
+from .chart import ChartSource
+
+MINIMUM_VERSION = (3, 14)
+_CHART = re.compile(r"(?P<name>.+?)-(?P<version>v?\d+\.\d+.*)")
+_VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)")
+
+
+class HelmError(BringupError):
+    """Helm ended with an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release as helm lists it; `status` is helm's word (`deployed`, `failed`, `pending-upgrade`, ...)."""
+
+    name: str
+    namespace: str
+    revision: int
+    status: str
+    chart: str
+    chart_version: str
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether another helm works on it, or died while it did."""
+        return self.status.startswith("pending-") or self.status == "uninstalling"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseRequest:
+    """What `upgrade --install` is to bring about."""
+
+    name: str
+    namespace: str
+    chart: ChartSource
+    values: dict[str, Any] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+class Helm:
+    """Helm bound to one cluster."""
+
+    def __init__(self, connection: Connection, *, binary: str = "helm", timeout_s: float = 300.0) -> None:
+        """Remember how to reach the cluster; nothing is run yet."""
+        self._binary = binary
+        self._timeout_s = timeout_s
+        self._env = {**os.environ, **_environment(connection)}
+
+    def check_version(self) -> str:
+        """Return helm's version.
+
+        Raises:
+            NotFoundError: helm is not installed.
+            UnavailableError: it is too old, or says something else.
+        """
+        result = self._run(["version", "--short"], "version")
+        match = _VERSION.search(result.stdout)
+        if match is None:
+            raise UnavailableError(
+                f"command {self._binary}", "its version cannot be read.", "", (excerpt(result.stdout),)
+            )
+        if (int(match[1]), int(match[2])) < MINIMUM_VERSION:
+            wanted = ".".join(map(str, MINIMUM_VERSION))
+            raise UnavailableError(
+                f"command {self._binary}",
+                f"is {match[0]}, {wanted} or newer is needed.",
+                f"install helm {wanted} or newer",
+            )
+        return match[0]
+
+    def releases(self) -> dict[str, Release]:
+        """Return every release of the cluster, whatever its state, as `namespace/name` to release."""
+        result = self._run(["list", "--all-namespaces", "--all", "--max", "0", "--output", "json"], "list")
+        try:
+            rows = json.loads(result.stdout)
+            found = [_release(row) for row in rows]
+        except (ValueError, KeyError, TypeError):
+            raise UnavailableError("helm list", "unexpected output.", "", (excerpt(result.stdout),)) from None
+        return {f"{release.namespace}/{release.name}": release for release in found}
+
+    def values(self, name: str, namespace: str) -> dict[str, Any]:
+        """Return the values that a release was given."""
+        result = self._run(["get", "values", name, "--namespace", namespace, "--output", "json"], f"get values {name}")
+        return json.loads(result.stdout) or {}
+
+    def upgrade(self, request: ReleaseRequest, *, dry_run: bool = False, take_ownership: bool = False) -> str:
+        """Install or upgrade a release and return helm's redacted answer; it does not wait for readiness.
+
+        Raises:
+            HelmError: helm failed; the reason quotes it.
+            DeadlineError: it took too long.
+        """
+        argv = ["upgrade", request.name, request.chart.reference, *request.chart.options, "--install"]
+        argv += ["--namespace", request.namespace, "--create-namespace", "--history-max", "5", "--hide-notes"]
+        if request.labels:
+            argv += ["--labels", ",".join(f"{key}={value}" for key, value in sorted(request.labels.items()))]
+        argv += ["--dry-run=server"] if dry_run else []
+        argv += ["--take-ownership"] if take_ownership else []
+        return excerpt(self._with_values(argv, request, f"upgrade {request.name}").stdout)
+
+    def template(self, request: ReleaseRequest) -> str:
+        """Return the manifests that a chart renders to, without a cluster."""
+        argv = ["template", request.name, request.chart.reference, *request.chart.options]
+        argv += ["--namespace", request.namespace, "--include-crds"]
+        return self._with_values(argv, request, f"template {request.name}").stdout
+
+    def uninstall(self, name: str, namespace: str) -> bool:
+        """Uninstall a release; tell whether there was one."""
+        argv = ["uninstall", name, "--namespace", namespace, "--ignore-not-found"]
+        return "uninstalled" in self._run(argv, f"uninstall {name}").stdout
+
+    def _with_values(self, argv: Sequence[str], request: ReleaseRequest, what: str) -> CommandResult:
+        # mkstemp makes the file 0600: values may hold what nobody else is to read.
+        descriptor, name = tempfile.mkstemp(prefix="gpufleet-values-", suffix=".json")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
+                json.dump(request.values, handle)
+            return self._run([*argv, "--values", name], what)
+        finally:
+            Path(name).unlink(missing_ok=True)
+
+    def _run(self, arguments: Sequence[str], what: str) -> CommandResult:
+        try:
+            result = run_command([self._binary, *arguments], self._timeout_s, env=self._env)
+        except NotFoundError as error:
+            hint = "install helm 3.14 or newer on the controller and put it on PATH"
+            raise NotFoundError(error.subject, error.reason, hint) from None
+        if result.timed_out:
+            limit = elapsed_text(self._timeout_s)
+            hint = "the release may now be pending: helm list -A -a; roll it back before the next try"
+            raise DeadlineError(f"helm {what}", f"not done after {limit}.", hint, (excerpt(result.stderr),))
+        if result.rc != 0:
+            raise HelmError(f"helm {what}", _last_line(result.stderr), _hint(result.stderr), (excerpt(result.stderr),))
+        return result
+
+
+def _environment(connection: Connection) -> dict[str, str]:
+    values = {
+        "KUBECONFIG": connection.kubeconfig,
+        "HELM_KUBECONTEXT": connection.context,
+        "HELM_KUBEAPISERVER": connection.host,
+        "HELM_KUBETOKEN": connection.api_key,
+        "HELM_KUBECAFILE": connection.ca_cert,
+        "HELM_KUBEASUSER": connection.impersonate_user,
+        "HELM_KUBEINSECURE_SKIP_TLS_VERIFY": "true" if connection.validate_certs is False else "",
+    }
+    return {key: value for key, value in values.items() if value}
+
+
+def _release(row: Mapping[str, Any]) -> Release:
+    match = _CHART.fullmatch(row["chart"])
+    return Release(
+        name=row["name"],
+        namespace=row["namespace"],
+        revision=int(row["revision"]),
+        status=row["status"],
+        chart=match["name"] if match else row["chart"],
+        chart_version=match["version"] if match else "",
+    )
+
+
+def _last_line(stderr: str) -> str:
+    lines = [line for line in excerpt(stderr).splitlines() if line.strip()]
+    errors = [line for line in lines if line.lower().startswith("error")]
+    return (errors or lines or ["ended with an error and said nothing"])[-1]
+
+
+_HINTS = (
+    ("another operation", "another helm works on it or died: helm history <release>; then helm rollback <release>"),
+    ("cannot be imported into the current release", "it belongs to somebody else; set adopt to take it over"),
+    ("unreachable", "check the kubeconfig and the API server"),
+    ("not found", "check chart name, version and source, or set gpufleet_chart_mirror"),
+    ("forbidden", "installing operators needs an administrator's credentials"),
+    ("don't meet the specifications of the schema", "correct the component's values; the text names the field"),
+)
+
+
+def _hint(stderr: str) -> str:
+    return next((hint for word, hint in _HINTS if word in stderr), "read helm's words above")

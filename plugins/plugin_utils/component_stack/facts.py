@@ -1,0 +1,92 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What recipes/gpu_stack.yaml knows about components, operands, gangs and tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ..runtime.strict import decode, read_yaml
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyWhen:
+    """A resource in which a component reports its readiness: the dotted field has that value."""
+
+    api_version: str
+    kind: str
+    field: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangFacts:
+    """How a gang scheduler is spoken to.
+
+    `template` of recipes/workloads/ makes its group and pods; `scheduler` is the pods' schedulerName; `workload` is a
+    part of the name of the workload that decides, empty where the control plane itself does.
+    """
+
+    template: str
+    api_version: str
+    scheduler: str
+    workload: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraFacts:
+    """The component that publishes GPUs as devices, its driver name and its class of whole GPUs."""
+
+    component: str
+    driver: str
+    device_class: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionFacts:
+    """One thing that the gate must be allowed to do."""
+
+    verb: str
+    resource: str
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodFacts:
+    """What the pods of the tests have in common."""
+
+    image: str
+    priority_class: str
+    priority: int
+    namespace_prefix: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackFacts:
+    """All of it; see the file's head."""
+
+    ready_when: dict[str, tuple[ReadyWhen, ...]]
+    operands: dict[str, str]
+    gangs: dict[str, GangFacts]
+    dra: DraFacts
+    permissions: dict[str, tuple[PermissionFacts, ...]]
+    test_pods: PodFacts
+
+
+def recipes_root() -> Path:
+    """Return the collection's own recipe data."""
+    return Path(__file__).resolve().parents[3] / "recipes"
+
+
+@cache
+def stack_facts() -> StackFacts:
+    """Return the facts.
+
+    Raises:
+        InputError: the file is not what it should be.
+    """
+    path = recipes_root() / "gpu_stack.yaml"
+    return decode(StackFacts, read_yaml(path), str(path))

@@ -1,0 +1,174 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Carries a plan out: each component as soon as those it depends on are ready, several at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from time import monotonic
+
+from ..clients.helm.chart import chart_source
+from ..clients.helm.helm import Helm, ReleaseRequest
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.wait import Phase, State, wait_all
+from ..outcome.errors import BringupError
+from ..runtime.clock import Deadline, elapsed_text
+from ..runtime.progress import Emit, silent
+from .facts import stack_facts
+from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Action, Component, Plan, Step
+from .read import read_workloads, release_state, reported_state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long and how many at once: seconds until a component must be ready, and until a bad pull is final."""
+
+    ready_s: float = 900.0
+    pull_grace_s: float = 90.0
+    parallel: int = 4
+    poll_s: float = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What became of one component.
+
+    `state` is ready, not-ready (applied, and its workloads are not), failed (helm refused), foreign, refused or
+    waiting (something that it depends on is not ready).
+    """
+
+    component: str
+    action: Action
+    state: str
+    reason: str = ""
+    hint: str = ""
+    cause: str = ""
+    duration_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Installer:
+    """Installs the components of one cluster."""
+
+    helm: Helm
+    cluster: Cluster
+    mirror: str = ""
+    limits: Limits = field(default_factory=Limits)
+    emit: Emit = silent
+
+    def run(self, plan: Plan, components: Collection[Component]) -> tuple[Done, ...]:
+        """Return what became of every component, in the plan's order.
+
+        A component whose dependency is not ready is not touched; what does not depend on it goes on.
+        """
+        waiting = {component.name: component for component in components}
+        done: dict[str, Done] = {}
+        running: dict[Future[Done], str] = {}
+        with ThreadPoolExecutor(max_workers=max(1, self.limits.parallel)) as pool:
+            while waiting or running:
+                for name in [name for name, component in waiting.items() if _may_start(component, done)]:
+                    component = waiting.pop(name)
+                    running[pool.submit(self._one, component, plan.step(name))] = name
+                for name in [name for name, component in waiting.items() if _blocker(component, done)]:
+                    done[name] = _not_started(plan.step(name), _blocker(waiting.pop(name), done))
+                if not running:
+                    continue
+                finished, _open = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    done[running.pop(future)] = future.result()
+        return tuple(done[step.component] for step in plan.steps)
+
+    def _one(self, component: Component, step: Step) -> Done:
+        started = monotonic()
+        if step.action.refused:
+            return Done(
+                component=step.component,
+                action=step.action,
+                state="refused",
+                reason=step.reason,
+                hint=step.hint,
+                cause="release-pending" if step.action is Action.PENDING else "component-version",
+            )
+        try:
+            if step.action.changes:
+                self._apply(component, step)
+            state = self._wait(component)
+        except BringupError as error:
+            self.emit(f"{component.name}: {error.reason}"[:199])
+            reason = f"{error.subject}: {error.reason}"
+            return Done(
+                component=component.name,
+                action=step.action,
+                state="failed",
+                reason=reason,
+                hint=error.hint,
+                cause="release-not-deployed",
+                duration_s=round(monotonic() - started, 1),
+            )
+        return _done(step, state, monotonic() - started)
+
+    def request(self, component: Component) -> ReleaseRequest:
+        """Return what helm is asked for."""
+        source = chart_source(component.name, component.chart, component.version, component.source, self.mirror)
+        labels = {MANAGED_BY_LABEL: MANAGED_BY, DIGEST_LABEL: component.digest}
+        return ReleaseRequest(
+            name=component.name, namespace=component.namespace, chart=source, values=component.values, labels=labels
+        )
+
+    def _apply(self, component: Component, step: Step) -> None:
+        started = monotonic()
+        self.emit(f"{component.name} {component.version}: {step.action.value}")
+        self.helm.upgrade(self.request(component), take_ownership=step.action is Action.ADOPT)
+        self.emit(f"{component.name}: applied in {elapsed_text(monotonic() - started)}, waiting until it is ready")
+
+    def _wait(self, component: Component) -> State:
+        conditions = stack_facts().ready_when.get(component.name, ())
+
+        def read() -> dict[str, State]:
+            workloads = read_workloads(self.cluster, [component.namespace], self.limits.pull_grace_s)
+            state = release_state(component.release, workloads)
+            if state.phase is Phase.OK and conditions:
+                operands = [workload for workload in workloads if not workload.release]
+                state = reported_state(self.cluster, conditions, operands)
+            return {component.name: state}
+
+        deadline = Deadline.after(self.limits.ready_s)
+        return wait_all(read, deadline, "components", self.emit, self.limits.poll_s)[component.name]
+
+
+def _may_start(component: Component, done: dict[str, Done]) -> bool:
+    return all(name in done and done[name].state in ("ready", "foreign") for name in component.depends_on)
+
+
+def _blocker(component: Component, done: dict[str, Done]) -> str:
+    bad = [name for name in component.depends_on if name in done and done[name].state not in ("ready", "foreign")]
+    return bad[0] if bad else ""
+
+
+def _not_started(step: Step, blocker: str) -> Done:
+    reason = f"waits for {blocker}, which is not ready"
+    hint = f"mend {blocker} first"
+    return Done(
+        component=step.component, action=step.action, state="waiting", reason=reason, hint=hint, cause="blocked"
+    )
+
+
+def _done(step: Step, state: State, duration_s: float) -> Done:
+    word = "foreign" if step.action is Action.FOREIGN else "ready"
+    reason, hint, cause = step.reason, step.hint, ""
+    if state.phase is not Phase.OK:
+        word, reason = "not-ready", state.reason
+        hint = f"kubectl get pods -n {step.namespace}; kubectl describe the pod named above"
+        cause = state.cause or "workload-not-ready"
+    return Done(
+        component=step.component,
+        action=step.action,
+        state=word,
+        reason=reason,
+        hint=hint,
+        cause=cause,
+        duration_s=round(duration_s, 1),
+    )

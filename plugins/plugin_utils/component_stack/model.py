@@ -1,0 +1,154 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The components of a resolved recipe, and what is to be done about each: plain values."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from ..outcome.errors import InputError, ProblemsError
+
+MANAGED_BY_LABEL = "gpufleet.io/managed-by"
+MANAGED_BY = "gpufleet.bringup"
+DIGEST_LABEL = "gpufleet.io/digest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """One Helm component of the recipe, with its merged values and the components that it needs first."""
+
+    name: str
+    namespace: str
+    chart: str
+    version: str
+    source: str
+    values: dict[str, Any] = field(default_factory=dict)
+    depends_on: tuple[str, ...] = ()
+
+    @property
+    def release(self) -> str:
+        """Helm's key of its release: `namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def digest(self) -> str:
+        """Digest over chart, version and values: the same digest means nothing is to be done."""
+        content = json.dumps([self.chart.rpartition("/")[2], self.version, self.values], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+class Action(str, Enum):
+    """What is to be done about a component."""
+
+    INSTALL = "install"
+    UPGRADE = "upgrade"
+    ADOPT = "adopt"
+    UNCHANGED = "unchanged"
+    FOREIGN = "foreign"
+    PENDING = "pending"
+    DOWNGRADE = "downgrade"
+
+    @property
+    def changes(self) -> bool:
+        """Whether carrying it out changes the cluster."""
+        return self in (Action.INSTALL, Action.UPGRADE, Action.ADOPT)
+
+    @property
+    def refused(self) -> bool:
+        """Whether nothing can go on until a person decides."""
+        return self in (Action.PENDING, Action.DOWNGRADE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What is to be done about one component, and why."""
+
+    component: str
+    namespace: str
+    action: Action
+    wanted_version: str
+    found_version: str = ""
+    reason: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be done, in deployment order."""
+
+    steps: tuple[Step, ...]
+    schema_version: int = 1
+
+    @property
+    def changes(self) -> bool:
+        """Whether any step changes the cluster."""
+        return any(step.action.changes for step in self.steps)
+
+    def step(self, component: str) -> Step:
+        """Return the step for a component."""
+        return next(step for step in self.steps if step.component == component)
+
+
+def components_of(recipe: Mapping[str, Any]) -> tuple[Component, ...]:
+    """Return the recipe's components in deployment order.
+
+    Raises:
+        ProblemsError: a component that we cannot install, an unknown or circular dependency, an order that is not one.
+    """
+    problems: list[InputError] = []
+    found = [_component(entry, problems) for entry in recipe.get("componentRefs") or []]
+    by_name = {component.name: component for component in found if component is not None}
+    order = [str(name) for name in recipe.get("deploymentOrder") or []]
+    problems += _order_problems(by_name, order)
+    if not found and not problems:
+        problems.append(InputError("recipe", "has no components.", "resolve a recipe for this cluster"))
+    if problems:
+        raise ProblemsError("recipe", tuple(problems))
+    return tuple(by_name[name] for name in order)
+
+
+def _component(entry: Mapping[str, Any], problems: list[InputError]) -> Component | None:
+    name = str(entry.get("name", ""))
+    subject = f"component {name or '(no name)'}"
+    kind = str(entry.get("type") or "Helm")
+    if kind != "Helm":
+        problems.append(InputError(subject, f"is of type {kind}; only Helm components are installed.", "disable it"))
+    if entry.get("manifestFiles"):
+        problems.append(InputError(subject, "has manifest files, which are not applied.", "put them into a chart"))
+    missing = [key for key in ("name", "namespace", "version") if not entry.get(key)]
+    if missing:
+        problems.append(InputError(subject, f"lacks {', '.join(missing)}.", "resolve the recipe again"))
+        return None
+    return Component(
+        name=name,
+        namespace=str(entry["namespace"]),
+        chart=str(entry.get("chart") or name),
+        version=str(entry["version"]),
+        source=str(entry.get("source") or ""),
+        values=dict(entry.get("values") or {}),
+        depends_on=tuple(str(ref) for ref in entry.get("dependencyRefs") or ()),
+    )
+
+
+def _order_problems(by_name: Mapping[str, Component], order: list[str]) -> list[InputError]:
+    problems = []
+    if sorted(order) != sorted(by_name):
+        text = (
+            f"deploymentOrder names {', '.join(order) or 'nothing'}; there are {', '.join(sorted(by_name)) or 'none'}."
+        )
+        return [InputError("recipe", text, "resolve the recipe again")]
+    place = {name: number for number, name in enumerate(order)}
+    for component in by_name.values():
+        for needed in component.depends_on:
+            if needed not in place:
+                problems.append(InputError(f"component {component.name}", f"depends on {needed}, which is not there."))
+            elif place[needed] >= place[component.name]:
+                text = f"depends on {needed}, which comes later: a cycle or a wrong order."
+                problems.append(InputError(f"component {component.name}", text, "correct dependencyRefs"))
+    return problems

@@ -1,0 +1,107 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""From what should be and what is to what is to be done. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from ..clients.helm.helm import Release
+from ..constraint.version import parse_version
+from ..outcome.errors import InputError
+from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Action, Component, Plan, Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """What is installed: helm's releases, and the labels of each release by `namespace/name`."""
+
+    releases: Mapping[str, Release] = field(default_factory=dict)
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def is_ours(self, key: str) -> bool:
+        """Whether we installed or adopted that release."""
+        return self.labels.get(key, {}).get(MANAGED_BY_LABEL) == MANAGED_BY
+
+
+def make_plan(
+    components: Collection[Component],
+    installed: Installed,
+    *,
+    adopt: Collection[str] = (),
+    allow_downgrade: bool = False,
+) -> Plan:
+    """Return what is to be done about each component.
+
+    Args:
+        components: what should be, in deployment order.
+        installed: what is.
+        adopt: names of components whose foreign release we may take over.
+        allow_downgrade: whether an older version than the installed one may be put in its place.
+    """
+    return Plan(steps=tuple(_step(component, installed, adopt, allow_downgrade) for component in components))
+
+
+def _step(component: Component, installed: Installed, adopt: Collection[str], allow_downgrade: bool) -> Step:
+    release = installed.releases.get(component.release)
+    if release is None:
+        return _absent(component, installed)
+    if release.is_pending:
+        reason = f"release {component.release} is {release.status}: another helm works on it or died while it did"
+        hint = f"helm history {component.name} -n {component.namespace}; then helm rollback {component.name} " + (
+            f"-n {component.namespace}, or helm uninstall if it has only one revision"
+        )
+        return _made(component, Action.PENDING, release, reason, hint)
+    if not installed.is_ours(component.release) and component.name not in adopt:
+        reason = f"release {component.release} was installed by somebody else and is left alone"
+        return _made(component, Action.FOREIGN, release, reason, f"to take it over, add {component.name} to adopt")
+    if not allow_downgrade and _is_older(component.version, release.chart_version):
+        reason = f"the recipe wants {component.version}, older than the installed {release.chart_version}"
+        return _made(component, Action.DOWNGRADE, release, reason, "correct the recipe, or set allow_downgrade")
+    return _ours(component, installed, release)
+
+
+def _ours(component: Component, installed: Installed, release: Release) -> Step:
+    if not installed.is_ours(component.release):
+        return _made(component, Action.ADOPT, release, "taken over as told")
+    if release.status != "deployed":
+        return _made(component, Action.UPGRADE, release, f"the release is {release.status}")
+    if release.chart_version != component.version:
+        return _made(component, Action.UPGRADE, release, "another version")
+    if installed.labels[component.release].get(DIGEST_LABEL) != component.digest:
+        return _made(component, Action.UPGRADE, release, "other values")
+    return _made(component, Action.UNCHANGED, release)
+
+
+def _absent(component: Component, installed: Installed) -> Step:
+    chart = component.chart.rpartition("/")[2]
+    # Two GPU operators on one cluster break both, whatever their releases are called.
+    other = next((release for release in installed.releases.values() if release.chart == chart), None)
+    if other is None:
+        return _made(component, Action.INSTALL, None)
+    where = f"{other.namespace}/{other.name}"
+    reason = f"chart {chart} is already installed as release {where} and is left alone"
+    hint = f"set the component's name and namespace to {where} in the recipe and adopt it, or uninstall that release"
+    return _made(component, Action.FOREIGN, other, reason, hint)
+
+
+def _made(component: Component, action: Action, release: Release | None, reason: str = "", hint: str = "") -> Step:
+    return Step(
+        component=component.name,
+        namespace=component.namespace,
+        action=action,
+        wanted_version=component.version,
+        found_version=release.chart_version if release else "",
+        reason=reason,
+        hint=hint,
+    )
+
+
+def _is_older(wanted: str, found: str) -> bool:
+    try:
+        return parse_version(wanted).compare(parse_version(found)) < 0
+    except InputError:
+        # Versions that cannot be ordered are told apart, never ranked.
+        return False

@@ -1,0 +1,91 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Reads a cluster for the component stack: what is installed, and how ready each release is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from ..clients.helm.helm import Helm
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.kinds import DAEMON_SETS, DEPLOYMENTS, JOBS, PODS, SECRETS, STATEFUL_SETS
+from ..clients.kube.wait import OK, State, failed, pending
+from ..outcome.errors import NotFoundError
+from .facts import ReadyWhen
+from .plan import Installed
+from .workloads import Workload, workload_of
+
+WORKLOAD_KINDS = (DEPLOYMENTS, DAEMON_SETS, STATEFUL_SETS, JOBS)
+
+
+def installed(helm: Helm, cluster: Cluster) -> Installed:
+    """Return helm's releases and their labels. Only the metadata of release Secrets is read, never their content."""
+    releases = helm.releases()
+    labels: dict[str, dict[str, str]] = {}
+    for metadata in cluster.list_metadata(SECRETS, labels="owner=helm"):
+        found = metadata.get("labels") or {}
+        key = f"{metadata['namespace']}/{found.get('name', '')}"
+        # The labels of the newest revision are the release's own.
+        if key in releases and str(releases[key].revision) == str(found.get("version")):
+            labels[key] = found
+    return Installed(releases=releases, labels=labels)
+
+
+def read_workloads(cluster: Cluster, namespaces: Iterable[str], grace_s: float) -> list[Workload]:
+    """Return the workloads of some namespaces with their state."""
+    now = datetime.now(UTC)
+    found: list[Workload] = []
+    for namespace in sorted(set(namespaces)):
+        pods = cluster.list_objects(PODS, namespace)
+        for kind in WORKLOAD_KINDS:
+            objects = cluster.list_objects(kind, namespace)
+            found += [workload_of(kind.kind, obj, pods, now, grace_s) for obj in objects]
+    return found
+
+
+def release_state(release: str, workloads: Iterable[Workload]) -> State:
+    """Return how ready a release is, by its own workloads; one that has none is ready."""
+    own = [workload for workload in workloads if workload.release == release]
+    broken = [workload for workload in own if workload.state == "failed"]
+    if broken:
+        return failed(broken[0].cause, f"{broken[0].kind} {broken[0].name}: {broken[0].reason}")
+    waiting = [workload for workload in own if workload.state == "pending"]
+    if waiting:
+        return pending(f"{waiting[0].kind} {waiting[0].name}: {waiting[0].reason}")
+    return OK
+
+
+def reported_state(cluster: Cluster, conditions: Sequence[ReadyWhen], workloads: Iterable[Workload]) -> State:
+    """Return what a component's own resources report; what it runs for them on the nodes tells when it is in vain."""
+    for condition in conditions:
+        objects = _objects(cluster, condition)
+        if not objects:
+            return pending(f"there is no {condition.kind} yet")
+        for obj in objects:
+            value = field_of(obj, condition.field)
+            if value != condition.value:
+                return _operand_failure(workloads) or pending(f"{condition.kind} is {value or 'without state'}")
+    return OK
+
+
+def _operand_failure(workloads: Iterable[Workload]) -> State | None:
+    broken = next((workload for workload in workloads if workload.state == "failed"), None)
+    return failed(broken.cause, f"{broken.kind} {broken.name}: {broken.reason}") if broken else None
+
+
+def _objects(cluster: Cluster, condition: ReadyWhen) -> list[dict[str, Any]]:
+    try:
+        return cluster.list_objects(cluster.kind(condition.api_version, condition.kind))
+    except NotFoundError:
+        return []
+
+
+def field_of(obj: Mapping[str, Any], path: str) -> str:
+    """Return the text at a dotted path, empty if there is none."""
+    value: Any = obj
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return "" if value is None else str(value)

@@ -1,0 +1,187 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the workloads of a release and their pods say about its readiness. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+Json = dict[str, Any]
+RELEASE_ANNOTATION = "meta.helm.sh/release-name"
+RELEASE_NAMESPACE_ANNOTATION = "meta.helm.sh/release-namespace"
+_PULL = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
+_CONFIG = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
+_CRASHES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One Deployment, DaemonSet, StatefulSet or Job: how far it is, and what holds it.
+
+    `state` is ready, pending or failed; `cause` is a slug when failed; `nodes` names the nodes of its pods that are
+    not ready; `pod` is one of them.
+    """
+
+    kind: str
+    name: str
+    namespace: str
+    release: str
+    app: str
+    desired: int
+    ready: int
+    state: str
+    cause: str = ""
+    reason: str = ""
+    pod: str = ""
+    nodes: tuple[str, ...] = ()
+
+
+def release_of(obj: Mapping[str, Any]) -> str:
+    """Return the `namespace/name` of the Helm release that an object belongs to, empty if to none."""
+    metadata = obj.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    name = annotations.get(RELEASE_ANNOTATION, "")
+    namespace = annotations.get(RELEASE_NAMESPACE_ANNOTATION) or metadata.get("namespace", "")
+    return f"{namespace}/{name}" if name else ""
+
+
+def workload_of(kind: str, obj: Json, pods: Iterable[Json], now: datetime, grace_s: float) -> Workload:
+    """Return what is to be said about one workload.
+
+    Args:
+        kind: Deployment, DaemonSet, StatefulSet or Job.
+        obj: the workload.
+        pods: the pods of its namespace.
+        now: the time, for graces.
+        grace_s: how long a pod may fail to pull its image before it counts as failed.
+    """
+    metadata = obj["metadata"]
+    labels = metadata.get("labels") or {}
+    desired, ready, failure = _progress(kind, obj)
+    waiting = [pod for pod in _own_pods(obj, pods) if not _pod_ready(pod)]
+    troubles = [trouble for pod in waiting if (trouble := pod_trouble(pod, now, grace_s))]
+    is_ready = ready >= desired and not failure and _observed(obj)
+    cause, reason, pod_name = "", "", ""
+    if not is_ready:
+        cause, reason, pod_name = troubles[0] if troubles else (failure, "", "")
+        reason = reason or _still_missing(kind, desired, ready, waiting, failure)
+        pod_name = pod_name or (waiting[0]["metadata"]["name"] if waiting else "")
+    return Workload(
+        kind=kind,
+        name=metadata["name"],
+        namespace=metadata["namespace"],
+        release=release_of(obj),
+        app=str(labels.get("app") or labels.get("app.kubernetes.io/name") or metadata["name"]),
+        desired=desired,
+        ready=ready,
+        state="ready" if is_ready else "failed" if cause else "pending",
+        cause=cause,
+        reason=reason,
+        pod=pod_name,
+        nodes=tuple(sorted({node for pod in waiting if (node := _node(pod))})) if not is_ready else (),
+    )
+
+
+def _node(pod: Json) -> str:
+    """Return the node of a pod; one of a DaemonSet that is not placed yet says in its affinity where it will be."""
+    spec = pod.get("spec") or {}
+    if spec.get("nodeName"):
+        return str(spec["nodeName"])
+    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ) or {}
+    for term in required.get("nodeSelectorTerms") or []:
+        for match in term.get("matchFields") or []:
+            if match.get("key") == "metadata.name" and match.get("values"):
+                return str(match["values"][0])
+    return ""
+
+
+def _observed(obj: Json) -> bool:
+    generation = obj["metadata"].get("generation", 0)
+    seen = (obj.get("status") or {}).get("observedGeneration")
+    return seen is None or int(seen) >= int(generation)
+
+
+def _progress(kind: str, obj: Json) -> tuple[int, int, str]:
+    """Return (desired, ready, cause of a failure that is final)."""
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    if kind == "DaemonSet":
+        # A status that no controller has written yet is not "zero of zero".
+        known = status.get("observedGeneration") is not None
+        ready = min(int(status.get("numberReady", 0)), int(status.get("updatedNumberScheduled", 0)))
+        return int(status.get("desiredNumberScheduled", 0)) if known else 1, ready, ""
+    if kind == "Job":
+        failed = any(c["type"] == "Failed" and c["status"] == "True" for c in status.get("conditions") or [])
+        wanted = int(spec.get("completions") or 1)
+        return wanted, int(status.get("succeeded", 0)), "job-failed" if failed else ""
+    desired = int(spec.get("replicas", 1) if spec.get("replicas") is not None else 1)
+    updated = int(status.get("updatedReplicas", 0))
+    return desired, min(int(status.get("readyReplicas", 0)), updated), ""
+
+
+def _still_missing(kind: str, desired: int, ready: int, waiting: list[Json], failure: str) -> str:
+    if failure:
+        return "the Job failed"
+    phases = sorted({str((pod.get("status") or {}).get("phase", "Pending")) for pod in waiting})
+    unplaced = next((text for pod in waiting if (text := _unschedulable(pod))), "")
+    text = f"{ready} of {desired} ready"
+    if unplaced:
+        return f"{text}; a pod cannot be placed: {unplaced}"
+    return f"{text}; pods are {', '.join(phases)}" if phases else f"{text}; it has no pods yet"
+
+
+def _unschedulable(pod: Json) -> str:
+    for condition in (pod.get("status") or {}).get("conditions") or []:
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return str(condition.get("message", ""))[:200]
+    return ""
+
+
+def _own_pods(obj: Json, pods: Iterable[Json]) -> list[Json]:
+    namespace = obj["metadata"]["namespace"]
+    wanted = ((obj.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
+    if not wanted:
+        return []
+    return [
+        pod
+        for pod in pods
+        if pod["metadata"]["namespace"] == namespace
+        and wanted.items() <= (pod["metadata"].get("labels") or {}).items()
+        and (pod.get("status") or {}).get("phase") != "Succeeded"
+    ]
+
+
+def _pod_ready(pod: Json) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def pod_trouble(pod: Json, now: datetime, grace_s: float) -> tuple[str, str, str] | None:
+    """Return (cause, reason, pod) of a pod that will not get ready by waiting, None for any other."""
+    status = pod.get("status") or {}
+    name = pod["metadata"]["name"]
+    old = _age(pod, now) >= timedelta(seconds=grace_s)
+    for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        word, message = str(waiting.get("reason", "")), str(waiting.get("message", ""))[:200]
+        said = f"container {container.get('name')} of pod {name}: {word}" + (f" ({message})" if message else "")
+        if word in _PULL and old:
+            return "image-pull-failed", f"{said}, image {container.get('image', '')}", name
+        if word in _CONFIG and old:
+            return "pod-config-error", said, name
+        if word == "CrashLoopBackOff" and int(container.get("restartCount", 0)) >= _CRASHES:
+            last = ((container.get("lastState") or {}).get("terminated") or {}).get("exitCode")
+            return "pod-crash-looping", f"{said}, last exit code {last}", name
+    return None
+
+
+def _age(pod: Json, now: datetime) -> timedelta:
+    created = str(pod["metadata"].get("creationTimestamp") or "")
+    if not created:
+        return timedelta(0)
+    return now - datetime.fromisoformat(created.replace("Z", "+00:00"))
