@@ -43,7 +43,7 @@ test: setup ## All tests: unit, integration, rehearsal (ARGS="-k name")
 
 .PHONY: check
 check: setup ## Everything that is checked before a commit, with the seconds of each step
-	@tools/check $(ARGS)
+	@python tools/check.py $(ARGS)
 
 .PHONY: format
 format: setup ## Let ruff format and mend
@@ -52,21 +52,21 @@ format: setup ## Let ruff format and mend
 
 .PHONY: lint types imports unit sanity build
 lint: setup ## ruff, yamllint, codespell, ansible-lint, changelog
-	@tools/check format ruff yamllint codespell changelog ansible-lint
+	@python tools/check.py format ruff yamllint codespell changelog ansible-lint
 types: setup ## mypy --strict
-	@tools/check mypy
+	@python tools/check.py mypy mypy-tools
 imports: setup ## The layers of the core
-	@tools/check imports
+	@python tools/check.py imports
 unit: setup ## Unit tests only
 	pytest -n 2 --dist loadgroup tests/unit $(ARGS)
 sanity: setup ## ansible-test sanity, on a real copy and without an ignore file (ARGS="--test validate-modules")
 	@tools/sanity $(ARGS)
 build: setup ## The collection's tarball, in .cache/build
-	@tools/check build
+	@python tools/check.py build
 
 .PHONY: docs
 docs: setup ## What ansible-doc shows of every plugin must be complete
-	@tools/check docs
+	@python tools/check.py docs
 
 .PHONY: lock
 lock: setup ## Resolve requirements/*.in again, for both Pythons (needs uv; UPGRADE=1 takes newer versions)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Brings a real copy of the collection up to date, where tools that refuse a symbolic link find it by its name.
@@ -14,7 +13,8 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-COPY = ROOT / ".cache/tree/ansible_collections/gpufleet/bringup"
+TREE = ROOT / ".cache/tree"
+COPY = TREE / "ansible_collections/gpufleet/bringup"
 
 
 def files_of_checkout() -> set[Path]:
@@ -76,7 +76,15 @@ def prune(wanted: set[Path]) -> int:
     return removed
 
 
+def separate_from_checkout() -> None:
+    """Make the tree a repository of its own: tools ask git what there is, and the checkout's ignores .cache."""
+    if not (TREE / ".git").exists():
+        TREE.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["git", "init", "--quiet", str(TREE)], check=True)
+
+
 def main() -> None:
+    separate_from_checkout()
     wanted = files_of_checkout()
     removed = prune(wanted)
     copied = update(wanted)

@@ -1,0 +1,57 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What every test may use: the checkout, and the directory of foreign data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+# These start clusters, build tools or write below .run: one after the other, on one worker.
+ONE_AT_A_TIME = ("tests/integration", "tests/rehearsal")
+
+
+def shared_directory() -> Path:
+    """Where foreign data is: captures, crds, upstream, vectors."""
+    return Path(os.environ.get("GPUFLEET_SHARED") or ROOT.parent / "shared")
+
+
+def pytest_configure() -> None:
+    """Make the collection importable by its name, in a checkout where `make setup` has not been run."""
+    link = ROOT / ".cache/ansible_collections/gpufleet/bringup"
+    if not link.exists():
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to("../../..")
+
+
+def pytest_report_header() -> str:
+    directory = shared_directory()
+    if directory.is_dir():
+        return f"shared data: {directory}"
+    return f"shared data: MISSING ({directory}); tests that read it are skipped. Set GPUFLEET_SHARED."
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.relative_to(ROOT).as_posix().startswith(ONE_AT_A_TIME):
+            item.add_marker(pytest.mark.xdist_group("one-at-a-time"))
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The directory of foreign data; a test that asks for it is skipped where there is none."""
+    directory = shared_directory()
+    if not directory.is_dir():
+        pytest.skip(
+            f"no shared data at {directory}: set GPUFLEET_SHARED to the directory that has captures/ and vectors/"
+        )
+    return directory

@@ -1,0 +1,135 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the checks of the repository, several at a time, and ends with a table of what each took.
+
+Called with names it runs those steps only. The exit status is 1 if one step failed; its output is shown in full.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache"
+TREE = CACHE / "tree"
+COPY = TREE / "ansible_collections/gpufleet/bringup"
+BIN = CACHE / "venv/bin"
+BUILD = str(CACHE / "build")
+PACKAGE = "ansible_collections.gpufleet.bringup.plugins"
+WORKERS = max(2, len(os.sched_getaffinity(0)))
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command; `in_copy` runs it in the real copy of the collection instead of the checkout."""
+
+    name: str
+    command: tuple[str, ...]
+    in_copy: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    step: Step
+    status: int
+    seconds: float
+    output: str
+
+
+# The longest first: what is left for the end is short, whatever the number of cores.
+STEPS = (
+    Step("unit", ("pytest", "-q", "-n", str(WORKERS), "--dist", "loadgroup", "tests/unit")),
+    Step("sanity", (str(ROOT / "tools/sanity"),)),
+    Step("mypy", ("mypy", "-p", PACKAGE)),
+    Step("mypy-tools", ("mypy", "tools")),
+    Step("ansible-lint", ("ansible-lint", "--nocolor", "-q"), in_copy=True),
+    Step("imports", ("lint-imports", "--cache-dir", str(CACHE / "import-linter"))),
+    Step("docs", (str(BIN / "python"), "tools/docs.py")),
+    Step("build", ("ansible-galaxy", "collection", "build", "--force", "--output-path", BUILD), in_copy=True),
+    Step("format", ("ruff", "format", "--check", "--quiet", "--diff", ".")),
+    Step("ruff", ("ruff", "check", "--quiet", "--output-format", "concise", ".")),
+    Step("yamllint", ("yamllint", "--strict", ".")),
+    Step("codespell", ("codespell",)),
+    Step("changelog", ("antsibull-changelog", "lint")),
+)
+
+
+def environment(step: Step) -> dict[str, str]:
+    """The venv's programs, and the collection by its name: linked, or copied for `in_copy`."""
+    paths = {
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "PYTHONPATH": str(CACHE),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "NO_COLOR": "1",
+    }
+    if step.in_copy:
+        paths |= {"ANSIBLE_COLLECTIONS_PATH": str(TREE), "PYTHONPATH": str(TREE)}
+    return {**os.environ, **paths}
+
+
+def say(text: str) -> None:
+    """One write for text and line end: the steps run side by side."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def run(step: Step) -> Result:
+    say(f"   ...  {step.name}")
+    began = time.monotonic()
+    done = subprocess.run(
+        step.command,
+        cwd=COPY if step.in_copy else ROOT,
+        env=environment(step),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    return Result(step, done.returncode, time.monotonic() - began, done.stdout)
+
+
+def show(result: Result) -> None:
+    if result.status == 0:
+        say(f"    ok  {result.step.name} {result.seconds:.1f} s")
+        return
+    command = " ".join(result.step.command)
+    say(f"FAILED  {result.step.name} {result.seconds:.1f} s\n$ {command}\n{result.output.rstrip()}\n")
+
+
+def closing_table(results: Sequence[Result], seconds: float) -> None:
+    print(f"\n{'step':<14}{'seconds':>8}")
+    for result in results:
+        print(f"{result.step.name:<14}{result.seconds:>8.1f}{'' if result.status == 0 else '  FAILED'}")
+    print(f"{'all':<14}{seconds:>8.1f}")
+
+
+def main(names: Sequence[str]) -> int:
+    steps = {step.name: step for step in STEPS}
+    unknown = [name for name in names if name not in steps]
+    if unknown:
+        print(f"check: no step is called {', '.join(unknown)}; there are: {', '.join(steps)}", file=sys.stderr)
+        return 2
+    began = time.monotonic()
+    subprocess.run([BIN / "python", ROOT / "tools/tree.py"], check=True)
+    results = []
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for future in as_completed([pool.submit(run, steps[name]) for name in (names or steps)]):
+            results.append(future.result())
+            show(results[-1])
+    closing_table(results, time.monotonic() - began)
+    failed = [result.step.name for result in results if result.status != 0]
+    print(f"check: FAILED: {', '.join(failed)}" if failed else "check: passed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,70 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Writes what ansible-doc shows of every plugin and role to .cache/docs; one without documentation is an error."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / ".cache/docs"
+COLLECTION = "gpufleet.bringup"
+# Type as ansible-doc calls it, and its directory. An action is documented by its module.
+DIRECTORIES = {
+    "callback": "callback",
+    "connection": "connection",
+    "filter": "filter",
+    "inventory": "inventory",
+    "lookup": "lookup",
+    "module": "modules",
+    "test": "test",
+}
+
+
+def ansible_doc(*arguments: str) -> str:
+    done = subprocess.run(["ansible-doc", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"docs: ansible-doc {' '.join(arguments)} failed:\n{done.stderr.strip()}")
+    return done.stdout
+
+
+def documented() -> dict[str, set[str]]:
+    """Our plugins that ansible-doc can read, by type."""
+    dump: dict[str, dict[str, Any]] = json.loads(ansible_doc("--metadata-dump", COLLECTION))["all"]
+    return {kind: {name for name in names if name.startswith(f"{COLLECTION}.")} for kind, names in dump.items()}
+
+
+def undocumented(known: dict[str, set[str]]) -> list[str]:
+    """Plugin files that ansible-doc does not list. Filters and tests may be several to a file, and are skipped."""
+    missing = []
+    for kind, directory in DIRECTORIES.items():
+        if kind in {"filter", "test"}:
+            continue
+        for path in sorted((ROOT / "plugins" / directory).glob("[!_]*.py")):
+            if f"{COLLECTION}.{path.stem}" not in known.get(kind, set()):
+                missing.append(str(path.relative_to(ROOT)))
+    for role in sorted((ROOT / "roles").glob("[!_]*/")):
+        if (role / "tasks").is_dir() and f"{COLLECTION}.{role.name}" not in known.get("role", set()):
+            missing.append(f"{role.relative_to(ROOT)}/meta/argument_specs.yml")
+    return missing
+
+
+def main() -> None:
+    known = documented()
+    missing = undocumented(known)
+    if missing:
+        sys.exit("docs: no documentation that ansible-doc can read in:\n" + "\n".join(f"  {path}" for path in missing))
+    for kind in (*DIRECTORIES, "role"):
+        for name in sorted(known.get(kind, set())):
+            target = OUT / kind / f"{name.rpartition('.')[2]}.txt"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(ansible_doc("--type", kind, name), encoding="utf-8")
+    print(f"docs: {sum(map(len, known.values()))} plugins and roles, {OUT.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
