@@ -1,0 +1,153 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A control plane on loopback as a list of processes for the supervisor."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...outcome.codec import to_plain
+from ...runtime.files import write_atomic
+from ..lifecycle.launch import python_argv
+from ..lifecycle.spec import Probe, ProcessSpec
+from . import kwok, scheduler
+from .kubeconfig import write_kubeconfig
+from .nodes import NodeSpec
+from .pki import CLIENTS, Pki, make_pki
+from .ports import free_ports
+
+_PORTS = ("etcd", "etcd-peer", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
+_GATES = "GenericWorkload=true,GangScheduling=true"
+_SERVICES = "10.96.0.0/16"
+
+WAVE_READY = 4
+"""Processes that need the cluster with its nodes start in later waves than this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    """A planned control plane: processes, ports, administrator's kubeconfig, the directory to delete at the stop."""
+
+    processes: tuple[ProcessSpec, ...]
+    ports: dict[str, int]
+    kubeconfig: Path
+    directory: Path
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    directory: Path
+    pki: Pki
+    ports: Mapping[str, int]
+    programs: Mapping[str, Path]
+
+    def kubeconfig(self, client: str) -> Path:
+        return self.directory / f"{client}.kubeconfig"
+
+    def process(self, name: str, wave: int, path: str, *flags: str) -> ProcessSpec:
+        pki = self.pki
+        shown = ("apiserver" if name == "etcd" else "admin") if name != "kwok" else ""
+        probe = Probe(
+            port=self.ports[name], path=path, ca_file=pki.ca, cert_file=pki.cert(shown) if shown else "",
+            key_file=pki.key(shown) if shown else "",
+        )  # fmt: skip
+        return ProcessSpec(name=name, argv=(str(self.programs[name]), *flags), wave=wave, probe=probe)
+
+
+def plan_control_plane(
+    directory: Path, programs: Mapping[str, Path], nodes: tuple[NodeSpec, ...], stages: Path
+) -> ControlPlane:
+    """Choose ports, make keys and configuration files, and return what to run.
+
+    Args:
+        directory: made anew; holds keys, configuration and the database.
+        programs: path of every program by name (etcd, kube-apiserver, ...).
+        nodes: the nodes that are there, and ready, when the control plane is.
+        stages: KWOK Stage documents.
+    """
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(mode=0o700, parents=True)
+    layout = _Layout(directory, make_pki(directory / "pki"), free_ports(_PORTS), programs)
+    for client in CLIENTS:
+        write_kubeconfig(layout.kubeconfig(client), layout.pki, client, layout.ports["kube-apiserver"])
+    scheduler.write_configuration(directory / "scheduler.yaml", layout.kubeconfig("scheduler"))
+    kwok.write_configuration(directory / "kwok.yaml", stages, layout.pki, layout.ports["kwok"])
+    write_atomic(directory / "nodes.json", json.dumps([to_plain(node) for node in nodes]))
+    processes = (
+        _etcd(layout), _apiserver(layout), _controller_manager(layout), _scheduler(layout), _prime(layout, "crds", 2),
+        _kwok(layout), _prime(layout, "nodes", WAVE_READY),
+    )  # fmt: skip
+    return ControlPlane(processes, dict(layout.ports), layout.kubeconfig("admin"), directory)
+
+
+def _etcd(layout: _Layout) -> ProcessSpec:
+    pki = layout.pki
+    client, peer = (f"https://127.0.0.1:{layout.ports[name]}" for name in ("etcd", "etcd-peer"))
+    # With keys on both ports: whoever can write to etcd can run commands through KWOK.
+    return layout.process(
+        "etcd", 0, "/health", f"--data-dir={layout.directory / 'etcd'}", "--name=rehearsal", "--unsafe-no-fsync",
+        f"--listen-client-urls={client}", f"--advertise-client-urls={client}", f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=rehearsal={peer}", "--client-cert-auth",
+        f"--cert-file={pki.cert('server')}", f"--key-file={pki.key('server')}", f"--trusted-ca-file={pki.ca}",
+        f"--peer-cert-file={pki.cert('server')}", f"--peer-key-file={pki.key('server')}", "--peer-client-cert-auth",
+        f"--peer-trusted-ca-file={pki.ca}", "--log-level=warn", "--quota-backend-bytes=4294967296",
+        "--auto-compaction-mode=periodic", "--auto-compaction-retention=10m", "--snapshot-count=10000",
+    )  # fmt: skip
+
+
+def _apiserver(layout: _Layout) -> ProcessSpec:
+    pki, ports = layout.pki, layout.ports
+    return layout.process(
+        "kube-apiserver", 1, "/readyz", "--bind-address=127.0.0.1", f"--secure-port={ports['kube-apiserver']}",
+        "--advertise-address=127.0.0.1", f"--etcd-servers=https://127.0.0.1:{ports['etcd']}",
+        f"--etcd-cafile={pki.ca}", f"--etcd-certfile={pki.cert('apiserver')}", f"--etcd-keyfile={pki.key('apiserver')}",
+        f"--client-ca-file={pki.ca}", f"--tls-cert-file={pki.cert('server')}",
+        f"--tls-private-key-file={pki.key('server')}", f"--kubelet-certificate-authority={pki.ca}",
+        f"--kubelet-client-certificate={pki.cert('apiserver')}", f"--kubelet-client-key={pki.key('apiserver')}",
+        "--kubelet-preferred-address-types=InternalIP", "--authorization-mode=RBAC",
+        f"--service-account-key-file={pki.account_key}", f"--service-account-signing-key-file={pki.account_key}",
+        "--service-account-issuer=https://kubernetes.default.svc", f"--service-cluster-ip-range={_SERVICES}",
+        "--runtime-config=api/all=true", f"--feature-gates={_GATES}", "--endpoint-reconciler-type=none",
+        "--allow-privileged=true", "--anonymous-auth=false", "--enable-priority-and-fairness=false",
+        "--max-requests-inflight=1000", "--max-mutating-requests-inflight=500", "--profiling=false",
+        "--delete-collection-workers=4",
+    )  # fmt: skip
+
+
+def _controller_manager(layout: _Layout) -> ProcessSpec:
+    pki, kubeconfig = layout.pki, layout.kubeconfig("controller-manager")
+    return layout.process(
+        "kube-controller-manager", 2, "/healthz", f"--kubeconfig={kubeconfig}", "--bind-address=127.0.0.1",
+        f"--secure-port={layout.ports['kube-controller-manager']}", "--leader-elect=false",
+        "--use-service-account-credentials=true", "--node-monitor-period=1s",
+        f"--tls-cert-file={pki.cert('server')}", f"--tls-private-key-file={pki.key('server')}",
+        f"--service-account-private-key-file={pki.account_key}", f"--root-ca-file={pki.ca}",
+        f"--cluster-signing-cert-file={pki.ca}", f"--cluster-signing-key-file={pki.key('ca')}",
+        f"--service-cluster-ip-range={_SERVICES}", f"--feature-gates={_GATES}", "--kube-api-qps=300",
+        "--kube-api-burst=600", f"--node-monitor-grace-period={kwok.LEASE_S + 60}s", "--profiling=false",
+    )  # fmt: skip
+
+
+def _scheduler(layout: _Layout) -> ProcessSpec:
+    pki = layout.pki
+    return layout.process(
+        "kube-scheduler", 2, "/healthz", f"--config={layout.directory / 'scheduler.yaml'}", "--bind-address=127.0.0.1",
+        f"--secure-port={layout.ports['kube-scheduler']}", f"--tls-cert-file={pki.cert('server')}",
+        f"--tls-private-key-file={pki.key('server')}", f"--feature-gates={_GATES}",
+    )  # fmt: skip
+
+
+def _kwok(layout: _Layout) -> ProcessSpec:
+    kubeconfig, configuration = layout.kubeconfig("kwok"), layout.directory / "kwok.yaml"
+    return layout.process("kwok", 3, "/healthz", f"--kubeconfig={kubeconfig}", f"--config={configuration}", "--v=WARN")
+
+
+def _prime(layout: _Layout, step: str, wave: int) -> ProcessSpec:
+    arguments = (step, str(layout.directory), str(layout.ports["kube-apiserver"]))
+    argv = python_argv("rehearsal.control_plane.prime", *arguments)
+    return ProcessSpec(name=f"prime-{step}", argv=argv, wave=wave, once=True, limit_s=120)

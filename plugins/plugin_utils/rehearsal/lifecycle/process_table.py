@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Processes by identity: a pid alone can be somebody else's tomorrow, a pid with its start time cannot."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from time import sleep
+
+from ...runtime.clock import Deadline
+
+MARKER = "GPUFLEET_REHEARSAL"
+"""Environment variable that every process of a rehearsal carries; its value is the rehearsal's id."""
+
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    """A process: its pid and when it started (clock ticks since boot, field 22 of /proc/<pid>/stat)."""
+
+    pid: int
+    start_ticks: int
+
+    def alive(self) -> bool:
+        """Whether this very process still runs; a zombie does not."""
+        state = _state(self.pid)
+        return state is not None and state[1] == self.start_ticks and state[0] not in "ZX"
+
+
+def identify(pid: int) -> ProcessId | None:
+    """Return the identity of a running process, None when there is none."""
+    state = _state(pid)
+    return ProcessId(pid, state[1]) if state is not None and state[0] not in "ZX" else None
+
+
+def _state(pid: int) -> tuple[str, int] | None:
+    try:
+        # The command name may hold spaces and parentheses: count fields after the last one.
+        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        return fields[0], int(fields[19])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def marked(prefix: str) -> list[ProcessId]:
+    """Return the processes whose environment marks them as part of a rehearsal with that id or id prefix.
+
+    This process and its ancestors are never among them.
+    """
+    wanted = f"{MARKER}={prefix}".encode()
+    spared = set(_ancestors(os.getpid()))
+    found = []
+    for entry in _PROC.iterdir():
+        if not entry.name.isdigit() or int(entry.name) in spared:
+            continue
+        try:
+            environment = (entry / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        identity = identify(int(entry.name))
+        if identity is not None and any(item.startswith(wanted) for item in environment):
+            found.append(identity)
+    return found
+
+
+def _ancestors(pid: int) -> Iterable[int]:
+    while pid > 0:
+        yield pid
+        try:
+            pid = int((_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            return
+
+
+def send(process: ProcessId, number: signal.Signals) -> None:
+    """Send a signal if that very process still runs."""
+    if process.alive():
+        try:
+            os.kill(process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            return
+
+
+def kill_all(processes: Iterable[ProcessId], limit_s: float = 5.0) -> list[ProcessId]:
+    """Kill processes and wait until they are gone; return those that are still there."""
+    left = [process for process in processes if process.alive()]
+    for process in left:
+        send(process, signal.SIGKILL)
+    deadline = Deadline.after(limit_s)
+    while left and deadline.left_s > 0:
+        sleep(0.02)
+        left = [process for process in left if process.alive()]
+    return left
