@@ -1,0 +1,71 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Import rules that the contracts of import-linter cannot say."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+
+import pytest
+
+ROOT_PACKAGE = "ansible_collections.gpufleet.bringup"
+REHEARSAL = f"{ROOT_PACKAGE}.plugins.plugin_utils.rehearsal"
+OWN_ROOMS = PurePath("plugins/plugin_utils/rehearsal")
+REHEARSAL_MAY_IMPORT = {"outcome", "runtime", "clients", "hardware", "rehearsal"}
+
+
+def imported(name: PurePath, source: str) -> Iterator[str]:
+    """Absolute names of everything that a file of the collection imports, relative imports and lazy ones included."""
+    package = (*ROOT_PACKAGE.split("."), *name.parent.parts)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            module = ".".join(part for part in (base, node.module) if part)
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def is_rehearsal(module: str) -> bool:
+    return module == REHEARSAL or module.startswith(f"{REHEARSAL}.")
+
+
+def may_import_rehearsal(name: PurePath) -> bool:
+    own_action = name.parent == PurePath("plugins/action") and name.stem.startswith("rehearsal_")
+    return name.is_relative_to(OWN_ROOMS) or own_action or name == PurePath("plugins/connection/rehearsal.py")
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("from .rehearsal.model import derive", "plugins/plugin_utils/x.py"),
+        ("from ..rehearsal import model", "plugins/plugin_utils/verdict/x.py"),
+        ("from .. import rehearsal", "plugins/plugin_utils/verdict/x.py"),
+        (f"def f():\n    import {REHEARSAL}.model", "plugins/action/check.py"),
+        (f"from {REHEARSAL} import model", "plugins/action/check.py"),
+    ],
+)
+def test_an_import_of_the_rehearsal_is_seen(source: str, name: str) -> None:
+    assert any(map(is_rehearsal, imported(PurePath(name), source)))
+
+
+def test_only_the_rehearsals_own_plugins_import_it(repository: Path, python_files: tuple[Path, ...]) -> None:
+    offenders = []
+    for name in python_files:
+        if name.parts[0] == "plugins" and not may_import_rehearsal(name):
+            modules = imported(name, (repository / name).read_text("utf-8"))
+            offenders += [f"{name} imports {module}" for module in modules if is_rehearsal(module)]
+    assert offenders == []
+
+
+def test_the_rehearsal_imports_facts_only(repository: Path, python_files: tuple[Path, ...]) -> None:
+    core = f"{ROOT_PACKAGE}.plugins.plugin_utils."
+    offenders = []
+    for name in python_files:
+        if name.is_relative_to(OWN_ROOMS):
+            for module in imported(name, (repository / name).read_text("utf-8")):
+                if module.startswith(core) and module.removeprefix(core).split(".")[0] not in REHEARSAL_MAY_IMPORT:
+                    offenders.append(f"{name} imports {module}")
+    assert offenders == []

@@ -1,0 +1,54 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sizes and headers that the house style promises."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
+WITH_HEADER = {".py", ".yml", ".yaml", ".j2", ".sh", ".cfg", ".toml", ".in"}
+LICENCE = "SPDX-License-Identifier: GPL-3.0-or-later"
+
+
+def test_python_files_stay_short(repository: Path, python_files: tuple[Path, ...]) -> None:
+    lines = {str(name): len((repository / name).read_text("utf-8").splitlines()) for name in python_files}
+    assert {name: count for name, count in lines.items() if count > MAX_FILE_LINES} == {}
+
+
+def test_functions_stay_short(repository: Path, python_files: tuple[Path, ...]) -> None:
+    long = []
+    for name in python_files:
+        for node in ast.walk(ast.parse((repository / name).read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
+                count = node.end_lineno - node.lineno + 1
+                if count > MAX_FUNCTION_LINES:
+                    long.append(f"{name}:{node.lineno} {node.name}: {count} lines")
+    assert long == []
+
+
+def test_every_file_carries_its_licence(repository: Path, files: tuple[Path, ...]) -> None:
+    missing = []
+    for name in files:
+        if name.suffix in WITH_HEADER and name.parts[:2] != ("tests", "data"):
+            text = (repository / name).read_text("utf-8")
+            if text.strip() and LICENCE not in "\n".join(text.splitlines()[:5]):
+                missing.append(str(name))
+    assert missing == []
+
+
+def test_python_files_postpone_annotations(repository: Path, python_files: tuple[Path, ...]) -> None:
+    wanted = "from __future__ import annotations"
+    texts = {str(name): (repository / name).read_text("utf-8") for name in python_files}
+    assert [name for name, text in texts.items() if text and wanted not in text] == []
+
+
+def test_init_files_are_empty(repository: Path, python_files: tuple[Path, ...]) -> None:
+    inits = (name for name in python_files if name.name == "__init__.py")
+    assert [str(name) for name in inits if (repository / name).stat().st_size] == []
+
+
+def test_there_is_no_sanity_ignore_file(files: tuple[Path, ...]) -> None:
+    assert [str(name) for name in files if name.name.startswith("ignore-")] == []

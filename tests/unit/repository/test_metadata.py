@@ -1,0 +1,58 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The collection's metadata says what is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+def load(path: Path) -> Any:
+    return yaml.safe_load(path.read_text("utf-8"))
+
+
+def stems(repository: Path, directory: str) -> set[str]:
+    return {path.stem for path in (repository / "plugins" / directory).glob("[!_]*.py")}
+
+
+def names(requirements: Path) -> set[str]:
+    """Package names of a requirements file, as pip normalises them."""
+    lines = (line.strip() for line in requirements.read_text("utf-8").splitlines())
+    found = (re.match(r"[A-Za-z][\w.-]*", line) for line in lines)
+    return {re.sub(r"[-_.]+", "-", match.group()).lower() for match in found if match}
+
+
+def test_the_action_group_lists_every_module(repository: Path) -> None:
+    group = load(repository / "meta/runtime.yml")["action_groups"]["all"]
+    assert group == sorted(stems(repository, "modules"))
+
+
+def test_every_action_has_its_documentation(repository: Path) -> None:
+    assert stems(repository, "action") - stems(repository, "modules") == set()
+
+
+def test_galaxy_has_no_dependencies(repository: Path) -> None:
+    galaxy = load(repository / "galaxy.yml")
+    assert (galaxy["namespace"], galaxy["name"], galaxy["dependencies"]) == ("gpufleet", "bringup", {})
+
+
+def test_an_execution_environment_installs_what_users_need(repository: Path) -> None:
+    environment = load(repository / "meta/execution-environment.yml")
+    assert (repository / environment["dependencies"]["python"]).is_file()
+    needed = names(repository / "requirements.txt")
+    assert {"kubernetes", "cattrs"} <= needed
+    for locked in ("python3.11.txt", "python3.12.txt"):
+        assert needed <= names(repository / "requirements" / locked)
+
+
+def test_both_locked_sets_pin_by_hash_and_name_no_place(repository: Path) -> None:
+    for locked, core in (("python3.11.txt", "2.19.14"), ("python3.12.txt", "2.21.5")):
+        text = (repository / "requirements" / locked).read_text("utf-8")
+        assert f"ansible-core=={core} " in text
+        assert "://" not in text
+        pins = re.split(r"^(?=\w)", text, flags=re.MULTILINE)[1:]
+        assert [pin.split()[0] for pin in pins if "--hash=sha256:" not in pin] == []
