@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import create_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
@@ -24,6 +25,6 @@ class ActionModule(VerbBase):
         """Create the directory; nothing is proven yet, and the report says so from the first second."""
         del task_vars
         run_dir = create_run_dir(Path(options["base"]).expanduser().absolute())
-        record = new_run(run_dir.name, options["site_name"], now_utc(), (), rehearsal=options["rehearsal"])
+        record = new_run(run_dir.name, options["site_name"], now_utc(), GATE_IDS, rehearsal=options["rehearsal"])
         Run(run_dir).save_record(record)
         return {"changed": True, "run_dir": str(run_dir), "run_id": run_dir.name}

@@ -13,7 +13,7 @@ version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
 description:
   - Runs C(id -u) on the host through its connection and its become method.
-  - A host that does not answer is data and not a failed task: gate nodes then reports it as C(other).
+  - A host that does not answer is data and not a failed task. Gate nodes then reports it as C(other).
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
 attributes:

@@ -65,7 +65,7 @@ def inventory_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any]
     write_atomic(run.path / HARDWARE, dumps(used))
     run.save_record(_scoped(run, site))
     emit(
-        f"inventory: {len(site.hosts)} hosts, {len(site.quarantined)} quarantined; gates in scope: {', '.join(site.gates)}"
+        f"inventory: {len(site.hosts)} hosts, {len(site.quarantined)} quarantined; in scope: {', '.join(site.gates)}"
     )
     outside = [gate for gate in GATE_IDS if gate not in site.gates]
     if outside:

@@ -32,7 +32,7 @@ def collection_root() -> Path:
 def argument_spec(verb: str) -> dict[str, Any]:
     """Return the argument spec of a verb, read from DOCUMENTATION of plugins/modules/<verb>.py with its fragments."""
     path = collection_root() / "plugins" / "modules" / f"{verb}.py"
-    documentation = get_docstring(  # type: ignore[no-untyped-call]
+    documentation = get_docstring(
         str(path), fragment_loader, collection_name=COLLECTION, is_module=True, plugin_type="module"
     )[0]
     return _spec(documentation.get("options") or {})

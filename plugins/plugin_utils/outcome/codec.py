@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import json
-from functools import cache
+import operator
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from .errors import InputError
+from .model import Scalar
 
 T = TypeVar("T")
 
@@ -20,7 +23,28 @@ def _converter() -> Any:
     # Third-party imports stay inside functions: ansible-test's import sanity has no third-party packages.
     from cattrs import Converter
 
-    return Converter(forbid_extra_keys=True, detailed_validation=True)
+    converter = Converter(forbid_extra_keys=True, detailed_validation=True)
+    # cattrs converts by default: None would become the text "None". Nothing is converted here, except 1 to 1.0.
+    for kind, allowed in ((str, (str,)), (bool, (bool,)), (int, (int,)), (float, (int, float))):
+        # By identity: a hook for str by class would take the enums of words, too.
+        converter.register_structure_hook_func(partial(operator.is_, kind), _only(kind, allowed))
+    converter.register_structure_hook(Scalar, _scalar)
+    return converter
+
+
+def _only(kind: type[Any], allowed: tuple[type[Any], ...]) -> Callable[[Any, Any], Any]:
+    def structure(value: Any, _kind: Any) -> Any:
+        if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
+            raise TypeError(f"expected {kind.__name__}, found {type(value).__name__}")
+        return kind(value)
+
+    return structure
+
+
+def _scalar(value: Any, _kind: Any) -> Any:
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    raise TypeError(f"expected text, a number, true, false or null, found {type(value).__name__}")
 
 
 def to_plain(value: Any) -> Any:

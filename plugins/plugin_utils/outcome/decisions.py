@@ -20,7 +20,9 @@ def _parsed_day(text: str, owner: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise InputError(owner, f"until is {text!r}, expected a day as YYYY-MM-DD.", "write for example 2026-12-31") from None
+        raise InputError(
+            owner, f"until is {text!r}, expected a day as YYYY-MM-DD.", "write for example 2026-12-31"
+        ) from None
 
 
 def _require(owner: str, **fields: str) -> None:

@@ -173,5 +173,3 @@ def _broken_cause(outcome: Outcome) -> str:
     if outcome.status is Status.FAILED and not outcome.hint:
         return "a failed outcome needs a hint."
     return ""
-
-

@@ -1,0 +1,190 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The verdict of a gate and of a run: every way in which something must not pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Acceptance, Quarantine, Waiver
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
+    Outcome,
+    Rating,
+    Status,
+    node_subject,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict, decide
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import (
+    RunRecord,
+    all_passed,
+    new_run,
+    require_open,
+    statement,
+    with_site,
+)
+
+TODAY = date(2026, 11, 21)
+NODES = ("gpu01", "gpu02", "gpu03")
+SITE = Site(
+    name="s", profile=SiteProfile.ON_PREMISES, hosts=tuple(Host(name=n, sku="h100", node_name=n) for n in NODES)
+)
+EXPECTED = {"gpu-census": NODES, "clock-sync": NODES}
+RATING = {Status.PASSED: Rating.GOOD, Status.FAILED: Rating.BAD}
+
+
+def outcome(check: str, node: str, status: Status = Status.PASSED, rating: Rating | None = None) -> Outcome:
+    bad = status in (Status.FAILED, Status.OTHER)
+    return Outcome(
+        check=check,
+        gate="nodes",
+        status=status,
+        rating=rating or RATING.get(status, Rating.UNKNOWN),
+        subjects=(node_subject(node),),
+        summary="text",
+        cause="some-cause" if bad else "",
+        hint="do it" if bad else "",
+    )
+
+
+HEALTHY = [outcome(check, node) for check in EXPECTED for node in NODES]
+
+
+def verdict(
+    outcomes: list[Outcome], site: Site = SITE, expected: dict[str, tuple[str, ...]] | None = None
+) -> GateVerdict:
+    return decide("nodes", EXPECTED if expected is None else expected, outcomes, site, TODAY)
+
+
+def test_a_healthy_gate_passes_and_counts() -> None:
+    found = verdict(HEALTHY)
+    assert found.status is Status.PASSED and found.counts["passed"] == 6 and not found.blocking
+
+
+@given(st.integers(0, 5), st.sampled_from([s for s in Status if s is not Status.PASSED]))
+def test_one_outcome_of_any_other_status_holds_the_gate_and_is_named(position: int, status: Status) -> None:
+    old = HEALTHY[position]
+    changed = [*HEALTHY[:position], outcome(old.check, old.subjects[0].name, status), *HEALTHY[position + 1 :]]
+    found = verdict(changed)
+    assert found.status is (Status.FAILED if status is Status.FAILED else Status.OTHER)
+    assert [(b.check, b.subject) for b in found.blocking] == [(old.check, old.subjects[0].name)]
+
+
+@given(st.sets(st.integers(0, 5), min_size=1))
+def test_every_missing_answer_is_other_and_named(missing: set[int]) -> None:
+    found = verdict([o for n, o in enumerate(HEALTHY) if n not in missing])
+    assert found.status is Status.OTHER
+    assert {(b.check, b.subject) for b in found.blocking} == {
+        (HEALTHY[n].check, HEALTHY[n].subjects[0].name) for n in missing
+    }
+
+
+def test_no_result_at_all_is_other() -> None:
+    assert verdict([]).status is Status.OTHER
+
+
+def test_a_declared_check_with_no_subject_and_no_outcome_is_other() -> None:
+    assert verdict([], expected={"component-health": ()}).status is Status.OTHER
+
+
+def test_a_result_that_was_not_declared_holds_the_gate_even_if_it_passed() -> None:
+    assert verdict([*HEALTHY, outcome("stranger", "gpu01")]).blocking[0].cause == "undeclared-check"
+
+
+def test_nothing_declared_is_skipped_with_the_reasons() -> None:
+    found = decide("facility", {}, [], SITE, TODAY, ("facility-power (needs facility_record: tenant)",))
+    assert found.status is Status.SKIPPED and "tenant" in found.message
+
+
+def _site(**change: object) -> Site:
+    return replace(SITE, **change)
+
+
+WAIVER = Waiver(check="gpu-census", subject="gpu02", reason="spare part", who="ada", until="2026-11-21")
+
+
+def test_a_waiver_opens_the_gate_but_the_failure_stays_in_the_numbers() -> None:
+    found = verdict(
+        [*HEALTHY[:1], outcome("gpu-census", "gpu02", Status.FAILED), *HEALTHY[2:]], _site(waivers=(WAIVER,))
+    )
+    assert found.status is Status.PASSED and found.counts["failed"] == 1 and found.waived[0].who == "ada"
+
+
+def test_an_expired_waiver_holds_the_gate_and_is_shown() -> None:
+    old = replace(WAIVER, until="2026-11-20")
+    found = verdict([*HEALTHY[:1], outcome("gpu-census", "gpu02", Status.FAILED), *HEALTHY[2:]], _site(waivers=(old,)))
+    assert found.status is Status.FAILED and found.expired[0].until == "2026-11-20"
+
+
+def test_an_acceptance_opens_for_marginal_and_not_for_unknown() -> None:
+    site = _site(
+        acceptances=(Acceptance(check="gpu-census", subject="gpu02", reason="r", who="w", until="2027-01-01"),)
+    )
+    rest = [*HEALTHY[:1], *HEALTHY[2:]]
+    marginal = verdict([*rest, outcome("gpu-census", "gpu02", Status.OTHER, Rating.MARGINAL)], site)
+    unknown = verdict([*rest, outcome("gpu-census", "gpu02", Status.OTHER)], site)
+    assert marginal.status is Status.PASSED and marginal.accepted
+    assert unknown.status is Status.OTHER
+
+
+def test_a_quarantined_node_neither_holds_nor_counts() -> None:
+    site = _site(quarantine=(Quarantine(node="gpu02", reason="r", ticket="t", who="w"),))
+    expected = dict.fromkeys(EXPECTED, ("gpu01", "gpu03"))
+    found = verdict([*HEALTHY, outcome("gpu-census", "gpu02", Status.FAILED)], site, expected)
+    assert found.status is Status.PASSED and found.counts["failed"] == 0 and found.counts["passed"] == 4
+
+
+def _run(scope: tuple[str, ...], *, rehearsal: bool = False, **statuses: Status) -> RunRecord:
+    record = with_site(new_run("r", "s", "2026-11-21T00:00:00Z", scope, rehearsal=rehearsal), SITE)
+    for gate, status in statuses.items():
+        record = record.with_gate(GateVerdict(gate=gate, status=status, message=f"gate {gate} says"))
+    return record
+
+
+PASSED_ALL = dict.fromkeys(GATE_IDS, Status.PASSED)
+
+
+def test_only_all_eight_gates_on_real_hardware_are_accepted() -> None:
+    assert statement(_run(GATE_IDS, **PASSED_ALL)) == "accepted 3 of 3 nodes"
+    rehearsed = statement(_run(GATE_IDS, rehearsal=True, **PASSED_ALL))
+    assert "REHEARSAL" in rehearsed and "accepted" not in rehearsed
+
+
+@given(st.sets(st.sampled_from(GATE_IDS), max_size=7))
+def test_a_part_of_the_gates_is_never_accepted(scope: set[str]) -> None:
+    text = statement(_run(tuple(g for g in GATE_IDS if g in scope), **PASSED_ALL))
+    assert "accepted" not in text
+    assert all(gate in text for gate in scope)
+
+
+@pytest.mark.parametrize("status", [s for s in Status if s not in (Status.PASSED, Status.SKIPPED)])
+def test_one_gate_that_is_not_passed_keeps_the_run_from_passing(status: Status) -> None:
+    record = _run(GATE_IDS, **PASSED_ALL | {"nodes": status})
+    assert not all_passed(record) and statement(record).startswith("not passed")
+
+
+def test_an_empty_scope_proves_nothing() -> None:
+    assert not all_passed(_run(())) and statement(_run(())).startswith("nothing was proven")
+
+
+def test_a_gate_stays_closed_until_the_one_before_it_in_scope_opened() -> None:
+    record = _run(("facility", "nodes", "gpu_stack"))
+    require_open(record, "facility")
+    with pytest.raises(BringupError, match="facility is pending"):
+        require_open(record, "nodes")
+    require_open(_run(("facility", "nodes"), facility=Status.SKIPPED), "nodes")
+    with pytest.raises(BringupError, match="outside the scope"):
+        require_open(record, "fabric")
+
+
+def test_inference_depends_on_the_fabric_and_not_on_training() -> None:
+    passed = dict.fromkeys(GATE_IDS[:6], Status.PASSED)
+    require_open(_run(GATE_IDS, **passed, training_acceptance=Status.FAILED), "inference_acceptance")
