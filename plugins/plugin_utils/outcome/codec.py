@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import json
-import operator
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,17 +25,17 @@ def _converter() -> Any:
     converter = Converter(forbid_extra_keys=True, detailed_validation=True)
     # cattrs converts by default: None would become the text "None". Nothing is converted here, except 1 to 1.0.
     for kind, allowed in ((str, (str,)), (bool, (bool,)), (int, (int,)), (float, (int, float))):
-        # By identity: a hook for str by class would take the enums of words, too.
-        converter.register_structure_hook_func(partial(operator.is_, kind), _only(kind, allowed))
+        converter.register_structure_hook(kind, _only(kind, allowed))
     converter.register_structure_hook(Scalar, _scalar)
     return converter
 
 
 def _only(kind: type[Any], allowed: tuple[type[Any], ...]) -> Callable[[Any, Any], Any]:
-    def structure(value: Any, _kind: Any) -> Any:
+    def structure(value: Any, wanted: Any) -> Any:
         if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
             raise TypeError(f"expected {kind.__name__}, found {type(value).__name__}")
-        return kind(value)
+        # Called for subclasses too: an enum of words is made from one of its words.
+        return wanted(value)
 
     return structure
 
