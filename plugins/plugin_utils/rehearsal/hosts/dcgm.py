@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Renders what dcgmi (DCGM 4) prints: the diagnostic as JSON, the list of GPUs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..model.values import Gpu, Node
+from .accelerators import Accelerator
+
+# Exit code of dcgmi when a test failed: DCGM's status -30 as an unsigned byte.
+FAILED_RC = 226
+_TESTS = (
+    ("Deployment", ("software",)),
+    ("Hardware", ("memory", "diagnostic")),
+    ("Integration", ("pcie",)),
+    ("Stress", ("memory_bandwidth", "targeted_stress", "targeted_power")),
+)
+_INFO_LINES = 16
+_WARNINGS: dict[str, tuple[int, int, str]] = {
+    "software": (40, 5, "A pending row remapping was detected on GPU {gpu}."),
+    "memory": (6, 2, "Detected an uncorrectable memory error on GPU {gpu}."),
+    "diagnostic": (50, 2, "GPU {gpu} returned wrong results in the arithmetic of the stress test."),
+    "pcie": (28, 1, "Bandwidth of GPU {gpu} in direction GPU to host (32.11) did not exceed the minimum (40.00) GB/s."),
+    "memory_bandwidth": (27, 1, "GPU {gpu} achieved 1102.50 GB/s, below the minimum of 2000.00 GB/s."),
+    "targeted_stress": (22, 1, "Max stress level of GPU {gpu} (9122.0) did not reach the desired stress level 15375.0."),
+    "targeted_power": (23, 1, "Max power of GPU {gpu} (421.3) did not reach the desired power minimum 525.0."),
+}
+
+
+def diagnostic(node: Node, facts: Accelerator) -> tuple[str, int]:
+    """Return what `dcgmi diag -r 3 -j` prints and its exit code."""
+    gpus = node.working_gpus
+    budget = [_INFO_LINES]
+    categories = [
+        {"category": category, "tests": [_test(name, gpus, facts, budget) for name in names]}
+        for category, names in _TESTS
+    ]
+    document = {
+        "DCGM Diagnostic": {"test_categories": categories},
+        "entity_groups": [{"entity_group": "GPU", "entity_group_id": 1, "entities": _entities(node)}],
+        "metadata": {"version": node.dcgm_version, "Driver Version Detected": node.driver_version},
+    }
+    failed = any(status == "Fail" for gpu in gpus for status in gpu.diag.values())
+    return json.dumps(document, indent="\t", separators=(",", " : ")) + "\n", FAILED_RC if failed else 0
+
+
+def _entities(node: Node) -> list[dict[str, Any]]:
+    device = node.gpu_pci_id.partition(":")[2]
+    return [{"device_id": device, "entity_id": gpu.index, "serial_num": gpu.serial} for gpu in node.working_gpus]
+
+
+def _test(name: str, gpus: tuple[Gpu, ...], facts: Accelerator, budget: list[int]) -> dict[str, Any]:
+    results = [_result(name, gpu, facts, budget) for gpu in gpus]
+    words = [str(result["status"]) for result in results]
+    summary = next((word for word in ("Fail", "Warn", "Skip") if word in words), "Pass")
+    return {"name": name, "results": results, "test_summary": {"status": summary}}
+
+
+def _result(name: str, gpu: Gpu, facts: Accelerator, budget: list[int]) -> dict[str, Any]:
+    status = gpu.diag.get(name, "Pass")
+    result: dict[str, Any] = {"entity_group": "GPU", "entity_group_id": 1, "entity_id": gpu.index, "status": status}
+    if status in ("Fail", "Warn"):
+        error, severity, text = _WARNINGS[name]
+        warning = {"error_id": error, "error_category": 1, "error_severity": severity}
+        result["warnings"] = [{**warning, "warning": text.format(gpu=gpu.index)}]
+    elif name == "diagnostic" and budget[0] > 0:
+        # DCGM 4 keeps no more than sixteen lines of information in one run.
+        budget[0] -= 1
+        text = f"GPU {gpu.index} calculated at approximately {facts.diag_gflops:.2f} gigaflops during this test"
+        result["info"] = [text]
+    return result
+
+
+def discovery(node: Node) -> str:
+    """Return what `dcgmi discovery -l` prints."""
+    rule = "+--------+----------------------------------------------------------------------+"
+    lines = [f"{len(node.listed_gpus)} GPUs found.", rule]
+    lines += [f"| GPU ID | {'Device Information':<68} |", rule.replace("-", "=")]
+    for gpu in node.listed_gpus:
+        for label, text in ((f"{gpu.index:<6}", f"Name: {gpu.product}"), (" " * 6, f"PCI Bus ID: {gpu.pci_bus_id}"),
+                            (" " * 6, f"Device UUID: {gpu.uuid}")):
+            lines.append(f"| {label} | {text:<68} |")
+        lines.append(rule)
+    return "\n".join([*lines, f"{node.nvswitches} NvSwitches found.", ""])

@@ -1,0 +1,125 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Renders the text forms of nvidia-smi: -L, --query-gpu, topo -m, nvlink -s."""
+
+from __future__ import annotations
+
+from ..model.values import Gpu, Node
+from .accelerators import Accelerator
+
+INACTIVE = "NVML: Unable to retrieve NVLink information as all links are inactive"
+MIG_NVLINK = "Nvlink queries are not supported for Devices in MIG mode"
+_LEGEND = """
+Legend:
+
+  X    = Self
+  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)
+  NODE = Connection traversing PCIe as well as the interconnect between PCIe Host Bridges within a NUMA node
+  PHB  = Connection traversing PCIe as well as a PCIe Host Bridge (typically the CPU)
+  PXB  = Connection traversing multiple PCIe bridges (without traversing the PCIe Host Bridge)
+  PIX  = Connection traversing at most a single PCIe bridge
+  NV#  = Connection traversing a bonded set of # NVLinks
+"""
+_UNDERLINE, _PLAIN = "\x1b[4m", "\x1b[0m"
+_CPUS = ("0-55,112-167", "56-111,168-223")
+
+
+def gpu_list(node: Node) -> str:
+    """Return what `nvidia-smi -L` prints."""
+    return "".join(f"{_title(position, gpu)}\n" for position, gpu in enumerate(node.listed_gpus))
+
+
+def _title(position: int, gpu: Gpu) -> str:
+    return f"GPU {position}: {gpu.product} (UUID: {gpu.uuid})"
+
+
+def query_fields(node: Node, facts: Accelerator) -> dict[str, tuple[str, list[str]]]:
+    """Return what `--query-gpu` can be asked: field to (unit, value of every GPU). The simulated tool joins them."""
+    gpus = node.listed_gpus
+    columns: dict[str, tuple[str, list[str]]] = {
+        "index": ("", [str(position) for position in range(len(gpus))]),
+        "name": ("", [gpu.product for gpu in gpus]),
+        "uuid": ("", [gpu.uuid for gpu in gpus]),
+        "serial": ("", [gpu.serial for gpu in gpus]),
+        "pci.bus_id": ("", [gpu.pci_bus_id for gpu in gpus]),
+        "driver_version": ("", [node.driver_version] * len(gpus)),
+        "vbios_version": ("", [facts.vbios] * len(gpus)),
+        "persistence_mode": ("", ["Enabled" if gpu.persistence else "Disabled" for gpu in gpus]),
+        "ecc.mode.current": ("", ["Enabled"] * len(gpus)),
+        "mig.mode.current": ("", ["Enabled" if gpu.mig else "Disabled" for gpu in gpus]),
+        "pcie.link.gen.current": ("", [str(gpu.pcie_generation) for gpu in gpus]),
+        "pcie.link.gen.max": ("", [str(gpu.pcie_generation) for gpu in gpus]),
+        "pcie.link.width.current": ("", [str(gpu.pcie_width) for gpu in gpus]),
+        "pcie.link.width.max": ("", [str(gpu.pcie_width_max) for gpu in gpus]),
+        "memory.total": ("MiB", [str(gpu.memory_mib) for gpu in gpus]),
+        "memory.used": ("MiB", ["0"] * len(gpus)),
+        "memory.free": ("MiB", [str(gpu.memory_mib - facts.reserved_mib) for gpu in gpus]),
+        "utilization.gpu": ("%", ["0"] * len(gpus)),
+        "temperature.gpu": ("", [str(gpu.temperature_c) for gpu in gpus]),
+        "power.draw": ("W", [f"{gpu.power_w:.2f}" for gpu in gpus]),
+        "power.limit": ("W", [f"{facts.power_limit_w:.2f}" for _ in gpus]),
+        "clocks.max.sm": ("MHz", [str(facts.max_clock_mhz) for _ in gpus]),
+        "ecc.errors.uncorrected.volatile.total": ("", [str(gpu.ecc.volatile_uncorrectable) for gpu in gpus]),
+        "ecc.errors.corrected.volatile.total": ("", [str(gpu.ecc.volatile_correctable) for gpu in gpus]),
+    }
+    return columns
+
+
+def nvlink_status(node: Node, facts: Accelerator) -> str:
+    """Return what `nvidia-smi nvlink -s` prints."""
+    lines: list[str] = []
+    for position, gpu in enumerate(node.listed_gpus):
+        if not gpu.nvlinks:
+            continue
+        lines.append(_title(position, gpu))
+        if gpu.presence == "lost" or gpu.nvlinks_up == 0:
+            lines.append(INACTIVE)
+        elif gpu.mig:
+            lines.append(MIG_NVLINK)
+        else:
+            down = gpu.nvlinks - gpu.nvlinks_up
+            # The first links are the ones that went down.
+            lines += [f"\t Link {n}: <inactive>" for n in range(down)]
+            lines += [f"\t Link {n}: {facts.nvlink_gbytes_per_s} GB/s" for n in range(down, gpu.nvlinks)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def topology(node: Node) -> str:
+    """Return what `nvidia-smi topo -m` prints: GPUs, then NICs, with both legends."""
+    gpus, count = node.listed_gpus, len(node.gpus)
+    names = [f"GPU{n}" for n in range(len(gpus))] + [f"NIC{hca.index}" for hca in node.hcas]
+    header = "\t".join(["", *names, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])
+    lines = [f"\t{_UNDERLINE}{header[1:]}{_PLAIN}"]
+    for row, gpu in enumerate(gpus):
+        cells = [_gpu_cell(gpu, other) for other in gpus]
+        cells += [_bus_cell(gpu.index, hca.index, count) for hca in node.hcas]
+        half = _half(gpu.index, count)
+        lines.append("\t".join([f"GPU{row}", *cells, _CPUS[half], str(half), "", "N/A"]))
+    for hca in node.hcas:
+        cells = [_bus_cell(gpu.index, hca.index, count) for gpu in gpus]
+        cells += [" X " if other is hca else _nic_cell(hca.index, other.index, count) for other in node.hcas]
+        lines.append("\t".join([f"NIC{hca.index}", *cells, "", "", ""]))
+    nics = "".join(f"  NIC{hca.index}: {hca.name}\n" for hca in node.hcas)
+    return "\n".join(lines) + "\n" + _LEGEND + (f"\nNIC Legend:\n\n{nics}" if nics else "") + "\n"
+
+
+def _half(index: int, count: int) -> int:
+    return 1 if index >= max(1, count // 2) else 0
+
+
+def _gpu_cell(gpu: Gpu, other: Gpu) -> str:
+    if gpu is other:
+        return " X "
+    links = min(gpu.nvlinks_up, other.nvlinks_up)
+    return f"NV{links}" if links else "SYS"
+
+
+def _bus_cell(gpu: int, hca: int, count: int) -> str:
+    if gpu == hca:
+        return "PIX"
+    return _nic_cell(gpu, hca, count)
+
+
+def _nic_cell(one: int, other: int, count: int) -> str:
+    return "NODE" if _half(one, count) == _half(other, count) else "SYS"

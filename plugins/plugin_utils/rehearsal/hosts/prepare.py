@@ -1,0 +1,206 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Prepares the simulated hosts: for each a directory with its tools, what they print, and its own files.
+
+    <rehearsal dir>/hosts/<host>/bin      the tools (POSIX sh); usable from outside too: put it first on PATH
+                                 /out      what they print
+                                 /layers   what tasks wrote on the host
+                                 /run      its /run
+                                 /host.json what the connection must know
+    <rehearsal dir>/shared/proc-sys        a copy of the kernel settings, which tasks may change
+
+The tools need nothing but their own directory. GPUFLEET_REHEARSAL_HOST names the host for whoever wants to know.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from ...outcome.errors import NotFoundError, UnavailableError
+from ..model.values import ClusterModel, Node, ToolState
+from . import dcgm, nvidia_smi_text, system_tools
+from .accelerators import load_accelerators, printed_facts
+from .nvidia_smi_xml import XmlRenderer
+
+HOST_VARIABLE = "GPUFLEET_REHEARSAL_HOST"
+_BOOTED_BEFORE = timedelta(days=2)
+_SCHEMA_VERSION = 1
+_BROKEN_TOOLS = {
+    "hang": "#!/bin/sh\nexec sleep 86400\n",
+    "empty": "#!/bin/sh\nexit 0\n",
+    "garbage": "#!/bin/sh\nprintf '\\000\\001<<%%!!segment\\377\\n}{ 12 ]] not what you asked for\\n'\n",
+}
+
+
+def host_directory(root: Path, name: str) -> Path:
+    """Return the directory of one simulated host."""
+    return root / "hosts" / name
+
+
+def tools_path(root: Path, name: str) -> Path:
+    """Return the directory with that host's tools, to be put first on PATH (KWOK's ClusterExec)."""
+    return host_directory(root, name) / "bin"
+
+
+def prepare_hosts(
+    model: ClusterModel,
+    root: Path,
+    data: Path,
+    *,
+    now: datetime | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> None:
+    """Write the directories of all hosts of the model; what an earlier call left is replaced.
+
+    Args:
+        model: the cluster with its faults.
+        root: the rehearsal directory.
+        data: the collection's recipes/rehearsal directory.
+        now: the time that the logs end at; the present if not given.
+        progress: told how many of how many hosts are done.
+
+    Raises:
+        UnavailableError: the directory cannot be written.
+        InputError: the data files are not valid.
+    """
+    moment = now or datetime.now(timezone.utc)
+    try:
+        _clear(root)
+        writer = _Writer(root, data, moment)
+        for done, node in enumerate(model.nodes, 1):
+            writer.write(node)
+            progress(done, len(model.nodes))
+        _copy_kernel_settings(root / "shared" / "proc-sys")
+    except OSError as error:
+        hint = "give the rehearsal a directory on a local disk with room"
+        raise UnavailableError(str(root), f"cannot be written: {error.strerror} ({error.filename}).", hint) from None
+
+
+def read_host(root: Path, name: str) -> dict[str, object]:
+    """Return what the connection must know of a host: `reachable`, `name`.
+
+    Raises:
+        NotFoundError: there is no such host.
+    """
+    path = host_directory(root, name) / "host.json"
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = f"no such host in the rehearsal at {root} ({error})."
+        raise NotFoundError(f"simulated host {name!r}", reason, "make rehearse starts one") from None
+    return dict(facts)
+
+
+def _clear(root: Path) -> None:
+    for name in ("hosts", "shared"):
+        if (root / name).exists():
+            shutil.rmtree(root / name)
+    (root / "shared").mkdir(parents=True)
+    (root / "hosts").mkdir()
+    os.chmod(root, 0o700)
+
+
+class _Writer:
+    """Writes one host after the other; the same content is on the disk once."""
+
+    def __init__(self, root: Path, data: Path, now: datetime) -> None:
+        self._root = root
+        self._now = now
+        self._accelerators = load_accelerators(data)
+        self._xml = XmlRenderer(data)
+        self._tools = {path.stem: path.read_bytes() for path in sorted((data / "tools").glob("*.sh"))}
+        self._kept: dict[tuple[bytes, int], Path] = {}
+        if not self._tools:
+            raise NotFoundError(str(data / "tools"), "has no tools.", "reinstall the collection")
+
+    def write(self, node: Node) -> None:
+        home = host_directory(self._root, node.name)
+        for name in ("bin", "out", "run", "layers/root/upper/etc", "layers/root/work"):
+            (home / name).mkdir(parents=True)
+        for name, text in self._outputs(node).items():
+            self._link(home / "out" / name, text if isinstance(text, bytes) else text.encode(), 0o644)
+        for tool, script in self._tools.items():
+            self._write_tool(home / "bin" / tool, script, node.tools.get(tool, "ok"))
+        self._write_own_files(home / "layers" / "root" / "upper" / "etc", node)
+        facts = {"schema_version": _SCHEMA_VERSION, "name": node.name, "reachable": node.reachable}
+        (home / "host.json").write_text(json.dumps(facts) + "\n", encoding="utf-8")
+
+    def _outputs(self, node: Node) -> dict[str, str | bytes]:
+        facts = printed_facts(self._accelerators, node.accelerator)
+        xml = self._xml.render(node, facts, f"{self._now:%a %b %d %H:%M:%S %Y}")
+        diag, diag_rc = dcgm.diagnostic(node, facts)
+        fields = nvidia_smi_text.query_fields(node, facts)
+        listing = nvidia_smi_text.gpu_list(node)
+        return {
+            "nvidia-smi.xml.gz": gzip.compress(xml.encode(), compresslevel=1, mtime=0),
+            "nvidia-smi.txt": f"NVIDIA-SMI {node.driver_version}  CUDA Version: {node.cuda_version}\n{listing}",
+            "gpus.txt": listing,
+            "query.tsv": "".join("\t".join([name, unit, *row]) + "\n" for name, (unit, row) in fields.items()),
+            "topo.txt": nvidia_smi_text.topology(node),
+            "nvlink.txt": nvidia_smi_text.nvlink_status(node, facts),
+            "dcgmi-diag.json": diag,
+            "dcgmi-diag.rc": f"{diag_rc}\n",
+            "dcgmi-discovery.txt": dcgm.discovery(node),
+            "dcgmi-version.txt": f"\ndcgmi  version: {node.dcgm_version}\n\n",
+            "lspci.txt": system_tools.pci_devices(node, facts),
+            "ibstat.txt": system_tools.ibstat(node),
+            "chronyc.txt": system_tools.chrony_tracking(node, self._now),
+            "uname.txt": f"{node.kernel}\n",
+            "ofed.txt": f"{node.ofed_version}:\n",
+            "services.txt": "".join(f"{name} {state}\n" for name, state in sorted(node.services.items())),
+            **system_tools.kernel_logs(node, self._now - _BOOTED_BEFORE),
+        }
+
+    def _write_tool(self, path: Path, script: bytes, state: ToolState) -> None:
+        if state != "missing":
+            self._link(path, script if state == "ok" else _BROKEN_TOOLS[state].encode(), 0o755)
+
+    def _write_own_files(self, etc: Path, node: Node) -> None:
+        # This directory covers the machine's /etc, so it must look like it.
+        os.chmod(etc, 0o755)
+        files = {
+            "hostname": f"{node.name}\n",
+            "machine-id": f"{node.machine_id}\n",
+            "os-release": system_tools.os_release(node),
+            "hosts": f"127.0.0.1 localhost\n127.0.1.1 {node.name}\n",
+        }
+        for name, text in files.items():
+            (etc / name).write_text(text, encoding="utf-8")
+
+    def _link(self, path: Path, content: bytes, mode: int) -> None:
+        key = (hashlib.sha256(content).digest(), mode)
+        kept = self._kept.get(key)
+        if kept is None:
+            path.write_bytes(content)
+            path.chmod(mode)
+            self._kept[key] = path
+            return
+        try:
+            os.link(kept, path)
+        except OSError:
+            # The file system's limit of links to one file: go on with a fresh copy.
+            path.write_bytes(content)
+            path.chmod(mode)
+            self._kept[key] = path
+
+
+def _copy_kernel_settings(target: Path) -> None:
+    """Copy /proc/sys as far as it can be read: the settings that a simulated host starts with."""
+    for directory, _, names in os.walk("/proc/sys"):
+        here = target / os.path.relpath(directory, "/proc/sys")
+        here.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            source = os.path.join(directory, name)
+            try:
+                content = Path(source).read_bytes() if os.stat(source).st_mode & 0o444 else b""
+            except OSError:
+                content = b""
+            (here / name).write_bytes(content)

@@ -1,0 +1,114 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Renders what the system's own tools print on a simulated host: lspci, ibstat, the kernel log, chronyc."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from ..model.values import Hca, Node
+from .accelerators import Accelerator
+
+_NIC_NAMES = {
+    "MT4123": "MT28908 Family [ConnectX-6] [15b3:101b]",
+    "MT4129": "MT2910 Family [ConnectX-7] [15b3:1021]",
+    "MT4131": "CX8 Family [ConnectX-8] [15b3:1023]",
+}
+_PLAIN_DEVICES = (
+    "0000:00:00.0 Host bridge [0600]: Intel Corporation Ice Lake Memory Map/VT-d [8086:09a2] (rev 20)",
+    "0000:01:00.0 Non-Volatile memory controller [0108]: Samsung Electronics Co Ltd NVMe SSD Controller PM9A3 "
+    "[144d:a80a]",
+    "0000:02:00.0 Ethernet controller [0200]: Intel Corporation Ethernet Controller X550 [8086:1563] (rev 01)",
+)
+
+
+def pci_devices(node: Node, facts: Accelerator) -> str:
+    """Return what `lspci -Dnn` prints."""
+    lines = list(_PLAIN_DEVICES)
+    title = facts.title if facts.title != "GPU" else f"Device {node.gpu_pci_id.partition(':')[2]}"
+    lines += [
+        f"{gpu.pci} 3D controller [0302]: NVIDIA Corporation {title} [{node.gpu_pci_id}] (rev a1)"
+        for gpu in node.listed_gpus
+    ]
+    lines += [
+        f"0000:{7 + n:02x}:00.0 Bridge [0680]: NVIDIA Corporation GH100 [H100 NVSwitch] [10de:22a3] (rev a1)"
+        for n in range(node.nvswitches)
+    ]
+    for hca in node.hcas:
+        kind = "Infiniband controller [0207]" if hca.link_layer == "InfiniBand" else "Ethernet controller [0200]"
+        lines.append(f"{hca.pci} {kind}: Mellanox Technologies {_NIC_NAMES[hca.model]}")
+    return "".join(f"{line}\n" for line in sorted(lines))
+
+
+def ibstat(node: Node) -> str:
+    """Return what `ibstat` prints."""
+    return "".join(_channel_adapter(hca) for hca in node.hcas)
+
+
+def _channel_adapter(hca: Hca) -> str:
+    up = hca.physical_state == "LinkUp"
+    # A port that is not up reports the slowest rate; without a subnet manager it has no address.
+    rate = hca.rate_gbps if up else 10
+    addressed = hca.state == "Active" and hca.link_layer == "InfiniBand"
+    lid, sm_lid = (hca.lid, hca.sm_lid) if addressed else (65535 if hca.link_layer == "InfiniBand" else 0, 0)
+    mask = "0xa751e848" if hca.link_layer == "InfiniBand" else "0x00010000"
+    lines = [
+        f"CA '{hca.name}'", f"\tCA type: {hca.model}", "\tNumber of ports: 1", f"\tFirmware version: {hca.firmware}",
+        "\tHardware version: 0", f"\tNode GUID: {hca.guid}", f"\tSystem image GUID: {hca.guid}", "\tPort 1:",
+        f"\t\tState: {hca.state}", f"\t\tPhysical state: {hca.physical_state}", f"\t\tRate: {rate}",
+        f"\t\tBase lid: {lid}", "\t\tLMC: 0", f"\t\tSM lid: {sm_lid}", f"\t\tCapability mask: {mask}",
+        f"\t\tPort GUID: {hca.guid}", f"\t\tLink layer: {hca.link_layer}",
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def kernel_logs(node: Node, booted: datetime) -> dict[str, str]:
+    """Return the kernel log in the four forms that journalctl and dmesg print."""
+    forms: dict[str, list[str]] = {"journal-iso.txt": [], "journal.txt": [], "dmesg.txt": [], "dmesg-iso.txt": []}
+    for line in sorted(node.kernel_log, key=lambda line: line.at_s):
+        when = booted + timedelta(seconds=line.at_s)
+        stamp = when.strftime("%Y-%m-%dT%H:%M:%S")
+        forms["journal-iso.txt"].append(f"{stamp}+00:00 {node.name} kernel: {line.text}")
+        forms["journal.txt"].append(f"{when:%b %d %H:%M:%S} {node.name} kernel: {line.text}")
+        forms["dmesg.txt"].append(f"[{line.at_s:12.6f}] {line.text}")
+        forms["dmesg-iso.txt"].append(f"{stamp},{when.microsecond:06d}+00:00 {line.text}")
+    return {name: "".join(f"{line}\n" for line in lines) for name, lines in forms.items()}
+
+
+def chrony_tracking(node: Node, now: datetime) -> str:
+    """Return what `chronyc tracking` prints."""
+    clock = node.clock
+    if not clock.synchronised:
+        reference, stratum, when, offset, leap = "00000000 ()", 0, datetime(1970, 1, 1), 0.0, "Not synchronised"
+    else:
+        reference, stratum, when = f"C0000201 ({clock.reference})", clock.stratum, now
+        offset, leap = clock.offset_s, "Normal"
+    direction = "slow" if offset < 0 else "fast"
+    spread = 0.0 if not clock.synchronised else max(abs(offset) * 2, 0.00002)
+    rows = (
+        ("Reference ID", reference),
+        ("Stratum", str(stratum)),
+        ("Ref time (UTC)", f"{when:%a %b %d %H:%M:%S %Y}"),
+        ("System time", f"{abs(offset):.9f} seconds {direction} of NTP time"),
+        ("Last offset", f"{offset:+.9f} seconds"),
+        ("RMS offset", f"{spread:.9f} seconds"),
+        ("Frequency", "2.192 ppm fast" if clock.synchronised else "0.000 ppm slow"),
+        ("Residual freq", "+0.001 ppm" if clock.synchronised else "+0.000 ppm"),
+        ("Skew", "0.026 ppm" if clock.synchronised else "0.000 ppm"),
+        ("Root delay", "0.000411626 seconds" if clock.synchronised else "1.000000000 seconds"),
+        ("Root dispersion", "0.018570010 seconds" if clock.synchronised else "1.000000000 seconds"),
+        ("Update interval", "256.9 seconds" if clock.synchronised else "0.0 seconds"),
+        ("Leap status", leap),
+    )
+    return "".join(f"{name:<16}: {text}\n" for name, text in rows)
+
+
+def os_release(node: Node) -> str:
+    """Return /etc/os-release."""
+    short = ".".join(node.os_version.split(".")[:2])
+    return (
+        f'PRETTY_NAME="{node.os_name} {node.os_version} LTS"\nNAME="{node.os_name}"\nVERSION_ID="{short}"\n'
+        f'VERSION="{node.os_version} LTS (Noble Numbat)"\nVERSION_CODENAME=noble\nID={node.os_name.lower()}\n'
+        "ID_LIKE=debian\nUBUNTU_CODENAME=noble\n"
+    )

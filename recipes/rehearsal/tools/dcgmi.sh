@@ -1,0 +1,21 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# A simulated dcgmi (DCGM 4).
+out=${0%/*}/../out
+case "$*" in
+    "diag -r "[123]" -j" | "diag --run "[123]" --json" | "diag -j -r "[123])
+        cat "$out/dcgmi-diag.json"
+        exit "$(cat "$out/dcgmi-diag.rc")"
+        ;;
+    "discovery -l" | "discovery --list") cat "$out/dcgmi-discovery.txt" ;;
+    "-v" | "--version") cat "$out/dcgmi-version.txt" ;;
+    *)
+        echo "PARSE ERROR: Argument: (--$1)"
+        echo "             Couldn't find match for argument"
+        echo
+        echo "For complete USAGE and HELP type:"
+        echo "   dcgmi --help"
+        exit 1
+        ;;
+esac

@@ -1,0 +1,30 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# A simulated journalctl: the kernel log only.
+out=${0%/*}/../out
+kernel=
+iso=
+while [ $# -gt 0 ]; do
+    case "$1" in
+        -k | --dmesg) kernel=yes ;;
+        -b | -b0 | --boot | --no-pager | -q | --quiet) : ;;
+        -o)
+            shift
+            [ "$1" = short-iso ] && iso=yes
+            ;;
+        -oshort-iso | --output=short-iso) iso=yes ;;
+        *)
+            echo "journalctl: unrecognized option '$1'" >&2
+            exit 1
+            ;;
+    esac
+    shift
+done
+if [ -z "$kernel" ]; then
+    echo "-- No entries --"
+elif [ -n "$iso" ]; then
+    cat "$out/journal-iso.txt"
+else
+    cat "$out/journal.txt"
+fi
