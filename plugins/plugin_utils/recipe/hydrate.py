@@ -1,0 +1,154 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Hydration: every component's chart values merged from its files and overrides, and the recipe as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..constraint.model import Constraint, Quantifier, Severity
+from ..outcome.errors import InputError
+from .criteria import ANY, UPSTREAM_DIMENSIONS
+from .merge import merged_values
+from .model import Catalogue, ComponentRef, Phase, RecipeResult, copied
+from .tree import read_text, unsafe_reason
+from .yaml_text import decode
+
+
+def file_values(name: str, catalogue: Catalogue) -> Mapping[str, Any]:
+    """Return the chart values in a file of the catalogue; read once, never to be changed.
+
+    Raises:
+        InputError: the file does not exist, leaves the tree, or is not a mapping.
+    """
+    known = catalogue.values.get(name)
+    if known is not None:
+        return known
+    path = catalogue.files.get(name)
+    if unsafe_reason(name) or path is None:
+        raise InputError(f"values file {name}", "does not exist in any tree.")
+    data = decode(read_text(path), str(path))
+    if data is not None and not isinstance(data, dict):
+        raise InputError(str(path), "must be a mapping of chart values.")
+    catalogue.values[name] = data or {}
+    return catalogue.values[name]
+
+
+def value_files(component: ComponentRef, catalogue: Catalogue) -> tuple[str, ...]:
+    """Return the files whose values a component gets, lowest precedence first."""
+    if not component.values_file:
+        return ()
+    own = f"components/{component.name}/values.yaml"
+    if component.values_file == own or own not in catalogue.files:
+        return (component.values_file,)
+    return (own, component.values_file)
+
+
+def component_values(component: ComponentRef, catalogue: Catalogue) -> dict[str, Any]:
+    """Return the merged chart values of a component: its own file, the layer's file, the overrides."""
+    values: dict[str, Any] = {}
+    for name in value_files(component, catalogue):
+        values = merged_values(values, file_values(name, catalogue))
+    return merged_values(values, component.overrides)
+
+
+def constraint_data(constraint: Constraint) -> dict[str, Any]:
+    """Return a constraint as it is written in a recipe."""
+    data: dict[str, Any] = {"name": constraint.name, "value": constraint.value}
+    if constraint.severity is not Severity.ERROR:
+        data["severity"] = constraint.severity.value
+    if constraint.remediation:
+        data["remediation"] = constraint.remediation
+    if constraint.unit:
+        data["unit"] = constraint.unit
+    if constraint.nodes is not Quantifier.NONE_GIVEN:
+        data["nodes"] = constraint.nodes.value
+    return data
+
+
+def phase_data(phase: Phase) -> dict[str, Any]:
+    """Return a validation phase as it is written in a recipe."""
+    data: dict[str, Any] = {}
+    if phase.timeout:
+        data["timeout"] = phase.timeout
+    if phase.constraints:
+        data["constraints"] = [constraint_data(item) for item in phase.constraints]
+    if phase.checks:
+        data["checks"] = list(phase.checks)
+    if phase.node_selection:
+        data["nodeSelection"] = copied(dict(phase.node_selection))
+    if phase.infrastructure:
+        data["infrastructure"] = phase.infrastructure
+    return data
+
+
+def component_data(component: ComponentRef) -> dict[str, Any]:
+    """Return a component as it is written in a recipe: what is empty is left out, `source` never."""
+    data: dict[str, Any] = {
+        "name": component.name,
+        "namespace": component.namespace,
+        "chart": component.chart,
+        "type": component.type,
+        "version": component.version,
+        "tag": component.tag,
+        "path": component.path,
+        "valuesFile": component.values_file,
+        "overrides": copied(dict(component.overrides)),
+        "patches": list(component.patches),
+        "dependencyRefs": list(component.dependency_refs),
+        "preManifestFiles": list(component.pre_manifest_files),
+        "manifestFiles": list(component.manifest_files),
+        "cleanup": component.cleanup,
+        "expectedResources": [dict(item) for item in component.expected_resources],
+        "healthCheckAsserts": component.health_check_asserts,
+        "healthCheckSkip": component.health_check_skip,
+    }
+    return {"source": component.source, **{key: value for key, value in data.items() if value}}
+
+
+def plain(result: RecipeResult) -> dict[str, Any]:
+    """Return the recipe as a RecipeResult document, valid for the upstream tool and for ours."""
+    stated = result.criteria.to_dict()
+    criteria: dict[str, Any] = {name: stated.pop(name, ANY) for name in UPSTREAM_DIMENSIONS}
+    nodes = stated.pop("nodes", None)
+    criteria.update({"nodes": int(nodes)} if nodes else {})
+    metadata: dict[str, Any] = {"appliedOverlays": list(result.layers)}
+    if result.mixins:
+        metadata["appliedMixins"] = list(result.mixins)
+    data: dict[str, Any] = {
+        "apiVersion": result.api_version,
+        "kind": "RecipeResult",
+        "metadata": metadata,
+        "criteria": {**criteria, **stated},
+        "componentRefs": [component_data(component) for component in result.components],
+        "deploymentOrder": list(result.order),
+    }
+    if result.constraints:
+        data["constraints"] = [constraint_data(constraint) for constraint in result.constraints]
+    if result.validation:
+        data["validation"] = {name: phase_data(phase) for name, phase in result.validation.items()}
+    return data
+
+
+def hydrated(result: RecipeResult, catalogue: Catalogue) -> dict[str, Any]:
+    """Return the recipe as plain data in which every component also has its merged chart `values`.
+
+    Raises:
+        InputError: a values file cannot be read.
+    """
+    data = plain(result)
+    data.setdefault("constraints", [])
+    for component, entry in zip(result.components, data["componentRefs"], strict=True):
+        entry["values"] = component_values(component, catalogue)
+        entry.setdefault("dependencyRefs", [])
+    return data
+
+
+def dump_yaml(data: Any) -> str:
+    """Return plain data as YAML with sorted keys: the same data always gives the same bytes."""
+    import yaml
+
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    return str(yaml.dump(data, Dumper=dumper, sort_keys=True, allow_unicode=True, width=120))

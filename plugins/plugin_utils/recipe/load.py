@@ -1,0 +1,249 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Loading of recipe trees into one catalogue: strict, all problems at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ..outcome.errors import BringupError, InputError, ProblemsError
+from . import decode
+from .criteria import ANY, Criteria, Dimension, Vocabulary, make_criteria, parse_criteria
+from .document import Document, read_document
+from .model import Catalogue, Check, Component, Layer, Mixin
+from .schema import Dialect, Kind
+from .tree import TreeFile, is_document, tree_files
+from .verify import verify
+
+BASE = "base"
+BASE_FILE = "overlays/base.yaml"
+SHIPPED = Path(__file__).parents[3] / "recipes"
+_FIRST_GROUPS = ("aicr.nvidia.com/", "eidos.nvidia.com/")
+
+
+@dataclass(slots=True)
+class _Loading:
+    """What is gathered while documents are read."""
+
+    problems: list[BringupError] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    layers: dict[str, Layer] = field(default_factory=dict)
+    mixins: dict[str, Mixin] = field(default_factory=dict)
+    registry: dict[str, Component] = field(default_factory=dict)
+    checks: dict[str, Check] = field(default_factory=dict)
+    documents: dict[str, Document] = field(default_factory=dict)
+
+
+def dialect_of(documents: Iterable[Document]) -> Dialect:
+    """Return the merge rules that one directory was written for.
+
+    Upstream changed its rules when it introduced mixins and did not change the API version for it.
+    """
+    foreign = [document for document in documents if document.foreign]
+    if not foreign or any(document.kind is Kind.MIXIN for document in foreign):
+        return Dialect.CURRENT
+    return Dialect.FIRST if all(d.api_version.startswith(_FIRST_GROUPS) for d in foreign) else Dialect.CURRENT
+
+
+def _widened(known: Dimension, more: Dimension) -> Dimension:
+    return Dimension(
+        name=known.name,
+        values=known.values | more.values,
+        aliases={**known.aliases, **more.aliases},
+        number=known.number or more.number,
+        advisory=known.advisory or more.advisory,
+    )
+
+
+def _foreign_values(documents: Iterable[Document]) -> dict[str, set[str]]:
+    """Return the values that overlays of upstream trees use: using one there is registering it."""
+    used: dict[str, set[str]] = {}
+    for document in documents:
+        criteria = (document.data.get("spec") or {}).get("criteria") if document.kind is Kind.OVERLAY else None
+        if document.foreign and isinstance(criteria, dict):
+            for name, value in criteria.items():
+                if isinstance(value, str) and value.strip() and value.strip().lower() != ANY:
+                    used.setdefault(name, set()).add(value.strip().lower())
+    return used
+
+
+def _vocabulary(documents: Sequence[Document], dialect: Dialect) -> Vocabulary:
+    """Return the vocabulary of all documents, in which an alias of the first dialect may mean something else."""
+    dimensions: dict[str, Dimension] = {}
+    query_keys: dict[str, str] = {}
+    legacy: dict[str, Mapping[str, str]] = {}
+    for document in documents:
+        if document.kind is Kind.VOCABULARY:
+            for name, data in document.data["dimensions"].items():
+                more = decode.dimension(name, data or {})
+                dimensions[name] = _widened(dimensions[name], more) if name in dimensions else more
+            query_keys.update(document.data.get("queryKeys") or {})
+            legacy.update(document.data.get("legacyAliases") or {})
+    for name, values in _foreign_values(documents).items():
+        if name in dimensions and not dimensions[name].number:
+            new = frozenset(values) - set(dimensions[name].aliases)
+            dimensions[name] = _widened(dimensions[name], Dimension(name=name, values=new))
+    if dialect is Dialect.FIRST:
+        for name, aliases in legacy.items():
+            dimensions[name] = _widened(dimensions[name], Dimension(name=name, aliases=aliases))
+        # Nothing was advisory then: a stated number of nodes was matched exactly.
+        dimensions = {name: replace(known, advisory=False) for name, known in dimensions.items()}
+    return Vocabulary(dimensions, query_keys)
+
+
+def _layer_criteria(document: Document, vocabulary: Vocabulary) -> Criteria | None:
+    data = document.data["spec"].get("criteria")
+    if data is None:
+        return None
+    if not isinstance(data, dict):
+        raise document.problem(("spec", "criteria"), "spec.criteria must be a mapping.")
+    try:
+        criteria = parse_criteria(data, vocabulary)
+    except ProblemsError as error:
+        problems = tuple(
+            document.problem(("spec", "criteria", problem.subject.removeprefix("criteria ")), str(problem), "")
+            for problem in error.problems
+        )
+        raise ProblemsError(str(document.file.path), problems) from None
+    kept = {name: value for name, value in criteria.stated if not vocabulary.dimensions[name].advisory}
+    return make_criteria(kept)
+
+
+def _take_layer(loading: _Loading, document: Document, vocabulary: Vocabulary, dialect: Dialect) -> None:
+    name = BASE if document.file.name == BASE_FILE else document.data["metadata"]["name"]
+    layer = Layer(
+        name=name,
+        file=str(document.file.path),
+        base=document.data["spec"].get("base") or "",
+        criteria=_layer_criteria(document, vocabulary),
+        mixins=tuple(document.data["spec"].get("mixins") or ()),
+        fragment=decode.fragment(document.data["spec"]),
+        dialect=dialect,
+        foreign=document.foreign,
+    )
+    if _is_new(loading, document, "overlay", name):
+        loading.layers[name] = layer
+    if document.data["spec"].get("profile") is not None:
+        loading.warnings.append(f"{document.at(('spec', 'profile'))}: profiles are not resolved; its default is.")
+
+
+def _is_new(loading: _Loading, document: Document, what: str, name: str) -> bool:
+    """Remember a name; a second use in the same directory is a problem, in a later directory it wins."""
+    known = loading.documents.get(f"{what} {name}")
+    if known is not None and known.file.root == document.file.root:
+        reason = f"the {what} {name!r} is also defined in {known.file.path}."
+        loading.problems.append(document.problem(("metadata", "name"), reason, "Names are unique in a directory."))
+        return False
+    loading.documents[f"{what} {name}"] = document
+    return True
+
+
+def _take_mixin(loading: _Loading, document: Document, dialect: Dialect) -> None:
+    name = document.data["metadata"]["name"]
+    if _is_new(loading, document, "mixin", name):
+        fragment = decode.fragment(document.data["spec"])
+        loading.mixins[name] = Mixin(
+            name=name, file=str(document.file.path), fragment=fragment, dialect=dialect, foreign=document.foreign
+        )
+
+
+def _take_registry(loading: _Loading, document: Document) -> None:
+    loading.documents[f"registry {document.file.root}"] = document
+    for index, data in enumerate(document.data["components"]):
+        if data.get("helm") and data.get("kustomize"):
+            reason = f"the component {data['name']} has both helm and kustomize."
+            loading.problems.append(document.problem(("components", index), reason, "Keep one of the two."))
+        loading.registry[data["name"]] = Component(name=data["name"], file=str(document.file.path), data=data)
+
+
+def _take(loading: _Loading, document: Document, vocabulary: Vocabulary, dialect: Dialect) -> None:
+    try:
+        if document.kind is Kind.OVERLAY:
+            _take_layer(loading, document, vocabulary, dialect)
+        elif document.kind is Kind.MIXIN:
+            _take_mixin(loading, document, dialect)
+        elif document.kind is Kind.REGISTRY:
+            _take_registry(loading, document)
+        elif document.kind is Kind.CHECKS:
+            for data in document.data["validators"]:
+                loading.checks[data["name"]] = Check(
+                    name=data["name"], phase=data["phase"], file=str(document.file.path)
+                )
+    except ProblemsError as error:
+        loading.problems.extend(error.problems)
+    except InputError as error:
+        loading.problems.append(error)
+
+
+def _read(loading: _Loading, trees: list[dict[str, TreeFile]]) -> list[list[Document]]:
+    """Read the documents of each tree; one that a later tree replaces at the same path is not read."""
+    united = ("registry.yaml", "criteria.yaml", "validators/catalog.yaml")
+    read = []
+    for index, tree in enumerate(trees):
+        replaced = {name for later in trees[index + 1 :] for name in later if name not in united}
+        files = [file for name, file in tree.items() if is_document(name) and name not in replaced]
+        found = [read_document(file, loading.problems, loading.warnings) for file in files]
+        read.append([document for document in found if document is not None])
+    return read
+
+
+def _shipped_vocabulary(loading: _Loading, trees: list[dict[str, TreeFile]]) -> list[Document]:
+    """Return our own vocabulary for a catalogue of which our own tree is no part."""
+    path = SHIPPED / "criteria.yaml"
+    if any(tree.get("criteria.yaml", TreeFile("", Path(), 0)).path == path.resolve() for tree in trees):
+        return []
+    document = read_document(TreeFile("criteria.yaml", path, -1), loading.problems, loading.warnings)
+    return [document] if document is not None else []
+
+
+def load_catalogue(directories: Sequence[Path]) -> Catalogue:
+    """Return the catalogue of several directories laid over each other, the later one winning.
+
+    Files of a later directory replace those at the same path, overlays and mixins those of the same name, registry
+    entries, checks and criteria values are united by name.
+
+    Raises:
+        ProblemsError: everything that is wrong, each with file, line and the nearest valid name.
+        NotFoundError: a directory does not exist.
+    """
+    loading = _Loading()
+    trees = tree_files(directories, loading.problems)
+    read = _read(loading, trees)
+    dialects = [dialect_of(documents) for documents in read]
+    base = next((i for i, tree in reversed(list(enumerate(trees))) if BASE_FILE in tree), 0)
+    root_dialect = dialects[base] if dialects else Dialect.CURRENT
+    all_documents = [document for documents in read for document in documents]
+    vocabulary = _vocabulary([*_shipped_vocabulary(loading, trees), *all_documents], root_dialect)
+    for documents, dialect in zip(read, dialects, strict=True):
+        for document in documents:
+            _take(loading, document, vocabulary, dialect)
+    loading.layers.setdefault(BASE, Layer(name=BASE, file=""))
+    catalogue = Catalogue(
+        layers=loading.layers,
+        mixins=loading.mixins,
+        registry=loading.registry,
+        vocabulary=vocabulary,
+        checks=loading.checks,
+        files={name: file.path for tree in trees for name, file in tree.items()},
+        warnings=tuple(loading.warnings),
+        dialect=root_dialect,
+    )
+    return _verified(catalogue, loading, directories)
+
+
+def _verified(catalogue: Catalogue, loading: _Loading, directories: Sequence[Path]) -> Catalogue:
+    warnings = verify(catalogue, loading.documents, loading.problems)
+    if loading.problems:
+        subject = ", ".join(str(directory) for directory in directories)
+        raise ProblemsError(f"recipe data {subject}", tuple(sorted(loading.problems, key=_line_order)))
+    if not warnings:
+        return catalogue
+    return replace(catalogue, warnings=(*catalogue.warnings, *warnings))
+
+
+def _line_order(problem: BringupError) -> tuple[str, int, str]:
+    file, _, line = problem.subject.rpartition(":")
+    return (file, int(line), problem.reason) if line.isdigit() else (problem.subject, 0, problem.reason)

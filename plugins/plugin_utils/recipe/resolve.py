@@ -1,0 +1,146 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Resolution: the layers that match a question, merged in order, with registry defaults and deployment order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..outcome.errors import InputError
+from .criteria import Criteria
+from .merge import Draft
+from .model import Catalogue, Component, ComponentRef, Layer, Mixin, Phase, RecipeResult, copied
+from .order import deployment_order
+
+BASE = "base"
+
+
+def chain(layer: Layer, catalogue: Catalogue) -> tuple[Layer, ...]:
+    """Return a layer's ancestors and itself, the root first, without the base layer."""
+    found: list[Layer] = []
+    current = layer
+    while current.name != BASE:
+        found.append(current)
+        if current.base in ("", BASE):
+            break
+        current = catalogue.layers[current.base]
+    return tuple(reversed(found))
+
+
+def matching_leaves(criteria: Criteria, catalogue: Catalogue) -> tuple[Layer, ...]:
+    """Return the matching layers that no other matching layer inherits from, least specific first, ties by name."""
+    matches = [
+        layer
+        for layer in catalogue.layers.values()
+        if layer.name != BASE and layer.criteria is not None and layer.criteria.matches(criteria)
+    ]
+    inherited = {ancestor.name for layer in matches for ancestor in chain(layer, catalogue)[:-1]}
+    leaves = [layer for layer in matches if layer.name not in inherited]
+    return tuple(sorted(leaves, key=lambda layer: (_specificity(layer), layer.name)))
+
+
+def _specificity(layer: Layer) -> int:
+    return layer.criteria.specificity if layer.criteria is not None else 0
+
+
+def applied_layers(criteria: Criteria, catalogue: Catalogue) -> tuple[Layer, ...]:
+    """Return the layers of a question in the order in which they are merged, base first, each once."""
+    layers: dict[str, Layer] = {BASE: catalogue.layers[BASE]}
+    for leaf in matching_leaves(criteria, catalogue):
+        for layer in chain(leaf, catalogue):
+            layers.setdefault(layer.name, layer)
+    return tuple(layers.values())
+
+
+def applied_mixins(layers: tuple[Layer, ...], catalogue: Catalogue) -> tuple[Mixin, ...]:
+    """Return the mixins that the layers name, each once, in the order in which they are named."""
+    names = dict.fromkeys(name for layer in layers for name in layer.mixins)
+    return tuple(catalogue.mixins[name] for name in names)
+
+
+def with_mixin(draft: Draft, mixin: Mixin) -> Draft:
+    """Return the draft with one mixin; it adds and never redefines a constraint.
+
+    Raises:
+        InputError: the mixin has a constraint that a layer or another mixin has, too.
+    """
+    for constraint in mixin.fragment.constraints:
+        known = draft.constraints.get(constraint.name)
+        if known is not None and known.value != constraint.value:
+            reason = f"its constraint {constraint.name} ({constraint.value}) is already set to {known.value}."
+            raise InputError(f"mixin {mixin.name}", reason, "Say it in one place: the layer or the mixin.")
+    return draft.with_fragment(mixin.fragment, mixin.dialect)
+
+
+def merged(layers: tuple[Layer, ...], mixins: tuple[Mixin, ...]) -> Draft:
+    """Return what layers and then mixins say together."""
+    draft = Draft()
+    for layer in layers:
+        draft = draft.with_fragment(layer.fragment, layer.dialect)
+    for mixin in mixins:
+        draft = with_mixin(draft, mixin)
+    return draft
+
+
+def with_defaults(component: ComponentRef, entry: Component | None) -> ComponentRef:
+    """Return a component with what the registry says about what no layer said."""
+    if entry is None:
+        return component
+    kind = component.type or ("Kustomize" if entry.is_kustomize else "Helm")
+    if kind == "Kustomize":
+        return replace(
+            component,
+            type=kind,
+            source=component.source or entry.default("kustomize", "defaultSource"),
+            tag=component.tag or entry.default("kustomize", "defaultTag"),
+            path=component.path or entry.default("kustomize", "defaultPath"),
+        )
+    manifest_namespace = entry.default("manifest", "defaultNamespace")
+    return replace(
+        component,
+        type=kind,
+        source=component.source or entry.default("helm", "defaultRepository"),
+        version=component.version or entry.default("helm", "defaultVersion"),
+        namespace=component.namespace or entry.default("helm", "defaultNamespace") or manifest_namespace,
+        chart=component.chart or entry.default("helm", "defaultChart").rpartition("/")[2],
+    )
+
+
+def _own(component: ComponentRef) -> ComponentRef:
+    """Return a component that shares no mapping with the catalogue."""
+    resources = tuple(dict(item) for item in component.expected_resources)
+    return replace(component, overrides=copied(dict(component.overrides)), expected_resources=resources)
+
+
+def _own_phase(phase: Phase) -> Phase:
+    return replace(phase, node_selection=copied(dict(phase.node_selection)))
+
+
+def finished(criteria: Criteria, catalogue: Catalogue, layers: tuple[Layer, ...]) -> RecipeResult:
+    """Return the recipe of layers that were already chosen."""
+    mixins = applied_mixins(layers, catalogue)
+    draft = merged(layers, mixins)
+    components = tuple(
+        _own(with_defaults(draft.components[name], catalogue.registry.get(name))) for name in sorted(draft.components)
+    )
+    return RecipeResult(
+        criteria=criteria,
+        components=components,
+        constraints=tuple(draft.constraints[name] for name in sorted(draft.constraints)),
+        order=deployment_order(components),
+        validation={name: _own_phase(phase) for name, phase in draft.validation.items()},
+        layers=tuple(layer.name for layer in layers),
+        mixins=tuple(mixin.name for mixin in mixins),
+    )
+
+
+def resolve(criteria: Criteria, catalogue: Catalogue) -> RecipeResult:
+    """Return the recipe for a question: the base layer if nothing more specific matches (see support.require).
+
+    Raises:
+        InputError: no criterion is stated, a dependency is missing or cyclic, or a mixin redefines a constraint.
+    """
+    if not criteria.stated:
+        raise InputError("criteria", "none is stated.", "State at least one, such as service or accelerator.")
+    return finished(criteria, catalogue, applied_layers(criteria, catalogue))

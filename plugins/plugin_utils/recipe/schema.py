@@ -1,0 +1,212 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The documents of a recipe tree: their kinds, API versions and shapes."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from .shape import AnyMapping, Anything, Flag, Items, Named, Table, Text
+
+OWN_API = "gpufleet.bringup/v1"
+RESULT_API = "aicr.nvidia.com/v1alpha1"
+_FOREIGN_GROUPS = ("aicr.nvidia.com/", "aicr.run/", "validator.nvidia.com/", "eidos.nvidia.com/")
+
+
+class Kind(str, Enum):
+    """The kinds that are read."""
+
+    OVERLAY = "RecipeMetadata"
+    MIXIN = "RecipeMixin"
+    REGISTRY = "ComponentRegistry"
+    VOCABULARY = "CriteriaVocabulary"
+    CHECKS = "ValidatorCatalog"
+
+
+class Dialect(str, Enum):
+    """The merge rules that a tree was written for.
+
+    FIRST (upstream 0.11): overrides replace whole top-level keys, dependencyRefs and phases are replaced.
+    CURRENT (upstream since mixins, and ours): overrides merge deep, dependencyRefs and phases are united.
+    """
+
+    FIRST = "first"
+    CURRENT = "current"
+
+
+def is_foreign(api_version: str) -> bool:
+    """Tell whether a document was written for the upstream tool."""
+    return api_version.startswith(_FOREIGN_GROUPS)
+
+
+_TEXTS = Items(Text())
+_CONSTRAINT = Table(
+    {
+        "name": Text(),
+        "value": Text(),
+        "severity": Text(("error", "warning")),
+        "remediation": Text(),
+        "unit": Text(),
+        "nodes": Text(("all", "any", "none")),
+    },
+    required=("name", "value"),
+)
+_EXPECTED_RESOURCE = Table({"kind": Text(), "name": Text(), "namespace": Text()}, required=("kind", "name"))
+_COMPONENT_REF = Table(
+    {
+        "name": Text(),
+        "namespace": Text(),
+        "chart": Text(),
+        "type": Text(("Helm", "Kustomize", "helm", "kustomize")),
+        "source": Text(),
+        "version": Text(),
+        "tag": Text(),
+        "path": Text(),
+        "valuesFile": Text(),
+        "overrides": AnyMapping(),
+        "patches": _TEXTS,
+        "dependencyRefs": _TEXTS,
+        "preManifestFiles": _TEXTS,
+        "manifestFiles": _TEXTS,
+        "cleanup": Flag(),
+        "expectedResources": Items(_EXPECTED_RESOURCE),
+        "healthCheckAsserts": Text(),
+        "healthCheckSkip": Flag(),
+    },
+    required=("name",),
+)
+_PHASE = Table(
+    {
+        "timeout": Text(),
+        "constraints": Items(_CONSTRAINT, key="name"),
+        "checks": _TEXTS,
+        "nodeSelection": Anything(),
+        "infrastructure": Text(),
+    }
+)
+PHASES = ("readiness", "deployment", "performance", "conformance")
+_METADATA = Table({"name": Text(), "description": Text()}, required=("name",))
+
+OVERLAY = Table(
+    {
+        "kind": Text(),
+        "apiVersion": Text(),
+        "metadata": _METADATA,
+        "spec": Table(
+            {
+                "base": Text(),
+                "criteria": Anything(),
+                "mixins": _TEXTS,
+                "constraints": Items(_CONSTRAINT, key="name"),
+                "componentRefs": Items(_COMPONENT_REF, key="name"),
+                "validation": Table(dict.fromkeys(PHASES, _PHASE)),
+                "profile": Anything(),
+            }
+        ),
+    },
+    required=("kind", "apiVersion", "metadata", "spec"),
+)
+MIXIN = Table(
+    {
+        "kind": Text(),
+        "apiVersion": Text(),
+        "metadata": _METADATA,
+        "spec": Table(
+            {
+                "constraints": Items(_CONSTRAINT, key="name"),
+                "componentRefs": Items(_COMPONENT_REF, key="name"),
+                "validation": Table(dict.fromkeys(PHASES, _PHASE)),
+            }
+        ),
+    },
+    required=("kind", "apiVersion", "metadata", "spec"),
+)
+
+_SCHEDULING = Table(
+    {
+        "nodeSelectorPaths": _TEXTS,
+        "tolerationPaths": _TEXTS,
+        "taintPaths": _TEXTS,
+        "taintStrPaths": _TEXTS,
+    }
+)
+_COMPONENT = Table(
+    {
+        "name": Text(),
+        "displayName": Text(),
+        "description": Text(),
+        "valueOverrideKeys": _TEXTS,
+        "knownPaths": _TEXTS,
+        "helm": Table(
+            {
+                "defaultRepository": Text(),
+                "defaultChart": Text(),
+                "defaultVersion": Text(),
+                "defaultNamespace": Text(),
+            }
+        ),
+        "kustomize": Table({"defaultSource": Text(), "defaultPath": Text(), "defaultTag": Text()}),
+        "manifest": Table({"defaultNamespace": Text()}),
+        "nodeScheduling": Table({"system": _SCHEDULING, "accelerated": _SCHEDULING, "nodeCountPaths": _TEXTS}),
+        "podScheduling": Table({"workload": Table({"workloadSelectorPaths": _TEXTS})}),
+        "validations": Items(
+            Table(
+                {"function": Text(), "severity": Text(), "conditions": Named(_TEXTS), "message": Text()},
+                required=("function",),
+            )
+        ),
+        "healthCheck": Table({"assertFile": Text()}),
+        "workloads": Items(Table({"kind": Text(), "name": Text()}, required=("kind", "name"))),
+    },
+    required=("name", "displayName"),
+)
+REGISTRY = Table(
+    {"kind": Text(), "apiVersion": Text(), "metadata": Anything(), "components": Items(_COMPONENT, key="name")},
+    required=("kind", "apiVersion", "components"),
+)
+
+_DIMENSION = Table(
+    {"values": _TEXTS, "aliases": Named(Text()), "number": Flag(), "advisory": Flag(), "description": Text()},
+)
+VOCABULARY = Table(
+    {
+        "kind": Text(),
+        "apiVersion": Text(),
+        "dimensions": Named(_DIMENSION),
+        "legacyAliases": Named(Named(Text())),
+        "queryKeys": Named(Text()),
+    },
+    required=("kind", "apiVersion", "dimensions"),
+)
+
+_CHECK = Table(
+    {
+        "name": Text(),
+        "phase": Text(PHASES),
+        "description": Text(),
+        "image": Text(),
+        "timeout": Text(),
+        "args": _TEXTS,
+        "env": Anything(),
+        "resources": Anything(),
+    },
+    required=("name", "phase"),
+)
+CHECKS = Table(
+    {
+        "kind": Text(),
+        "apiVersion": Text(),
+        "metadata": Anything(),
+        "validators": Items(_CHECK, key="name"),
+    },
+    required=("kind", "apiVersion", "validators"),
+)
+
+SHAPES: dict[Kind, Table] = {
+    Kind.OVERLAY: OVERLAY,
+    Kind.MIXIN: MIXIN,
+    Kind.REGISTRY: REGISTRY,
+    Kind.VOCABULARY: VOCABULARY,
+    Kind.CHECKS: CHECKS,
+}

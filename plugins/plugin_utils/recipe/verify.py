@@ -1,0 +1,110 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""References inside a catalogue: parents, mixins, components, files and checks that must exist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..outcome.errors import BringupError
+from .document import Document
+from .model import Catalogue, ComponentRef, Fragment, Layer, Mixin
+from .order import find_cycle
+from .shape import unknown_hint
+from .tree import unsafe_reason
+from .yaml_text import Path
+
+BASE = "base"
+
+
+@dataclass(slots=True)
+class _Verifier:
+    """Collects the unresolved references of every layer and mixin."""
+
+    catalogue: Catalogue
+    documents: Mapping[str, Document]
+    problems: list[BringupError]
+    warnings: list[str] = field(default_factory=list)
+
+    def _report(self, document: Document | None, path: Path, reason: str, hint: str) -> None:
+        if document is not None:
+            self.problems.append(document.problem(path, reason, hint))
+
+    def layer(self, layer: Layer) -> None:
+        """Check one layer."""
+        document = self.documents.get(f"overlay {layer.name}")
+        layers = self.catalogue.layers
+        if layer.base and layer.base not in layers:
+            reason = f"the parent {layer.base!r} of {layer.name} does not exist."
+            self._report(document, ("spec", "base"), reason, unknown_hint(layer.base, layers))
+        for index, name in enumerate(layer.mixins):
+            if name not in self.catalogue.mixins:
+                reason = f"the mixin {name!r} of {layer.name} does not exist."
+                self._report(document, ("spec", "mixins", index), reason, unknown_hint(name, self.catalogue.mixins))
+        self.fragment(layer, document)
+
+    def fragment(self, owner: Layer | Mixin, document: Document | None) -> None:
+        """Check what a layer or a mixin adds."""
+        for index, component in enumerate(owner.fragment.components):
+            self._component(owner, component, document, ("spec", "componentRefs", index))
+        self._checks(owner, owner.fragment, document)
+
+    def _component(self, owner: Layer | Mixin, component: ComponentRef, document: Document | None, at: Path) -> None:
+        registry = self.catalogue.registry
+        if component.name not in registry:
+            reason = f"the component {component.name!r} is not in the registry."
+            if owner.foreign:
+                self.warnings.append(f"{owner.file}: {reason}")
+            else:
+                self._report(document, (*at, "name"), reason, unknown_hint(component.name, registry))
+        enabled = component.overrides.get("enabled")
+        if enabled is not None and not isinstance(enabled, bool):
+            reason = f"overrides.enabled of {component.name} must be true or false."
+            self._report(document, (*at, "overrides", "enabled"), reason, "It decides whether it is installed.")
+        files = [("valuesFile", component.values_file)] if component.values_file else []
+        files += [("preManifestFiles", name) for name in component.pre_manifest_files]
+        files += [("manifestFiles", name) for name in component.manifest_files]
+        for key, name in files:
+            self._file(document, (*at, key), key, name)
+
+    def _file(self, document: Document | None, at: Path, key: str, name: str) -> None:
+        unsafe = unsafe_reason(name)
+        if unsafe:
+            self._report(document, at, f"{key} {name!r} {unsafe}.", "Name a file inside the tree.")
+        elif name not in self.catalogue.files:
+            near = [known for known in self.catalogue.files if known.startswith("components/")]
+            self._report(document, at, f"{key} {name!r} does not exist in any tree.", unknown_hint(name, near)[:300])
+
+    def _checks(self, owner: Layer | Mixin, fragment: Fragment, document: Document | None) -> None:
+        known = self.catalogue.checks
+        for phase_name, phase in fragment.validation.items():
+            for index, name in enumerate(phase.checks or ()):
+                if not known or name in known:
+                    continue
+                reason = f"the check {name!r} of phase {phase_name} is in no check catalogue."
+                if owner.foreign:
+                    self.warnings.append(f"{owner.file}: {reason}")
+                else:
+                    at = ("spec", "validation", phase_name, "checks", index)
+                    self._report(document, at, reason, unknown_hint(name, known))
+
+    def cycles(self) -> None:
+        """Check that no layer is its own ancestor."""
+        parents = {layer.name: [layer.base] if layer.base else [] for layer in self.catalogue.layers.values()}
+        cycle = find_cycle(parents)
+        if cycle:
+            reason = f"the parents form a cycle: {' -> '.join(cycle)}."
+            self._report(self.documents.get(f"overlay {cycle[0]}"), ("spec", "base"), reason, "Remove one of them.")
+
+
+def verify(catalogue: Catalogue, documents: Mapping[str, Document], problems: list[BringupError]) -> tuple[str, ...]:
+    """Add every unresolved reference to the problems; return those that are only warnings."""
+    verifier = _Verifier(catalogue, documents, problems)
+    for layer in catalogue.layers.values():
+        verifier.layer(layer)
+    for mixin in catalogue.mixins.values():
+        verifier.fragment(mixin, documents.get(f"mixin {mixin.name}"))
+    verifier.cycles()
+    return tuple(verifier.warnings)

@@ -1,0 +1,223 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""YAML read as recipes mean it: the 1.2 core types, no duplicate keys, limits instead of surprises.
+
+Upstream's reader knows `yes`, `on` and dates as texts, so PyYAML's own types (1.1) would change values. Reading from
+events keeps it iterative: deep nesting or a bomb of aliases is an error with a line, never a crash.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..outcome.errors import InputError
+
+MAX_DEPTH = 100
+MAX_NODES = 500_000
+
+Path = tuple[str | int, ...]
+
+_INTEGER = re.compile(r"^[-+]?(?:0x[0-9a-fA-F_]+|0o?[0-7_]+|0b[01_]+|[1-9][0-9_]*|0)$")
+_FLOAT = re.compile(r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$")
+_WORDS: dict[str, Any] = {
+    "": None,
+    "~": None,
+    **dict.fromkeys(("null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_TAGS = {"tag:yaml.org,2002:str", "!"}
+
+
+def scalar(text: str) -> Any:
+    """Return what an unquoted scalar means: null, bool, int, float or text."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in "-+.0123456789" or len(text) > 64:
+        return text
+    if _INTEGER.match(text):
+        digits = text.replace("_", "")
+        octal = re.match(r"^([-+]?)0([0-7]+)$", digits)
+        return int(f"{octal.group(1)}0o{octal.group(2)}", 0) if octal else int(digits, 0)
+    if _FLOAT.match(text):
+        return float(text)
+    return text
+
+
+@dataclass(slots=True)
+class _Frame:
+    """One open mapping or list."""
+
+    container: dict[str, Any] | list[Any]
+    anchor: str | None
+    key: str | None = None
+    has_key: bool = False
+    merges: list[dict[str, Any]] = field(default_factory=list)
+
+
+def _events(text: str, name: str) -> Iterator[Any]:
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        yield from yaml.parse(text, Loader=loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark is not None else ""
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or type(error).__name__
+        raise InputError(f"{name}{line}", f"not YAML: {problem}.") from None
+    except (ValueError, UnicodeError) as error:
+        raise InputError(name, f"not YAML: {error}.") from None
+
+
+class _Builder:
+    """Builds plain data from events; `lines` maps every path to its line and source text when asked to."""
+
+    def __init__(self, name: str, lines: dict[Path, tuple[int, str]] | None) -> None:
+        self._name = name
+        self._lines = lines
+        self._stack: list[_Frame] = []
+        self._anchors: dict[str, Any] = {}
+        self._count = 0
+        self._line = 0
+        self._documents = 0
+        self.result: Any = None
+
+    def _fail(self, reason: str, hint: str = "") -> InputError:
+        return InputError(f"{self._name}:{self._line}", reason, hint)
+
+    def _path(self) -> Path:
+        path: list[str | int] = []
+        for frame in self._stack:
+            # A list that is open below already holds the item that is being filled.
+            inside = frame is not self._stack[-1]
+            if isinstance(frame.container, dict) and frame.key is not None:
+                path.append(frame.key)
+            else:
+                path.append(len(frame.container) - inside)
+        return tuple(path)
+
+    def _count_node(self, more: int = 1) -> None:
+        self._count += more
+        if self._count > MAX_NODES:
+            raise self._fail(f"more than {MAX_NODES} values, aliases counted where they are used.")
+
+    def _place(self, value: Any, raw: str | None = None) -> None:
+        if self._lines is not None:
+            self._lines[self._path()] = (self._line, raw or "")
+        self._count_node()
+        if not self._stack:
+            self.result = value
+            return
+        frame = self._stack[-1]
+        if isinstance(frame.container, list):
+            frame.container.append(value)
+        elif frame.key == "<<" and isinstance(value, (dict, list)):
+            frame.merges.extend(value if isinstance(value, list) else [value])
+            frame.has_key = False
+        else:
+            assert frame.key is not None
+            frame.container[frame.key] = value
+            frame.has_key = False
+
+    def _take_key(self, frame: _Frame, text: str) -> None:
+        if text in frame.container:
+            raise self._fail(f"the key {text!r} is written twice in the same mapping.", "Keep one of the two.")
+        frame.key, frame.has_key = text, True
+
+    def _wants_key(self) -> bool:
+        return bool(self._stack) and isinstance(self._stack[-1].container, dict) and not self._stack[-1].has_key
+
+    def on_scalar(self, event: Any) -> None:
+        """Take a key or a value."""
+        if self._wants_key():
+            self._take_key(self._stack[-1], event.value)
+            return
+        if event.tag is not None and event.tag not in _TAGS:
+            raise self._fail(f"the tag {event.tag} is not supported.", "Write plain values.")
+        value = scalar(event.value) if event.implicit[0] and event.tag is None else event.value
+        if event.anchor is not None:
+            self._anchors[event.anchor] = value
+        self._place(value, event.value)
+
+    def on_start(self, event: Any, container: dict[str, Any] | list[Any]) -> None:
+        """Open a mapping or a list."""
+        if self._wants_key():
+            raise self._fail("a mapping or list is used as a key.", "Keys are texts.")
+        if len(self._stack) >= MAX_DEPTH:
+            raise self._fail(f"nested deeper than {MAX_DEPTH} levels.")
+        self._place(container)
+        self._stack.append(_Frame(container, event.anchor))
+
+    def on_end(self) -> None:
+        """Close a mapping or a list: merge keys give what the mapping does not say itself."""
+        frame = self._stack.pop()
+        if isinstance(frame.container, dict):
+            for merged in frame.merges:
+                if not isinstance(merged, dict):
+                    raise self._fail("a merge key (<<) names something that is not a mapping.")
+                for key, value in merged.items():
+                    frame.container.setdefault(key, value)
+        if frame.anchor is not None:
+            self._anchors[frame.anchor] = frame.container
+
+    def on_alias(self, event: Any) -> None:
+        """Take a copy of what an anchor names."""
+        if event.anchor not in self._anchors:
+            raise self._fail(f"the alias *{event.anchor} names no finished anchor.")
+        self._place(self._copy(self._anchors[event.anchor]))
+
+    def _copy(self, value: Any) -> Any:
+        self._count_node()
+        if isinstance(value, dict):
+            return {key: self._copy(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._copy(item) for item in value]
+        return value
+
+    def run(self, text: str) -> Any:
+        """Return the data of the text's one document."""
+        import yaml
+
+        for event in _events(text, self._name):
+            if self._lines is not None or isinstance(event, yaml.ScalarEvent) or event.start_mark is not None:
+                self._line = event.start_mark.line + 1 if event.start_mark is not None else self._line
+            if isinstance(event, yaml.ScalarEvent):
+                self.on_scalar(event)
+            elif isinstance(event, yaml.MappingStartEvent):
+                self.on_start(event, {})
+            elif isinstance(event, yaml.SequenceStartEvent):
+                self.on_start(event, [])
+            elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+                self.on_end()
+            elif isinstance(event, yaml.AliasEvent):
+                self.on_alias(event)
+            elif isinstance(event, yaml.DocumentStartEvent):
+                self._documents += 1
+                if self._documents > 1:
+                    raise self._fail("a second document begins.", "Put it into a file of its own.")
+        return self.result
+
+
+def decode(text: str, name: str) -> Any:
+    """Return the plain data of a YAML text; `name` says in errors where it came from.
+
+    Raises:
+        InputError: not YAML, a duplicate key, a foreign tag, several documents, or a limit passed.
+    """
+    return _Builder(name, None).run(text)
+
+
+def positions(text: str, name: str) -> dict[Path, tuple[int, str]]:
+    """Return line and source text of every value by path; for error messages, where its cost does not matter."""
+    lines: dict[Path, tuple[int, str]] = {}
+    try:
+        _Builder(name, lines).run(text)
+    except InputError:
+        # What was read before the error still has its lines.
+        return lines
+    return lines

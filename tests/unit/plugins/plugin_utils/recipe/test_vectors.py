@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Upstream's data resolves to what upstream's own tool makes of it, every combination of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.version import parse_version
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import Criteria, parse_criteria
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import component_values, plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
+
+DIMENSIONS = ("service", "accelerator", "intent", "os", "platform")
+
+
+def as_vector(criteria: Criteria, catalogue: Catalogue) -> dict[str, Any]:
+    """Resolve, in the form of the vectors."""
+    result = resolve(criteria, catalogue)
+    data = plain(result)
+    del data["criteria"]
+    data["metadata"]["appliedOverlays"].sort()
+    data["hydratedValues"] = {c.name: component_values(c, catalogue) for c in result.components}
+    return data
+
+
+def test_every_combination_of_the_matrix(upstream: Catalogue, shared: Path) -> None:
+    matrix = json.loads((shared / "vectors" / "upstream-0.11.1-matrix.json").read_text(encoding="utf-8"))
+    wanted = {name: dict(recipe) for name, recipe in matrix["recipes"].items()}
+    for recipe in wanted.values():
+        overlays = sorted(recipe["metadata"]["appliedOverlays"])
+        recipe["metadata"] = {"appliedOverlays": overlays}
+    different = [
+        combination
+        for combination, name in matrix["criteria"].items()
+        if as_vector(_criteria(combination, upstream), upstream) != wanted[name]
+    ]
+    assert len(matrix["criteria"]) == 1349
+    assert different == []
+
+
+def _criteria(combination: str, catalogue: Catalogue) -> Criteria:
+    return parse_criteria(dict(zip(DIMENSIONS, combination.split("/"), strict=True)), catalogue.vocabulary)
+
+
+def test_the_empty_question_is_an_error(upstream: Catalogue) -> None:
+    with pytest.raises(InputError, match="none is stated"):
+        resolve(parse_criteria({"service": "any"}, upstream.vocabulary), upstream)
+
+
+def test_deployment_orders(upstream: Catalogue, own: Catalogue, shared: Path) -> None:
+    catalogues = {"upstream-0.11.1": upstream, "own-catalog": own}
+    vectors = yaml.safe_load((shared / "vectors" / "deployment-orders.yaml").read_text(encoding="utf-8"))
+    for vector in vectors:
+        catalogue = catalogues[vector["data"]]
+        result = resolve(parse_criteria(vector["criteria"], catalogue.vocabulary), catalogue)
+        assert list(result.order) == vector["order"]
+
+
+def _by_name(recipe: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    return {component["name"]: component for component in recipe["componentRefs"]}
+
+
+def test_kind_and_a100_from_our_own_catalogue(own: Catalogue, shared: Path) -> None:
+    vector = yaml.safe_load((shared / "vectors" / "recipe-kind-a100.yaml").read_text(encoding="utf-8"))
+    ours = plain(resolve(parse_criteria(vector["criteria"], own.vocabulary), own))
+    assert ours["deploymentOrder"] == vector["deploymentOrder"]
+    assert ours["criteria"] == vector["criteria"]
+    assert ours["metadata"]["appliedOverlays"] == vector["metadata"]["appliedOverlays"]
+    mine, theirs = _by_name(ours), _by_name(vector)
+    assert set(mine) == set(theirs)
+    for name, wanted in theirs.items():
+        assert mine[name].get("overrides") == wanted.get("overrides"), name
+        assert mine[name].get("dependencyRefs") == wanted.get("dependencyRefs"), name
+        assert mine[name]["namespace"] == wanted["namespace"]
+        assert parse_version(mine[name]["version"]).padded >= parse_version(wanted["version"]).padded, name
+    conformance = vector["validation"]["conformance"]["checks"]
+    assert ours["validation"]["conformance"]["checks"] == conformance
+
+
+def test_the_unread_manifest_namespace_is_not_lost(upstream: Catalogue) -> None:
+    """Upstream ignores the registry's `manifest.defaultNamespace`, so this component has no namespace there."""
+    stated = {"service": "gke", "os": "cos", "accelerator": "h100", "intent": "training"}
+    component = resolve(parse_criteria(stated, upstream.vocabulary), upstream).component("gke-nccl-tcpxo")
+    assert component is not None
+    assert component.namespace == "kube-system"
