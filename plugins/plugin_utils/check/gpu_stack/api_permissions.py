@@ -1,0 +1,41 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: we may do what the gate needs (SelfSubjectAccessReview, before anything is tried)."""
+
+from __future__ import annotations
+
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
+from ..spec import Answer, CheckSpec, JudgeContext
+from .view import ClusterView
+
+SPEC = CheckSpec(
+    id="api-permissions",
+    gate="gpu_stack",
+    title="The credentials allow what the gate does",
+    observation="cluster",
+    per=SubjectKind.CLUSTER,
+    requires=("kubernetes",),
+    causes=("permission-denied",),
+)
+
+
+def judge(view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return one outcome: everything allowed, or what is not."""
+    answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
+    if not view.permissions:
+        return (answer.unknown("no-data", "no permission was asked for", "run the gate again"),)
+    denied = view.denied
+    total = len(view.permissions)
+    facts = {
+        "measured": (Measure("allowed", total - len(denied), "count"),),
+        "expected": (Expectation("allowed", "==", total, Basis.RULE, "count"),),
+        "evidence": (Evidence("POST selfsubjectaccessreviews", "cluster", "; ".join(p.text for p in denied)),),
+    }
+    if denied:
+        texts = ", ".join(permission.text for permission in denied)
+        hint = "bind the role of docs/permissions to the user of the kubeconfig; test: kubectl auth can-i " + (
+            f"{denied[0].text} --all-namespaces"
+        )
+        return (answer.failed("permission-denied", f"not allowed: {texts}", hint, **facts),)
+    return (answer.passed(f"{total} of {total} permissions granted", **facts),)

@@ -1,0 +1,124 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: the operators report their policies ready, and what they run on the nodes is ready."""
+
+from __future__ import annotations
+
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
+from ..spec import Answer, CheckSpec, JudgeContext
+from .roots import (
+    GPU_OPERATOR,
+    NETWORK_OPERATOR,
+    bad_nodes,
+    blocked,
+    broken_operands,
+    operand_roots,
+    recipe_component,
+    shielded,
+    unhealthy,
+)
+from .view import ClusterView, OperandView, PolicyView
+
+SPEC = CheckSpec(
+    id="cluster-policy-ready",
+    gate="gpu_stack",
+    title="ClusterPolicy (and NicClusterPolicy) ready, operands ready",
+    observation="cluster",
+    per=SubjectKind.CLUSTER,
+    requires=("kubernetes",),
+    causes=(
+        "cluster-policy-missing",
+        "cluster-policy-not-ready",
+        "nic-cluster-policy-not-ready",
+        "no-gpu-operator",
+        "operand-not-ready",
+    ),
+)
+_NODES_NAMED = 16
+
+
+def judge(view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return one outcome if all is well, else one per root."""
+    answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
+    hidden = shielded(answer, view)
+    if hidden:
+        return (hidden,)
+    if recipe_component(GPU_OPERATOR, context) is None:
+        hint = "add gpu-operator to the recipe, or waive this check if the platform brings its own device plugin"
+        return (answer.failed("no-gpu-operator", "the recipe has no GPU operator", hint),)
+    for name in (GPU_OPERATOR, NETWORK_OPERATOR):
+        if unhealthy(view, name, context):
+            return (blocked(answer, f"component {name} is not healthy", f"component-health of {name}"),)
+    bad = _gpu_operator(answer, view, context) + _network_operator(answer, view, context)
+    if bad:
+        return bad
+    policies = [policy.name for policy in view.cluster_policies or () if policy.state == "ready"]
+    operands = len(view.operands or ())
+    return (answer.passed(f"ClusterPolicy {policies[0]} ready, {operands} operands ready", **_facts(view)),)
+
+
+def _gpu_operator(answer: Answer, view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
+    if not view.cluster_policies:
+        hint = "kubectl get clusterpolicies; the GPU operator's chart makes one unless told not to"
+        return (answer.failed("cluster-policy-missing", "there is no ClusterPolicy", hint, **_facts(view)),)
+    if not view.operands:
+        hint = "kubectl get daemonsets -n gpu-operator"
+        return (answer.unknown("no-data", "the GPU operator runs nothing on the nodes", hint, **_facts(view)),)
+    broken = broken_operands(view, context)
+    if broken:
+        return tuple(_operand(answer, view, context, operand) for operand in operand_roots(broken))
+    active = [policy for policy in view.cluster_policies if policy.state != "ignored"]
+    if active and all(policy.state == "ready" for policy in active):
+        return ()
+    if any(operand.workload.state != "ready" for operand in view.operands):
+        return (blocked(answer, "operands wait only for nodes that are not ready", "node-ready"),)
+    return (_not_ready(answer, view, "cluster-policy-not-ready", "ClusterPolicy", active),)
+
+
+def _not_ready(answer: Answer, view: ClusterView, cause: str, kind: str, policies: list[PolicyView]) -> Outcome:
+    worst = next((policy for policy in policies if policy.state != "ready"), None)
+    said = "; ".join(worst.messages) if worst else ""
+    text = f"{kind} {worst.name} is {worst.state or 'without state'}" if worst else f"there is no {kind} that counts"
+    hint = f"kubectl describe {kind.lower()}; then the log of the operator"
+    return answer.failed(cause, f"{text}: {said}" if said else text, hint, **_facts(view))
+
+
+def _operand(answer: Answer, view: ClusterView, context: JudgeContext, operand: OperandView) -> Outcome:
+    workload = operand.workload
+    host_of = {host.node_name: host.name for host in context.site.hosts}
+    nodes = [node for node in workload.nodes if node not in bad_nodes(view, context)]
+    subjects = [Subject(SubjectKind.COMPONENT, f"{GPU_OPERATOR}/{workload.app}")]
+    subjects += [node_subject(host_of.get(node, node)) for node in nodes[:_NODES_NAMED]]
+    where = f" on {', '.join(nodes[:_NODES_NAMED])}" if nodes else ""
+    pod = workload.pod or f"daemonset/{workload.name}"
+    return answer.failed(
+        "operand-not-ready",
+        f"{operand.title}{where}: {workload.reason} ({workload.ready} of {workload.desired} ready)",
+        f"kubectl logs {pod} -n {workload.namespace} --all-containers; kubectl describe pod {workload.pod}".rstrip(),
+        more_subjects=tuple(subjects),
+        **_facts(view),
+    )
+
+
+def _network_operator(answer: Answer, view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
+    if recipe_component(NETWORK_OPERATOR, context) is None:
+        return ()
+    policies = list(view.nic_cluster_policies or ())
+    if policies and all(policy.state == "ready" for policy in policies):
+        return ()
+    return (_not_ready(answer, view, "nic-cluster-policy-not-ready", "NicClusterPolicy", policies),)
+
+
+def _facts(view: ClusterView) -> dict[str, tuple[object, ...]]:
+    states = ", ".join(f"{policy.name} {policy.state}" for policy in view.cluster_policies or ())
+    ready = sum(operand.workload.state == "ready" for operand in view.operands or ())
+    lines = "\n".join(f"{o.title}: {o.workload.ready}/{o.workload.desired}" for o in view.operands or ())
+    return {
+        "measured": (Measure("ClusterPolicy", states or "none"), Measure("operands ready", ready, "count")),
+        "expected": (
+            Expectation("ClusterPolicy", "==", "ready", Basis.RULE),
+            Expectation("operands ready", "==", len(view.operands or ()), Basis.RULE, "count"),
+        ),
+        "evidence": (Evidence("GET clusterpolicies; daemonsets of the operator", "cluster", lines),),
+    }

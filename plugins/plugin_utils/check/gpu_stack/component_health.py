@@ -1,0 +1,93 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: every component of the recipe is deployed at its version and its workloads are ready."""
+
+from __future__ import annotations
+
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
+from ..spec import Answer, CheckSpec, JudgeContext
+from .roots import blocked, component_fault, recipe_component, shielded, unhealthy, wanted_version
+from .view import ClusterView, ComponentView
+
+SPEC = CheckSpec(
+    id="component-health",
+    gate="gpu_stack",
+    title="Every component of the recipe is deployed and ready",
+    observation="cluster",
+    per=SubjectKind.COMPONENT,
+    duration_s=5.0,
+    requires=("kubernetes",),
+    causes=(
+        "component-missing",
+        "component-version",
+        "image-pull-failed",
+        "job-failed",
+        "pod-config-error",
+        "pod-crash-looping",
+        "release-not-deployed",
+        "release-pending",
+        "workload-not-ready",
+    ),
+)
+
+
+def judge(view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return one outcome per component of the recipe."""
+    names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
+    return tuple(_one(view, context, name) for name in names)
+
+
+def _one(view: ClusterView, context: JudgeContext, name: str) -> Outcome:
+    answer = Answer(SPEC, context, Subject(SubjectKind.COMPONENT, name))
+    hidden = shielded(answer, view)
+    if hidden:
+        return hidden
+    component = view.component(name)
+    if component is None or view.workloads is None:
+        return answer.unknown("no-data", f"component {name} was not looked at", "run the gate again")
+    fault = component_fault(view, component, context)
+    if fault is None:
+        return _healthy(answer, view, component, context)
+    cause, text, hint = fault
+    root = _sick_dependency(view, context, name) if not component.release else ""
+    if root:
+        return blocked(
+            answer, f"not installed: it depends on {root}, which is not healthy", f"component-health of {root}"
+        )
+    return answer.failed(cause, text, hint, **_facts(view, component, context))
+
+
+def _sick_dependency(view: ClusterView, context: JudgeContext, name: str) -> str:
+    """Return the component at the root of what this one waits for, empty if all that it needs is healthy."""
+    refs = (recipe_component(name, context) or {}).get("dependencyRefs") or ()
+    for needed in refs if isinstance(refs, list | tuple) else ():
+        if unhealthy(view, needed, context):
+            return _sick_dependency(view, context, needed) or str(needed)
+    return ""
+
+
+def _healthy(answer: Answer, view: ClusterView, component: ComponentView, context: JudgeContext) -> Outcome:
+    count = len(view.workloads_of(component.release))
+    whose = "" if component.ours else ", installed by somebody else"
+    text = f"{component.release} {component.version} deployed{whose}, {count} of {count} workloads ready"
+    return answer.passed(text, **_facts(view, component, context))
+
+
+def _facts(view: ClusterView, component: ComponentView, context: JudgeContext) -> dict[str, tuple[object, ...]]:
+    workloads = view.workloads_of(component.release)
+    ready = sum(workload.state == "ready" for workload in workloads)
+    lines = "\n".join(f"{w.kind} {w.name} {w.ready}/{w.desired} {w.reason}".rstrip() for w in workloads)
+    return {
+        "measured": (
+            Measure("version", component.version),
+            Measure("status", component.status),
+            Measure("workloads ready", ready, "count"),
+        ),
+        "expected": (
+            Expectation("version", "==", wanted_version(component.name, context), Basis.RECIPE),
+            Expectation("status", "==", "deployed", Basis.RULE),
+            Expectation("workloads ready", "==", len(workloads), Basis.RULE, "count"),
+        ),
+        "evidence": (Evidence("helm list; workloads of the release", component.release, lines[:1200]),),
+    }

@@ -1,0 +1,103 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: the DRA driver publishes every GPU of every node, in complete pools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
+from ...site.model import Host
+from ..spec import Answer, CheckSpec, JudgeContext
+from .gpu_allocatable import GPU
+from .roots import GPU_OPERATOR, blocked, broken_operands, node_fault, recipe_component, shielded, unhealthy
+from .view import ClusterView, NodeView, SliceView
+
+SPEC = CheckSpec(
+    id="dra-slices",
+    gate="gpu_stack",
+    title="ResourceSlices are complete and hold every GPU",
+    observation="cluster",
+    per=SubjectKind.NODE,
+    requires=("kubernetes",),
+    causes=("dra-device-count-mismatch", "dra-slices-incomplete", "dra-slices-missing", "no-dra-driver"),
+)
+DRA_DRIVER = "nvidia-dra-driver-gpu"
+_GPU_DRIVER = "gpu.nvidia.com"
+
+
+def judge(view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return one outcome per host in scope."""
+    return tuple(_one(view, context, host) for host in context.site.in_scope)
+
+
+def _one(view: ClusterView, context: JudgeContext, host: Host) -> Outcome:
+    answer = Answer(SPEC, context, node_subject(host.name))
+    hidden = shielded(answer, view)
+    if hidden:
+        return hidden
+    if recipe_component(DRA_DRIVER, context) is None:
+        hint = f"add {DRA_DRIVER} to the recipe, or waive the checks dra-slices and dra-allocation"
+        return answer.failed("no-dra-driver", "the recipe has no DRA driver", hint)
+    node = view.node(host.node_name)
+    before = _explained(answer, view, context, node)
+    if before or node is None:
+        return before or answer.unknown("no-data", "the node was not looked at", "run the gate again")
+    sku = context.hardware.get(host.sku)
+    if sku is None:
+        return answer.unknown("no-data", f"SKU {host.sku!r} has no facts", "add it to recipes/hardware/")
+    return _judged(answer, node, current(view.slices or (), node.name), int(sku.gpus))
+
+
+def _explained(answer: Answer, view: ClusterView, context: JudgeContext, node: NodeView | None) -> Outcome | None:
+    if not view.nodes:
+        return answer.unknown("no-data", "the API server listed no nodes", "kubectl get nodes")
+    if view.slices is None:
+        return blocked(answer, "the API server does not serve resource.k8s.io/v1", "dra-allocation")
+    fault = node_fault(node)
+    if fault and fault[0] != "node-cordoned":
+        return blocked(answer, f"the node itself does not work: {fault[1]}", "node-ready")
+    for name in (GPU_OPERATOR, DRA_DRIVER):
+        if unhealthy(view, name, context):
+            return blocked(answer, f"component {name} is not healthy", f"component-health of {name}")
+    for operand in broken_operands(view, context):
+        on_it = not operand.workload.nodes or (node is not None and node.name in operand.workload.nodes)
+        if operand.workload.app == "nvidia-driver-daemonset" and on_it:
+            return blocked(answer, "the driver is not ready there", "cluster-policy-ready")
+    return None
+
+
+def current(slices: tuple[SliceView, ...], node: str) -> tuple[SliceView, ...]:
+    """Return the slices of the GPU driver on a node, of the newest generation of each pool."""
+    own = [entry for entry in slices if entry.node == node and entry.driver == _GPU_DRIVER]
+    newest = {pool: max(e.generation for e in own if e.pool == pool) for pool in {e.pool for e in own}}
+    return tuple(entry for entry in own if entry.generation == newest[entry.pool])
+
+
+def _judged(answer: Answer, node: NodeView, slices: tuple[SliceView, ...], gpus: int) -> Outcome:
+    found = sum(entry.gpus for entry in slices)
+    facts = _facts(node, slices, gpus, found)
+    log = f"kubectl logs -n {DRA_DRIVER} -l nvidia-dra-driver-gpu-component=kubelet-plugin -c gpus (pod on {node.name})"
+    if not slices:
+        return answer.failed("dra-slices-missing", f"no ResourceSlice of {_GPU_DRIVER} for {node.name}", log, **facts)
+    for pool in sorted({entry.pool for entry in slices}):
+        members = [entry for entry in slices if entry.pool == pool]
+        wanted = members[0].slice_count
+        if len(members) != wanted:
+            text = f"pool {pool} has {len(members)} of {wanted} slices"
+            return answer.failed("dra-slices-incomplete", text, log, **facts)
+    if found != gpus:
+        if node.allocatable.get(GPU) == found:
+            return blocked(answer, f"{found} of {gpus} GPUs published, as many as are allocatable", "gpu-allocatable")
+        return answer.failed("dra-device-count-mismatch", f"{found} of {gpus} GPUs published", log, **facts)
+    return answer.passed(f"{found} of {gpus} GPUs published", **facts)
+
+
+def _facts(node: NodeView, slices: tuple[SliceView, ...], gpus: int, found: int) -> dict[str, Any]:
+    pools = "; ".join(f"{s.pool} generation {s.generation}: {s.gpus} GPUs of {s.devices} devices" for s in slices)
+    return {
+        "measured": (Measure("GPUs in slices", found, "count"), Measure("slices", len(slices), "count")),
+        "expected": (Expectation("GPUs in slices", "==", gpus, Basis.INVENTORY, "count"),),
+        "evidence": (Evidence("GET resourceslices", node.name, pools),),
+    }

@@ -1,0 +1,127 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: every node offers the GPUs that the inventory says it has, in the form that the recipe gives them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
+from ...site.model import Host
+from ..spec import Answer, CheckSpec, JudgeContext
+from .roots import GPU_OPERATOR, blocked, broken_operands, node_fault, recipe_component, shielded, unhealthy
+from .view import ClusterView, NodeView
+
+SPEC = CheckSpec(
+    id="gpu-allocatable",
+    gate="gpu_stack",
+    title="Allocatable GPUs are those of the inventory",
+    observation="cluster",
+    per=SubjectKind.NODE,
+    requires=("kubernetes",),
+    causes=("gpu-count-mismatch", "gpu-not-advertised", "mig-geometry-mismatch"),
+)
+GPU, SHARED = "nvidia.com/gpu", "nvidia.com/gpu.shared"
+# What a missing GPU resource waits for; the exporters do not matter here.
+_CHAIN = (
+    "nvidia-driver-daemonset",
+    "nvidia-container-toolkit-daemonset",
+    "nvidia-device-plugin-daemonset",
+    "nvidia-mig-manager",
+)
+
+
+def judge(view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return one outcome per host in scope."""
+    return tuple(_one(view, context, host) for host in context.site.in_scope)
+
+
+def _one(view: ClusterView, context: JudgeContext, host: Host) -> Outcome:
+    answer = Answer(SPEC, context, node_subject(host.name))
+    node = view.node(host.node_name)
+    before = shielded(answer, view) or _explained(answer, view, context, node)
+    if before or node is None:
+        return before or answer.unknown("no-data", "the node was not looked at", "run the gate again")
+    sku = context.hardware.get(host.sku)
+    if sku is None:
+        return answer.unknown("no-data", f"SKU {host.sku!r} has no facts", "add it to recipes/hardware/")
+    if _is_dra_only(context):
+        return _dra_only(answer, view, node, int(sku.gpus))
+    if any(name.startswith("nvidia.com/mig-") and count for name, count in node.allocatable.items()) or (
+        "-MIG-" in node.labels.get("nvidia.com/gpu.product", "")
+    ):
+        return _mig(answer, context, node)
+    return _whole_gpus(answer, node, int(sku.gpus))
+
+
+def _explained(answer: Answer, view: ClusterView, context: JudgeContext, node: NodeView | None) -> Outcome | None:
+    if not view.nodes:
+        return answer.unknown("no-data", "the API server listed no nodes", "kubectl get nodes")
+    fault = node_fault(node)
+    # A cordoned node still offers its GPUs.
+    if fault and fault[0] != "node-cordoned":
+        return blocked(answer, f"the node itself does not work: {fault[1]}", "node-ready")
+    if unhealthy(view, GPU_OPERATOR, context):
+        return blocked(answer, "the GPU operator is not healthy", f"component-health of {GPU_OPERATOR}")
+    for operand in broken_operands(view, context):
+        on_it = not operand.workload.nodes or (node is not None and node.name in operand.workload.nodes)
+        if operand.workload.app in _CHAIN and on_it:
+            return blocked(answer, f"the {operand.title} is not ready there", "cluster-policy-ready")
+    return None
+
+
+def _is_dra_only(context: JudgeContext) -> bool:
+    """Tell whether the recipe switches the device plugin off, so that GPUs are offered by DRA alone."""
+    values: Any = (recipe_component(GPU_OPERATOR, context) or {}).get("values") or {}
+    return (values.get("devicePlugin") or {}).get("enabled") is False
+
+
+def _dra_only(answer: Answer, view: ClusterView, node: NodeView, gpus: int) -> Outcome:
+    offered = sum(entry.gpus for entry in view.slices or () if entry.node == node.name)
+    facts = _facts(node, {"GPUs in ResourceSlices": gpus}, {"GPUs in ResourceSlices": offered})
+    if offered == 0:
+        return blocked(answer, "the recipe offers GPUs by DRA alone, and there is no slice", "dra-slices")
+    if offered != gpus:
+        hint = "compare with nvidia-smi -L on the host; look at the DRA driver's log on that node"
+        return answer.failed("gpu-count-mismatch", f"{offered} of {gpus} GPUs offered by DRA", hint, **facts)
+    return answer.passed(f"{gpus} of {gpus} GPUs offered by DRA (no device plugin)", **facts)
+
+
+def _mig(answer: Answer, context: JudgeContext, node: NodeView) -> Outcome:
+    """Judge partitioned GPUs against the geometry that the inventory states; it is never guessed."""
+    found = {name: count for name, count in node.allocatable.items() if count}
+    wanted: dict[str, int] = dict(context.settings(SPEC.id).get("resources") or {})
+    if not wanted:
+        hint = "state what each node offers in gpufleet_settings: gpu-allocatable: resources: {nvidia.com/mig-...: n}"
+        return answer.unknown("mig-geometry-unstated", f"MIG is on ({found}), the geometry is not stated", hint)
+    facts = _facts(node, wanted, found)
+    if any(found.get(name, 0) != count for name, count in wanted.items()):
+        hint = f"kubectl logs -n gpu-operator -l app=nvidia-mig-manager; kubectl describe node {node.name}"
+        return answer.failed("mig-geometry-mismatch", f"offers {found}, wanted {wanted}", hint, **facts)
+    return answer.passed(f"offers {wanted}", **facts)
+
+
+def _whole_gpus(answer: Answer, node: NodeView, gpus: int) -> Outcome:
+    """Judge whole GPUs; with time-slicing or MPS each is offered as often as the node's label says."""
+    replicas = node.labels.get("nvidia.com/gpu.replicas", "1")
+    times = int(replicas) if replicas.isdigit() and int(replicas) > 0 else 1
+    resource = SHARED if SHARED in node.allocatable else GPU
+    wanted, found = gpus * times, node.allocatable.get(resource)
+    facts = _facts(node, {resource: wanted}, {resource: found or 0})
+    shared = f" ({gpus} GPUs shared {times} times each)" if times > 1 else ""
+    if not found:
+        hint = f"kubectl logs -n gpu-operator -l app=nvidia-device-plugin-daemonset --field-selector spec.nodeName={node.name}"
+        return answer.failed("gpu-not-advertised", f"offers no {resource}, {wanted} expected{shared}", hint, **facts)
+    if found != wanted:
+        hint = "compare with nvidia-smi -L on the host: a GPU that fell off the bus, or one marked unhealthy by an XID"
+        return answer.failed("gpu-count-mismatch", f"{found} of {wanted} {resource} allocatable{shared}", hint, **facts)
+    return answer.passed(f"{found} of {wanted} {resource} allocatable{shared}", **facts)
+
+
+def _facts(node: NodeView, wanted: dict[str, int], found: dict[str, int]) -> dict[str, Any]:
+    return {
+        "measured": tuple(Measure(name, found.get(name, 0), "count") for name in wanted),
+        "expected": tuple(Expectation(n, "==", count, Basis.INVENTORY, "count") for n, count in wanted.items()),
+        "evidence": (Evidence("GET /api/v1/nodes status.allocatable", node.name, str(node.allocatable)),),
+    }

@@ -1,0 +1,151 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Observes the cluster: permissions first, then nodes, components, policies, operands and DRA slices."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from ...clients.helm.helm import Helm
+from ...clients.kube.cluster import Cluster, Permission
+from ...clients.kube.connection import connection_from
+from ...clients.kube.kinds import CLUSTER_POLICIES, DEVICE_CLASSES, NIC_CLUSTER_POLICIES, NODES, RESOURCE_SLICES
+from ...component_stack.facts import PermissionFacts, stack_facts
+from ...component_stack.model import Component, components_of
+from ...component_stack.plan import Installed
+from ...component_stack.read import installed, read_workloads
+from ...outcome.codec import from_plain, load_json
+from ...outcome.errors import InputError
+from ...runtime.clock import Deadline
+from ...runtime.pool import map_bounded
+from ...runtime.progress import Progress
+from ...site.model import Site
+from ..spec import ObserveContext
+from .reading import node_view, operand_views, policy_view, slice_view
+from .view import ClusterView, ComponentView, PermissionView
+
+KEY = "cluster"
+INSTALL_RESULT = "component_stack.json"
+_PULL_GRACE_S = 30.0
+_SETTLE_S = 45.0
+
+
+def observe(context: ObserveContext) -> ClusterView:
+    """Look until what was installed has settled, at most `settle_s` seconds (settings of gpu_stack).
+
+    Raises:
+        BringupError: the API server or helm does not answer.
+    """
+    if context.recipe is None:
+        raise InputError("recipe", "none is resolved.", "resolve it before the gate runs (role gpu_stack does)")
+    connection = connection_from(context.connections)
+    settings = context.site.settings.get("gpu_stack", {})
+    deadline = Deadline.after(float(settings.get("settle_s", _SETTLE_S)))
+    components = components_of(context.recipe)
+    with Cluster(connection) as cluster:
+        permissions = _permissions(cluster)
+        if not all(permission.allowed for permission in permissions):
+            return ClusterView(version=cluster.version(), permissions=permissions)
+        progress = Progress(context.emit)
+        while True:
+            view = _look(cluster, Helm(connection), context, components, permissions)
+            unsettled = _unsettled(view, context)
+            if not unsettled or deadline.left_s <= 0:
+                return view
+            progress.tick(f"cluster not settled yet: {unsettled}")
+            time.sleep(min(1.0, deadline.left_s))
+
+
+def restore(data: Any, _run_dir: Path, _site: Site) -> ClusterView:
+    """Return the saved view."""
+    return from_plain(ClusterView, data, "observation cluster")
+
+
+def _permissions(cluster: Cluster) -> tuple[PermissionView, ...]:
+    facts = stack_facts().permissions
+    wanted = [fact for name in ("observe", "test") for fact in facts[name]]
+
+    def ask(fact: PermissionFacts) -> PermissionView:
+        allowed, reason = cluster.can_i(Permission(fact.verb, fact.resource, fact.group))
+        return PermissionView(verb=fact.verb, resource=fact.resource, group=fact.group, allowed=allowed, reason=reason)
+
+    return tuple(map_bounded(ask, wanted, 8))
+
+
+def _look(
+    cluster: Cluster,
+    helm: Helm,
+    context: ObserveContext,
+    components: tuple[Component, ...],
+    permissions: tuple[PermissionView, ...],
+) -> ClusterView:
+    state = installed(helm, cluster)
+    views = tuple(_component(component, state, _install_results(context)) for component in components)
+    namespaces = {component.namespace for component in components}
+    namespaces |= {view.release.partition("/")[0] for view in views if view.release}
+    workloads = tuple(read_workloads(cluster, namespaces, _PULL_GRACE_S))
+    policies = cluster.find_all(CLUSTER_POLICIES)
+    nic_policies = cluster.find_all(NIC_CLUSTER_POLICIES)
+    slices = cluster.find_all(RESOURCE_SLICES)
+    classes = cluster.find_all(DEVICE_CLASSES)
+    return ClusterView(
+        version=cluster.version(),
+        permissions=permissions,
+        nodes=tuple(node_view(node) for node in cluster.list_objects(NODES)),
+        components=views,
+        workloads=workloads,
+        cluster_policies=None if policies is None else tuple(map(policy_view, policies)),
+        nic_cluster_policies=None if nic_policies is None else tuple(map(policy_view, nic_policies)),
+        operands=operand_views(workloads, stack_facts().operands),
+        device_classes=None if classes is None else tuple(sorted(c["metadata"]["name"] for c in classes)),
+        slices=None if slices is None else tuple(map(slice_view, slices)),
+    )
+
+
+def _install_results(context: ObserveContext) -> dict[str, dict[str, Any]]:
+    """Return what the installer said in this run, by component; nothing if it did not run."""
+    path = context.run_dir / INSTALL_RESULT
+    if not path.is_file():
+        return {}
+    return {entry["component"]: entry for entry in load_json(path)["results"]}
+
+
+def _component(component: Component, state: Installed, results: dict[str, dict[str, Any]]) -> ComponentView:
+    said = results.get(component.name, {})
+    chart = component.chart.rpartition("/")[2]
+    release = state.releases.get(component.release)
+    # A foreign release of the same chart under another name serves as well.
+    release = release or next((entry for entry in state.releases.values() if entry.chart == chart), None)
+    key = f"{release.namespace}/{release.name}" if release else ""
+    return ComponentView(
+        name=component.name,
+        release=key,
+        status=release.status if release else "",
+        version=release.chart_version if release else "",
+        ours=state.is_ours(key),
+        installing=str(said.get("state", "")),
+        installing_cause=str(said.get("cause", "")),
+        installing_reason=str(said.get("reason", "")),
+        installing_hint=str(said.get("hint", "")),
+    )
+
+
+def _unsettled(view: ClusterView, context: ObserveContext) -> str:
+    """Return what a healthy cluster would still be about to do, empty if nothing."""
+    pending = [workload.name for workload in view.workloads or () if workload.state == "pending"]
+    if pending:
+        return f"{', '.join(pending[:3])} not ready"
+    bare = [
+        node
+        for node in (view.node(host.node_name) for host in context.site.in_scope)
+        if node is None or not (node.ready == "True" and any(node.allocatable.values()))
+    ]
+    published = {entry.node for entry in view.slices or ()}
+    hidden = [host.node_name for host in context.site.in_scope if host.node_name not in published]
+    if bare:
+        return f"{len(bare)} node(s) without allocatable GPUs"
+    wants_slices = view.component(stack_facts().dra.component) is not None
+    return f"{len(hidden)} node(s) without DRA slices" if hidden and wants_slices else ""

@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Reads Kubernetes objects into the gate's view. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...component_stack.workloads import Workload
+from ...outcome.errors import InputError
+from .view import NodeView, OperandView, PolicyView, SliceView
+
+Json = dict[str, Any]
+_LABEL_PREFIXES = ("nvidia.com/", "feature.node.kubernetes.io/pci-10de", "topology.kubernetes.io/")
+_PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
+
+
+def node_view(node: Json) -> NodeView:
+    """Return one node as the judges need it."""
+    status, metadata = node.get("status") or {}, node["metadata"]
+    conditions = {c["type"]: c for c in status.get("conditions") or []}
+    ready = conditions.get("Ready") or {}
+    info = status.get("nodeInfo") or {}
+    return NodeView(
+        name=metadata["name"],
+        ready=str(ready.get("status", "")),
+        reason=": ".join(text for text in (ready.get("reason", ""), ready.get("message", "")) if text)[:300],
+        unschedulable=bool((node.get("spec") or {}).get("unschedulable", False)),
+        pressures=tuple(name for name in _PRESSURES if (conditions.get(name) or {}).get("status") == "True"),
+        allocatable=gpu_resources(status.get("allocatable") or {}, metadata["name"]),
+        labels={k: v for k, v in (metadata.get("labels") or {}).items() if k.startswith(_LABEL_PREFIXES)},
+        os_image=str(info.get("osImage", "")),
+        kernel=str(info.get("kernelVersion", "")),
+    )
+
+
+def gpu_resources(quantities: Mapping[str, Any], node: str) -> dict[str, int]:
+    """Return the extended resources of the GPU vendor.
+
+    Raises:
+        InputError: a quantity that is not a whole number.
+    """
+    found = {}
+    for name, quantity in quantities.items():
+        if not name.startswith("nvidia.com/"):
+            continue
+        if not str(quantity).isdigit():
+            raise InputError(f"node {node}", f"allocatable {name} is {quantity!r}, not a whole number.")
+        found[name] = int(quantity)
+    return found
+
+
+def policy_view(policy: Json) -> PolicyView:
+    """Return a ClusterPolicy or NicClusterPolicy as the judges need it."""
+    status = policy.get("status") or {}
+    applied = [
+        f"{entry.get('name')}: {entry.get('state')} {entry.get('message', '')}".strip()
+        for entry in status.get("appliedStates") or []
+        if entry.get("state") not in ("ready", "ignore")
+    ]
+    conditions = [
+        f"{c['type']}={c['status']}: {c.get('message') or c.get('reason', '')}"
+        for c in status.get("conditions") or []
+        if (c["type"] == "Error" and c["status"] == "True") or (c["type"] == "Ready" and c["status"] != "True")
+    ]
+    return PolicyView(
+        name=policy["metadata"]["name"], state=str(status.get("state", "")), messages=tuple(applied + conditions)
+    )
+
+
+def operand_views(workloads: Iterable[Workload], titles: Mapping[str, str]) -> tuple[OperandView, ...]:
+    """Return the operands among the workloads, in the order of `titles` (what others depend on comes first)."""
+    order = {app: number for number, app in enumerate(titles)}
+    found = [workload for workload in workloads if workload.kind == "DaemonSet" and workload.app in order]
+    return tuple(
+        OperandView(title=titles[workload.app], workload=workload)
+        for workload in sorted(found, key=lambda workload: (order[workload.app], workload.name))
+    )
+
+
+def slice_view(obj: Json) -> SliceView:
+    """Return a ResourceSlice (v1 or an older version, whose devices keep their attributes under `basic`)."""
+    spec = obj["spec"]
+    devices = spec.get("devices") or []
+    pool = spec["pool"]
+    return SliceView(
+        driver=spec["driver"],
+        node=str(spec.get("nodeName", "")),
+        pool=pool["name"],
+        generation=int(pool["generation"]),
+        slice_count=int(pool["resourceSliceCount"]),
+        gpus=sum(_is_gpu(device) for device in devices),
+        devices=len(devices),
+    )
+
+
+def _is_gpu(device: Json) -> bool:
+    attributes = device.get("attributes") or (device.get("basic") or {}).get("attributes") or {}
+    kind = attributes.get("type") or {}
+    return str(kind.get("string", "")) == "gpu"

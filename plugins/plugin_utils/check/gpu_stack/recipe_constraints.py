@@ -1,0 +1,118 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: the cluster satisfies what the recipe requires of it (server version, operating system, kernel)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from ...constraint.evaluate import evaluate, evaluate_nodes
+from ...constraint.model import Constraint, ConstraintResult, ConstraintStatus, Quantifier, Severity
+from ...outcome.errors import InputError
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
+from ..spec import Answer, CheckSpec, JudgeContext
+from .roots import shielded
+from .view import ClusterView, NodeView
+
+SPEC = CheckSpec(
+    id="recipe-constraints",
+    gate="gpu_stack",
+    title="The cluster satisfies the recipe's constraints",
+    observation="cluster",
+    per=SubjectKind.CLUSTER,
+    requires=("kubernetes",),
+    causes=("constraint-not-met",),
+)
+_SERVER = "K8s.server.version"
+_OS = re.compile(r"(?P<id>[A-Za-z]+)\D*(?P<version>\d+(?:\.\d+)?)?")
+_IDS = {"ubuntu": "ubuntu", "red": "rhel", "rocky": "rocky", "almalinux": "almalinux", "debian": "debian"}
+
+
+def _os_id(node: NodeView) -> str | None:
+    match = _OS.match(node.os_image)
+    return _IDS.get(match["id"].lower()) if match else None
+
+
+def _os_version(node: NodeView) -> str | None:
+    match = _OS.match(node.os_image)
+    return match["version"] if match else None
+
+
+_PER_NODE: dict[str, Callable[[NodeView], str | None]] = {
+    "OS.release.ID": _os_id,
+    "OS.release.VERSION_ID": _os_version,
+    "OS.sysctl./proc/sys/kernel/osrelease": lambda node: node.kernel or None,
+}
+
+
+def judge(view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return one outcome if all hold (or there are none), else one per constraint that does not."""
+    answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
+    hidden = shielded(answer, view)
+    if hidden:
+        return (hidden,)
+    if context.recipe is None or not view.version:
+        return (answer.unknown("no-data", "no recipe or no server version", "run role gpu_stack"),)
+    entries = context.recipe.get("constraints") or []
+    results = [_evaluated(_constraint(entry), view, context) for entry in entries]
+    bad = tuple(_not_met(answer, result) for result in results if result.status is not ConstraintStatus.PASS)
+    if bad:
+        return bad
+    text = f"{len(results)} of {len(results)} constraints hold; server {view.version}"
+    measured = tuple(Measure(result.constraint.name, result.actual) for result in results)
+    expected = tuple(Expectation(r.constraint.name, "satisfies", r.constraint.value, Basis.RECIPE) for r in results)
+    return (answer.passed(text, measured=measured, expected=expected),)
+
+
+def _constraint(entry: dict[str, Any]) -> Constraint:
+    try:
+        return Constraint(
+            name=str(entry["name"]),
+            value=str(entry["value"]),
+            severity=Severity(entry.get("severity") or "error"),
+            remediation=str(entry.get("remediation") or ""),
+            unit=str(entry.get("unit") or ""),
+        )
+    except (KeyError, ValueError) as error:
+        raise InputError(
+            "recipe constraints", f"{entry!r} is not a constraint: {error}.", "correct the recipe"
+        ) from None
+
+
+def _evaluated(constraint: Constraint, view: ClusterView, context: JudgeContext) -> ConstraintResult:
+    if constraint.name == _SERVER:
+        return evaluate(constraint, view.version)
+    read = _PER_NODE.get(constraint.name)
+    if read is None:
+        return evaluate(constraint, None)
+    nodes = [node for host in context.site.in_scope if (node := view.node(host.node_name))]
+    every = Constraint(
+        name=constraint.name,
+        value=constraint.value,
+        severity=constraint.severity,
+        remediation=constraint.remediation,
+        unit=constraint.unit,
+        nodes=Quantifier.ALL,
+    )
+    return evaluate_nodes(every, {node.name: read(node) for node in nodes})
+
+
+def _not_met(answer: Answer, result: ConstraintResult) -> Outcome:
+    constraint = result.constraint
+    details: dict[str, Any] = {
+        "measured": (Measure(constraint.name, result.actual or None),),
+        "expected": (Expectation(constraint.name, "satisfies", constraint.value, Basis.RECIPE),),
+        "evidence": (Evidence("GET /version; nodes status.nodeInfo", "cluster", result.reason),),
+    }
+    text = result.reason or f"{constraint.name} does not satisfy {constraint.value}"
+    hint = (
+        constraint.remediation or f"bring the cluster to {constraint.name} {constraint.value}, or choose another recipe"
+    )
+    if result.status is not ConstraintStatus.FAIL:
+        return answer.unknown("constraint-unmeasured", text, hint, **details)
+    if constraint.severity is Severity.WARNING:
+        return answer.marginal("constraint-not-met", text, hint, **details)
+    return answer.failed("constraint-not-met", text, hint, **details)

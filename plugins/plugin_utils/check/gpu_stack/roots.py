@@ -1,0 +1,136 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""One cause, not its symptoms: who is to blame for what, so that each fault fails exactly one check.
+
+The order: permissions, nodes, components, operands, allocatable GPUs, DRA slices. A judge asks here whether something
+before it in that order already explains what it sees; then it answers `blocked` (not known), never `failed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...component_stack.workloads import Workload
+from ...outcome.model import Outcome
+from ..spec import Answer, JudgeContext
+from .view import ClusterView, ComponentView, NodeView, OperandView
+
+GPU_OPERATOR = "gpu-operator"
+NETWORK_OPERATOR = "network-operator"
+
+
+def node_fault(node: NodeView | None) -> tuple[str, str] | None:
+    """Return (cause, text) of what keeps a node from working, None if nothing does."""
+    if node is None:
+        return "node-missing", "the cluster has no node of that name"
+    if node.ready != "True":
+        return "node-not-ready", f"Ready is {node.ready or 'not reported'}" + (
+            f" ({node.reason})" if node.reason else ""
+        )
+    if node.unschedulable:
+        return "node-cordoned", "it is cordoned"
+    if node.pressures:
+        return "node-pressure", f"it reports {', '.join(node.pressures)}"
+    return None
+
+
+def bad_nodes(view: ClusterView, context: JudgeContext) -> frozenset[str]:
+    """Return the names of the nodes in scope that do not work; check node-ready tells why.
+
+    Quarantined nodes count as well: what is not ready only there is nobody's fault any more.
+    """
+    names = [host.node_name for host in context.site.hosts]
+    quarantined = {host.node_name for host in context.site.hosts if host.name in context.site.quarantined}
+    return frozenset(quarantined | {name for name in names if node_fault(view.node(name))})
+
+
+def excused(workload: Workload, bad: frozenset[str]) -> bool:
+    """Tell whether a workload waits only for pods on nodes that do not work."""
+    missing = workload.desired - workload.ready
+    return bool(workload.nodes) and set(workload.nodes) <= bad and missing <= len(workload.nodes)
+
+
+def component_fault(view: ClusterView, component: ComponentView, context: JudgeContext) -> tuple[str, str, str] | None:
+    """Return (cause, text, hint) of what is wrong with a component itself, None if nothing is."""
+    installed = _release_fault(component, wanted_version(component.name, context))
+    if installed:
+        return installed
+    bad = bad_nodes(view, context)
+    own = [w for w in view.workloads_of(component.release) if w.state != "ready" and not excused(w, bad)]
+    if not own:
+        return None
+    # What failed for good explains what still waits.
+    worst = min(own, key=lambda workload: workload.state != "failed")
+    namespace = worst.namespace
+    pod = f" pod {worst.pod}" if worst.pod else f" {worst.kind.lower()} {worst.name}"
+    text = f"{worst.kind} {worst.name}: {worst.reason}"
+    return worst.cause or "workload-not-ready", text, f"kubectl describe{pod} -n {namespace}"
+
+
+def _release_fault(component: ComponentView, wanted: str) -> tuple[str, str, str] | None:
+    name = component.name
+    if not component.release:
+        why = component.installing_reason or "it was never installed"
+        hint = component.installing_hint or "run role gpu_stack, or install the component"
+        return "component-missing", f"no release of {name}: {why}", hint
+    namespace = component.release.partition("/")[0]
+    if component.status.startswith("pending-") or component.status == "uninstalling":
+        hint = f"helm history {name} -n {namespace}; then helm rollback {name} -n {namespace}"
+        return "release-pending", f"release {component.release} is {component.status}", hint
+    if component.status != "deployed":
+        why = f": {component.installing_reason}" if component.installing_reason else ""
+        hint = component.installing_hint or f"helm history {name} -n {namespace}"
+        return "release-not-deployed", f"release {component.release} is {component.status}{why}", hint
+    if component.version != wanted:
+        text = f"release {component.release} has version {component.version or 'unknown'}, the recipe wants {wanted}"
+        why = f"; {component.installing_reason}" if component.installing_reason else ""
+        return "component-version", text + why, component.installing_hint or "upgrade it, or correct the recipe"
+    return None
+
+
+def recipe_component(name: str, context: JudgeContext) -> dict[str, object] | None:
+    """Return a component of the recipe, None if the recipe has none of that name."""
+    refs = (context.recipe or {}).get("componentRefs") or []
+    return next((ref for ref in refs if ref.get("name") == name), None)
+
+
+def wanted_version(name: str, context: JudgeContext) -> str:
+    """Return the version that the recipe pins."""
+    return str((recipe_component(name, context) or {}).get("version", ""))
+
+
+def unhealthy(view: ClusterView, name: str, context: JudgeContext) -> bool:
+    """Tell whether a component of the recipe does not work; check component-health tells why."""
+    component = view.component(name)
+    return component is not None and component_fault(view, component, context) is not None
+
+
+def broken_operands(view: ClusterView, context: JudgeContext) -> tuple[OperandView, ...]:
+    """Return the operands that do not work, what others depend on first; those only on bad nodes are left out."""
+    bad = bad_nodes(view, context)
+    return tuple(
+        operand
+        for operand in view.operands or ()
+        if operand.workload.state != "ready" and not excused(operand.workload, bad)
+    )
+
+
+def operand_roots(broken: Iterable[OperandView]) -> tuple[OperandView, ...]:
+    """Return the operands to blame: every one that failed for good, else the first that the others wait for."""
+    broken = tuple(broken)
+    failed = tuple(operand for operand in broken if operand.workload.state == "failed")
+    return failed or broken[:1]
+
+
+def shielded(answer: Answer, view: ClusterView) -> Outcome | None:
+    """Return `blocked` where permissions were denied and nothing was looked at, None otherwise."""
+    if not view.denied:
+        return None
+    texts = ", ".join(permission.text for permission in view.denied[:3])
+    return blocked(answer, f"not looked at: we may not {texts}", "api-permissions")
+
+
+def blocked(answer: Answer, text: str, check: str) -> Outcome:
+    """Return the outcome of what another check explains already."""
+    return answer.unknown("blocked", text, f"mend what check {check} reports first; this answer follows it")

@@ -1,0 +1,124 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the gate saw of the cluster, as one typed value that all of its judges share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...component_stack.workloads import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionView:
+    """The server's answer to "may I?"."""
+
+    verb: str
+    resource: str
+    group: str
+    allowed: bool
+    reason: str = ""
+
+    @property
+    def text(self) -> str:
+        """How messages name it: `list deployments.apps`."""
+        return f"{self.verb} {self.resource}" + (f".{self.group}" if self.group else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeView:
+    """A node: `ready` is the condition's word (`True`, `False`, `Unknown`, empty if it has none)."""
+
+    name: str
+    ready: str
+    reason: str = ""
+    unschedulable: bool = False
+    pressures: tuple[str, ...] = ()
+    allocatable: dict[str, int] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+    os_image: str = ""
+    kernel: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentView:
+    """A component of the recipe as installed: its release (`namespace/name`, empty: none) with status and version.
+
+    `state` is ready, pending or failed by its workloads; `installing` is what the installer said about it
+    (`waiting`, `failed`, `refused`, ...), with its reason and hint.
+    """
+
+    name: str
+    release: str = ""
+    status: str = ""
+    version: str = ""
+    ours: bool = False
+    installing: str = ""
+    installing_cause: str = ""
+    installing_reason: str = ""
+    installing_hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyView:
+    """A ClusterPolicy or NicClusterPolicy: its state, and its own words about what is wrong."""
+
+    name: str
+    state: str
+    messages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperandView:
+    """What the GPU operator runs on the nodes: `title` is the word that people use, in the order of dependence."""
+
+    title: str
+    workload: Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceView:
+    """A ResourceSlice: its pool, how many slices the pool should have, and how many whole GPUs it offers."""
+
+    driver: str
+    node: str
+    pool: str
+    generation: int
+    slice_count: int
+    gpus: int
+    devices: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterView:
+    """Everything. Fields are None where the server does not serve the kind, or was not asked for lack of permission."""
+
+    version: str
+    permissions: tuple[PermissionView, ...] = ()
+    nodes: tuple[NodeView, ...] | None = None
+    components: tuple[ComponentView, ...] | None = None
+    workloads: tuple[Workload, ...] | None = None
+    cluster_policies: tuple[PolicyView, ...] | None = None
+    nic_cluster_policies: tuple[PolicyView, ...] | None = None
+    operands: tuple[OperandView, ...] | None = None
+    device_classes: tuple[str, ...] | None = None
+    slices: tuple[SliceView, ...] | None = None
+    schema_version: int = 1
+
+    @property
+    def denied(self) -> tuple[PermissionView, ...]:
+        """What we are not allowed to do."""
+        return tuple(permission for permission in self.permissions if not permission.allowed)
+
+    def node(self, name: str) -> NodeView | None:
+        """Return the node of that name, None if the cluster has none."""
+        return next((node for node in self.nodes or () if node.name == name), None)
+
+    def component(self, name: str) -> ComponentView | None:
+        """Return the component of that name, None if it was not looked at."""
+        return next((component for component in self.components or () if component.name == name), None)
+
+    def workloads_of(self, release: str) -> tuple[Workload, ...]:
+        """Return the workloads of a release."""
+        return tuple(workload for workload in self.workloads or () if workload.release == release and release)
