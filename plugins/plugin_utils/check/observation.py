@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -42,7 +43,7 @@ def observe(observer: Observer, gate: str, context: ObserveContext) -> Observati
     started, clock = now_utc(), monotonic()
     data, error = None, None
     try:
-        data = to_plain(observer.observe(context))
+        data = json.loads(json.dumps(to_plain(observer.observe(context))))
     except BringupError as failure:
         error = failure.to_dict()
     except Exception as crash:  # noqa: BLE001 - a crashed observer must become `other`, never end the run half-written

@@ -1,0 +1,143 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Judging fails closed: whatever an observer or a judge does, a subject without a good answer is never passed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check import judge as judging
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import Declaration, DeclaredCheck, declare
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observation_path, observe
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import (
+    Observer,
+    RegisteredCheck,
+    all_checks,
+    observer_for,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import (
+    Answer,
+    CheckSpec,
+    JudgeContext,
+    ObserveContext,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, UnavailableError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
+    Outcome,
+    Status,
+    SubjectKind,
+    node_subject,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+
+NODES = ("gpu01", "gpu02")
+SITE = Site(name="s", profile=SiteProfile.CLOUD, hosts=tuple(Host(name=n, sku="h100", node_name=n) for n in NODES))
+SPEC = CheckSpec(id="probe", gate="nodes", title="t", observation="things", per=SubjectKind.NODE)
+CONTEXT = JudgeContext(gate="nodes", site=SITE, today=date(2026, 11, 21))
+DECLARED = DeclaredCheck(id="probe", title="t", subjects=NODES, disturbs="nothing", duration_s=1)
+DECLARATION = Declaration(gate="nodes", checks=(DECLARED,))
+Judge = Callable[[Any, JudgeContext], tuple[Outcome, ...]]
+
+
+def good(value: Any, context: JudgeContext) -> tuple[Outcome, ...]:
+    return tuple(Answer(SPEC, context, node_subject(name)).passed(f"saw {value}") for name in value)
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tuple[Outcome, ...]]:
+    """Observe and judge one check whose observer and judge are given."""
+
+    def run(look: Callable[[ObserveContext], Any], judge: Judge = good, *, saved: bool = True) -> tuple[Outcome, ...]:
+        observer = Observer("nodes", "things", look, lambda data, _run_dir, _site: data)
+        monkeypatch.setattr(judging, "checks_of", lambda _gate, _site: (RegisteredCheck(SPEC, judge),))
+        monkeypatch.setattr(judging, "observer_for", lambda _spec, _gate: observer)
+        if saved:
+            observe(observer, "nodes", ObserveContext(site=SITE, run_dir=tmp_path, today=CONTEXT.today))
+        return judging.judge_gate(DECLARATION, CONTEXT, tmp_path)
+
+    return run
+
+
+Judged = Callable[..., tuple[Outcome, ...]]
+
+
+def _raises(error: Exception) -> Callable[..., Any]:
+    def look(*_args: Any) -> Any:
+        raise error
+
+    return look
+
+
+def by_node(outcomes: tuple[Outcome, ...]) -> dict[str, tuple[Status, str]]:
+    return {outcome.subjects[0].name: (outcome.status, outcome.cause) for outcome in outcomes}
+
+
+def test_healthy_passes_with_the_time_of_the_observation(judged: Judged) -> None:
+    outcomes = judged(lambda _context: list(NODES))
+    assert by_node(outcomes) == dict.fromkeys(NODES, (Status.PASSED, ""))
+    assert all(outcome.started for outcome in outcomes)
+
+
+def test_a_subject_without_an_answer_is_other(judged: Judged) -> None:
+    assert by_node(judged(lambda _context: ["gpu02"]))["gpu01"] == (Status.OTHER, "no-outcome")
+
+
+@pytest.mark.parametrize("error", [UnavailableError("API", "does not answer."), RuntimeError("boom"), KeyError("x")])
+def test_an_observer_that_fails_makes_every_subject_other(judged: Judged, error: Exception) -> None:
+    assert by_node(judged(_raises(error))) == dict.fromkeys(NODES, (Status.OTHER, "observation-failed"))
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"), [(BringupError("x", "cannot."), "not-judged"), (TypeError("boom"), "check-crashed")]
+)
+def test_a_judge_that_fails_makes_every_subject_other(judged: Judged, error: Exception, cause: str) -> None:
+    assert by_node(judged(lambda _context: list(NODES), _raises(error))) == dict.fromkeys(NODES, (Status.OTHER, cause))
+
+
+def test_nothing_observed_is_other(judged: Judged) -> None:
+    assert by_node(judged(lambda _context: [], saved=False)) == dict.fromkeys(
+        NODES, (Status.OTHER, "observation-failed")
+    )
+
+
+def test_a_damaged_observation_is_other(judged: Judged, tmp_path: Path) -> None:
+    judged(lambda _context: list(NODES))
+    observation_path(tmp_path, "nodes", "things").write_text("{}")
+    assert {status for status, _cause in by_node(judged(lambda _c: [], saved=False)).values()} == {Status.OTHER}
+
+
+def test_what_cannot_be_saved_as_json_is_other(judged: Judged) -> None:
+    assert {status for status, _cause in by_node(judged(lambda _context: object())).values()} == {Status.OTHER}
+
+
+@pytest.mark.parametrize("check", all_checks(), ids=lambda check: check.spec.id)
+def test_every_check_of_the_release_is_well_formed(check: RegisteredCheck) -> None:
+    assert check.spec.gate in GATE_IDS
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", cause) for cause in check.spec.causes)
+    observer_for(check.spec, check.spec.gate)
+
+
+def test_check_ids_are_unique() -> None:
+    ids = [check.spec.id for check in all_checks()]
+    assert len(ids) == len(set(ids))
+
+
+def test_a_check_that_the_profile_cannot_have_is_left_out_with_the_reason() -> None:
+    site = Site(
+        name="s",
+        profile=SiteProfile.CLOUD,
+        hosts=SITE.hosts,
+        capabilities=("host_access",),
+        missing={"facility_record": "the provider owns the room"},
+    )
+    found = declare("facility", site)
+    assert not found.checks
+    assert all("the provider owns the room" in left.reason for left in found.not_declared)

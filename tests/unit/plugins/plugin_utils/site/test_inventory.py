@@ -1,0 +1,93 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The site from the inventory: right when right, and all problems at once when not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.inventory import InventoryFacts, site_from_inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.profiles import load_profiles
+
+HOSTS = {f"gpu0{n}": {"gpufleet_sku": "h100", "gpufleet_rack": "a1"} for n in (1, 2, 3)}
+DECISION = {"check": "gpu-census", "subject": "gpu01", "reason": "r", "who": "ada", "until": "2026-12-31"}
+QUARANTINE = {"node": "gpu02", "reason": "r", "ticket": "T-1", "who": "ada"}
+
+
+@pytest.fixture
+def site_of(repository: Path) -> Any:
+    """Make the site from hosts and options."""
+    recipes = repository / "recipes"
+
+    def make(hosts: dict[str, Any] | None = None, **options: Any) -> Site:
+        return site_from_inventory(
+            InventoryFacts(
+                group="gpu_nodes",
+                groups=("all", "gpus"),
+                hosts=HOSTS if hosts is None else hosts,
+                options=options,
+                default_gates=("facility", "nodes", "gpu_stack"),
+                profiles=load_profiles([recipes]),
+                known_settings=("facility", "gpu-census"),
+                hardware=load_hardware([recipes / "hardware"]),
+            )
+        )
+
+    return make
+
+
+def test_a_right_inventory_becomes_a_site(site_of: Any) -> None:
+    site = site_of(waivers=[DECISION], quarantine=[QUARANTINE], minimum_nodes=2)
+    assert [host.name for host in site.in_scope] == ["gpu01", "gpu03"]
+    assert site.gates == ("facility", "nodes", "gpu_stack")
+    assert {"infiniband", "multi_node", "nvswitch", "facility_record"} <= set(site.capabilities)
+    assert site.hosts[0].node_name == "gpu01"
+
+
+def test_one_host_is_no_fabric_of_several(site_of: Any) -> None:
+    assert "multi_node" not in site_of({"gpu01": HOSTS["gpu01"]}).capabilities
+
+
+@pytest.mark.parametrize(
+    ("hosts", "options", "words"),
+    [
+        ({}, {}, ["'gpu_nodes'", "matches no host", "all, gpus"]),
+        ({"gpu01": {"gpufleet_sku": "h10", "gpufleet_rack": "a1"}}, {}, ["gpu01", "'h10'", "h100"]),
+        ({"gpu01": {"gpufleet_rack": "a1"}}, {}, ["gpu01", "no gpufleet_sku"]),
+        ({"gpu01": {"gpufleet_sku": "h100"}}, {}, ["gpu01", "no gpufleet_rack"]),
+        ({n: HOSTS["gpu01"] | {"gpufleet_node_name": "same"} for n in ("a", "b")}, {}, ["'same'", "host a"]),
+        (None, {"gates": ["node"]}, ["'node'", "did you mean nodes?"]),
+        (None, {"gates": ["telemetry"]}, ["telemetry", "no check"]),
+        (None, {"waivers": [DECISION | {"who": ""}]}, ["missing who"]),
+        (None, {"waivers": [DECISION | {"until": "soon"}]}, ["'soon'"]),
+        (None, {"waivers": [DECISION | {"tll": "x"}]}, ["gpufleet_waivers[0]", "tll"]),
+        (None, {"waivers": DECISION}, ["gpufleet_waivers", "expected a list"]),
+        (None, {"quarantine": [QUARANTINE | {"node": "gpu04"}]}, ["'gpu04'", "did you mean"]),
+        (None, {"quarantine": [QUARANTINE], "minimum_nodes": 3}, ["2 of 3", "gpufleet_minimum_nodes is 3"]),
+        (None, {"settings": {"gpu-cencus": {}}}, ["'gpu-cencus'", "did you mean gpu-census?"]),
+        (None, {"settings": {"facility": "x"}}, ["gpufleet_settings.facility", "expected options"]),
+    ],
+)
+def test_each_mistake_is_named_with_its_fix(site_of: Any, hosts: Any, options: Any, words: list[str]) -> None:
+    with pytest.raises(ProblemsError) as caught:
+        site_of(hosts, **options)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_all_mistakes_come_in_one_list(site_of: Any) -> None:
+    with pytest.raises(ProblemsError) as caught:
+        site_of({"gpu01": {"gpufleet_sku": "x"}}, gates=["nope"], settings={"zzz": {}}, waivers=3)
+    assert len(caught.value.problems) == 4
+
+
+def test_a_day_that_yaml_read_as_a_date_is_taken(site_of: Any) -> None:
+    from datetime import date
+
+    assert site_of(waivers=[DECISION | {"until": date(2026, 12, 31)}]).waivers[0].until == "2026-12-31"
