@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check clock-sync: the clock follows a time source closely enough."""
+
+from __future__ import annotations
+
+from ...collect.host_facts import FleetFacts, ProbeFailure
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .case import Case, Finding, Report, per_host, tool_unusable
+
+SPEC = CheckSpec(
+    id="clock-sync",
+    gate="nodes",
+    title="Clock synchronised",
+    observation="hosts",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=("host_access",),
+    causes=("clock-not-synchronised", "clock-offset", "clock-daemon-down"),
+)
+_HINT = "`chronyc sources -v` on the node; check its time servers in chrony.conf and `systemctl restart chrony`"
+_NO_DAEMON = "506 cannot talk to daemon"
+# Leap second announcements are no trouble.
+_GOOD_LEAP = ("Normal", "Insert second", "Delete second")
+
+
+def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """An offset of 0 without a source means nothing, so leap status and stratum come first."""
+    return per_host(SPEC, value, context, _judge)
+
+
+def _judge(case: Case) -> Report | Outcome:
+    clock = case.facts.clock
+    if isinstance(clock, ProbeFailure):
+        if _NO_DAEMON in clock.text.lower():
+            text = "chronyd does not run (506 Cannot talk to daemon)"
+            return case.answer.failed(
+                "clock-daemon-down",
+                text,
+                "`systemctl enable --now chrony` on the node",
+                evidence=case.evidence("clock"),
+            )
+        return tool_unusable(case, "clock", clock)
+    limit = float(case.limit("clock_offset_s"))
+    findings: tuple[Finding, ...] = ()
+    if clock.leap_status not in _GOOD_LEAP or clock.stratum == 0:
+        text = f"leap status {clock.leap_status!r}, stratum {clock.stratum}"
+        findings = (Finding(cause="clock-not-synchronised", text=text, hint=_HINT),)
+    elif abs(clock.offset_s) > limit:
+        text = f"clock is {clock.offset_s * 1000:+.3f} ms off, allowed {limit * 1000:g} ms"
+        findings = (Finding(cause="clock-offset", text=text, hint=_HINT),)
+    return Report(
+        summary=f"{clock.offset_s * 1e6:+.1f} us off, stratum {clock.stratum}",
+        findings=findings,
+        measured=(Measure("offset", clock.offset_s, "s"), Measure("stratum", clock.stratum)),
+        expected=(Expectation("offset", "<=", limit, Basis.RULE, "s"),),
+        evidence=case.evidence("clock"),
+    )

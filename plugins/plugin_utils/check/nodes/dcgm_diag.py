@@ -1,0 +1,140 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check dcgm-diag: the diagnostic of DCGM ran at the level wanted and found nothing."""
+
+from __future__ import annotations
+
+import re
+
+from ...collect.host_facts import FleetFacts
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...probe.dcgmi_diag import DiagReport, DiagResult, DiagTest
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .case import Case, Finding, Report, per_host, value_of
+
+SPEC = CheckSpec(
+    id="dcgm-diag",
+    gate="nodes",
+    title="dcgmi diag without Fail",
+    observation="hosts",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    duration_s=900.0,
+    needs_driver=True,
+    causes=("dcgm-diag-failed", "dcgm-diag-configuration"),
+)
+_LEVEL = 3
+_CONFIGURATION = 5
+_SETTING = re.compile(r"persistence|permission|environment|library|denylist|nouveau", re.I)
+_Pairs = list[tuple[DiagTest, DiagResult]]
+
+
+def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Fail fails, Warn (and a Pass with warnings) is marginal, a required test that did not run leaves it unknown."""
+    return per_host(SPEC, value, context, _judge, needs=("diag",))
+
+
+def _judge(case: Case) -> Report | Outcome:
+    diag, wanted = value_of(case.facts.diag), int(case.context.settings(SPEC.id).get("level", _LEVEL))
+    seen = {"evidence": case.evidence("diag")}
+    if diag.runtime_error:
+        hint = "`dcgmi discovery -l`, `systemctl status nvidia-dcgm` on the node"
+        return case.answer.unknown("dcgm-diag-not-run", f"did not run: {diag.runtime_error[:300]}", hint, **seen)
+    if 0 < case.facts.diag_level < wanted:
+        text = f"level {case.facts.diag_level} was run, level {wanted} is required"
+        return case.answer.unknown("dcgm-diag-level", text, "set nodes_diag_level to the required level", **seen)
+    results = [(test, result) for test in diag.tests for result in test.results]
+    failed = [pair for pair in results if pair[1].status == "fail"]
+    if failed and _only_lost_gpus(case, failed):
+        return case.waiting_for("gpu-census", "it fails only on GPUs that the driver has lost")
+    warned = [pair for pair in results if pair[1].status == "warn" or (pair[1].status == "pass" and pair[1].warnings)]
+    findings = tuple(_failure(case, test, result) for test, result in failed)
+    findings += tuple(_warning(case, test, result) for test, result in warned)
+    return _open_question(case, diag, wanted) if not findings else _report(case, diag, wanted, findings)
+
+
+def _report(case: Case, diag: DiagReport, wanted: int, findings: tuple[Finding, ...] = ()) -> Report:
+    skipped = sorted({test.key for test in diag.tests if any(r.status in ("skip", "not run") for r in test.results)})
+    told = f"; skipped, not required: {', '.join(skipped)}" if skipped else ""
+    return Report(
+        summary=f"level {case.facts.diag_level or wanted}, {len(diag.tests)} tests, none failed{told}",
+        findings=findings,
+        measured=(
+            Measure("level", case.facts.diag_level),
+            Measure("tests", len(diag.tests), "count"),
+            Measure("dcgm_version", diag.version),
+        ),
+        expected=(Expectation("level", ">=", wanted, Basis.RULE),),
+        evidence=case.evidence("diag"),
+    )
+
+
+def _open_question(case: Case, diag: DiagReport, wanted: int) -> Report | Outcome:
+    """Return the report if every required test ran, else what is not known."""
+    required = tuple(case.limit("diag_required").get(str(wanted), ()))
+    absent = [name for name in required if not _named(diag, name)]
+    skipped = [
+        name
+        for name in required
+        if any(r.status in ("skip", "not run") for test in _named(diag, name) for r in test.results)
+    ]
+    seen = {"evidence": case.evidence("diag")}
+    if skipped:
+        text = f"required tests were skipped: {', '.join(skipped)}"
+        hint = f"`dcgmi diag -r {wanted}` on the node says why (MIG mode, busy GPUs, ECC off)"
+        return case.answer.unknown("dcgm-diag-skipped", text, hint, **seen)
+    if absent:
+        text = f"required tests are not in the report: {', '.join(absent)}"
+        return case.answer.unknown("dcgm-diag-incomplete", text, f"run `dcgmi diag -r {wanted} -j` again", **seen)
+    return _report(case, diag, wanted)
+
+
+def _named(diag: DiagReport, name: str) -> list[DiagTest]:
+    """Return the tests of that name; DCGM 3 has a whole category where DCGM 4 has the test `software`."""
+    whole = name == "software"
+    return [test for test in diag.tests if test.key == name or (whole and test.category == "Deployment")]
+
+
+def _only_lost_gpus(case: Case, failed: _Pairs) -> bool:
+    if not hasattr(case.facts.smi, "gpus"):
+        return False
+    lost = {n for n, gpu in enumerate(case.smi.gpus) if gpu.trouble}
+    return bool(lost) and all(result.gpus and set(result.gpus) <= lost for _test, result in failed)
+
+
+def _failure(case: Case, test: DiagTest, result: DiagResult) -> Finding:
+    gpus = tuple(case.gpu_at(number) for number in result.gpus)
+    if _is_setting(test, result):
+        cause, hint = "dcgm-diag-configuration", "mend the setting that it names, then run the gate again"
+    else:
+        cause = "dcgm-diag-failed"
+        hint = f"drain {case.host.name}, reset the GPU, run `dcgmi diag -r 3` again; replace the GPU if it fails twice"
+    return Finding(cause=cause, text=_text(test, result), hint=hint, parts=gpus)
+
+
+def _warning(case: Case, test: DiagTest, result: DiagResult) -> Finding:
+    return Finding(
+        cause="dcgm-diag-warning",
+        text=_text(test, result),
+        hint="read the warning, run the gate again; accept it only with a reason",
+        parts=tuple(case.gpu_at(number) for number in result.gpus),
+        marginal=True,
+    )
+
+
+def _is_setting(test: DiagTest, result: DiagResult) -> bool:
+    """Tell a wrong setting of the node from a fault of its hardware."""
+    if test.category != "Deployment" and test.key != "software":
+        return False
+    return bool(result.warnings) and all(
+        warning.severity == _CONFIGURATION
+        or (warning.severity == 0 and _SETTING.search(f"{test.name} {warning.text}") is not None)
+        for warning in result.warnings
+    )
+
+
+def _text(test: DiagTest, result: DiagResult) -> str:
+    said = "; ".join(warning.text for warning in result.warnings)[:240]
+    gpus = f" on GPU {', '.join(map(str, result.gpus))}" if result.gpus else ""
+    return f"{test.name}: {result.status}{gpus}{': ' + said if said else ''}"

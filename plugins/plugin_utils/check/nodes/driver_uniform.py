@@ -1,0 +1,56 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check driver-uniform: every host runs the same GPU driver."""
+
+from __future__ import annotations
+
+from ...collect.host_facts import FleetFacts
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...probe.nvidia_smi_model import SmiLog
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .case import Case, Finding, Report, per_host
+from .uniform import Uniformity, uniformity
+
+SPEC = CheckSpec(
+    id="driver-uniform",
+    gate="nodes",
+    title="One driver version in the fleet",
+    observation="hosts",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    needs_driver=True,
+    causes=("driver-mismatch", "driver-split"),
+)
+
+
+def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """The version of settings `version`, else that of most hosts; the minority is the culprit."""
+    versions = {
+        host.name: smi.driver_version
+        for host in context.site.in_scope
+        if host.name in value.hosts and isinstance(smi := value.hosts[host.name].smi, SmiLog)
+    }
+    same = uniformity(versions, str(context.settings(SPEC.id).get("version", "")))
+    return per_host(SPEC, value, context, lambda case: _judge(case, same), needs=("smi",))
+
+
+def _judge(case: Case, same: Uniformity) -> Report:
+    version = case.smi.driver_version
+    findings: tuple[Finding, ...] = ()
+    if not same.expected:
+        hint = "state the right one: gpufleet_settings: {driver-uniform: {version: ...}}"
+        findings = (Finding(cause="driver-split", text=f"no version has most hosts: {same.text()}", hint=hint),)
+    elif version != same.expected:
+        text = f"driver {version}, expected {same.expected} ({same.text()})"
+        hint = f"install driver {same.expected} on {case.host.name} and reboot it"
+        findings = (Finding(cause="driver-mismatch", text=text, hint=hint),)
+    basis = Basis.RULE if same.stated else Basis.PEERS
+    expected = (Expectation("driver_version", "==", same.expected, basis, arithmetic=same.text()),)
+    return Report(
+        summary=f"driver {version}, as on every host",
+        findings=findings,
+        measured=(Measure("driver_version", version),),
+        expected=expected if same.expected else (),
+        evidence=case.evidence("smi"),
+    )

@@ -1,0 +1,48 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check fabric-manager: the fabric manager runs on hosts with NVSwitches."""
+
+from __future__ import annotations
+
+from ...collect.host_facts import FleetFacts, ProbeFailure
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .case import Case, Finding, Report, per_host, tool_unusable
+
+SPEC = CheckSpec(
+    id="fabric-manager",
+    gate="nodes",
+    title="Fabric manager active on NVSwitch hosts",
+    observation="hosts",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=("nvswitch",),
+    needs_driver=True,
+    causes=("fabric-manager-inactive",),
+)
+
+
+def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """A host without NVSwitches of its own needs no fabric manager."""
+    return per_host(SPEC, value, context, _judge)
+
+
+def _judge(case: Case) -> Report | Outcome:
+    if not case.sku.nvswitches:
+        return Report(summary=f"{case.sku.name} has no NVSwitch, so it needs no fabric manager")
+    state = case.facts.fabric_manager
+    if isinstance(state, ProbeFailure):
+        return tool_unusable(case, "fabric_manager", state)
+    findings: tuple[Finding, ...] = ()
+    if state != "active":
+        hint = "`systemctl enable --now nvidia-fabricmanager`; its version must be the driver's"
+        text = f"nvidia-fabricmanager is {state}"
+        findings = (Finding(cause="fabric-manager-inactive", text=text, hint=hint),)
+    return Report(
+        summary="nvidia-fabricmanager is active",
+        findings=findings,
+        measured=(Measure("nvidia_fabricmanager", state),),
+        expected=(Expectation("nvidia_fabricmanager", "==", "active", Basis.RULE),),
+        evidence=case.evidence("fabric_manager"),
+    )

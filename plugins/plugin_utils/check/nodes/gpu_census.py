@@ -1,0 +1,165 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check gpu-census: the driver lists every GPU of the SKU, each once in the fleet, and can talk to it."""
+
+from __future__ import annotations
+
+from ...collect.host_facts import FleetFacts, ProbeFailure
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...probe.nvidia_smi_model import Gpu, SmiLog
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .case import Case, Finding, Report, count, per_host, tool_unusable
+from .pci_census import nvidia_gpus
+
+SPEC = CheckSpec(
+    id="gpu-census",
+    gate="nodes",
+    title="All GPUs listed, alive and unique",
+    observation="hosts",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    needs_driver=True,
+    causes=(
+        "gpu-missing", "gpu-extra", "gpu-lost", "gpu-wrong-product", "gpu-wrong-memory", "gpu-duplicate-uuid",
+        "gpu-duplicate-serial", "driver-not-loaded", "driver-library-mismatch",
+    ),
+)  # fmt: skip
+_RESET = "drain the node and reboot it; if the GPU stays away, replace it (read the kernel log for its XID first)"
+_NO_DRIVER = ("couldn't communicate with the nvidia driver", "nvidia driver is not loaded", "driver not loaded")
+_MISMATCH = "driver/library version mismatch"
+_NO_DEVICE = "no devices were found"
+
+
+def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Count, identity, memory and life of the GPUs as the driver shows them."""
+    uuids, serials = _owners(value)
+    return per_host(SPEC, value, context, lambda case: _judge(case, uuids, serials))
+
+
+def _owners(value: FleetFacts) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Return the hosts of every UUID (once per GPU) and of every serial (once per host)."""
+    uuids: dict[str, list[str]] = {}
+    serials: dict[str, list[str]] = {}
+    for name, facts in value.hosts.items():
+        if not isinstance(facts.smi, SmiLog):
+            continue
+        for gpu in facts.smi.gpus:
+            uuids.setdefault(gpu.uuid, []).append(name)
+        # Two GPUs of one board share its serial, and clouds print zeros.
+        for serial in {gpu.serial for gpu in facts.smi.gpus if gpu.serial and gpu.serial.strip("0")}:
+            serials.setdefault(serial, []).append(name)
+    return uuids, serials
+
+
+def _judge(case: Case, uuids: dict[str, list[str]], serials: dict[str, list[str]]) -> Report | Outcome:
+    smi = case.facts.smi
+    if isinstance(smi, ProbeFailure):
+        return _without_list(case, smi)
+    if len(smi.gpus) < case.sku.gpus:
+        on_pci = nvidia_gpus(case.facts.pci) if not isinstance(case.facts.pci, ProbeFailure) else ()
+        if on_pci and len(on_pci) <= len(smi.gpus):
+            return case.waiting_for("pci-census", f"{len(smi.gpus)} GPUs listed, and no more on the PCI bus")
+    elif not smi.count_agrees:
+        text = f"the driver counts {smi.attached_gpus} GPUs and lists {len(smi.gpus)}"
+        return case.answer.unknown("nvidia-smi-inconsistent", text, "run `nvidia-smi -q -x` on the node again")
+    findings = _count_findings(case, smi)
+    for gpu in smi.gpus:
+        findings += _gpu_findings(case, gpu)
+    findings += _duplicates(case, smi, uuids, serials)
+    return _report(case, smi, tuple(findings))
+
+
+def _report(case: Case, smi: SmiLog, findings: tuple[Finding, ...]) -> Report:
+    sku = case.sku
+    return Report(
+        summary=f"{count(len(smi.gpus), sku.gpu_product)} listed, all alive",
+        findings=findings,
+        measured=(
+            Measure("gpus", len(smi.gpus), "count"),
+            Measure("attached_gpus", smi.attached_gpus, "count"),
+            Measure("driver_version", smi.driver_version),
+        ),
+        expected=(
+            Expectation("gpus", "==", sku.gpus, Basis.HARDWARE, "count"),
+            Expectation("product", "==", sku.gpu_product, Basis.HARDWARE),
+        ),
+        evidence=case.evidence("smi"),
+    )
+
+
+def _without_list(case: Case, failure: ProbeFailure) -> Outcome:
+    """Tell a driver that is not there, which was observed, from a tool that did not answer."""
+    said = failure.text.lower()
+    details = {"evidence": case.evidence("smi", failure.text)}
+    if any(text in said for text in _NO_DRIVER):
+        hint = "`systemctl status nvidia-persistenced; dmesg | grep NVRM; modprobe nvidia` on the node"
+        return case.answer.failed("driver-not-loaded", "the NVIDIA driver is not loaded", hint, **details)
+    if _MISMATCH in said:
+        text = "the loaded kernel driver and the installed library differ in version"
+        return case.answer.failed("driver-library-mismatch", text, "reboot the node, or reload the driver", **details)
+    if _NO_DEVICE in said:
+        return case.answer.failed("gpu-missing", f"0 of {count(case.sku.gpus, 'GPU')} listed", _RESET, **details)
+    return tool_unusable(case, "smi", failure)
+
+
+def _count_findings(case: Case, smi: SmiLog) -> list[Finding]:
+    listed, expected = len(smi.gpus), case.sku.gpus
+    if listed > expected:
+        text = f"{count(listed, 'GPU')} listed, the SKU has {expected}"
+        return [Finding(cause="gpu-extra", text=text, hint="correct gpufleet_sku of the host")]
+    if listed == expected:
+        return []
+    own = {gpu.bus_id for gpu in smi.gpus}
+    common = case.fleet.slots.get(case.host.sku, ())
+    gone = [a for a in common if a not in own] if len(common) == expected and own <= set(common) else []
+    if not gone and not isinstance(case.facts.pci, ProbeFailure):
+        gone = [device.address for device in nvidia_gpus(case.facts.pci) if device.address not in own]
+    where = f" (not {', '.join(gone)})" if gone else ""
+    counted = "" if smi.count_agrees else f", while the driver counts {smi.attached_gpus}"
+    return [
+        Finding(
+            cause="gpu-missing",
+            text=f"{listed} of {count(expected, 'GPU')} listed{where}{counted}",
+            hint=_RESET,
+            parts=tuple(case.gpu(address) for address in gone),
+        )
+    ]
+
+
+def _gpu_findings(case: Case, gpu: Gpu) -> list[Finding]:
+    parts, sku = (case.gpu(gpu.bus_id),), case.sku
+    if gpu.trouble:
+        text = f"{gpu.bus_id}: the driver says {gpu.trouble!r}"
+        return [Finding(cause="gpu-lost", text=text, hint=_RESET, parts=parts)]
+    findings: list[Finding] = []
+    if gpu.product != sku.gpu_product:
+        text = f"{gpu.bus_id} is {gpu.product}, the SKU has {sku.gpu_product}"
+        findings.append(
+            Finding(cause="gpu-wrong-product", text=text, hint="correct gpufleet_sku of the host", parts=parts)
+        )
+        return findings
+    tolerance = sku.gpu_memory_mib * float(case.limit("gpu_memory_tolerance"))
+    if gpu.memory_total_mib is not None and abs(gpu.memory_total_mib - sku.gpu_memory_mib) > tolerance:
+        text = f"{gpu.bus_id} has {gpu.memory_total_mib} MiB, the SKU {sku.gpu_memory_mib} MiB"
+        hint = "reset the GPU; if the size stays, replace it"
+        findings.append(Finding(cause="gpu-wrong-memory", text=text, hint=hint, parts=parts))
+    return findings
+
+
+def _duplicates(case: Case, smi: SmiLog, uuids: dict[str, list[str]], serials: dict[str, list[str]]) -> list[Finding]:
+    findings: list[Finding] = []
+    for gpu in smi.gpus:
+        parts, me = (case.gpu(gpu.bus_id),), case.host.name
+        elsewhere = sorted(set(uuids[gpu.uuid]) - {me})
+        if len(uuids[gpu.uuid]) > 1:
+            where = f"on {', '.join(elsewhere)}" if elsewhere else "twice on this host"
+            text = f"UUID {gpu.uuid} is also {where}"
+            hint = "look for two inventory names of one machine, or cloned evidence"
+            findings.append(Finding(cause="gpu-duplicate-uuid", text=text, hint=hint, parts=parts))
+        elif gpu.serial and len(serials.get(gpu.serial, [])) > 1:
+            others = sorted(set(serials[gpu.serial]) - {me})
+            text = f"serial {gpu.serial} is also on {', '.join(others)}"
+            hint = "read the serials on the boards; a serial names one board"
+            findings.append(Finding(cause="gpu-duplicate-serial", text=text, hint=hint, parts=parts))
+    return findings

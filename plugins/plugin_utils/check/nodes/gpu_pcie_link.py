@@ -1,0 +1,85 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check gpu-pcie-link: every GPU's PCIe link has its full width. The generation drops at idle and is only told."""
+
+from __future__ import annotations
+
+from ...collect.host_facts import FleetFacts
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...probe.nvidia_smi_model import Gpu, SmiLog
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .case import Case, Finding, Report, count, per_gpu, per_host
+
+SPEC = CheckSpec(
+    id="gpu-pcie-link",
+    gate="nodes",
+    title="PCIe links at full width",
+    observation="hosts",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    needs_driver=True,
+    causes=("pcie-width-reduced",),
+)
+_RESEAT = "reseat the GPU or its riser, then reboot; replace the riser if the width stays reduced"
+
+
+def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Width against settings `width`, the SKU, or what the GPU itself can do.
+
+    A machine type may be wired narrower than the GPU is able to: where every GPU of the SKU in the fleet shows the
+    same narrow width, no single node is to blame and a person decides.
+    """
+    widths = _widths(value, context)
+    return per_host(
+        SPEC,
+        value,
+        context,
+        lambda case: per_gpu(case, lambda c, gpu: _gpu(c, gpu, widths), lambda n: _report(case, n)),
+        needs=("smi",),
+    )
+
+
+def _widths(value: FleetFacts, context: JudgeContext) -> dict[str, set[int | None]]:
+    found: dict[str, set[int | None]] = {}
+    for host in context.site.in_scope:
+        smi = value.hosts[host.name].smi if host.name in value.hosts else None
+        if isinstance(smi, SmiLog):
+            found.setdefault(host.sku, set()).update(gpu.link_width_current for gpu in smi.gpus if not gpu.trouble)
+    return found
+
+
+def _expected(case: Case, gpu: Gpu) -> int:
+    stated = case.context.settings(SPEC.id).get("width")
+    return int(stated or case.sku.pcie_width or gpu.link_width_max or 0)
+
+
+def _report(case: Case, number: int) -> Report:
+    gpus = case.live_gpus
+    narrow = min((gpu.link_width_current or 0 for gpu in gpus), default=0)
+    generations = sorted({gpu.link_gen_current or 0 for gpu in gpus})
+    expected = _expected(case, gpus[0]) if gpus else 0
+    return Report(
+        summary=f"{count(number, 'link')} x{narrow}, generation {', '.join(map(str, generations))} now (drops at idle)",
+        measured=(
+            Measure("pcie_width_min", narrow, "lanes"),
+            Measure("pcie_replays_max", max((gpu.replay_count or 0 for gpu in gpus), default=0), "count"),
+        ),
+        expected=(Expectation("pcie_width_min", ">=", expected, Basis.HARDWARE, "lanes"),),
+        evidence=case.evidence("smi"),
+    )
+
+
+def _gpu(case: Case, gpu: Gpu, widths: dict[str, set[int | None]]) -> list[Finding]:
+    expected, width, parts = _expected(case, gpu), gpu.link_width_current, (case.gpu(gpu.bus_id),)
+    if width is None or expected == 0:
+        hint = "read `nvidia-smi -q` on the node; state the width: gpufleet_settings: {gpu-pcie-link: {width: 16}}"
+        text = f"{gpu.bus_id}: the driver does not report the link's width"
+        return [Finding(cause="pcie-width-unknown", text=text, hint=hint, parts=parts, marginal=True)]
+    if width >= expected:
+        return []
+    text = f"{gpu.bus_id}: link x{width}, expected x{expected}"
+    if len(widths[case.host.sku]) == 1:
+        hint = f"if the machine type is wired so, state it: gpufleet_settings: {{gpu-pcie-link: {{width: {width}}}}}"
+        return [Finding(cause="pcie-width-below-sku", text=text, hint=hint, parts=parts, marginal=True)]
+    return [Finding(cause="pcie-width-reduced", text=text, hint=_RESEAT, parts=parts)]

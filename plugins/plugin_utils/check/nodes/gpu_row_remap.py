@@ -1,0 +1,64 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check gpu-row-remap: no failed or pending row remapping, no pending page retirement, spare rows left."""
+
+from __future__ import annotations
+
+from ...collect.host_facts import FleetFacts
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...probe.nvidia_smi_model import Gpu
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .case import Case, Finding, Report, count, per_gpu, per_host
+
+SPEC = CheckSpec(
+    id="gpu-row-remap",
+    gate="nodes",
+    title="GPU memory rows in order",
+    observation="hosts",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    needs_driver=True,
+    causes=("row-remap-failure", "row-remap-pending", "page-retirement-pending"),
+)
+_REBOOT = "drain the node and reset the GPU (`nvidia-smi -r -i <gpu>`) or reboot, then run the gate again"
+
+
+def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """A GPU without row remapping (N/A) has nothing to judge."""
+    return per_host(SPEC, value, context, lambda case: per_gpu(case, _gpu, lambda n: _report(case, n)), needs=("smi",))
+
+
+def _report(case: Case, number: int) -> Report:
+    rows = [gpu.remapped_rows for gpu in case.live_gpus if gpu.remapped_rows is not None]
+    remapped = sum(entry.correctable + entry.uncorrectable for entry in rows)
+    told = f", {count(remapped, 'row')} remapped and in use" if remapped else ""
+    return Report(
+        summary=f"no remapping failed or pending on {count(number, 'GPU')}{told}",
+        measured=(Measure("rows_remapped", remapped, "count"), Measure("gpus_with_remapping", len(rows), "count")),
+        expected=(Expectation("remapping_failed_or_pending", "==", 0, Basis.RULE, "count"),),
+        evidence=case.evidence("smi"),
+    )
+
+
+def _gpu(case: Case, gpu: Gpu) -> list[Finding]:
+    parts, rows = (case.gpu(gpu.bus_id),), gpu.remapped_rows
+    findings: list[Finding] = []
+    if rows is not None and rows.failure:
+        text = f"{gpu.bus_id}: a row could not be remapped"
+        findings.append(
+            Finding(cause="row-remap-failure", text=text, hint="replace the GPU: it has no spare row left", parts=parts)
+        )
+    if rows is not None and rows.pending:
+        text = f"{gpu.bus_id}: row remapping pending"
+        findings.append(Finding(cause="row-remap-pending", text=text, hint=_REBOOT, parts=parts))
+    if gpu.retirement_pending:
+        text = f"{gpu.bus_id}: page retirement pending"
+        findings.append(Finding(cause="page-retirement-pending", text=text, hint=_REBOOT, parts=parts))
+    if rows is not None and not rows.failure:
+        scarce = rows.histogram.get("low", 0) + rows.histogram.get("none", 0)
+        if scarce:
+            text = f"{gpu.bus_id}: {count(scarce, 'memory bank')} with few or no spare rows"
+            hint = "plan its replacement; accept it only with a ticket"
+            findings.append(Finding(cause="row-remap-headroom-low", text=text, hint=hint, parts=parts, marginal=True))
+    return findings

@@ -1,0 +1,160 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check hca-state: every compute adapter is there, active and at its rated speed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from ...collect.host_facts import FleetFacts, ProbeFailure
+from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
+from ...probe.ibstat import Hca, IbPort
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .case import Case, Finding, Report, per_host, tool_unusable
+
+SPEC = CheckSpec(
+    id="hca-state",
+    gate="nodes",
+    title="All HCAs present, active, at rated speed",
+    observation="hosts",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=("host_access",),
+    causes=("hca-missing", "hca-down", "no-subnet-manager", "hca-rate-reduced", "hca-wrong-link-layer"),
+)
+_LAYERS = {"infiniband": "InfiniBand", "roce": "Ethernet"}
+_CABLE = "look at the port's LEDs and cable on both ends, then `ibstat`, `mlxlink -d <hca> -m -c`"
+
+
+@dataclass(frozen=True, slots=True)
+class _Port:
+    name: str
+    port: IbPort
+
+
+def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Adapters of settings `hcas` if named, else as many good ones as the SKU has compute adapters."""
+    return per_host(SPEC, value, context, _judge)
+
+
+def _judge(case: Case) -> Report | Outcome:
+    sku = case.sku
+    if sku.compute_hcas == 0 or sku.fabric not in _LAYERS:
+        return Report(summary=f"{sku.name} has no InfiniBand or RoCE adapter for compute")
+    hcas = case.facts.hcas
+    if isinstance(hcas, ProbeFailure):
+        return tool_unusable(case, "hcas", hcas)
+    ports = _ports(case, hcas)
+    problems = {entry.name: finding for entry in ports if (finding := _port_finding(case, entry)) is not None}
+    findings = _missing(case, ports)
+    # More ports than compute adapters: storage and management are among them, and only as many as needed must be good.
+    if len(ports) - len(problems) < sku.compute_hcas or _named(case):
+        findings += list(problems.values())
+    findings += _from_kernel(case)
+    rates = [entry.port.rate_gbps for entry in ports if entry.name not in problems]
+    return Report(
+        summary=f"{len(rates)} ports Active, LinkUp, {min(rates, default=0)} Gb/s or more",
+        findings=tuple(findings),
+        measured=(
+            Measure("hca_ports_good", len(rates), "count"),
+            Measure("hca_rate_min", min((entry.port.rate_gbps for entry in ports), default=0), "Gb/s"),
+        ),
+        expected=(
+            Expectation("hca_ports_good", ">=", sku.compute_hcas, Basis.HARDWARE, "count"),
+            Expectation("hca_rate_min", ">=", _rate(case), Basis.HARDWARE, "Gb/s"),
+        ),
+        evidence=case.evidence("hcas"),
+    )
+
+
+def _named(case: Case) -> tuple[str, ...]:
+    return tuple(str(name) for name in case.context.settings(SPEC.id).get("hcas", ()))
+
+
+def _rate(case: Case) -> int:
+    """Return the rated speed; 0 leaves it to the fabric gate, which reads it from the switches."""
+    return int(case.context.settings(SPEC.id).get("rate_gbps", case.sku.hca_rate_gbps))
+
+
+def _ports(case: Case, hcas: tuple[Hca, ...]) -> list[_Port]:
+    named = _named(case)
+    return [
+        _Port(hca.name if len(hca.ports) == 1 else f"{hca.name}:{port.number}", port)
+        for hca in hcas
+        for port in hca.ports
+        if not named or hca.name in named
+    ]
+
+
+def _subject(case: Case, name: str) -> Subject:
+    return case.part(SubjectKind.HCA, name)
+
+
+def _missing(case: Case, ports: list[_Port]) -> list[Finding]:
+    named, present = _named(case), {entry.name.partition(":")[0] for entry in ports}
+    gone = [name for name in named if name not in present]
+    expected = case.sku.compute_hcas
+    if not gone and len(ports) >= expected:
+        return []
+    if not named:
+        # Adapters are numbered from 0 where they are not renamed: then the gap has a name.
+        usual = [f"mlx5_{n}" for n in range(expected)]
+        gone = [name for name in usual if name not in present] if present < set(usual) else []
+    where = f": no {', '.join(gone)}" if gone else ""
+    return [
+        Finding(
+            cause="hca-missing",
+            text=f"{len(ports)} of {expected} adapter ports{where}",
+            hint="`lspci -d 15b3:` and `dmesg | grep mlx5_core` on the node; reseat the adapter",
+            parts=tuple(_subject(case, name) for name in gone),
+        )
+    ]
+
+
+def _port_finding(case: Case, entry: _Port) -> Finding | None:
+    port, rated, layer = entry.port, _rate(case), _LAYERS[case.sku.fabric]
+    parts = (_subject(case, entry.name),)
+    seen = f"{entry.name}: {port.state}, {port.physical_state}"
+    if port.link_layer and port.link_layer != layer:
+        text = f"{entry.name}: link layer {port.link_layer}, expected {layer}"
+        hint = "`mlxconfig -d <hca> set LINK_TYPE_P1=...` and reboot"
+        return Finding(cause="hca-wrong-link-layer", text=text, hint=hint, parts=parts)
+    if port.state == "Initializing" and port.physical_state == "LinkUp" and port.sm_lid == 0:
+        hint = "start the subnet manager (`systemctl start opensm`, or on the switch); `sminfo` must name a master"
+        return Finding(cause="no-subnet-manager", text=f"{seen}, no subnet manager (SM lid 0)", hint=hint, parts=parts)
+    if port.state != "Active" or port.physical_state != "LinkUp":
+        return Finding(cause="hca-down", text=f"{seen}, expected Active, LinkUp", hint=_CABLE, parts=parts)
+    if port.rate_gbps < rated:
+        text = f"{entry.name}: {port.rate_gbps} Gb/s, rated {rated} Gb/s"
+        return Finding(cause="hca-rate-reduced", text=text, hint=_CABLE, parts=parts)
+    return None
+
+
+def _from_kernel(case: Case) -> list[Finding]:
+    """Return what the kernel log tells about the adapters; without a log, its own check says so."""
+    log = case.facts.kernel
+    if isinstance(log, ProbeFailure):
+        return []
+    findings: list[Finding] = []
+    limit = int(case.limit("link_flaps"))
+    for device, times in Counter(device for device, _time in log.flaps).items():
+        if times > limit:
+            text = f"{device} lost its carrier {times} times since boot, usual are {limit} or fewer"
+            findings.append(
+                Finding(cause="link-flapping", text=text, hint=_CABLE, parts=(_subject(case, device),), marginal=True)
+            )
+    for limited in log.pcie_limits:
+        if limited.driver == "mlx5_core" and _is_compute(case, limited.address):
+            text = f"{limited.address}: {limited.available_gbps} of {limited.capable_gbps} Gb/s PCIe ({limited.at})"
+            hint = "compare the slot with the SKU's wiring; reseat the adapter"
+            findings.append(Finding(cause="hca-pcie-limited", text=text, hint=hint, marginal=True))
+    return findings
+
+
+def _is_compute(case: Case, address: str) -> bool:
+    """Tell whether the adapter at that address is of the model that carries compute traffic."""
+    if isinstance(case.facts.pci, ProbeFailure) or not case.sku.hca_model:
+        return False
+    return any(device.address == address and case.sku.hca_model in device.name for device in case.facts.pci)

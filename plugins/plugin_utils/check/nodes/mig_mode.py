@@ -1,0 +1,57 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check mig-mode: every GPU is in the MIG mode that the site wants, and no change waits for a reset."""
+
+from __future__ import annotations
+
+from ...collect.host_facts import FleetFacts
+from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
+from ...probe.nvidia_smi_model import Gpu
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .case import Case, Finding, Report, count, per_gpu, per_host
+
+SPEC = CheckSpec(
+    id="mig-mode",
+    gate="nodes",
+    title="MIG mode as expected",
+    observation="hosts",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    needs_driver=True,
+    causes=("mig-mode-mismatch", "mig-mode-pending"),
+)
+_DISABLED = "Disabled"
+
+
+def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """The mode of settings `expected` (Disabled where nothing is said); a GPU without MIG counts as Disabled."""
+    return per_host(SPEC, value, context, lambda case: per_gpu(case, _gpu, lambda n: _report(case, n)), needs=("smi",))
+
+
+def expected_mode(context: JudgeContext) -> str:
+    """Return the MIG mode that the site wants: `Enabled` or `Disabled`."""
+    return str(context.settings(SPEC.id).get("expected", _DISABLED)).capitalize()
+
+
+def _report(case: Case, number: int) -> Report:
+    wanted = expected_mode(case.context)
+    return Report(
+        summary=f"MIG {wanted.lower()} on {count(number, 'GPU')}",
+        expected=(Expectation("mig_mode", "==", wanted, Basis.RULE),),
+        evidence=case.evidence("smi"),
+    )
+
+
+def _gpu(case: Case, gpu: Gpu) -> list[Finding]:
+    wanted, parts = expected_mode(case.context), (case.gpu(gpu.bus_id),)
+    current, pending = gpu.mig_current or _DISABLED, gpu.mig_pending or gpu.mig_current or _DISABLED
+    if current != pending:
+        text = f"{gpu.bus_id}: MIG {current}, {pending} pending"
+        hint = "drain the node and reset the GPU (`nvidia-smi -r -i <gpu>`)"
+        return [Finding(cause="mig-mode-pending", text=text, hint=hint, parts=parts)]
+    if current != wanted:
+        text = f"{gpu.bus_id}: MIG {current}, expected {wanted}"
+        hint = f"`nvidia-smi -mig {int(wanted != _DISABLED)}` on the node and reset the GPU, or state the mode wanted"
+        return [Finding(cause="mig-mode-mismatch", text=text, hint=hint, parts=parts)]
+    return []

@@ -1,0 +1,54 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Observer of gate nodes: which hosts left evidence in the run directory, and the rules to judge it by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ...collect.host_evidence import DRIVERS, HOSTS, evidence_file
+from ...collect.host_facts import FleetFacts, fleet_facts, load_hosts
+from ...collect.node_rules import NodeRules, load_node_rules
+from ...outcome.codec import from_plain, to_plain
+from ...outcome.errors import InputError
+from ...site.model import DriverOwner, Site
+from ..spec import ObserveContext
+
+KEY = "hosts"
+
+
+def observe(context: ObserveContext) -> dict[str, Any]:
+    """Return the evidence files that are there, those that are not, and the rules.
+
+    Raises:
+        InputError: no host left any evidence, or the rules cannot be read.
+    """
+    site = context.site
+    kinds = (HOSTS, DRIVERS) if site.driver_owner is DriverOwner.OPERATOR else (HOSTS,)
+    found: dict[str, list[str]] = {}
+    for host in site.hosts:
+        files = [evidence_file(host.name, kind) for kind in kinds]
+        found[host.name] = [name for name in files if (context.run_dir / name).is_file()]
+    missing = [name for name, files in found.items() if not files]
+    if len(missing) == len(found):
+        raise InputError(
+            "evidence of the hosts",
+            f"none of {len(found)} hosts left any.",
+            "run the play that collects from the hosts",
+        )
+    context.emit(f"{len(found) - len(missing)} of {len(found)} hosts left evidence")
+    return {"schema_version": 1, "files": found, "missing": missing, "rules": to_plain(load_node_rules())}
+
+
+def restore(data: Any, run_dir: Path, site: Site) -> FleetFacts:
+    """Return the facts of every host from the evidence files and the rules of that run.
+
+    Raises:
+        InputError: the saved observation is not what this release writes.
+    """
+    if not isinstance(data, dict) or data.get("schema_version") != 1:
+        raise InputError("observation hosts", "its schema_version is not 1.", "judge it with the release that made it")
+    rules = from_plain(NodeRules, data.get("rules"), "observation hosts")
+    return fleet_facts(load_hosts(run_dir, site), rules, site)

@@ -1,0 +1,26 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check ofed-uniform: every host runs the same network driver package."""
+
+from __future__ import annotations
+
+from ...collect.host_facts import FleetFacts
+from ...outcome.model import Outcome, SubjectKind
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .same_everywhere import judge_same
+
+SPEC = CheckSpec(
+    id="ofed-uniform",
+    gate="nodes",
+    title="One network driver package in the fleet",
+    observation="hosts",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=("host_access",),
+)
+
+
+def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """A difference may be meant, so it is marginal: a named person accepts it, or the host is brought into line."""
+    return judge_same(SPEC, value, context, field="ofed", word="OFED or DOCA package")

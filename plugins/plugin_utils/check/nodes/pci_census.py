@@ -1,0 +1,84 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check pci-census: the GPUs that the SKU has are on the PCI bus. Needs no driver."""
+
+from __future__ import annotations
+
+from ...collect.host_facts import FleetFacts
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...probe.lspci import PciDevice
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .case import Case, Finding, Report, count, per_host, value_of
+
+SPEC = CheckSpec(
+    id="pci-census",
+    gate="nodes",
+    title="PCI devices are those of the SKU",
+    observation="hosts",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=("host_access",),
+    causes=("gpu-not-on-pci", "gpu-extra-on-pci", "pci-device-wrong", "pci-device-dead"),
+)
+_RESEAT = "power-cycle the node through its BMC; if the GPU stays away, reseat or replace it"
+
+
+def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Count, identity and life of the GPUs as the PCI bus shows them."""
+    return per_host(SPEC, value, context, _judge, needs=("pci",))
+
+
+def nvidia_gpus(devices: tuple[PciDevice, ...]) -> tuple[PciDevice, ...]:
+    """Return the devices that are GPUs and answer."""
+    return tuple(device for device in devices if device.is_nvidia_gpu and not device.dead)
+
+
+def _judge(case: Case) -> Report:
+    sku, devices = case.sku, value_of(case.facts.pci)
+    alive = nvidia_gpus(devices)
+    dead = tuple(device for device in devices if device.is_nvidia_gpu and device.dead)
+    wrong = tuple(device for device in alive if sku.gpu_pci_id and device.pci_id and device.pci_id != sku.gpu_pci_id)
+    findings = [
+        Finding(
+            cause="pci-device-dead",
+            text=f"{device.address} answers with all ones (rev ff)",
+            hint=_RESEAT,
+            parts=(case.gpu(device.address),),
+        )
+        for device in dead
+    ]
+    findings += [
+        Finding(
+            cause="pci-device-wrong",
+            text=f"{device.address} is {device.pci_id}, the SKU has {sku.gpu_pci_id}",
+            hint="correct gpufleet_sku of the host, or the machine that was delivered",
+            parts=(case.gpu(device.address),),
+        )
+        for device in wrong
+    ]
+    findings += _count_findings(case, alive, len(dead))
+    return Report(
+        summary=f"{count(len(alive), 'GPU')} on the PCI bus, all {sku.gpu_pci_id or 'by NVIDIA'}",
+        findings=tuple(findings),
+        measured=(Measure("gpus_on_pci", len(alive), "count"),),
+        expected=(Expectation("gpus_on_pci", "==", sku.gpus, Basis.HARDWARE, "count"),),
+        evidence=case.evidence("pci"),
+    )
+
+
+def _count_findings(case: Case, alive: tuple[PciDevice, ...], dead: int) -> list[Finding]:
+    present, expected = len(alive) + dead, case.sku.gpus
+    if present > expected:
+        text = f"{count(present, 'GPU')} on the PCI bus, the SKU has {expected}"
+        return [Finding(cause="gpu-extra-on-pci", text=text, hint="correct gpufleet_sku of the host")]
+    if present == expected:
+        return []
+    known = {device.address for device in alive}
+    common = case.fleet.slots.get(case.host.sku, ())
+    # Only where the others' places include all of this host's can the empty place be told.
+    gone = [a for a in common if a not in known] if len(common) == expected and known <= set(common) else []
+    where = f" (nothing at {', '.join(gone)})" if gone else ""
+    text = f"{present} of {count(expected, 'GPU')} on the PCI bus{where}"
+    parts = tuple(case.part(SubjectKind.GPU, f"gpu{common.index(address)}") for address in gone)
+    return [Finding(cause="gpu-not-on-pci", text=text, hint=_RESEAT, parts=parts)]

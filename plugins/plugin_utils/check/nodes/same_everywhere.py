@@ -1,0 +1,59 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Judges a plain fact that should be the same on every host: kernel, operating system, network driver package."""
+
+from __future__ import annotations
+
+from ...collect.host_facts import FleetFacts, HostFacts, ProbeFailure
+from ...outcome.model import Basis, Expectation, Measure, Outcome
+from ...probe.os_release import OsRelease
+from ..spec import CheckSpec, JudgeContext
+from .case import Case, Finding, Report, per_host
+from .uniform import Uniformity, uniformity
+
+_NONE = "none"
+
+
+def judge_same(
+    spec: CheckSpec, value: FleetFacts, context: JudgeContext, *, field: str, word: str
+) -> tuple[Outcome, ...]:
+    """Return an outcome a host: settings `version`, else what most hosts have, is expected of all."""
+    facts = {host.name: value.hosts[host.name] for host in context.site.in_scope if host.name in value.hosts}
+    known = {name: text for name, host in facts.items() if (text := _text(host, field)) is not None}
+    same = uniformity(known, str(context.settings(spec.id).get("version", "")))
+    # A package that is not installed is a fact (inbox drivers), not a tool that failed.
+    needs = () if field == "ofed" else (field,)
+    return per_host(spec, value, context, lambda case: _judge(case, field, word, same), needs=needs)
+
+
+def _text(facts: HostFacts, field: str) -> str | None:
+    value = getattr(facts, field)
+    if isinstance(value, ProbeFailure):
+        return _NONE if field == "ofed" and value.kind == "missing" else None
+    return f"{value.id} {value.version_id}".strip() if isinstance(value, OsRelease) else str(value)
+
+
+def _judge(case: Case, field: str, word: str, same: Uniformity) -> Report | Outcome:
+    text = _text(case.facts, field)
+    if text is None:
+        failure = getattr(case.facts, field)
+        return case.answer.unknown(f"ofed-info-{failure.kind}", failure.text, "run `ofed_info -s` on the node")
+    slug = case.spec.id.removesuffix("-uniform")
+    findings: tuple[Finding, ...] = ()
+    if not same.expected:
+        hint = f"state the right one: gpufleet_settings: {{{case.spec.id}: {{version: ...}}}}"
+        said = f"no {word} has most hosts: {same.text()}"
+        findings = (Finding(cause=f"{slug}-split", text=said, hint=hint, marginal=True),)
+    elif text != same.expected:
+        said = f"{word} {text}, expected {same.expected} ({same.text()})"
+        hint = f"bring {case.host.name} to {same.expected}, or accept the difference (gpufleet_acceptances)"
+        findings = (Finding(cause=f"{slug}-mismatch", text=said, hint=hint, marginal=True),)
+    basis = Basis.RULE if same.stated else Basis.PEERS
+    return Report(
+        summary=f"{word} {text}, as on every host",
+        findings=findings,
+        measured=(Measure(field, text),),
+        expected=(Expectation(field, "==", same.expected, basis, arithmetic=same.text()),) if same.expected else (),
+        evidence=case.evidence(field),
+    )

@@ -1,0 +1,123 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check topology: GPUs reach each other over NVLink as the SKU says, and every GPU has a NIC beside it."""
+
+from __future__ import annotations
+
+from ...collect.host_facts import FleetFacts, ProbeFailure
+from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
+from ...probe.nvidia_smi_topo import Topology
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .case import Case, Finding, Report, per_host, value_of
+
+SPEC = CheckSpec(
+    id="topology",
+    gate="nodes",
+    title="GPU and NIC topology is the SKU's",
+    observation="hosts",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    needs_driver=True,
+    causes=("topology-nvlink", "topology-nic-far"),
+)
+
+
+def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Judges the GPUs that are there; one that is missing is gpu-census' business."""
+    return per_host(SPEC, value, context, _judge, needs=("smi", "topo"))
+
+
+def _judge(case: Case) -> Report | Outcome:
+    matrix = value_of(case.facts.topo)
+    if len(matrix.gpus) > len(case.smi.gpus):
+        text = f"`nvidia-smi topo -m` names {len(matrix.gpus)} GPUs, `nvidia-smi -q` {len(case.smi.gpus)}"
+        return case.answer.unknown("nvidia-smi-inconsistent", text, "run both on the node again")
+    nvlinks, short = _nvlink(case, matrix), _short_of_links(case)
+    # Links that are down change the word for their GPU, too: that is one fault, told once.
+    if nvlinks and short and all(set(finding.parts) <= short for finding in nvlinks):
+        return case.waiting_for("nvlink", "the matrix differs only where links are inactive")
+    findings = nvlinks + _nics(case, matrix)
+    if not findings and any(gpu.trouble for gpu in case.smi.gpus):
+        return case.waiting_for("gpu-census", "not every GPU answers")
+    if not findings and _waits_for_hcas(case, matrix):
+        return case.waiting_for("hca-state", "adapters are missing, so the distance to them cannot be told")
+    nvlink = f"NV{case.sku.nvlink_links} between all" if case.sku.nvlink_links else "no NVLink"
+    return Report(
+        summary=f"{len(matrix.gpus)} GPUs, {nvlink}; {len(matrix.nics)} NICs, one beside each GPU"
+        if case.sku.compute_hcas
+        else f"{len(matrix.gpus)} GPUs, {nvlink}",
+        findings=tuple(findings),
+        measured=(Measure("gpus", len(matrix.gpus), "count"), Measure("nics", len(matrix.nics), "count")),
+        expected=(Expectation("gpu_path", "==", f"NV{case.sku.nvlink_links}", Basis.HARDWARE),)
+        if case.sku.nvlink_links
+        else (),
+        evidence=case.evidence("topo"),
+    )
+
+
+def _nvlink(case: Case, matrix: Topology) -> list[Finding]:
+    if case.sku.nvlink_links == 0:
+        return []
+    # With switches every pair shares all links of a GPU; wired pair by pair a part of them, but never none.
+    wanted = f"NV{case.sku.nvlink_links}" if case.sku.nvswitches or case.sku.nvlink_domain == "rack" else "NV"
+    odd: dict[str, list[str]] = {}
+    for (row, column), word in matrix.paths.items():
+        if row < column and column in matrix.gpus and not _fits(word, wanted):
+            odd.setdefault(word, []).append(f"{row}-{column}")
+    findings: list[Finding] = []
+    for word, pairs in odd.items():
+        names = {name for pair in pairs for name in pair.split("-")}
+        # The GPU that all odd pairs share is the culprit; without one, each of them is named.
+        shared = [name for name in names if all(name in pair.split("-") for pair in pairs)] if len(pairs) > 1 else []
+        blamed = shared if len(shared) == 1 else sorted(names)
+        findings.append(
+            Finding(
+                cause="topology-nvlink",
+                text=f"{word} between {', '.join(pairs[:4])}{' ...' if len(pairs) > 4 else ''}, expected {wanted}",
+                hint="check NVLinks of these GPUs (`nvidia-smi nvlink -s`) and the fabric manager",
+                parts=tuple(case.gpu_at(int(name.removeprefix("GPU"))) for name in blamed),
+            )
+        )
+    return findings
+
+
+def _short_of_links(case: Case) -> set[Subject]:
+    status = case.facts.nvlink
+    if isinstance(status, ProbeFailure):
+        return set()
+    return {case.gpu_at(entry.index) for entry in status.gpus if entry.active < case.sku.nvlink_links}
+
+
+def _fits(word: str, wanted: str) -> bool:
+    return word == wanted if wanted != "NV" else word.startswith("NV")
+
+
+def _nics(case: Case, matrix: Topology) -> list[Finding]:
+    if case.sku.compute_hcas < case.sku.gpus or _waits_for_hcas(case, matrix):
+        return []
+    near = tuple(case.limit("near_paths").get(case.sku.nvlink_domain, ()))
+    findings: list[Finding] = []
+    for position, gpu in enumerate(matrix.gpus):
+        words = [matrix.paths[(gpu, nic)] for nic in matrix.nics]
+        if not any(word in near for word in words):
+            best = f"nearest is {words[0] if len(set(words)) == 1 else ', '.join(sorted(set(words)))}"
+            findings.append(
+                Finding(
+                    cause="topology-nic-far",
+                    text=f"{gpu} has no NIC at {' or '.join(near)} ({best})",
+                    hint="compare PCIe slots with the SKU's wiring; in a virtual machine give NCCL a topology file "
+                    "and state the words: gpufleet_settings: {topology: {near_paths: {node: [PIX, PXB, NODE]}}}",
+                    parts=(case.gpu_at(position),),
+                )
+            )
+    return findings
+
+
+def _waits_for_hcas(case: Case, matrix: Topology) -> bool:
+    """Tell whether adapters are missing: the check that counts them says so, and no distance can be judged."""
+    if case.sku.compute_hcas == 0:
+        return False
+    hcas = case.facts.hcas
+    counted = len(hcas) if not isinstance(hcas, ProbeFailure) else None
+    return len(matrix.nics) < case.sku.compute_hcas and (counted is None or counted < case.sku.compute_hcas)

@@ -1,0 +1,128 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Evidence files: what the tools of one host printed, kept whole in the run directory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ..outcome.codec import dumps, load
+from ..outcome.errors import InputError
+from ..runtime.clock import now_utc
+from ..runtime.files import write_atomic
+from ..runtime.redaction import redact
+
+HOSTS = "hosts"
+DRIVERS = "drivers"
+_SCHEMA_VERSION = 1
+
+# Tools that speak to the GPU driver. With driver_owner operator they run in the operator's pod, one exec each:
+# a container image may lack Python, and a tool that hangs must not take the others with it.
+_DRIVER_COMMANDS: dict[str, tuple[str, ...]] = {
+    "nvidia_smi_xml": ("nvidia-smi", "-q", "-x"),
+    "nvidia_smi_topo": ("nvidia-smi", "topo", "-m"),
+    "nvidia_smi_nvlink": ("nvidia-smi", "nvlink", "-s"),
+    # No systemd in a container: the daemon itself is looked for.
+    "fabric_manager": (
+        "sh", "-c",
+        "for f in /proc/[0-9]*/comm; do read -r n < $f && [ \"$n\" = nv-fabricmanage ] && echo active && exit 0; "
+        "done 2>/dev/null; echo inactive; exit 3",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRun:
+    """One run of one tool. `rc` is None when it did not end by itself; `truncated` says that output was cut."""
+
+    argv: tuple[str, ...]
+    rc: int | None = None
+    stdout: str = ""
+    stderr: str = ""
+    duration_s: float = 0.0
+    timed_out: bool = False
+    missing: bool = False
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostEvidence:
+    """Everything that was collected from one host; `reason` says why it was not reached."""
+
+    host: str
+    reached: bool
+    reason: str = ""
+    started: str = ""
+    tools: dict[str, ToolRun] = field(default_factory=dict)
+    schema_version: int = _SCHEMA_VERSION
+
+
+def evidence_file(host: str, kind: str = HOSTS) -> str:
+    """Return the path of a host's evidence, relative to the run directory.
+
+    Raises:
+        InputError: the name cannot be a file name.
+    """
+    if not host or host.startswith(".") or "/" in host or "\0" in host:
+        raise InputError(f"host {host!r}", "the name cannot be a file name.", "rename the host in the inventory")
+    return f"evidence/{kind}/{host}.json"
+
+
+def write_evidence(run_dir: Path, evidence: HostEvidence, kind: str = HOSTS) -> Path:
+    """Write the evidence of one host, redacted and whole, and return its path.
+
+    Raises:
+        OSError: the run directory cannot be written.
+    """
+    path = run_dir / evidence_file(evidence.host, kind)
+    tools = {
+        name: replace(run, stdout=redact(run.stdout), stderr=redact(run.stderr)) for name, run in evidence.tools.items()
+    }
+    write_atomic(path, dumps(replace(evidence, reason=redact(evidence.reason), tools=tools)))
+    return path
+
+
+def read_evidence(path: Path) -> HostEvidence:
+    """Return the evidence of one host.
+
+    Raises:
+        InputError: no such file, not JSON, or not what this release writes.
+    """
+    evidence = load(HostEvidence, path)
+    if evidence.schema_version != _SCHEMA_VERSION:
+        found = f"schema_version is {evidence.schema_version}, this release reads {_SCHEMA_VERSION}."
+        raise InputError(str(path), found, "judge the run with the release that made it")
+    return evidence
+
+
+def unreached(host: str, reason: str) -> HostEvidence:
+    """Return the evidence of a host that could not be looked at."""
+    return HostEvidence(host=host, reached=False, reason=reason, started=now_utc())
+
+
+def driver_tool_commands(diag_level: int = 0) -> dict[str, tuple[str, ...]]:
+    """Return the commands to run in the operator's pod of one node, by tool.
+
+    Args:
+        diag_level: level of `dcgmi diag`, which needs a pod with DCGM; 0 leaves it out.
+    """
+    commands = dict(_DRIVER_COMMANDS)
+    if diag_level:
+        commands["dcgmi_diag"] = ("dcgmi", "diag", "-r", str(diag_level), "-j")
+    return commands
+
+
+def evidence_from_exec(host: str, results: Mapping[str, ToolRun], reason: str = "") -> HostEvidence:
+    """Return the evidence of one node whose driver tools ran in pods.
+
+    Args:
+        host: inventory name of the node.
+        results: what each tool of driver_tool_commands did; empty if there was no pod to run them in.
+        reason: why there are no results.
+    """
+    if not results:
+        return unreached(host, reason or "no pod with the driver's tools on this node")
+    return HostEvidence(host=host, reached=True, started=now_utc(), tools=dict(results))
