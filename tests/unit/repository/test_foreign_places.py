@@ -40,6 +40,7 @@ def foreign_places(text: str) -> list[str]:
         "path: /" + "root/.kube/config",
         "/tmp/" + "venv/bin/mypy",
     ],
+    ids=["index", "module proxy", "checkout", "home", "own environment"],
 )
 def test_a_foreign_place_is_seen(text: str) -> None:
     assert foreign_places(text)
