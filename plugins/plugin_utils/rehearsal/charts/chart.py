@@ -1,0 +1,149 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The files of one stand-in chart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .facts import Crd, StandIn, Workload
+
+FAULT_ANNOTATION = "rehearsal.gpufleet.invalid/fault"
+# No server knows this kind: Helm stops as it does where a chart's CRDs are missing.
+_REFUSED = {"apiVersion": "rehearsal.gpufleet.invalid/v1", "kind": "Missing", "metadata": {"name": "missing"}}
+_TEMPLATES = Path(__file__).with_name("templates")
+NEVER_READY, INSTALL_FAILS = "never-ready", "install-fails"
+
+
+def chart_files(name: str, version: str, stand_in: StandIn, state: str = "ok") -> dict[str, str]:
+    """Return the files of a chart, by path under the chart's directory.
+
+    Args:
+        name: chart name.
+        version: chart version.
+        stand_in: what it creates.
+        state: `ok`; `never-ready`: the containers of its first workload keep failing; `install-fails`: the API server
+            refuses one of its objects.
+    """
+    values = {"nameOverride": "", "fullnameOverride": "", **stand_in.values}
+    files = {
+        "Chart.yaml": _json(_chart(name, version)),
+        "values.yaml": _json(values),
+        "templates/_helpers.tpl": _template("_helpers.tpl"),
+        "templates/rights.yaml": _rights(),
+    }
+    for crd in stand_in.crds:
+        files[f"crds/{crd.plural}.{crd.group}.yaml"] = _json(crd_document(crd))
+    for number, workload in enumerate(stand_in.workloads):
+        files[f"templates/workload-{number}.yaml"] = _workload(name, workload, state == NEVER_READY and number == 0)
+    for template in stand_in.templates:
+        files[f"templates/{Path(template).stem}.yaml"] = _template(template)
+    if state == INSTALL_FAILS:
+        files["templates/refused.yaml"] = _json(_REFUSED)
+    return files
+
+
+def crd_document(crd: Crd) -> dict[str, Any]:
+    """Return a CustomResourceDefinition that accepts any content."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version: dict[str, Any] = {
+        "name": crd.version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+    }
+    if crd.status:
+        version["subresources"] = {"status": {}}
+    names = {"kind": crd.kind, "listKind": f"{crd.kind}List", "plural": crd.plural, "singular": crd.kind.lower()}
+    metadata: dict[str, Any] = {"name": f"{crd.plural}.{crd.group}"}
+    if crd.group.endswith((".k8s.io", ".x-k8s.io")):
+        # The API server guards these groups: a CRD in them has to say by whom it was approved.
+        metadata["annotations"] = {"api-approved.kubernetes.io": "unapproved, rehearsal"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": metadata,
+        "spec": {"group": crd.group, "names": names, "scope": crd.scope, "versions": [version]},
+    }
+
+
+def _chart(name: str, version: str) -> Mapping[str, Any]:
+    return {
+        "apiVersion": "v2",
+        "name": name,
+        "version": version,
+        "appVersion": version,
+        "description": f"Stand-in of {name} for a rehearsal. It controls no hardware.",
+        "annotations": {"rehearsal.gpufleet.invalid/stand-in": "true"},
+    }
+
+
+def _rights() -> str:
+    """Return the service account and the cluster role that every operator brings."""
+    name = '{{ include "standin.fullname" . }}'
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name, "labels": "@labels"},
+        "rules": [{"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["get", "list", "watch"]}],
+    }
+    account = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": name, "namespace": "{{ .Release.Namespace }}", "labels": "@labels"},
+    }
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name, "labels": "@labels"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "{{ .Release.Namespace }}"}],
+    }
+    return "\n---\n".join(_helm_json(document) for document in (account, role, binding)) + "\n"
+
+
+def _workload(chart: str, workload: Workload, broken: bool) -> str:
+    app = workload.labels or {"app.kubernetes.io/name": chart, "app.kubernetes.io/component": workload.containers[0]}
+    selector = {"app.kubernetes.io/instance": "{{ .Release.Name }}", **app}
+    pod: dict[str, Any] = {"metadata": {"labels": selector}, "spec": _pod_spec(workload)}
+    spec: dict[str, Any] = {"selector": {"matchLabels": selector}, "template": pod}
+    if workload.kind == "Deployment":
+        spec["replicas"] = 1
+    if broken:
+        # KWOK plays it, see roles/rehearsal/files/kwok/stages.yaml.
+        pod["metadata"]["annotations"] = {FAULT_ANNOTATION: "CrashLoopBackOff"}
+    metadata = {"name": workload.name, "namespace": "{{ .Release.Namespace }}", "labels": "@labels"}
+    text = _helm_json({"apiVersion": "apps/v1", "kind": workload.kind, "metadata": metadata, "spec": spec}, app)
+    return f"{{{{- if {workload.when} }}}}\n{text}\n{{{{- end }}}}\n" if workload.when else f"{text}\n"
+
+
+def _pod_spec(workload: Workload) -> dict[str, Any]:
+    containers = [
+        {"name": name, "image": f"rehearsal/{name}:{{{{ .Chart.AppVersion }}}}"} for name in workload.containers
+    ]
+    spec: dict[str, Any] = {"serviceAccountName": '{{ include "standin.fullname" . }}', "containers": containers}
+    if workload.kind == "DaemonSet":
+        spec["tolerations"] = [{"operator": "Exists"}]
+    return spec
+
+
+def _helm_json(document: Mapping[str, Any], more_labels: Mapping[str, str] | None = None) -> str:
+    """Return a document as JSON (which is YAML) with the Helm text in it unescaped and the common labels filled in."""
+    text = json.dumps(document, indent=2)
+    # json escapes the quotes of Helm expressions; inside a JSON string Helm needs them raw, its output has none.
+    text = text.replace('\\"', '"')
+    labels = "".join(f", {json.dumps(key)}: {json.dumps(value)}" for key, value in (more_labels or {}).items())
+    common = '{{ include "standin.labels" . | fromYaml | toJson | trimSuffix "}" }}' + labels + "}"
+    return text.replace('"@labels"', common)
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _template(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")

@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a stand-in chart consists of: the facts of standins.yaml as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ...outcome.errors import InputError
+
+_FACTS = Path(__file__).with_name("standins.yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class Crd:
+    """One custom resource: `group`, `version`, `kind`, `plural`, `scope`, and whether its status is a subresource."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    scope: str
+    status: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One Deployment or DaemonSet; `name` and `when` are Helm text."""
+
+    kind: str
+    name: str
+    containers: tuple[str, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    when: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """What one chart creates."""
+
+    crds: tuple[Crd, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
+    templates: tuple[str, ...] = ()
+
+
+def parse_crd(line: str) -> Crd:
+    """Return a custom resource from `<group>/<version> <Kind> <plural> <scope> [status]`.
+
+    Raises:
+        InputError: the line has another form.
+    """
+    words = line.split()
+    group, slash, version = words[0].rpartition("/") if words else ("", "", "")
+    if (
+        len(words) not in (4, 5)
+        or not slash
+        or words[3] not in ("Cluster", "Namespaced")
+        or words[4:] not in ([], ["status"])
+    ):
+        raise InputError(f"stand-in CRD {line!r}", "not `group/version Kind plural Cluster|Namespaced [status]`.")
+    return Crd(group, version, words[1], words[2], words[3], len(words) == 5)
+
+
+def _workload(entry: Mapping[str, Any]) -> Workload:
+    return Workload(
+        kind=entry["kind"],
+        name=entry["name"],
+        containers=tuple(entry["containers"]),
+        labels=entry.get("labels", {}),
+        when=entry.get("when", ""),
+    )
+
+
+@lru_cache(maxsize=1)
+def load_stand_ins() -> Mapping[str, StandIn]:
+    """Return every known stand-in by chart name and alias."""
+    import yaml
+
+    found: dict[str, StandIn] = {}
+    for name, entry in yaml.safe_load(_FACTS.read_text(encoding="utf-8")).items():
+        stand_in = StandIn(
+            crds=tuple(parse_crd(line) for line in entry.get("crds", [])),
+            workloads=tuple(_workload(workload) for workload in entry["workloads"]),
+            values=entry.get("values", {}),
+            templates=tuple(entry.get("templates", [])),
+        )
+        found.update(dict.fromkeys([name, *entry.get("aliases", [])], stand_in))
+    return found
+
+
+def stand_in_for(chart: str) -> StandIn:
+    """Return the stand-in of a chart; one that we know nothing about gets one Deployment named after its release."""
+    known = load_stand_ins().get(chart)
+    if known:
+        return known
+    return StandIn(workloads=(Workload("Deployment", '{{ include "standin.fullname" . }}', (chart,)),))

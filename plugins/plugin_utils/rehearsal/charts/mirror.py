@@ -1,0 +1,109 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A directory of packaged stand-in charts, laid out like the chart mirror of an air-gapped site."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import re
+import tarfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...outcome.errors import InputError
+from .chart import chart_files
+from .facts import stand_in_for
+
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class ChartRef:
+    """Which chart a component is installed from."""
+
+    component: str
+    chart: str
+    version: str
+
+    @property
+    def file_name(self) -> str:
+        """Name of the package in a mirror."""
+        return f"{self.chart}-{self.version}.tgz"
+
+
+def chart_ref(component: Mapping[str, Any]) -> ChartRef | None:
+    """Return the chart of a recipe's component, None for one that is not installed by Helm from a chart.
+
+    Raises:
+        InputError: the component has no name, or a chart without a version.
+    """
+    name = str(component.get("name") or "")
+    if not name:
+        raise InputError(f"component {dict(component)!r}", "has no name.")
+    source = str(component.get("source") or "")
+    if str(component.get("type") or "Helm").lower() != "helm" or not (component.get("chart") or source):
+        return None
+    # `oci://registry/charts/x` and `repository/x` both end in the chart's own name.
+    chart = str(component.get("chart") or name).rstrip("/").rsplit("/", 1)[-1]
+    version = str(component.get("version") or "")
+    if not version:
+        raise InputError(f"component {name}", f"chart {chart} has no version.", "pin it in the recipe")
+    if not _SAFE.fullmatch(f"{chart}-{version}"):
+        raise InputError(f"component {name}", f"chart {chart!r} or version {version!r} is not a file name.")
+    return ChartRef(name, chart, version)
+
+
+def build_mirror(
+    directory: Path,
+    components: Iterable[Mapping[str, Any]],
+    states: Mapping[str, str] | None = None,
+) -> list[Path]:
+    """Write one package `<chart>-<version>.tgz` for every component; the same input gives the same bytes.
+
+    Args:
+        directory: where the packages go; made when it is not there.
+        components: component references of a recipe (name, chart, version, type).
+        states: component or chart name to what is wrong with it (`never-ready`, `install-fails`), as in the model's stack.
+
+    Returns:
+        The packages, in the order of the components.
+
+    Raises:
+        InputError: a component is not complete.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    broken = states or {}
+    paths: list[Path] = []
+    for component in components:
+        ref = chart_ref(component)
+        if ref is None:
+            continue
+        state = broken.get(ref.component) or broken.get(ref.chart) or "ok"
+        files = chart_files(ref.chart, ref.version, stand_in_for(ref.chart), state)
+        path = directory / ref.file_name
+        _write(path, package(ref.chart, files))
+        paths.append(path)
+    return paths
+
+
+def package(name: str, files: Mapping[str, str]) -> bytes:
+    """Return a chart package: a gzipped tar without times, owners or an order of its own."""
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for path in sorted(files):
+            data = files[path].encode()
+            entry = tarfile.TarInfo(f"{name}/{path}")
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    return gzip.compress(plain.getvalue(), mtime=0)
+
+
+def _write(path: Path, data: bytes) -> None:
+    partial = path.with_suffix(".partial")
+    partial.write_bytes(data)
+    os.replace(partial, path)

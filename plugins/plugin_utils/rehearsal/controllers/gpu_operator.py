@@ -1,0 +1,167 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The GPU operator: operands, node labels, allocatable GPUs and the state of the ClusterPolicy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...clients.kube.kinds import CLUSTER_POLICIES, DAEMON_SETS, DEPLOYMENTS, NODES
+from ...runtime.clock import now_utc
+from .node_labels import feature_labels, placement_labels
+from .operands import (
+    DEVICE_PLUGIN,
+    DRIVER,
+    FEATURE_DISCOVERY,
+    HASH,
+    Operand,
+    daemon_set,
+    fault_of,
+    states_not_ready,
+    wanted_operands,
+)
+from .truth import Node, Truth
+from .world import (
+    CREATE,
+    DELETE,
+    MERGE,
+    REPLACE,
+    Change,
+    Json,
+    World,
+    available,
+    condition_of,
+    is_deleted,
+    is_true,
+    labels_of,
+)
+
+MANAGER = "gpu-operator"
+
+
+def reconcile(world: World, truth: Truth) -> list[Change]:
+    """Return what the GPU operator would do now; nothing while its Deployment is not available."""
+    deployment = available(world, DEPLOYMENTS, "app", "gpu-operator")
+    policies = sorted(world.all(CLUSTER_POLICIES), key=lambda item: str(item["metadata"]["creationTimestamp"]))
+    if deployment is None or not policies or is_deleted(policies[0]):
+        return []
+    policy, namespace = policies[0], deployment["metadata"]["namespace"]
+    wanted = wanted_operands(policy)
+    sets = {item["metadata"]["name"]: item for item in _operand_sets(world, namespace)}
+    changes = [*_operands(policy, wanted, sets, namespace), *_nodes(world, truth, policy, wanted)]
+    waiting = states_not_ready(truth, wanted, sets)
+    if truth.policy_state != "ready" and not waiting:
+        waiting = [wanted[-1].state]
+    return [*changes, *_status(policy, namespace, waiting, bool(changes))]
+
+
+def present_operands(world: World) -> frozenset[str]:
+    """Return the names of the operands' DaemonSets that exist."""
+    return frozenset(item["metadata"]["name"] for item in _operand_sets(world, ""))
+
+
+def _operand_sets(world: World, namespace: str) -> Iterable[Json]:
+    for item in world.all(DAEMON_SETS):
+        here = not namespace or item["metadata"]["namespace"] == namespace
+        if here and labels_of(item).get("app.kubernetes.io/managed-by") == MANAGER:
+            yield item
+
+
+def _operands(policy: Json, wanted: tuple[Operand, ...], sets: dict[str, Json], namespace: str) -> Iterable[Change]:
+    for operand in wanted:
+        body = daemon_set(operand, policy, namespace)
+        known = sets.get(operand.name)
+        if known is None:
+            yield Change(MANAGER, CREATE, DAEMON_SETS, operand.name, namespace, body)
+        elif (known["metadata"].get("annotations") or {}).get(HASH) != body["metadata"]["annotations"][HASH]:
+            yield Change(MANAGER, REPLACE, DAEMON_SETS, operand.name, namespace, body)
+    for name in set(sets) - {operand.name for operand in wanted}:
+        if not is_deleted(sets[name]):
+            yield Change(MANAGER, DELETE, DAEMON_SETS, name, namespace)
+
+
+def _nodes(world: World, truth: Truth, policy: Json, wanted: tuple[Operand, ...]) -> Iterable[Change]:
+    present = frozenset(operand.name for operand in wanted)
+    strategy = ((policy.get("spec") or {}).get("mig") or {}).get("strategy") or "single"
+    for node in truth.nodes.values():
+        item = world.find(NODES, node.name)
+        if item is None:
+            continue
+        running = _running(world, node, present)
+        labels: dict[str, str | None] = {**placement_labels(node, wanted)}
+        if FEATURE_DISCOVERY in running:
+            labels |= feature_labels(node, strategy)
+        # A node keeps the label of an operand that was switched off unless it is taken away by name.
+        labels |= {
+            key: None for key in labels_of(item) if key.startswith("nvidia.com/gpu.deploy.") and key not in labels
+        }
+        missing = {key: value for key, value in labels.items() if labels_of(item).get(key) != value}
+        if missing:
+            yield Change(MANAGER, MERGE, NODES, node.name, body={"metadata": {"labels": missing}})
+        yield from _resources(item, node, DEVICE_PLUGIN in running)
+
+
+def _running(world: World, node: Node, present: frozenset[str]) -> set[str]:
+    """Return the operands whose pod serves on a node."""
+    return {
+        app
+        for pod in world.pods_on(node.name)
+        if (app := labels_of(pod).get("app", "")) in present
+        and is_true(pod, "Ready")
+        and not is_deleted(pod)
+        and not fault_of(node, app, present)
+    }
+
+
+def _resources(item: Json, node: Node, serving: bool) -> Iterable[Change]:
+    """Offer the node's GPUs while its device plugin serves; afterwards the kubelet counts them as zero."""
+    status = item.get("status") or {}
+    capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
+    offered = {key for key in capacity if key.startswith("nvidia.com/")}
+    if not serving and not offered:
+        return
+    wanted = {key: str(count) if serving else "0" for key, count in node.resources.items()}
+    wanted |= dict.fromkeys(offered - set(wanted), "0")
+    if any(capacity.get(key) != count or allocatable.get(key) != count for key, count in wanted.items()):
+        body = {"status": {"capacity": wanted, "allocatable": wanted}}
+        yield Change(MANAGER, MERGE, NODES, node.name, body=body, subresource="status")
+
+
+def _status(policy: Json, namespace: str, waiting: list[str], busy: bool) -> Iterable[Change]:
+    """Write the state of the policy: ready, or not ready with the states that are waited for."""
+    if waiting or busy:
+        reason = "DriverNotReady" if "state-driver" in waiting else "OperandNotReady"
+        message = f"ClusterPolicy is not ready, states not ready: [{' '.join(waiting)}]"
+        wanted = {"Ready": ("False", "Error", ""), "Error": ("True", reason, message)}
+    else:
+        message = "ClusterPolicy is ready as all resources have been successfully reconciled"
+        wanted = {"Ready": ("True", "Reconciled", message), "Error": ("False", "Ready", "")}
+    state = "ready" if wanted["Ready"][0] == "True" else "notReady"
+    known = {name: _condition_values(condition_of(policy, name)) for name in wanted}
+    if (policy.get("status") or {}).get("state") == state and known == wanted:
+        return
+    conditions = [
+        {
+            "type": name,
+            "status": value,
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": _since(policy, name, value),
+        }
+        for name, (value, reason, message) in wanted.items()
+    ]
+    body = {"status": {"namespace": namespace, "state": state, "conditions": conditions}}
+    yield Change(MANAGER, MERGE, CLUSTER_POLICIES, policy["metadata"]["name"], body=body, subresource="status")
+
+
+def _condition_values(condition: Json) -> tuple[str, str, str]:
+    return condition.get("status", ""), condition.get("reason", ""), condition.get("message", "")
+
+
+def _since(policy: Json, name: str, value: str) -> str:
+    known = condition_of(policy, name)
+    return str(known["lastTransitionTime"]) if known.get("status") == value else now_utc()
+
+
+__all__ = ["DRIVER", "MANAGER", "present_operands", "reconcile"]

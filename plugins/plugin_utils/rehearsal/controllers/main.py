@@ -1,0 +1,145 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The loop of the controllers: look at the cluster, write what is missing, wait for a change."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...clients.kube.cluster import Cluster
+from ...clients.kube.connection import Connection
+from ...clients.kube.kinds import (
+    CLUSTER_POLICIES,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    NATIVE_POD_GROUPS,
+    NODES,
+    PODS,
+    RESOURCE_SLICES,
+    VOLCANO_POD_GROUPS,
+)
+from ...outcome.errors import BringupError
+from . import dra_driver, gpu_operator, pod_commands, pod_faults, volcano
+from .store import Store, follow
+from .truth import Truth, read_truth
+from .world import Change, World
+from .writer import carry_out
+
+KINDS = (
+    NODES,
+    PODS,
+    DEPLOYMENTS,
+    DAEMON_SETS,
+    CLUSTER_POLICIES,
+    RESOURCE_SLICES,
+    VOLCANO_POD_GROUPS,
+    NATIVE_POD_GROUPS,
+    volcano.QUEUES,
+    pod_commands.CLUSTER_EXECS,
+)
+Reconcile = Callable[[World, Truth], list[Change]]
+# Changes come in bursts; one look is enough for all that come within this time.
+_CALM_S = 0.03
+_MODEL_CHECK_S = 1.0
+_REQUEST_LIMIT_S = 20.0
+
+
+@dataclass(slots=True)
+class Options:
+    """What the process is told."""
+
+    kubeconfig: str
+    model: Path
+    hosts: Path
+    hardware: tuple[Path, ...] = ()
+
+
+@dataclass(slots=True)
+class ModelFile:
+    """The model file and what it said when it was read last."""
+
+    path: Path
+    hardware: tuple[Path, ...]
+    truth: Truth
+    stamp: int = field(default=0)
+
+    def refresh(self) -> bool:
+        """Read the file again if it changed; a broken one leaves the truth as it was. Tell whether it changed."""
+        try:
+            stamp = self.path.stat().st_mtime_ns
+            if stamp == self.stamp:
+                return False
+            self.stamp = stamp
+            self.truth = read_truth(self.path, self.hardware)
+        except (OSError, BringupError) as error:
+            print(f"model: {error}", file=sys.stderr, flush=True)
+            return False
+        return True
+
+
+def parse_options(argv: Sequence[str]) -> Options:
+    """Return the options of a command line."""
+    parser = argparse.ArgumentParser(prog="controllers", description="Operators of a rehearsal cluster.")
+    parser.add_argument("--kubeconfig", required=True, help="administrator of the rehearsal's API server")
+    parser.add_argument("--model", required=True, type=Path, help="cluster model (YAML); read again when it changes")
+    parser.add_argument("--hosts", type=Path, help="directory with <host>/bin (default: hosts beside the model)")
+    parser.add_argument("--hardware", action="append", default=[], type=Path, help="more SKU facts (repeatable)")
+    given = parser.parse_args(list(argv))
+    hosts = given.hosts or given.model.parent / "hosts"
+    return Options(given.kubeconfig, given.model, hosts.resolve(), tuple(given.hardware))
+
+
+def run(options: Options, stop: threading.Event) -> None:
+    """Reconcile until told to stop.
+
+    Raises:
+        BringupError: the model or the kubeconfig cannot be read at the start.
+    """
+    model = ModelFile(options.model, options.hardware, read_truth(options.model, options.hardware))
+    model.stamp = options.model.stat().st_mtime_ns
+    pod_commands.make_doors(pod_commands.doors(options.hosts.parent), options.hosts)
+    cluster, store = Cluster(Connection(kubeconfig=options.kubeconfig), _REQUEST_LIMIT_S), Store(KINDS)
+    for kind in KINDS:
+        threading.Thread(target=follow, args=(cluster, store, kind, stop), daemon=True).start()
+    reconcilers: tuple[Reconcile, ...] = (
+        gpu_operator.reconcile,
+        pod_faults.reconcile,
+        dra_driver.reconcile,
+        volcano.reconcile,
+        lambda world, truth: pod_commands.reconcile(world, truth, options.hosts),
+    )
+    calm_s = _CALM_S
+    while not stop.is_set():
+        seen = store.changed.wait(_MODEL_CHECK_S)
+        if not model.refresh() and not seen:
+            continue
+        stop.wait(calm_s)
+        store.changed.clear()
+        started = time.monotonic()
+        changes = [change for reconcile in reconcilers for change in reconcile(store.world(), model.truth)]
+        # On a big cluster a look takes its time: never spend more than half of it looking.
+        calm_s = max(_CALM_S, time.monotonic() - started)
+        if not carry_out(cluster, store, changes):
+            stop.wait(_MODEL_CHECK_S)
+            store.changed.set()
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the controllers until SIGTERM or SIGINT; return the exit code."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: stop.set())
+    try:
+        run(parse_options(argv), stop)
+    except BringupError as error:
+        print(error, file=sys.stderr, flush=True)
+        return error.exit_code
+    return 0

@@ -1,0 +1,142 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The operands of the GPU operator: which ones a policy asks for, their DaemonSets, and where they fail."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from .truth import Node, Truth
+from .world import Json, owner_reference
+
+DRIVER, DEVICE_PLUGIN, FEATURE_DISCOVERY = (
+    "nvidia-driver-daemonset",
+    "nvidia-device-plugin-daemonset",
+    "gpu-feature-discovery",
+)
+HASH = "nvidia.com/last-applied-hash"
+_FACTS = Path(__file__).with_name("operands.yaml")
+_GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One operand; see operands.yaml."""
+
+    state: str
+    name: str
+    policy: str
+    enabled: bool
+    deploy: str
+    component: str
+    containers: tuple[str, ...]
+    needs: tuple[str, ...]
+
+    @property
+    def node_label(self) -> str:
+        """Label of the nodes on which it runs."""
+        return f"nvidia.com/gpu.deploy.{self.deploy}"
+
+
+@lru_cache(maxsize=1)
+def all_operands() -> tuple[Operand, ...]:
+    """Return every operand in the order of the operator's states."""
+    import yaml
+
+    entries = yaml.safe_load(_FACTS.read_text(encoding="utf-8"))
+    return tuple(
+        Operand(**{**entry, "containers": tuple(entry["containers"]), "needs": tuple(entry["needs"])})
+        for entry in entries
+    )
+
+
+def wanted_operands(policy: Json) -> tuple[Operand, ...]:
+    """Return the operands that a ClusterPolicy asks for."""
+    spec = policy.get("spec") or {}
+    return tuple(
+        operand
+        for operand in all_operands()
+        if not operand.policy or (spec.get(operand.policy) or {}).get("enabled", operand.enabled) is not False
+    )
+
+
+def daemon_set(operand: Operand, policy: Json, namespace: str) -> Json:
+    """Return the DaemonSet of an operand, its content's hash among its annotations."""
+    spec = policy.get("spec") or {}
+    common = spec.get("daemonsets") or {}
+    image = spec.get(operand.policy) or {}
+    labels = {"app": operand.name, "app.kubernetes.io/component": operand.component}
+    managed = {"app.kubernetes.io/managed-by": "gpu-operator", "app.kubernetes.io/part-of": "nvidia-gpu"}
+    containers = [
+        {"name": name, "image": f"rehearsal/{operand.component}:{image.get('version') or 'stand-in'}"}
+        for name in operand.containers
+    ]
+    pod = {
+        "nodeSelector": {operand.node_label: "true", **(common.get("nodeSelector") or {})},
+        "priorityClassName": common.get("priorityClassName") or "system-node-critical",
+        "tolerations": [_GPU_TAINT, *(common.get("tolerations") or [])],
+        "containers": containers,
+    }
+    body: Json = {
+        "metadata": {"name": operand.name, "namespace": namespace, "labels": {**labels, **managed}},
+        "spec": {
+            "selector": {"matchLabels": {"app": operand.name}},
+            "template": {"metadata": {"labels": {**labels, **managed}}, "spec": pod},
+        },
+    }
+    body["metadata"]["annotations"] = {
+        HASH: hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16],
+    }
+    body["metadata"]["ownerReferences"] = [owner_reference(policy, "nvidia.com/v1", "ClusterPolicy")]
+    return body
+
+
+def fault_of(node: Node, workload: str, present: frozenset[str]) -> str:
+    """Return why a workload's pod on a node does not become ready, empty when it does.
+
+    Args:
+        node: the node as it really is.
+        workload: name of the DaemonSet.
+        present: names of the operands that the policy asks for; only those can hold up others.
+    """
+    own = node.pod_faults.get(workload)
+    if own:
+        return own
+    for operand in all_operands():
+        if operand.name == workload:
+            blocked = any(need in present and fault_of(node, need, present) for need in operand.needs)
+            return "PodInitializing" if blocked else ""
+    return ""
+
+
+def states_not_ready(truth: Truth, wanted: tuple[Operand, ...], sets: dict[str, Json]) -> list[str]:
+    """Return the operator's states that are not ready, in their order.
+
+    Args:
+        truth: the cluster as it really is.
+        wanted: the operands that the policy asks for.
+        sets: the operands' DaemonSets by name.
+    """
+    present = frozenset(operand.name for operand in wanted)
+    failing = {
+        operand.name for operand in wanted for node in truth.nodes.values() if fault_of(node, operand.name, present)
+    }
+    return [
+        operand.state
+        for operand in wanted
+        if operand.name in failing or operand.name not in sets or not _rolled_out(sets[operand.name])
+    ]
+
+
+def _rolled_out(item: Json) -> bool:
+    status = item.get("status") or {}
+    desired = status.get("desiredNumberScheduled", -1)
+    seen = status.get("observedGeneration", 0) >= item["metadata"].get("generation", 1)
+    return bool(
+        seen and status.get("numberReady", 0) == desired and (status.get("updatedNumberScheduled", 0) == desired)
+    )

@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Commands in pods: `kubectl exec` into a pod of a GPU node runs that host's simulated tools.
+
+KWOK runs such a command on this machine: it looks the program up on its own PATH and adds the environment of the
+ClusterExec that names the pod. So KWOK's PATH is a directory of doors, one for each tool, and a door goes through to
+the directory that the environment names: the tools of the host under that pod.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ...clients.kube.kinds import Kind
+from .truth import Truth
+from .world import CREATE, MERGE, Change, World, is_deleted
+
+MANAGER = "rehearsal"
+CLUSTER_EXECS = Kind("kwok.x-k8s.io/v1alpha1", "ClusterExec", "clusterexecs", namespaced=False)
+TOOLS_VARIABLE = "GPUFLEET_REHEARSAL_TOOLS"
+_SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+_COMMON = ("sh", "bash", "cat", "env", "echo", "true", "false", "ls", "uname", "sleep", "timeout")
+
+
+def doors(rehearsal: Path) -> Path:
+    """Return the directory that KWOK has to have as its PATH."""
+    return rehearsal / "exec" / "bin"
+
+
+def tools_of(hosts: Path, host: str) -> Path:
+    """Return the directory of a host's simulated tools."""
+    return hosts / host / "bin"
+
+
+def make_doors(directory: Path, hosts: Path) -> None:
+    """Make a door for every tool that any host has, and for a few programs that every image has."""
+    directory.mkdir(parents=True, exist_ok=True)
+    tools = {path.name for host in sorted(hosts.glob("*/bin")) for path in host.iterdir() if not path.is_dir()}
+    for name in sorted(tools | set(_COMMON)):
+        target = f'"${{{TOOLS_VARIABLE}:?}}/{name}"' if name in tools else f'"$(command -v {name})"'
+        path = directory / f".{name}.partial"
+        path.write_text(f'#!/bin/sh\nexec {target} "$@"\n', encoding="utf-8")
+        path.chmod(0o755)
+        os.replace(path, directory / name)
+
+
+def reconcile(world: World, truth: Truth, hosts: Path) -> list[Change]:
+    """Return the ClusterExecs to write: one for every node, naming the pods that are on it."""
+    changes: list[Change] = []
+    for node in truth.nodes.values():
+        names = sorted(pod["metadata"]["name"] for pod in world.pods_on(node.name) if not is_deleted(pod))
+        name = f"host-{node.name}"
+        known = world.find(CLUSTER_EXECS, name)
+        if known is None:
+            if names:
+                tools = tools_of(hosts, node.name)
+                variables = {TOOLS_VARIABLE: str(tools), "PATH": f"{tools}:{_SYSTEM_PATH}", "HOSTNAME": node.name}
+                envs = [{"name": key, "value": value} for key, value in variables.items()]
+                spec = {"selector": {"matchNames": names}, "execs": [{"local": {"envs": envs}}]}
+                body = {"metadata": {"name": name}, "spec": spec}
+                changes.append(Change(MANAGER, CREATE, CLUSTER_EXECS, name, body=body))
+        elif known["spec"]["selector"]["matchNames"] != (names or ["-"]):
+            body = {"spec": {"selector": {"matchNames": names or ["-"]}}}
+            changes.append(Change(MANAGER, MERGE, CLUSTER_EXECS, name, body=body))
+    return changes

@@ -1,0 +1,149 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the operators of a rehearsal have to know about its hardware, taken from the cluster model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ...hardware.sku import Sku, load_hardware, sku_or_error
+from ..model.patch import build_model
+from ..model.spec import read_spec
+from ..model.values import ClusterModel
+from ..model.values import Gpu as ModelGpu
+from ..model.values import Node as ModelNode
+
+ADMITS_WHOLE, ADMITS_SINGLY, ADMITS_NOTHING = "all-or-nothing", "partial", "not-running"
+GPU_RESOURCE = "nvidia.com/gpu"
+_CAPABILITIES = Path(__file__).with_name("capabilities.yaml")
+_HARDWARE = Path(__file__).resolve().parents[4] / "recipes" / "hardware"
+# An operator that does not say which operand fails: the one that waits for all others.
+_LAST_OPERAND = "nvidia-operator-validator"
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU as its driver shows it."""
+
+    index: int
+    uuid: str
+    pci_bus_id: str
+    pcie_root: str
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One GPU node.
+
+    Args:
+        name: Kubernetes node name.
+        machine: product name of the server.
+        product: GPU product as nvidia-smi prints it.
+        label: GPU product as feature discovery writes it.
+        family: architecture in small letters, such as `hopper`.
+        compute: compute capability, such as `9.0`.
+        memory_mib: memory of one GPU.
+        driver: driver version.
+        cuda: CUDA version of the driver, such as `13.0`.
+        gpus: GPUs that the driver lists.
+        resources: extended resources that the device plugin offers.
+        advertised: GPUs that the DRA driver publishes; without any its slice is missing.
+        mig: whether its GPUs can be partitioned.
+        pod_faults: workload name to the reason for which its pod on this node keeps failing.
+    """
+
+    name: str
+    machine: str
+    product: str
+    label: str
+    family: str
+    compute: str
+    memory_mib: int
+    driver: str
+    cuda: str
+    gpus: tuple[Gpu, ...]
+    resources: Mapping[str, int]
+    advertised: tuple[Gpu, ...]
+    mig: bool = False
+    pod_faults: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The cluster as it really is.
+
+    Args:
+        nodes: its GPU nodes by name.
+        gang_admission: how its gang scheduler admits (all-or-nothing, partial, not-running).
+        claims_allocate: whether the devices of the DRA driver can be allocated.
+        policy_state: what the ClusterPolicy says when all operands are ready.
+    """
+
+    nodes: Mapping[str, Node]
+    gang_admission: str = ADMITS_WHOLE
+    claims_allocate: bool = True
+    policy_state: str = "ready"
+
+
+def read_truth(model_file: Path, hardware: tuple[Path, ...] = ()) -> Truth:
+    """Return the truth of a model file; `hardware` are directories of SKU facts besides the collection's own.
+
+    Raises:
+        InputError: the file cannot be read.
+        NotFoundError: a SKU that is not known.
+    """
+    skus = load_hardware([_HARDWARE, *hardware])
+    return truth_of(build_model(read_spec(model_file), skus), skus)
+
+
+def truth_of(model: ClusterModel, skus: Mapping[str, Sku]) -> Truth:
+    """Return what the operators have to know of a model."""
+    stack = model.stack
+    return Truth(
+        nodes={node.name: _node(node, sku_or_error(skus, node.sku)) for node in model.nodes},
+        gang_admission=stack.gang_scheduler,
+        claims_allocate=stack.dra_driver == "allocates",
+        policy_state=stack.cluster_policy,
+    )
+
+
+def _node(node: ModelNode, sku: Sku) -> Node:
+    capability = _capabilities().get(node.accelerator) or _capabilities()["default"]
+    working = tuple(_gpu(gpu) for gpu in node.working_gpus)
+    view = node.kubernetes
+    faults = {} if view.operands_ready else {view.failing_operand or _LAST_OPERAND: "CrashLoopBackOff"}
+    return Node(
+        name=node.name,
+        machine=sku.name.upper(),
+        product=sku.gpu_product,
+        label=sku.gpu_product_label,
+        family=capability["family"],
+        compute=capability["compute"],
+        memory_mib=sku.gpu_memory_mib,
+        driver=node.driver_version,
+        cuda=node.cuda_version,
+        gpus=working,
+        resources={GPU_RESOURCE: node.advertised_gpus},
+        advertised=working[: node.dra_device_count],
+        mig=capability["mig"],
+        pod_faults=faults,
+    )
+
+
+def _gpu(gpu: ModelGpu) -> Gpu:
+    # The root port has a bus of its own in front of the GPU's.
+    domain, bus, _rest = gpu.pci.split(":")
+    return Gpu(gpu.index, gpu.uuid, gpu.pci, f"pci{domain}:{max(int(bus, 16) - 1, 0):02x}")
+
+
+@lru_cache(maxsize=1)
+def _capabilities() -> Mapping[str, Any]:
+    import yaml
+
+    found: Mapping[str, Any] = yaml.safe_load(_CAPABILITIES.read_text(encoding="utf-8"))
+    return found
