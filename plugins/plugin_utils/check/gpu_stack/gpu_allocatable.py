@@ -111,7 +111,7 @@ def _whole_gpus(answer: Answer, node: NodeView, gpus: int) -> Outcome:
     facts = _facts(node, {resource: wanted}, {resource: found or 0})
     shared = f" ({gpus} GPUs shared {times} times each)" if times > 1 else ""
     if not found:
-        hint = f"kubectl logs -n gpu-operator -l app=nvidia-device-plugin-daemonset --field-selector spec.nodeName={node.name}"
+        hint = f"read the log of the pod nvidia-device-plugin-daemonset on {node.name} (kubectl get pods -A -o wide)"
         return answer.failed("gpu-not-advertised", f"offers no {resource}, {wanted} expected{shared}", hint, **facts)
     if found != wanted:
         hint = "compare with nvidia-smi -L on the host: a GPU that fell off the bus, or one marked unhealthy by an XID"

@@ -1,0 +1,200 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Observes a DRA allocation: one pod claims two whole GPUs, the scheduler names them."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...clients.kube.cluster import Cluster
+from ...clients.kube.connection import connection_from
+from ...clients.kube.kinds import DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from ...component_stack.facts import recipes_root, stack_facts
+from ...component_stack.model import components_of
+from ...component_stack.read import read_workloads
+from ...outcome.codec import from_plain
+from ...runtime.clock import Deadline
+from ...runtime.progress import Progress
+from ...site.model import Site
+from ...workload.render import render
+from ...workload.space import Space, open_space
+from ..spec import ObserveContext
+from .capacity import working_nodes
+
+KEY = "dra"
+CHECK = "dra-allocation"
+Json = dict[str, Any]
+_DEFAULTS: dict[str, Any] = {"count": 2, "timeout_s": 90.0, "cleanup_s": 60.0}
+_MOST_NODES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceView:
+    """One device that the claim was given; `known` tells whether a slice of that node has it."""
+
+    driver: str
+    pool: str
+    device: str
+    known: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraView:
+    """What was seen. `problem` is a slug when no test was possible, with `reason`."""
+
+    problem: str = ""
+    reason: str = ""
+    asked: int = 0
+    nodes: tuple[str, ...] = ()
+    allocated: bool = False
+    node: str = ""
+    devices: tuple[DeviceView, ...] = ()
+    pool_nodes: tuple[str, ...] = ()
+    said: str = ""
+    settled_s: float = 0.0
+    leftovers: tuple[str, ...] = ()
+    schema_version: int = 1
+
+
+def observe(context: ObserveContext) -> DraView:
+    """Run the test and remove what it made.
+
+    Raises:
+        BringupError: the API server does not answer, or refuses the test's objects.
+    """
+    settings = {**_DEFAULTS, **context.site.settings.get(CHECK, {})}
+    with Cluster(connection_from(context.connections)) as cluster:
+        problem = _unusable(cluster, context)
+        if problem:
+            return DraView(problem=problem[0], reason=problem[1])
+        names = {host.node_name for host in context.site.in_scope}
+        working = {node["metadata"]["name"] for node in working_nodes(cluster.list_objects(NODES), names)}
+        slices = cluster.list_objects(RESOURCE_SLICES)
+        free = free_devices(slices, cluster.list_objects(RESOURCE_CLAIMS), working)
+        if not free:
+            return DraView(problem="no-devices", reason="no node in scope publishes a free GPU")
+        asked = min(int(settings["count"]), max(free.values()))
+        nodes = tuple(sorted(name for name, count in free.items() if count >= asked)[:_MOST_NODES])
+        return _run(cluster, context, DraView(asked=asked, nodes=nodes), slices, settings)
+
+
+def restore(data: Any, _run_dir: Path, _site: Site) -> DraView:
+    """Return the saved view."""
+    return from_plain(DraView, data, "observation dra")
+
+
+def _unusable(cluster: Cluster, context: ObserveContext) -> tuple[str, str] | None:
+    facts = stack_facts().dra
+    components = components_of(context.recipe or {})
+    component = next((entry for entry in components if entry.name == facts.component), None)
+    if component is None:
+        return "no-dra-driver", f"the recipe has no {facts.component}"
+    if "v1" not in cluster.served_versions("resource.k8s.io"):
+        return "dra-not-served", "the API server does not serve resource.k8s.io/v1 (Kubernetes 1.34 or newer)"
+    workloads = [w for w in read_workloads(cluster, [component.namespace], 0.0) if w.release == component.release]
+    broken = next((workload for workload in workloads if workload.state == "failed"), None)
+    if not workloads or broken:
+        text = f"{broken.kind} {broken.name}: {broken.reason}" if broken else "it has no workloads"
+        return "driver-not-ready", text
+    if cluster.find(DEVICE_CLASSES, facts.device_class) is None:
+        return "no-device-class", f"DeviceClass {facts.device_class} does not exist"
+    return None
+
+
+def gpu_devices(slices: Iterable[Json], nodes: Iterable[str]) -> dict[tuple[str, str], str]:
+    """Return the GPUs in slices of the GPU driver: (pool, device) to node."""
+    wanted, driver = set(nodes), stack_facts().dra.driver
+    found = {}
+    for entry in slices:
+        spec = entry["spec"]
+        if spec["driver"] == driver and spec.get("nodeName") in wanted:
+            for device in spec.get("devices") or []:
+                found[spec["pool"]["name"], device["name"]] = spec["nodeName"]
+    return found
+
+
+def free_devices(slices: Iterable[Json], claims: Iterable[Json], nodes: Iterable[str]) -> dict[str, int]:
+    """Return how many GPUs of each node no claim holds."""
+    busy = {(r["pool"], r["device"]) for claim in claims for r in _results(claim)}
+    devices = gpu_devices(slices, nodes)
+    return dict(Counter(node for key, node in devices.items() if key not in busy))
+
+
+def _results(claim: Json) -> list[Json]:
+    allocation = (claim.get("status") or {}).get("allocation") or {}
+    return list((allocation.get("devices") or {}).get("results") or [])
+
+
+def _run(
+    cluster: Cluster, context: ObserveContext, view: DraView, slices: list[Json], settings: dict[str, Any]
+) -> DraView:
+    pods = stack_facts().test_pods
+    with open_space(
+        cluster,
+        "dra",
+        prefix=pods.namespace_prefix,
+        priority=pods.priority,
+        kinds=(RESOURCE_CLAIMS,),
+        cleanup_s=float(settings["cleanup_s"]),
+        emit=context.emit,
+    ) as space:
+        space.create(_objects(space, view, settings))
+        started = time.monotonic()
+        claim, pod = _settled(space, Deadline.after(float(settings["timeout_s"])), Progress(context.emit))
+        settled_s = round(time.monotonic() - started, 1)
+    known = gpu_devices(slices, view.nodes)
+    devices = tuple(
+        DeviceView(driver=r["driver"], pool=r["pool"], device=r["device"], known=(r["pool"], r["device"]) in known)
+        for r in _results(claim)
+    )
+    return replace(
+        view,
+        allocated=bool(devices),
+        node=str((pod.get("spec") or {}).get("nodeName", "")),
+        devices=devices,
+        pool_nodes=tuple(sorted({known.get((d.pool, d.device), "") for d in devices})),
+        said=_why_pending(pod),
+        settled_s=settled_s,
+        leftovers=tuple(space.leftovers),
+    )
+
+
+def _objects(space: Space, view: DraView, settings: dict[str, Any]) -> list[Json]:
+    return render(
+        recipes_root() / "workloads" / "dra-allocation.yaml.j2",
+        {
+            "name": "two-gpus",
+            "namespace": space.name,
+            "api_version": RESOURCE_CLAIMS.api_version,
+            "count": view.asked,
+            "device_class": stack_facts().dra.device_class,
+            "nodes": list(view.nodes),
+            "image": str(settings.get("image") or stack_facts().test_pods.image),
+            "priority_class": space.priority_class,
+            "labels": space.labels,
+        },
+    )
+
+
+def _settled(space: Space, deadline: Deadline, progress: Progress) -> tuple[Json, Json]:
+    """Return the claim and the pod once the pod is bound, or as they are at the deadline."""
+    while True:
+        pod = next(iter(space.pods()), {})
+        claim = next(iter(space.cluster.list_objects(RESOURCE_CLAIMS, space.name)), {})
+        if ((pod.get("spec") or {}).get("nodeName") and _results(claim)) or deadline.left_s <= 0:
+            return claim, pod
+        progress.tick(f"DRA claim: {_why_pending(pod) or 'waiting for the scheduler'}"[:180])
+        time.sleep(min(0.5, max(deadline.left_s, 0.01)))
+
+
+def _why_pending(pod: Json) -> str:
+    for condition in (pod.get("status") or {}).get("conditions") or []:
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return str(condition.get("message", ""))[:400]
+    return ""

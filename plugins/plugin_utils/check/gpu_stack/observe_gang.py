@@ -1,0 +1,199 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Observes whether gangs are admitted all or nothing: two gangs compete for room that only one of them fits into."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ...clients.kube.cluster import Cluster
+from ...clients.kube.connection import connection_from
+from ...clients.kube.kinds import NODES, PODS, Kind
+from ...component_stack.facts import GangFacts, recipes_root, stack_facts
+from ...component_stack.model import components_of
+from ...component_stack.read import read_workloads
+from ...outcome.codec import from_plain
+from ...outcome.errors import InputError, NotFoundError
+from ...runtime.clock import Deadline
+from ...runtime.progress import Progress
+from ...site.model import Site
+from ...workload.render import render
+from ...workload.space import Space, open_space
+from ..spec import ObserveContext
+from .capacity import Slots, free_gpus, slots_of, working_nodes
+
+KEY = "gang"
+CHECK = "gang-admission"
+_DEFAULTS: dict[str, Any] = {"nodes": 4, "timeout_s": 120.0, "settle_s": 3.0, "cleanup_s": 60.0, "queue": "default"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangView:
+    """What was seen. `problem` is a slug when no test was possible, with `reason`.
+
+    `bound` maps each gang to how many of its pods were bound when it had settled; `conditions` are the groups' words.
+    """
+
+    provider: str
+    problem: str = ""
+    reason: str = ""
+    nodes: tuple[str, ...] = ()
+    slots: int = 0
+    gang_size: int = 0
+    gpus_per_pod: int = 0
+    bound: dict[str, int] = field(default_factory=dict)
+    conditions: dict[str, str] = field(default_factory=dict)
+    settled_s: float = 0.0
+    leftovers: tuple[str, ...] = ()
+    schema_version: int = 1
+
+
+def observe(context: ObserveContext) -> GangView:
+    """Run the test and remove what it made.
+
+    Raises:
+        BringupError: the API server does not answer, or refuses the test's objects.
+    """
+    settings = {**_DEFAULTS, **context.site.settings.get(CHECK, {})}
+    with Cluster(connection_from(context.connections)) as cluster:
+        provider = _provider(context, settings)
+        view = GangView(provider=provider)
+        facts = stack_facts().gangs[provider]
+        problem = _unusable(cluster, context, provider, facts)
+        if problem:
+            return replace(view, problem=problem[0], reason=problem[1])
+        names = {host.node_name for host in context.site.in_scope}
+        nodes = working_nodes(cluster.list_objects(NODES), names)
+        slots = slots_of(free_gpus(nodes, cluster.list_objects(PODS)), int(settings["nodes"]))
+        if slots is None:
+            reason = "no node in scope has two free GPUs"
+            return replace(view, problem="no-capacity", reason=reason)
+        return _run(cluster, context, view, facts, slots, settings)
+
+
+def restore(data: Any, _run_dir: Path, _site: Site) -> GangView:
+    """Return the saved view."""
+    return from_plain(GangView, data, "observation gang")
+
+
+def _provider(context: ObserveContext, settings: dict[str, Any]) -> str:
+    gangs = stack_facts().gangs
+    stated = str(settings.get("provider", ""))
+    if stated and stated not in gangs:
+        raise InputError(f"settings of {CHECK}", f"provider is {stated!r}; there are {', '.join(gangs)}.")
+    names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
+    return stated or next((name for name in names if name in gangs), "native")
+
+
+def _unusable(cluster: Cluster, context: ObserveContext, provider: str, facts: GangFacts) -> tuple[str, str] | None:
+    """Return (slug, reason) when that scheduler cannot be asked."""
+    group, _slash, version = facts.api_version.rpartition("/")
+    if version not in cluster.served_versions(group):
+        return "no-gang-scheduler", f"{facts.api_version} PodGroup is not served"
+    if not facts.workload or context.recipe is None:
+        return None
+    component = next((entry for entry in components_of(context.recipe) if entry.name == provider), None)
+    if component is None:
+        return None
+    workloads = read_workloads(cluster, [component.namespace], 0.0)
+    deciding = [workload for workload in workloads if facts.workload in workload.name]
+    broken = next((workload for workload in deciding if workload.state != "ready"), None)
+    if not deciding:
+        return "scheduler-not-ready", f"no workload of {provider} in {component.namespace} is a {facts.workload}"
+    return ("scheduler-not-ready", f"{broken.kind} {broken.name}: {broken.reason}") if broken else None
+
+
+def _run(
+    cluster: Cluster, context: ObserveContext, view: GangView, facts: GangFacts, slots: Slots, settings: dict[str, Any]
+) -> GangView:
+    pods = stack_facts().test_pods
+    kind = _group_kind(cluster, facts)
+    with open_space(
+        cluster,
+        "gang",
+        prefix=pods.namespace_prefix,
+        priority=pods.priority,
+        kinds=(kind,),
+        cleanup_s=float(settings["cleanup_s"]),
+        emit=context.emit,
+    ) as space:
+        gangs = ("gang-a", "gang-b")
+        objects = [_objects(space, name, facts, slots, settings) for name in gangs]
+        # Alternating: a scheduler that places pod by pod gives both gangs a part, and is found out.
+        space.create([obj for pair in zip(*objects, strict=True) for obj in pair])
+        started = time.monotonic()
+        bound = _settled(space, gangs, slots, settings, Progress(context.emit))
+        conditions = {name: _condition(cluster.find(kind, name, space.name)) for name in gangs}
+        settled_s = round(time.monotonic() - started, 1)
+    return replace(
+        view,
+        nodes=slots.nodes,
+        slots=slots.count,
+        gang_size=slots.gang,
+        gpus_per_pod=slots.gpus,
+        bound=bound,
+        conditions=conditions,
+        settled_s=settled_s,
+        leftovers=tuple(space.leftovers),
+    )
+
+
+def _group_kind(cluster: Cluster, facts: GangFacts) -> Kind:
+    try:
+        return cluster.kind(facts.api_version, "PodGroup")
+    except NotFoundError as error:
+        raise NotFoundError(error.subject, error.reason, "install the gang scheduler's CRDs") from None
+
+
+def _objects(space: Space, name: str, facts: GangFacts, slots: Slots, settings: dict[str, Any]) -> list[dict[str, Any]]:
+    return render(
+        recipes_root() / "workloads" / facts.template,
+        {
+            "name": name,
+            "namespace": space.name,
+            "size": slots.gang,
+            "gpus": slots.gpus,
+            "nodes": list(slots.nodes),
+            "scheduler": facts.scheduler,
+            "queue": str(settings["queue"]),
+            "image": str(settings.get("image") or stack_facts().test_pods.image),
+            "priority_class": space.priority_class,
+            "labels": {**space.labels, "gpufleet.io/gang": name},
+        },
+    )
+
+
+def _settled(
+    space: Space, gangs: tuple[str, ...], slots: Slots, settings: dict[str, Any], progress: Progress
+) -> dict[str, int]:
+    """Return the bound pods of each gang once one is whole and nothing moved for the settle time, or at the end."""
+    deadline = Deadline.after(float(settings["timeout_s"]))
+    settle_s = float(settings["settle_s"])
+    last, since = dict.fromkeys(gangs, 0), time.monotonic()
+    while deadline.left_s > 0:
+        bound = dict.fromkeys(gangs, 0)
+        for pod in space.pods():
+            if (pod.get("spec") or {}).get("nodeName"):
+                bound[pod["metadata"]["labels"]["gpufleet.io/gang"]] += 1
+        if bound != last:
+            last, since = bound, time.monotonic()
+        still_s = time.monotonic() - since
+        progress.tick(
+            f"gangs of {slots.gang} on {slots.count} slots: " + ", ".join(f"{k} {v}" for k, v in bound.items())
+        )
+        whole = any(count >= slots.gang for count in bound.values())
+        # Parts of gangs that stay parts are an answer as well, after more patience.
+        if (whole and still_s >= settle_s) or (any(bound.values()) and still_s >= 5 * settle_s):
+            break
+        time.sleep(min(0.5, max(deadline.left_s, 0.01)))
+    return last
+
+
+def _condition(group: dict[str, Any] | None) -> str:
+    status = (group or {}).get("status") or {}
+    texts = [f"{c['type']}={c['status']} {c.get('reason', '')}".strip() for c in status.get("conditions") or []]
+    return "; ".join([str(status["phase"])] * ("phase" in status) + texts)[:300]
