@@ -82,9 +82,9 @@ def test_causes_are_declared(make_room: Any) -> None:
 def test_the_expiry_is_marginal_and_the_last_day_counts(make_room: Any) -> None:
     room = make_room(expires_in_days=31)
     assert room.held() == []
-    soon = [o for o in room.judge(TODAY + timedelta(days=31)) if o.check == "facility-expiry"][0]
+    soon = next(o for o in room.judge(TODAY + timedelta(days=31)) if o.check == "facility-expiry")
     assert (soon.status, soon.rating, soon.cause) == (Status.OTHER, Rating.MARGINAL, "expires-soon")
-    late = [o for o in room.judge(TODAY + timedelta(days=32)) if o.check == "facility-expiry"][0]
+    late = next(o for o in room.judge(TODAY + timedelta(days=32)) if o.check == "facility-expiry")
     assert late.cause == "expired"
 
 
@@ -167,7 +167,7 @@ def test_what_keeps_the_observer_from_looking_is_said(make_room: Any, monkeypatc
 
 
 def test_settings_are_strict() -> None:
-    with pytest.raises(InputError, match="gpufleet_settings.facility.record: not set"):
+    with pytest.raises(InputError, match=r"gpufleet_settings\.facility\.record: not set"):
         facility_settings({})
     with pytest.raises(ProblemsError, match="did you mean 'identity'"):
         facility_settings({"record": "a", "allowed_signers": "b", "identiti": "c"})
