@@ -88,19 +88,19 @@ def nvlink_status(node: Node, facts: Accelerator) -> str:
 def topology(node: Node) -> str:
     """Return what `nvidia-smi topo -m` prints: GPUs, then NICs, with both legends."""
     gpus, count = node.listed_gpus, len(node.gpus)
-    names = [f"GPU{n}" for n in range(len(gpus))] + [f"NIC{hca.index}" for hca in node.hcas]
+    names = [f"GPU{n}" for n in range(len(gpus))] + [f"NIC{hca.index}" for hca in node.present_hcas]
     header = "\t".join(["", *names, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])
     lines = [f"\t{_UNDERLINE}{header[1:]}{_PLAIN}"]
     for row, gpu in enumerate(gpus):
         cells = [_gpu_cell(gpu, other) for other in gpus]
-        cells += [_bus_cell(gpu.index, hca.index, count) for hca in node.hcas]
+        cells += [_bus_cell(gpu.index, hca.index, count) for hca in node.present_hcas]
         half = _half(gpu.index, count)
         lines.append("\t".join([f"GPU{row}", *cells, _CPUS[half], str(half), "", "N/A"]))
-    for hca in node.hcas:
+    for hca in node.present_hcas:
         cells = [_bus_cell(gpu.index, hca.index, count) for gpu in gpus]
-        cells += [" X " if other is hca else _nic_cell(hca.index, other.index, count) for other in node.hcas]
+        cells += [" X " if other is hca else _nic_cell(hca.index, other.index, count) for other in node.present_hcas]
         lines.append("\t".join([f"NIC{hca.index}", *cells, "", "", ""]))
-    nics = "".join(f"  NIC{hca.index}: {hca.name}\n" for hca in node.hcas)
+    nics = "".join(f"  NIC{hca.index}: {hca.name}\n" for hca in node.present_hcas)
     return "\n".join(lines) + "\n" + _LEGEND + (f"\nNIC Legend:\n\n{nics}" if nics else "") + "\n"
 
 

@@ -29,13 +29,13 @@ def pci_devices(node: Node, facts: Accelerator) -> str:
     title = facts.title if facts.title != "GPU" else f"Device {node.gpu_pci_id.partition(':')[2]}"
     lines += [
         f"{gpu.pci} 3D controller [0302]: NVIDIA Corporation {title} [{node.gpu_pci_id}] (rev a1)"
-        for gpu in node.listed_gpus
+        for gpu in node.gpus_on_bus
     ]
     lines += [
         f"0000:{7 + n:02x}:00.0 Bridge [0680]: NVIDIA Corporation GH100 [H100 NVSwitch] [10de:22a3] (rev a1)"
         for n in range(node.nvswitches)
     ]
-    for hca in node.hcas:
+    for hca in node.present_hcas:
         kind = "Infiniband controller [0207]" if hca.link_layer == "InfiniBand" else "Ethernet controller [0200]"
         lines.append(f"{hca.pci} {kind}: Mellanox Technologies {_NIC_NAMES[hca.model]}")
     return "".join(f"{line}\n" for line in sorted(lines))
@@ -43,7 +43,7 @@ def pci_devices(node: Node, facts: Accelerator) -> str:
 
 def ibstat(node: Node) -> str:
     """Return what `ibstat` prints."""
-    return "".join(_channel_adapter(hca) for hca in node.hcas)
+    return "".join(_channel_adapter(hca) for hca in node.present_hcas)
 
 
 def _channel_adapter(hca: Hca) -> str:

@@ -17,6 +17,8 @@ from .derive import healthy_cluster
 from .spec import Change, Fault, ModelSpec
 from .values import ClusterModel, FacilityRecord, Node, Rack, Stack
 
+# Dictionaries whose keys are free words take new ones; records do not.
+_FREE_WORDS = ("tools", "services", "diag", "components")
 _OPERATIONS = ("set", "append", "add", "multiply")
 
 
@@ -83,15 +85,19 @@ def _add_node_parts(parts: dict[str, Any], model: ClusterModel, fault: Fault) ->
     node["kernel_log"] = list(node["kernel_log"])
     parts["node"] = node
     if fault.kind == "gpu":
-        parts["gpu"] = node["gpus"][int(piece.removeprefix("gpu"))]
+        index = int(piece.removeprefix("gpu"))
+        parts["gpu"] = node["gpus"][index]
+        parts["peer"] = dict(node["gpus"][(index + 1) % len(node["gpus"])])
     elif fault.kind == "hca":
         parts["hca"] = next(hca for hca in node["hcas"] if hca["name"] == piece)
 
 
 def _change(parts: dict[str, Any], change: Change, source: str) -> None:
     operation, value = _operation(change, source)
-    value = _filled(value, parts, source)
+    value = _filled(value, parts)
     *way, last = change.at.split(".")
+    if not way:
+        raise InputError(source, f"{change.at!r} names a part and nothing in it.", "correct the patch")
     place: Any = parts
     for word in way:
         place = _step(place, word, change, source)
@@ -131,19 +137,17 @@ def _step(place: Any, word: str, change: Change, source: str) -> Any:
 
 
 def _refuse_unknown(place: Any, last: str, way: list[str], change: Change, source: str) -> None:
-    # Dictionaries whose keys are free words take new ones; records do not.
-    free = way[-1:] and way[-1] in ("tools", "services", "diag", "components")
-    if not free and last not in place:
+    if way[-1] not in _FREE_WORDS and last not in place:
         raise InputError(source, f"{change.at!r} has no {last!r} in the model.", nearest_hint(last, list(place)))
 
 
-def _filled(value: Any, parts: Mapping[str, Any], source: str) -> Any:
-    """Fill `{gpu.serial}` and the like in the texts of a value."""
+def _filled(value: Any, parts: Mapping[str, Any]) -> Any:
+    """Fill `{gpu.serial}` and the like in the texts of a value; `peer` is the next GPU of the same node."""
     if isinstance(value, dict):
-        return {key: _filled(inner, parts, source) for key, inner in value.items()}
+        return {key: _filled(inner, parts) for key, inner in value.items()}
     if not isinstance(value, str) or "{" not in value:
         return value
-    for name in ("gpu", "hca", "node", "rack"):
+    for name in ("gpu", "peer", "hca", "node", "rack"):
         for key, inner in (parts.get(name) or {}).items():
             if isinstance(inner, (str, int, float)):
                 value = value.replace(f"{{{name}.{key}}}", str(inner))

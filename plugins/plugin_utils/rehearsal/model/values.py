@@ -10,7 +10,7 @@ from typing import Literal
 
 SCHEMA_VERSION = 1
 
-Presence = Literal["ok", "missing", "lost"]
+Presence = Literal["ok", "unlisted", "missing", "lost"]
 ToolState = Literal["ok", "hang", "empty", "garbage", "missing"]
 DiagStatus = Literal["Pass", "Warn", "Fail", "Skip"]
 PortState = Literal["Active", "Initializing", "Armed", "Down"]
@@ -18,7 +18,7 @@ PhysicalState = Literal["LinkUp", "Polling", "Disabled"]
 GangBehaviour = Literal["all-or-nothing", "partial", "not-running"]
 DraBehaviour = Literal["allocates", "never-allocates"]
 ComponentState = Literal["ok", "never-ready", "install-fails"]
-Signer = Literal["facility", "stranger"]
+Signer = Literal["facility", "stranger", "nobody"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,8 @@ class RemappedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One GPU. `missing`: not on the bus at all; `lost`: listed, no longer answering."""
+    """One GPU. `missing`: not on the bus at all; `unlisted`: on the bus, but the driver could not start it; `lost`:
+    listed, no longer answering."""
 
     index: int
     uuid: str
@@ -79,7 +80,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hca:
-    """One network adapter port of the compute fabric."""
+    """One network adapter port of the compute fabric; not `present`: the adapter is not on the bus."""
 
     index: int
     name: str
@@ -93,6 +94,7 @@ class Hca:
     state: PortState = "Active"
     physical_state: PhysicalState = "LinkUp"
     sm_lid: int = 1
+    present: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,12 +156,22 @@ class Node:
     @property
     def listed_gpus(self) -> tuple[Gpu, ...]:
         """The GPUs that the driver still lists, lost ones included."""
+        return tuple(gpu for gpu in self.gpus if gpu.presence in ("ok", "lost"))
+
+    @property
+    def gpus_on_bus(self) -> tuple[Gpu, ...]:
+        """The GPUs that the PCI bus shows."""
         return tuple(gpu for gpu in self.gpus if gpu.presence != "missing")
 
     @property
     def working_gpus(self) -> tuple[Gpu, ...]:
         """The GPUs that answer."""
         return tuple(gpu for gpu in self.gpus if gpu.presence == "ok")
+
+    @property
+    def present_hcas(self) -> tuple[Hca, ...]:
+        """The adapters that the machine has."""
+        return tuple(hca for hca in self.hcas if hca.present)
 
     @property
     def advertised_gpus(self) -> int:
