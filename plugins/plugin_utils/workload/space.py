@@ -18,7 +18,7 @@ from typing import Any
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import NAMESPACES, PODS, PRIORITY_CLASSES, Kind
 from ..clients.kube.wait import until
-from ..outcome.errors import BringupError
+from ..outcome.errors import BringupError, DeadlineError
 from ..runtime.clock import Deadline
 from ..runtime.progress import Emit, silent
 from .interrupt import interruptible
@@ -28,6 +28,7 @@ _SELECTOR = ",".join(f"{key}={value}" for key, value in OWNER_LABELS.items())
 _HOST, _PID = "gpufleet.io/host", "gpufleet.io/pid"
 # A test never takes that long: what is older was left by a run that we cannot see.
 _FORGOTTEN = timedelta(hours=2)
+_PATIENCE_S = 10.0
 
 
 @dataclass(slots=True)
@@ -97,8 +98,20 @@ class Space:
         there = self.cluster.find_all(kind, self.name)
         for obj in there or []:
             self.cluster.delete(kind, obj["metadata"]["name"], self.name, grace_period_s=0)
-        if there:
-            until(lambda: not self.cluster.find_all(kind, self.name), deadline, f"{kind.title} of {self.name} gone")
+        if not there:
+            return
+        try:
+            self._gone(kind, Deadline.after(min(_PATIENCE_S, deadline.left_s)))
+        except DeadlineError:
+            # A finalizer whose controller does not run would keep our own object for ever.
+            self.emit(f"{kind.title} of {self.name}: still there, taking off finalizers")
+            for obj in self.cluster.find_all(kind, self.name) or []:
+                body = {"metadata": {"finalizers": None}}
+                self.cluster.patch(kind, obj["metadata"]["name"], body, self.name)
+            self._gone(kind, deadline)
+
+    def _gone(self, kind: Kind, deadline: Deadline) -> None:
+        until(lambda: not self.cluster.find_all(kind, self.name), deadline, f"{kind.title} of {self.name} gone")
 
 
 @contextmanager
@@ -140,7 +153,9 @@ def sweep(cluster: Cluster, *, cleanup_s: float, kinds: tuple[Kind, ...] = (), e
         name = namespace["metadata"]["name"]
         if not _is_orphan(namespace):
             continue
-        emit(f"removing what a dead run left: {name}")
+        # One that is going away already may still be held by a finalizer within.
+        if not namespace["metadata"].get("deletionTimestamp"):
+            emit(f"removing what a dead run left: {name}")
         Space(cluster, name, cleanup_s, kinds, emit).close()
         swept.append(name)
     return tuple(swept)
@@ -148,9 +163,6 @@ def sweep(cluster: Cluster, *, cleanup_s: float, kinds: tuple[Kind, ...] = (), e
 
 def _is_orphan(namespace: dict[str, Any]) -> bool:
     metadata = namespace["metadata"]
-    if metadata.get("deletionTimestamp"):
-        # Its contents were removed before; the server finishes it.
-        return False
     annotations = metadata.get("annotations") or {}
     if annotations.get(_HOST) == socket.gethostname() and annotations.get(_PID, "").isdigit():
         return not _alive(int(annotations[_PID]))

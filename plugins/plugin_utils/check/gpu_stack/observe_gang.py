@@ -196,4 +196,5 @@ def _settled(
 def _condition(group: dict[str, Any] | None) -> str:
     status = (group or {}).get("status") or {}
     texts = [f"{c['type']}={c['status']} {c.get('reason', '')}".strip() for c in status.get("conditions") or []]
-    return "; ".join([str(status["phase"])] * ("phase" in status) + texts)[:300]
+    phase = [str(status["phase"])] if status.get("phase") else []
+    return "; ".join(phase + texts)[:300]
