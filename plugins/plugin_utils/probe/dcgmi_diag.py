@@ -52,13 +52,17 @@ class DiagTest:
 
 @dataclass(frozen=True, slots=True)
 class DiagReport:
-    """The whole report. With `runtime_error` the diagnostic did not run and there are no tests."""
+    """The whole report. With `runtime_error` the diagnostic did not run and there are no tests.
+
+    `serials` gives the serial of the board behind each of DCGM's GPU ids, as (id, serial).
+    """
 
     schema: str
     version: str
     driver: str
     tests: tuple[DiagTest, ...] = ()
     runtime_error: str = ""
+    serials: tuple[tuple[int, str], ...] = ()
 
 
 def parse(text: str) -> DiagReport:
@@ -89,7 +93,18 @@ def parse(text: str) -> DiagReport:
     )
     if not tests:
         raise unreadable(TOOL, "no test", "at least one test in test_categories")
-    return DiagReport(schema, version, driver, tests)
+    return DiagReport(schema, version, driver, tests, serials=_serials(body))
+
+
+def _serials(body: dict[str, Any]) -> tuple[tuple[int, str], ...]:
+    """Return the serials; they only help to name a GPU, so an odd list is no reason to refuse the report."""
+    old = body.get("GPU Device Serials")
+    pairs = list(old.items()) if isinstance(old, dict) else []
+    groups = body.get("entity_groups")
+    for group in groups if isinstance(groups, list) else []:
+        if isinstance(group, dict) and group.get("entity_group") == "GPU" and isinstance(group.get("entities"), list):
+            pairs += [(e.get("entity_id"), e.get("serial_num")) for e in group["entities"] if isinstance(e, dict)]
+    return tuple((int(str(key)), str(serial)) for key, serial in pairs if str(key).isascii() and str(key).isdigit())
 
 
 def _document(text: str) -> dict[str, Any]:

@@ -82,6 +82,11 @@ class Case:
             return self.gpu(gpus[position].bus_id)
         return self.part(SubjectKind.GPU, f"gpu{position}")
 
+    def gpu_named(self, position: int, uuid: str) -> Subject:
+        """Return the subject of a GPU by its UUID; where that is not one GPU's alone, by the driver's number."""
+        same = [gpu.bus_id for gpu in self.smi.gpus if gpu.uuid == uuid] if isinstance(self.facts.smi, SmiLog) else []
+        return self.gpu(same[0]) if len(same) == 1 else self.gpu_at(position)
+
     def part(self, kind: SubjectKind, name: str) -> Subject:
         """Return the subject of a part of this host."""
         return Subject(kind, f"{self.host.name}/{name}", self.host.name)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 
 from ...collect.host_facts import FleetFacts
-from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
 from ...probe.dcgmi_diag import DiagReport, DiagResult, DiagTest
+from ...probe.nvidia_smi_model import SmiLog
 from ..spec import CheckSpec, Disturbance, JudgeContext
 from .case import Case, Finding, Report, per_host, value_of
 
@@ -97,14 +98,14 @@ def _named(diag: DiagReport, name: str) -> list[DiagTest]:
 
 
 def _only_lost_gpus(case: Case, failed: _Pairs) -> bool:
-    if not hasattr(case.facts.smi, "gpus"):
+    if not isinstance(case.facts.smi, SmiLog):
         return False
-    lost = {n for n, gpu in enumerate(case.smi.gpus) if gpu.trouble}
-    return bool(lost) and all(result.gpus and set(result.gpus) <= lost for _test, result in failed)
+    lost = {case.gpu(gpu.bus_id) for gpu in case.smi.gpus if gpu.trouble}
+    return bool(lost) and all(result.gpus and set(_gpus(case, result)) <= lost for _test, result in failed)
 
 
 def _failure(case: Case, test: DiagTest, result: DiagResult) -> Finding:
-    gpus = tuple(case.gpu_at(number) for number in result.gpus)
+    gpus = _gpus(case, result)
     if _is_setting(test, result):
         cause, hint = "dcgm-diag-configuration", "mend the setting that it names, then run the gate again"
     else:
@@ -118,9 +119,22 @@ def _warning(case: Case, test: DiagTest, result: DiagResult) -> Finding:
         cause="dcgm-diag-warning",
         text=_text(test, result),
         hint="read the warning, run the gate again; accept it only with a reason",
-        parts=tuple(case.gpu_at(number) for number in result.gpus),
+        parts=_gpus(case, result),
         marginal=True,
     )
+
+
+def _gpus(case: Case, result: DiagResult) -> tuple[Subject, ...]:
+    """Return the GPUs by their serials: DCGM may number them otherwise than the driver when one is gone."""
+    serials = dict(value_of(case.facts.diag).serials)
+    places: dict[str, list[str]] = {}
+    for gpu in case.smi.gpus if isinstance(case.facts.smi, SmiLog) else ():
+        places.setdefault(gpu.serial or "", []).append(gpu.bus_id)
+    found: list[Subject] = []
+    for number in result.gpus:
+        same = places.get(serials.get(number, ""), [])
+        found.append(case.gpu(same[0]) if len(same) == 1 else case.gpu_at(number))
+    return tuple(found)
 
 
 def _is_setting(test: DiagTest, result: DiagResult) -> bool:

@@ -58,8 +58,9 @@ def _links(case: Case, entries: tuple[NvlinkGpu, ...], domains: Domains) -> Repo
     if len(entries) < len(live):
         text = f"`nvidia-smi nvlink -s` names {len(entries)} GPUs, `nvidia-smi -q` {len(live)}"
         return case.answer.unknown("nvidia-smi-inconsistent", text, "run both on the node again")
-    lost = {n for n, gpu in enumerate(case.smi.gpus) if gpu.trouble}
-    short = tuple(_short(case, entry) for entry in entries if entry.active < expected and entry.index not in lost)
+    lost = {case.gpu(gpu.bus_id) for gpu in case.smi.gpus if gpu.trouble}
+    few = [entry for entry in entries if entry.active < expected]
+    short = tuple(_short(case, entry) for entry in few if case.gpu_named(entry.index, entry.uuid) not in lost)
     if short and not case.sku.nvswitches and len(live) < case.sku.gpus:
         return case.waiting_for("gpu-census", "GPUs are wired to each other, and one that is gone takes links with it")
     fabric = tuple(finding for gpu in live for finding in _fabric(case, gpu))
@@ -89,7 +90,7 @@ def _short(case: Case, entry: NvlinkGpu) -> Finding:
     which = f", inactive: {', '.join(off)}" if off else ""
     said = f" ({entry.notes[0]})" if entry.notes else ""
     text = f"GPU {entry.index}: {entry.active} of {case.sku.nvlink_links} links active{which}{said}"
-    return Finding(cause="nvlink-inactive", text=text, hint=_LINKS, parts=(case.gpu_at(entry.index),))
+    return Finding(cause="nvlink-inactive", text=text, hint=_LINKS, parts=(case.gpu_named(entry.index, entry.uuid),))
 
 
 def _fabric(case: Case, gpu: Gpu) -> list[Finding]:

@@ -86,7 +86,7 @@ def _short_of_links(case: Case) -> set[Subject]:
     status = case.facts.nvlink
     if isinstance(status, ProbeFailure):
         return set()
-    return {case.gpu_at(entry.index) for entry in status.gpus if entry.active < case.sku.nvlink_links}
+    return {case.gpu_named(entry.index, entry.uuid) for entry in status.gpus if entry.active < case.sku.nvlink_links}
 
 
 def _fits(word: str, wanted: str) -> bool:

@@ -1,0 +1,76 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Verb host_probe: runs the module on the host and keeps what it collected in the run directory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.errors import AnsibleError
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
+    HostEvidence,
+    ToolRun,
+    evidence_file,
+    unreached,
+    write_evidence,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import elapsed_text, now_utc
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import excerpt
+
+
+class ActionModule(VerbBase):
+    """Collect from one host; whatever goes wrong on it is written down and not a failed task."""
+
+    verb = "host_probe"
+    _requires_connection = True
+
+    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Run the module, write the evidence, return a summary."""
+        run_dir = existing_run_dir(options["run_dir"])
+        host = str(task_vars.get("inventory_hostname", ""))
+        relative = evidence_file(host)
+        evidence = self._collected(host, options, task_vars)
+        try:
+            write_evidence(run_dir, evidence)
+        except OSError as error:
+            raise InputError(str(run_dir / relative), f"cannot be written: {error.strerror}.") from None
+        return {
+            "changed": False,
+            "reached": evidence.reached,
+            "reason": evidence.reason,
+            "evidence": relative,
+            "tools": {name: _in_words(run) for name, run in evidence.tools.items()},
+        }
+
+    def _collected(self, host: str, options: dict[str, Any], task_vars: dict[str, Any]) -> HostEvidence:
+        started = now_utc()
+        given = {name: value for name, value in options.items() if value is not None}
+        try:
+            result = self._execute_module(
+                module_name="gpufleet.bringup.host_probe", module_args=given, task_vars=task_vars
+            )
+        except AnsibleError as error:
+            return unreached(host, excerpt(str(error), 400))
+        runs = result.get("tool_runs")
+        if result.get("failed") or result.get("unreachable") or not isinstance(runs, dict):
+            said = result.get("module_stderr") or result.get("msg") or "the probe returned nothing"
+            return unreached(host, excerpt(f"the probe did not run: {said}", 400))
+        try:
+            tools = {str(name): from_plain(ToolRun, run, f"tool {name} of {host}") for name, run in runs.items()}
+        except InputError as error:
+            return unreached(host, str(error))
+        return HostEvidence(host=host, reached=True, started=started, tools=tools)
+
+
+def _in_words(run: ToolRun) -> str:
+    if run.missing:
+        return "missing"
+    if run.timed_out:
+        return f"no answer within {elapsed_text(run.duration_s)}"
+    cut = ", output cut" if run.truncated else ""
+    return f"{'ok' if run.rc == 0 else f'exit code {run.rc}'}, {elapsed_text(run.duration_s)}{cut}"

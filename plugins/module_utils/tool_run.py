@@ -1,0 +1,127 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Runs tools on a node, each with a time limit. Standard library only, Python 3.9 or newer."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from typing import IO, Any
+
+_CHUNK = 65536
+_KILL_WAIT_S = 5.0
+_DRAIN_WAIT_S = 2.0
+# Where administrators' tools are; a login without a login shell often lacks them.
+_MORE_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/mellanox/bin")
+
+
+class _Kept:
+    """The beginning and the end of a stream, at most `limit` bytes together."""
+
+    def __init__(self, limit: int) -> None:
+        self._half = max(1, limit // 2)
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.cut = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Keep what fits."""
+        room = self._half - len(self._head)
+        self._head += chunk[:room]
+        self._tail += chunk[room:] if room < len(chunk) else b""
+        surplus = len(self._tail) - self._half
+        if surplus > 0:
+            del self._tail[:surplus]
+            self.cut += surplus
+
+    def text(self) -> str:
+        """Return the text; where something was cut, a line says how much."""
+        mark = b"\n[... %d bytes cut ...]\n" % self.cut if self.cut else b""
+        return bytes(self._head + mark + self._tail).decode("utf-8", "replace")
+
+
+def tool_environment() -> dict[str, str]:
+    """Return the environment for tools: plain language, and the administrators' directories at the end of PATH."""
+    environment = dict(os.environ, LC_ALL="C", LANG="C")
+    path = environment.get("PATH", "").split(os.pathsep)
+    environment["PATH"] = os.pathsep.join([p for p in path if p] + [p for p in _MORE_PATH if p not in path])
+    return environment
+
+
+def run_tool(argv: list[str], timeout_s: float, max_output_bytes: int) -> dict[str, Any]:
+    """Run a tool and return what it did as plain data; nothing it does is an error here.
+
+    At the limit its whole process group is killed. A process that cannot be killed (a driver that hangs in the kernel)
+    is left behind rather than waited for.
+    """
+    result: dict[str, Any] = {
+        "argv": list(argv),
+        "rc": None,
+        "stdout": "",
+        "stderr": "",
+        "duration_s": 0.0,
+        "timed_out": False,
+        "missing": False,
+        "truncated": False,
+    }
+    environment = tool_environment()
+    if shutil.which(argv[0], path=environment["PATH"]) is None:
+        result["missing"] = True
+        return result
+    started = time.monotonic()
+    try:
+        # Not `with`: leaving the block would wait for a process that may never end.
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
+    except OSError as error:
+        result.update(rc=126, stderr=f"cannot be started: {error.strerror}")
+        return result
+    streams = [_follow(stream, max_output_bytes) for stream in (process.stdout, process.stderr)]
+    try:
+        result["rc"] = process.wait(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        result["timed_out"] = True
+        _kill_group(process)
+    result["duration_s"] = round(time.monotonic() - started, 3)
+    for name, (kept, thread) in zip(("stdout", "stderr"), streams):
+        # A daemon that the tool left behind may hold the pipe open for ever.
+        thread.join(_DRAIN_WAIT_S)
+        result[name] = kept.text()
+        result["truncated"] = result["truncated"] or kept.cut > 0
+    return result
+
+
+def _follow(stream: IO[bytes] | None, limit: int) -> tuple[_Kept, threading.Thread]:
+    kept = _Kept(limit)
+
+    def drain() -> None:
+        if stream is None:
+            return
+        while True:
+            chunk = os.read(stream.fileno(), _CHUNK)
+            if not chunk:
+                return
+            kept.add(chunk)
+
+    thread = threading.Thread(target=drain, daemon=True)
+    thread.start()
+    return kept, thread
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=_KILL_WAIT_S)
