@@ -122,20 +122,20 @@ def refuse_second(directory: Path) -> None:
     raise UnavailableError(f"rehearsal in {directory}", f"one is up already ({owner}).", hint)
 
 
-def stop(directory: Path) -> bool:
-    """Stop the rehearsal in a directory, live or dead, and remove what is left; return whether there was anything.
+def stop(directory: Path) -> list[str]:
+    """Stop the rehearsal in a directory, live or dead, and remove what is left; return what was found.
 
     Raises:
         UnavailableError: a process or mount is still there afterwards.
     """
     state = read_state(directory)
-    was_live = state is not None and state.supervisor.alive()
-    if state is not None and was_live:
-        send(state.supervisor, signal.SIGTERM)
-        deadline = Deadline.after(_STOP_LIMIT_S)
-        while state.supervisor.alive() and deadline.left_s > 0:
-            sleep(_POLL_S)
-    return bool(sweep(directory)) or was_live
+    if state is None or not state.supervisor.alive():
+        return sweep(directory)
+    send(state.supervisor, signal.SIGTERM)
+    deadline = Deadline.after(_STOP_LIMIT_S)
+    while state.supervisor.alive() and deadline.left_s > 0:
+        sleep(_POLL_S)
+    return [f"rehearsal {state.rehearsal_id}", *sweep(directory)]
 
 
 def sweep(directory: Path) -> list[str]:
@@ -144,20 +144,18 @@ def sweep(directory: Path) -> list[str]:
     Raises:
         UnavailableError: something cannot be removed.
     """
-    found: list[str] = []
     state = read_state(directory)
     recorded = [] if state is None else [state.supervisor, *(child.process for child in state.children)]
     known = [process for process in recorded if process.alive() and process.pid != os.getpid()]
     left = sorted({*known, *marked(id_prefix(directory))}, key=lambda process: process.pid)
-    found += [f"process {process.pid} ({_command(process)})" for process in left]
-    still: list[str] = [f"process {process.pid}" for process in kill_all(left)]
+    found = [f"process {process.pid} ({_command(process)})" for process in left]
+    still = [f"process {process.pid}" for process in kill_all(left)]
     mounts = unmount_below(directory.resolve()) if directory.is_dir() else []
     still += [f"mount {point}" for point in mounts]
     if still:
         hint = "run it as the user who started the rehearsal"
         raise UnavailableError(f"rehearsal in {directory}", f"cannot remove {', '.join(still)}.", hint)
-    found += _remove_volatile(directory)
-    return found
+    return found + _remove_volatile(directory)
 
 
 def _remove_volatile(directory: Path) -> list[str]:

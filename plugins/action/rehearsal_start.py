@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Verb rehearsal_start: brings a simulated cluster up on this machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase, collection_root
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import (
+    RehearsalRequest,
+    planned_nodes,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
+
+
+class ActionModule(VerbBase):
+    """Start a rehearsal."""
+
+    verb = "rehearsal_start"
+    _supports_check_mode = False
+
+    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Start it and return what the plays need to work on it."""
+        cache = Path(options["cache"]).expanduser() if options["cache"] else default_cache(os.environ)
+        request = RehearsalRequest(
+            directory=Path(options["directory"]).expanduser().resolve(),
+            cache=cache.resolve(),
+            collection=collection_root().resolve(),
+            nodes=planned_nodes(_inventory_hosts(options["group"], task_vars), options["nodes"], str(options["sku"])),
+            site_name=str(options["site_name"]),
+            faults=tuple(str(fault) for fault in options["faults"]),
+            keep=options["keep"],
+            recipe_data=tuple(Path(path).expanduser() for path in options["recipe_data"]),
+        )
+        rehearsal = bring_up(request, Progress(self.emit))
+        return {
+            "changed": True,
+            "directory": str(rehearsal.directory),
+            "kubeconfig": str(rehearsal.kubeconfig),
+            "chart_mirror": str(rehearsal.chart_mirror),
+            "hosts": [{"name": node.name, "sku": node.sku, "rack": node.rack} for node in rehearsal.nodes],
+            "programs": rehearsal.programs,
+            "version": rehearsal.version,
+            "settings": rehearsal.settings,
+        }
+
+
+def _inventory_hosts(group: str, task_vars: dict[str, Any]) -> list[dict[str, Any]]:
+    names = task_vars.get("groups", {}).get(group, [])
+    variables = {name: task_vars["hostvars"][name] for name in names}
+    return [
+        {"name": name, "sku": host.get("gpufleet_sku"), "rack": host.get("gpufleet_rack")}
+        for name, host in variables.items()
+    ]

@@ -1,0 +1,29 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Verb rehearsal_stop: stops a simulated cluster and removes what is left of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import read_state, stop
+
+
+class ActionModule(VerbBase):
+    """Stop a rehearsal."""
+
+    verb = "rehearsal_stop"
+
+    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Stop it, live or dead; a directory without one is left as it is."""
+        del task_vars
+        directory = Path(options["directory"]).expanduser().resolve()
+        if self.check_mode:
+            state = read_state(directory)
+            live = state is not None and state.supervisor.alive()
+            return {"changed": live, "removed": []}
+        removed = stop(directory)
+        return {"changed": bool(removed), "removed": removed}

@@ -1,0 +1,114 @@
+#!/usr/bin/python
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Documentation of the verb rehearsal_start; the action plugin of the same name does the work on the controller."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rehearsal_start
+short_description: Start a cluster with simulated hardware and real software on this machine
+version_added: 0.1.0
+author: gpufleet.bringup contributors (@gpufleet)
+description:
+  - Starts etcd, kube-apiserver, kube-controller-manager, kube-scheduler and KWOK on loopback, with the simulated
+    hosts, their tools, a mirror of stand-in charts and a facility record.
+  - Programs are taken from E(KUBEBUILDER_ASSETS) or E(PATH) where the version fits, else built once with Go and kept
+    with checksums. Go is installed with pip if the machine has none.
+  - A supervisor owns every process. It ends them all when the C(ansible-playbook) that started it ends in any way.
+  - What a run that was killed left behind is removed first.
+extends_documentation_fragment:
+  - gpufleet.bringup.attributes
+attributes:
+  check_mode:
+    support: none
+    description: A rehearsal is where check mode can be tried; start it with C(check_mode=false).
+  diff_mode:
+    support: none
+    description: Shows nothing as a difference.
+options:
+  directory:
+    description: Directory of the rehearsal. One rehearsal at a time can be up in a directory.
+    type: path
+    required: true
+  group:
+    description:
+      - Inventory group whose hosts are simulated, with the SKU and rack of their variables C(gpufleet_sku) and
+        C(gpufleet_rack). If it has no hosts there are O(nodes) hosts called gpu01, gpu02 and so on, four to a rack.
+    type: str
+    default: gpu_nodes
+  nodes:
+    description: Number of hosts when O(group) has none.
+    type: int
+    default: 16
+  sku:
+    description: SKU of hosts that name none.
+    type: str
+    default: h100
+  site_name:
+    description: Name of the site, as the facility record has it.
+    type: str
+    default: rehearsal
+  faults:
+    description: Faults to start with, by id, or files that describe faults.
+    type: list
+    elements: str
+    default: []
+  keep:
+    description: Whether the rehearsal stays up when C(ansible-playbook) ends.
+    type: bool
+    default: false
+  cache:
+    description:
+      - Directory that built programs are kept in. Empty means C(gpufleet/toolchain) in the user's cache directory.
+    type: str
+    default: ""
+  recipe_data:
+    description: Directories with recipe data of the site; their charts and hardware are in the rehearsal, too.
+    type: list
+    elements: path
+    default: []
+"""
+
+EXAMPLES = r"""
+- name: Start four hosts
+  gpufleet.bringup.rehearsal_start:
+    directory: "{{ lookup('ansible.builtin.env', 'PWD') }}/.run/rehearsal"
+    nodes: 4
+  check_mode: false
+  register: __rehearsal
+"""
+
+RETURN = r"""
+kubeconfig:
+  description: Administrator's kubeconfig.
+  type: str
+  returned: success
+chart_mirror:
+  description: Directory with the stand-in charts, for C(gpufleet_chart_mirror).
+  type: str
+  returned: success
+directory:
+  description: Directory of the rehearsal, absolute.
+  type: str
+  returned: success
+hosts:
+  description: The simulated hosts with name, sku and rack.
+  type: list
+  elements: dict
+  returned: success
+programs:
+  description: Path of every program by name.
+  type: dict
+  returned: success
+settings:
+  description: Part of C(gpufleet_settings) that fits this rehearsal.
+  type: dict
+  returned: success
+version:
+  description: Version of Kubernetes.
+  type: str
+  returned: success
+  sample: v1.36.3
+"""

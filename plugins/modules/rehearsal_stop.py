@@ -1,0 +1,46 @@
+#!/usr/bin/python
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Documentation of the verb rehearsal_stop; the action plugin of the same name does the work on the controller."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rehearsal_stop
+short_description: Stop a rehearsal and remove what is left of it
+version_added: 0.1.0
+author: gpufleet.bringup contributors (@gpufleet)
+description:
+  - Ends every process of the rehearsal in a directory, whether its supervisor lives or not, and removes its mounts,
+    keys and database.
+  - Logs stay until the next start.
+extends_documentation_fragment:
+  - gpufleet.bringup.attributes
+attributes:
+  check_mode:
+    support: full
+    description: Looks only.
+  diff_mode:
+    support: none
+    description: Shows nothing as a difference.
+options:
+  directory:
+    description: Directory of the rehearsal.
+    type: path
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Stop the rehearsal
+  gpufleet.bringup.rehearsal_stop:
+    directory: .run/rehearsal
+"""
+
+RETURN = r"""
+removed:
+  description: What was found and removed.
+  type: list
+  elements: str
+  returned: success
+"""

@@ -1,0 +1,105 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Brings a rehearsal up: sweep, toolchain, simulators, control plane with its nodes, controllers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ...outcome.errors import InputError, UnavailableError
+from ...runtime.progress import Progress
+from ..control_plane.plan import WAVE_READY, ControlPlane, plan_control_plane
+from ..faults.catalogue import catalogue_table, load_catalogue
+from ..faults.choose import LIST
+from ..toolchain.ensure import Program, Workshop, ensure_toolchain
+from .controller import alive_check, controller_process
+from .launch import python_argv
+from .process_table import ProcessId
+from .request import Rehearsal, RehearsalRequest
+from .simulators import Simulated, kubernetes_node, prepare_simulators
+from .spec import ProcessSpec, SupervisorSpec
+from .starter import PortClashError, new_id, refuse_second, start, stop
+
+_TRIES = 3
+
+
+def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
+    """Start a rehearsal and return it when every node is Ready.
+
+    Raises:
+        BringupError: something is missing, not valid or did not start; nothing of it is left running.
+    """
+    if request.faults == (LIST,):
+        raise _listing(request, progress)
+    controller = controller_process()
+    alive = alive_check(controller)
+    _clean(request.directory, progress)
+    sources = request.collection / "roles" / "rehearsal" / "files" / "toolchain"
+    programs = ensure_toolchain(Workshop(sources, request.cache, os.environ, progress, alive))
+    simulated = prepare_simulators(request)
+    plane = _start(request, programs, simulated, controller, progress)
+    version = programs["kube-apiserver"].version
+    progress.say(f"rehearsal: {len(request.nodes)} nodes Ready, Kubernetes {version} on 127.0.0.1")
+    return Rehearsal(
+        directory=request.directory,
+        kubeconfig=plane.kubeconfig,
+        chart_mirror=simulated.chart_mirror,
+        nodes=request.nodes,
+        programs={name: str(program.path) for name, program in programs.items()},
+        version=version,
+        settings=simulated.settings,
+    )
+
+
+def _listing(request: RehearsalRequest, progress: Progress) -> InputError:
+    for line in catalogue_table(load_catalogue(request.collection / "recipes" / "rehearsal")).splitlines():
+        progress.emit(line)
+    return InputError("rehearsal faults", "the list of faults was asked for; nothing was started.", "choose from it")
+
+
+def _clean(directory: Path, progress: Progress) -> None:
+    """Remove what a dead run left; refuse to disturb a live one."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        hint = "set gpufleet_rehearsal_dir to a directory that you can write"
+        raise UnavailableError(f"rehearsal directory {directory}", f"cannot be made: {error}.", hint) from error
+    refuse_second(directory)
+    found = stop(directory)
+    if found:
+        progress.say(f"rehearsal: removed what an earlier run left: {', '.join(found)}")
+
+
+def _start(
+    request: RehearsalRequest, programs: dict[str, Program], simulated: Simulated, controller: ProcessId,
+    progress: Progress,
+) -> ControlPlane:  # fmt: skip
+    paths = {name: program.path for name, program in programs.items()}
+    nodes = tuple(kubernetes_node(node) for node in simulated.model.nodes)
+    stages = request.collection / "roles" / "rehearsal" / "files" / "kwok" / "stages.yaml"
+    for attempt in range(1, _TRIES + 1):
+        plane = plan_control_plane(request.directory / "cluster", paths, nodes, stages)
+        spec = SupervisorSpec(
+            rehearsal_id=new_id(request.directory), directory=str(request.directory), controller_pid=controller.pid,
+            controller_start=controller.start_ticks, keep=request.keep,
+            processes=(*plane.processes, *_controllers(plane, simulated, request)),
+            volatile=(str(plane.directory),), ports=plane.ports, kubeconfig=str(plane.kubeconfig),
+        )  # fmt: skip
+        try:
+            start(spec, progress, alive_check(controller))
+            return plane
+        except PortClashError as error:
+            if attempt == _TRIES:
+                raise
+            progress.say(f"rehearsal: a port was taken meanwhile ({error.reason}), choosing others")
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _controllers(plane: ControlPlane, simulated: Simulated, request: RehearsalRequest) -> tuple[ProcessSpec, ...]:
+    """The simulated operators; they follow the model file."""
+    hardware = [word for path in request.recipe_data for word in ("--hardware", str(path / "hardware"))]
+    arguments = ("--kubeconfig", str(plane.kubeconfig), "--model", str(simulated.model_file), *hardware)
+    argv = python_argv("rehearsal.controllers", *arguments)
+    return (ProcessSpec(name="controllers", argv=argv, wave=WAVE_READY + 1, grace_s=0.5),)

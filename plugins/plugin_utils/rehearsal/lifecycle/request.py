@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a rehearsal is asked for, and what it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...outcome.errors import InputError
+from ..model.spec import PlannedNode, numbered_nodes, rack_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehearsalRequest:
+    """What to rehearse.
+
+    Args:
+        directory: the rehearsal's own directory.
+        cache: where built programs are kept.
+        collection: root of the collection.
+        nodes: the hosts to simulate.
+        faults: fault ids or files.
+        keep: leave it up after the controller's end.
+        recipe_data: recipe directories of the site, beside the collection's own.
+    """
+
+    directory: Path
+    cache: Path
+    collection: Path
+    nodes: tuple[PlannedNode, ...]
+    site_name: str = "rehearsal"
+    faults: tuple[str, ...] = ()
+    keep: bool = False
+    recipe_data: tuple[Path, ...] = ()
+
+    @property
+    def recipes(self) -> tuple[Path, ...]:
+        """Every directory of recipe data, the collection's own first."""
+        return (self.collection / "recipes", *self.recipe_data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """A rehearsal that is up.
+
+    Args:
+        settings: `gpufleet_settings` that only the rehearsal can know, such as where the facility record lies.
+        programs: path of every program by name.
+    """
+
+    directory: Path
+    kubeconfig: Path
+    chart_mirror: Path
+    nodes: tuple[PlannedNode, ...]
+    programs: dict[str, str]
+    version: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def planned_nodes(hosts: list[dict[str, Any]], count: int, sku: str) -> tuple[PlannedNode, ...]:
+    """Return the hosts to simulate: those of an inventory, or `count` numbered ones when it has none.
+
+    Args:
+        hosts: `name`, `sku` and `rack` of each; an empty `sku` or `rack` gets the default.
+
+    Raises:
+        InputError: the count is less than 1 or a host has no name.
+    """
+    if not hosts:
+        return numbered_nodes(count, sku)
+    nodes = []
+    for index, host in enumerate(hosts):
+        name = str(host.get("name") or "")
+        if not name:
+            raise InputError("rehearsal hosts", f"entry {index + 1} has no name.", "give each host name, sku and rack")
+        nodes.append(
+            PlannedNode(name=name, sku=str(host.get("sku") or sku), rack=str(host.get("rack") or rack_name(index)))
+        )
+    return tuple(nodes)

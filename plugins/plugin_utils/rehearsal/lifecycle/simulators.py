@@ -1,0 +1,116 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The simulated part of a rehearsal, written before its cluster starts: model, hosts, facility record, chart mirror."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ...hardware.sku import Sku, load_hardware
+from ..charts.mirror import build_mirror
+from ..control_plane.nodes import NodeSpec
+from ..facility.room import Margins, write_facility
+from ..faults.catalogue import load_catalogue
+from ..faults.choose import choose_faults
+from ..hosts.prepare import prepare_hosts
+from ..model.derive import healthy_cluster
+from ..model.patch import build_model
+from ..model.spec import ModelSpec, write_spec
+from ..model.values import ClusterModel, Node
+from .catalog import charts_of
+from .request import RehearsalRequest
+
+MODEL_FILE = "model.yaml"
+_SEED = 1
+_ISSUED_DAYS_AGO = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """What the simulators left in the directory."""
+
+    model: ClusterModel
+    model_file: Path
+    chart_mirror: Path
+    settings: dict[str, Any]
+
+
+def prepare_simulators(request: RehearsalRequest) -> Simulated:
+    """Write everything that the simulated part of a rehearsal reads.
+
+    Raises:
+        BringupError: a SKU, fault or recipe file is not valid; the directory cannot be written.
+    """
+    hardware = load_hardware([directory / "hardware" for directory in request.recipes])
+    data = request.collection / "recipes" / "rehearsal"
+    plain = ModelSpec(name=request.site_name, seed=_SEED, nodes=request.nodes)
+    healthy = healthy_cluster(plain, hardware)
+    spec = replace(plain, faults=choose_faults(request.faults, healthy, load_catalogue(data)))
+    model = build_model(spec, hardware)
+    model_file = request.directory / MODEL_FILE
+    write_spec(spec, model_file)
+    prepare_hosts(model, request.directory, data)
+    settings = {"facility": _facility(request, room_state(model, healthy), hardware)}
+    return Simulated(model, model_file, _mirror(request, model), settings)
+
+
+def _mirror(request: RehearsalRequest, model: ClusterModel) -> Path:
+    directory = request.directory / "charts"
+    shutil.rmtree(directory, ignore_errors=True)
+    build_mirror(directory, charts_of(request.recipes), model.stack.components)
+    return directory
+
+
+def _facility(request: RehearsalRequest, state: dict[str, Any], hardware: dict[str, Sku]) -> dict[str, str]:
+    racks: dict[str, list[str]] = {}
+    for node in request.nodes:
+        racks.setdefault(node.rack, []).append(node.sku)
+    directory = request.directory / "facility"
+    shutil.rmtree(directory, ignore_errors=True)
+    today = datetime.now(UTC).date()
+    return write_facility(
+        site=request.site_name, racks=racks, hardware=hardware, directory=directory, today=today, state=state
+    )
+
+
+def room_state(model: ClusterModel, healthy: ClusterModel) -> dict[str, Any]:
+    """Return the state of the room's paper that the model describes (see facility.room.RoomState)."""
+    record = model.facility
+    before = {rack.name: rack for rack in healthy.racks}
+    margins = {
+        rack.name: {
+            "power": _margin(rack.power_w, before[rack.name].power_w),
+            "cooling": _margin(rack.cooling_w, before[rack.name].cooling_w),
+            "floor_load": _margin(rack.floor_load_kg, before[rack.name].floor_load_kg),
+        }
+        for rack in model.racks
+        if rack != before[rack.name]
+    }
+    return {
+        "signer": "allowed" if record.signer == "facility" else record.signer,
+        "tampered": record.tampered,
+        "issued_days_ago": _ISSUED_DAYS_AGO,
+        "expires_in_days": record.valid_days,
+        "changed_evidence": ["load-bank-test.txt"] if record.evidence_changed else [],
+        "margins": margins,
+    }
+
+
+def _margin(granted: float, granted_when_healthy: float) -> float:
+    return Margins().power * granted / granted_when_healthy if granted_when_healthy else Margins().power
+
+
+def kubernetes_node(node: Node) -> NodeSpec:
+    """Return the Kubernetes node of a simulated host."""
+    info = {
+        "kernelVersion": node.kernel,
+        "osImage": f"{node.os_name} {node.os_version} LTS",
+        "machineID": node.machine_id,
+        "systemUUID": node.serial,
+    }
+    return NodeSpec(name=node.name, labels={"topology.kubernetes.io/rack": node.rack}, info=info)
