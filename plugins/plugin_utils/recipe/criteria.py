@@ -33,12 +33,23 @@ class Dimension:
     advisory: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectionRule:
+    """What a fact of a cluster says about a dimension: the fact matches the pattern, so the value is that."""
+
+    dimension: str
+    value: str
+    fact: str
+    pattern: str
+
+
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """All dimensions, and other names under which one may be given (`gpu` for `accelerator`)."""
+    """All dimensions, other names under which one may be given (`gpu` for `accelerator`), and how to detect values."""
 
     dimensions: Mapping[str, Dimension]
     query_keys: Mapping[str, str] = field(default_factory=dict)
+    detection: tuple[DetectionRule, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

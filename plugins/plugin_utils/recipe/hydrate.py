@@ -133,16 +133,35 @@ def plain(result: RecipeResult) -> dict[str, Any]:
 
 
 def hydrated(result: RecipeResult, catalogue: Catalogue) -> dict[str, Any]:
-    """Return the recipe as plain data in which every component also has its merged chart `values`.
+    """Return the recipe as an installer wants it: every enabled component with its merged chart `values`.
+
+    A disabled component is provided by somebody else: it is only named in `metadata.disabled`, and nobody waits for it.
 
     Raises:
         InputError: a values file cannot be read.
     """
     data = plain(result)
     data.setdefault("constraints", [])
+    enabled = {component.name for component in result.components if component.enabled}
+    entries = []
     for component, entry in zip(result.components, data["componentRefs"], strict=True):
-        entry["values"] = component_values(component, catalogue)
-        entry.setdefault("dependencyRefs", [])
+        if component.name in enabled:
+            entry["values"] = component_values(component, catalogue)
+            entry["dependencyRefs"] = [name for name in component.dependency_refs if name in enabled]
+            entries.append(entry)
+    data["componentRefs"] = entries
+    disabled = sorted(component.name for component in result.components if component.name not in enabled)
+    if disabled:
+        data["metadata"]["disabled"] = disabled
+    return data
+
+
+def self_contained(result: RecipeResult, catalogue: Catalogue) -> dict[str, Any]:
+    """Return the recipe with all chart values in `overrides` and no values file, for a tool without our catalogue."""
+    data = plain(result)
+    for component, entry in zip(result.components, data["componentRefs"], strict=True):
+        entry.pop("valuesFile", None)
+        entry["overrides"] = component_values(component, catalogue)
     return data
 
 

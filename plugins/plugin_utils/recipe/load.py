@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from . import decode
-from .criteria import ANY, Criteria, Dimension, Vocabulary, make_criteria, parse_criteria
+from .criteria import ANY, Criteria, DetectionRule, Dimension, Vocabulary, make_criteria, parse_criteria
 from .document import Document, read_document
 from .model import Catalogue, Check, Component, Layer, Mixin
 from .schema import Dialect, Kind
@@ -70,11 +71,25 @@ def _foreign_values(documents: Iterable[Document]) -> dict[str, set[str]]:
     return used
 
 
-def _vocabulary(documents: Sequence[Document], dialect: Dialect) -> Vocabulary:
+def _detection(document: Document, problems: list[BringupError]) -> list[DetectionRule]:
+    rules = []
+    for index, data in enumerate(document.data.get("detection") or ()):
+        try:
+            re.compile(data["pattern"])
+        except re.error as error:
+            reason = f"the pattern is not a regular expression: {error}."
+            problems.append(document.problem(("detection", index, "pattern"), reason))
+            continue
+        rules.append(DetectionRule(**data))
+    return rules
+
+
+def _vocabulary(documents: Sequence[Document], dialect: Dialect, problems: list[BringupError]) -> Vocabulary:
     """Return the vocabulary of all documents, in which an alias of the first dialect may mean something else."""
     dimensions: dict[str, Dimension] = {}
     query_keys: dict[str, str] = {}
     legacy: dict[str, Mapping[str, str]] = {}
+    rules: list[DetectionRule] = []
     for document in documents:
         if document.kind is Kind.VOCABULARY:
             for name, data in document.data["dimensions"].items():
@@ -82,6 +97,8 @@ def _vocabulary(documents: Sequence[Document], dialect: Dialect) -> Vocabulary:
                 dimensions[name] = _widened(dimensions[name], more) if name in dimensions else more
             query_keys.update(document.data.get("queryKeys") or {})
             legacy.update(document.data.get("legacyAliases") or {})
+            # The rules of a later directory are tried first.
+            rules = _detection(document, problems) + rules
     for name, values in _foreign_values(documents).items():
         if name in dimensions and not dimensions[name].number:
             new = frozenset(values) - set(dimensions[name].aliases)
@@ -91,7 +108,7 @@ def _vocabulary(documents: Sequence[Document], dialect: Dialect) -> Vocabulary:
             dimensions[name] = _widened(dimensions[name], Dimension(name=name, aliases=aliases))
         # Nothing was advisory then: a stated number of nodes was matched exactly.
         dimensions = {name: replace(known, advisory=False) for name, known in dimensions.items()}
-    return Vocabulary(dimensions, query_keys)
+    return Vocabulary(dimensions, query_keys, tuple(rules))
 
 
 def _layer_criteria(document: Document, vocabulary: Vocabulary) -> Criteria | None:
@@ -119,6 +136,7 @@ def _take_layer(loading: _Loading, document: Document, vocabulary: Vocabulary, d
         file=str(document.file.path),
         base=document.data["spec"].get("base") or "",
         criteria=_layer_criteria(document, vocabulary),
+        regardless_of=tuple(document.data["spec"].get("regardlessOf") or ()),
         mixins=tuple(document.data["spec"].get("mixins") or ()),
         fragment=decode.fragment(document.data["spec"]),
         dialect=dialect,
@@ -216,7 +234,7 @@ def load_catalogue(directories: Sequence[Path]) -> Catalogue:
     base = next((i for i, tree in reversed(list(enumerate(trees))) if BASE_FILE in tree), 0)
     root_dialect = dialects[base] if dialects else Dialect.CURRENT
     all_documents = [document for documents in read for document in documents]
-    vocabulary = _vocabulary([*_shipped_vocabulary(loading, trees), *all_documents], root_dialect)
+    vocabulary = _vocabulary([*_shipped_vocabulary(loading, trees), *all_documents], root_dialect, loading.problems)
     for documents, dialect in zip(read, dialects, strict=True):
         for document in documents:
             _take(loading, document, vocabulary, dialect)
@@ -232,6 +250,16 @@ def load_catalogue(directories: Sequence[Path]) -> Catalogue:
         dialect=root_dialect,
     )
     return _verified(catalogue, loading, directories)
+
+
+def catalogue_directories(extra: Sequence[Path], own: Path = SHIPPED) -> tuple[Path, ...]:
+    """Return the directories to load: our own catalogue with the extra ones over it.
+
+    An extra directory with a base layer is a whole catalogue, such as the upstream tool's: it and those after it
+    stand alone, for recipes of two catalogues mixed would be recipes of neither.
+    """
+    whole = [number for number, path in enumerate(extra) if (path.expanduser() / BASE_FILE).is_file()]
+    return tuple(extra[whole[-1] :]) if whole else (own, *extra)
 
 
 def _verified(catalogue: Catalogue, loading: _Loading, directories: Sequence[Path]) -> Catalogue:

@@ -80,12 +80,16 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """One overlay. `criteria` is None for a layer that is only a parent of others."""
+    """One overlay. `criteria` is None for a layer that is only a parent of others.
+
+    `regardless_of` names dimensions whose every value the layer is right for, so that stating one is supported.
+    """
 
     name: str
     file: str
     base: str = ""
     criteria: Criteria | None = None
+    regardless_of: tuple[str, ...] = ()
     mixins: tuple[str, ...] = ()
     fragment: Fragment = Fragment()
     dialect: Dialect = Dialect.CURRENT

@@ -41,7 +41,7 @@ def is_foreign(api_version: str) -> bool:
 
 
 _TEXTS = Items(Text())
-_CONSTRAINT = Table(
+CONSTRAINT = Table(
     {
         "name": Text(),
         "value": Text(),
@@ -53,7 +53,7 @@ _CONSTRAINT = Table(
     required=("name", "value"),
 )
 _EXPECTED_RESOURCE = Table({"kind": Text(), "name": Text(), "namespace": Text()}, required=("kind", "name"))
-_COMPONENT_REF = Table(
+COMPONENT_REF = Table(
     {
         "name": Text(),
         "namespace": Text(),
@@ -79,7 +79,7 @@ _COMPONENT_REF = Table(
 _PHASE = Table(
     {
         "timeout": Text(),
-        "constraints": Items(_CONSTRAINT, key="name"),
+        "constraints": Items(CONSTRAINT, key="name"),
         "checks": _TEXTS,
         "nodeSelection": Anything(),
         "infrastructure": Text(),
@@ -97,9 +97,10 @@ OVERLAY = Table(
             {
                 "base": Text(),
                 "criteria": Anything(),
+                "regardlessOf": _TEXTS,
                 "mixins": _TEXTS,
-                "constraints": Items(_CONSTRAINT, key="name"),
-                "componentRefs": Items(_COMPONENT_REF, key="name"),
+                "constraints": Items(CONSTRAINT, key="name"),
+                "componentRefs": Items(COMPONENT_REF, key="name"),
                 "validation": Table(dict.fromkeys(PHASES, _PHASE)),
                 "profile": Anything(),
             }
@@ -114,8 +115,8 @@ MIXIN = Table(
         "metadata": _METADATA,
         "spec": Table(
             {
-                "constraints": Items(_CONSTRAINT, key="name"),
-                "componentRefs": Items(_COMPONENT_REF, key="name"),
+                "constraints": Items(CONSTRAINT, key="name"),
+                "componentRefs": Items(COMPONENT_REF, key="name"),
                 "validation": Table(dict.fromkeys(PHASES, _PHASE)),
             }
         ),
@@ -169,6 +170,10 @@ REGISTRY = Table(
 _DIMENSION = Table(
     {"values": _TEXTS, "aliases": Named(Text()), "number": Flag(), "advisory": Flag(), "description": Text()},
 )
+_DETECTION = Table(
+    {"dimension": Text(), "value": Text(), "fact": Text(), "pattern": Text()},
+    required=("dimension", "value", "fact", "pattern"),
+)
 VOCABULARY = Table(
     {
         "kind": Text(),
@@ -176,6 +181,7 @@ VOCABULARY = Table(
         "dimensions": Named(_DIMENSION),
         "legacyAliases": Named(Named(Text())),
         "queryKeys": Named(Text()),
+        "detection": Items(_DETECTION),
     },
     required=("kind", "apiVersion", "dimensions"),
 )

@@ -43,6 +43,11 @@ class _Verifier:
             if name not in self.catalogue.mixins:
                 reason = f"the mixin {name!r} of {layer.name} does not exist."
                 self._report(document, ("spec", "mixins", index), reason, unknown_hint(name, self.catalogue.mixins))
+        dimensions = self.catalogue.vocabulary.dimensions
+        for index, name in enumerate(layer.regardless_of):
+            if name not in dimensions:
+                reason = f"{name!r} in regardlessOf of {layer.name} is not a criterion."
+                self._report(document, ("spec", "regardlessOf", index), reason, unknown_hint(name, dimensions))
         self.fragment(layer, document)
 
     def fragment(self, owner: Layer | Mixin, document: Document | None) -> None:

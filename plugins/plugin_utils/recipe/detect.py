@@ -1,0 +1,183 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Criteria read off a running cluster, each with its evidence; the user's own word wins and the report says so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from .criteria import Criteria, Vocabulary, make_criteria
+
+# What every node says for itself; everything else is one fact of the whole cluster.
+_POOL_DIMENSIONS = ("accelerator", "os", "fabric", "nvlink_domain")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFacts:
+    """What detection needs to know of one node."""
+
+    name: str
+    gpus: int = 0
+    gpu_product: str = ""
+    os_id: str = ""
+    provider_id: str = ""
+    instance_type: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    resources: tuple[str, ...] = ()
+    link_layers: tuple[str, ...] = ()
+
+    def values(self, fact: str) -> tuple[str, ...]:
+        """Return what the node says under a fact's name."""
+        if fact == "label":
+            return tuple(f"{key}={value}" for key, value in sorted(self.labels.items()))
+        listed = {"resource": self.resources, "link_layer": self.link_layers}
+        if fact in listed:
+            return listed[fact]
+        single = {
+            "gpu_product": self.gpu_product,
+            "os_id": self.os_id,
+            "provider_id": self.provider_id,
+            "instance_type": self.instance_type,
+        }
+        return (single[fact],) if single.get(fact) else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """What detection needs to know of a cluster."""
+
+    server_version: str = ""
+    nodes: tuple[NodeFacts, ...] = ()
+
+    @property
+    def gpu_nodes(self) -> tuple[NodeFacts, ...]:
+        """The nodes that have GPUs, by their count or their product."""
+        return tuple(node for node in self.nodes if node.gpus or node.gpu_product)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What is known of one dimension, from whom, and why.
+
+    `source` is stated, detected, mixed (nodes disagree: several pools) or unknown; `detected` is what the cluster
+    says even where the user's word wins.
+    """
+
+    dimension: str
+    value: str
+    source: str
+    detected: str = ""
+    evidence: str = ""
+
+    @property
+    def overruled(self) -> bool:
+        """The user said something else than the cluster."""
+        return self.source == "stated" and bool(self.detected) and self.detected != self.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectedPool:
+    """GPU nodes that say the same about everything that is a node's own."""
+
+    name: str
+    criteria: Criteria
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detection:
+    """The criteria to resolve, how each came about, and the pools if there are several."""
+
+    criteria: Criteria
+    findings: tuple[Finding, ...]
+    pools: tuple[DetectedPool, ...] = ()
+
+    @property
+    def detected(self) -> frozenset[str]:
+        """The dimensions that no user stated."""
+        return frozenset(finding.dimension for finding in self.findings if finding.source == "detected")
+
+
+def _of_node(node: NodeFacts, dimension: str, vocabulary: Vocabulary) -> tuple[str, str]:
+    """Return value and evidence of what one node says about a dimension."""
+    for rule in vocabulary.detection:
+        if rule.dimension != dimension:
+            continue
+        for text in node.values(rule.fact):
+            if re.search(rule.pattern, text):
+                return rule.value, f"node {node.name}: {rule.fact} is {text}"
+    return "", ""
+
+
+def _of_version(version: str, dimension: str, vocabulary: Vocabulary) -> tuple[str, str]:
+    for rule in vocabulary.detection:
+        if rule.dimension == dimension and rule.fact == "server_version" and re.search(rule.pattern, version):
+            return rule.value, f"server version is {version}"
+    return "", ""
+
+
+def _said(nodes: Iterable[NodeFacts], dimension: str, vocabulary: Vocabulary) -> dict[str, str]:
+    """Return every value that a node says, with the first node's evidence and how many say so."""
+    evidence: dict[str, str] = {}
+    count: dict[str, int] = {}
+    for node in nodes:
+        value, why = _of_node(node, dimension, vocabulary)
+        if value:
+            evidence.setdefault(value, why)
+            count[value] = count.get(value, 0) + 1
+    return {value: f"{why} ({count[value]} node(s) say so)" for value, why in evidence.items()}
+
+
+def _found(facts: ClusterFacts, dimension: str, vocabulary: Vocabulary) -> Finding:
+    own = dimension in _POOL_DIMENSIONS
+    said = _said(facts.gpu_nodes if own else facts.nodes, dimension, vocabulary)
+    if not said and not own:
+        value, why = _of_version(facts.server_version, dimension, vocabulary)
+        said = {value: why} if value else {}
+    if not said:
+        return Finding(dimension=dimension, value="", source="unknown", evidence="no fact of the cluster tells it")
+    if len(said) > 1:
+        evidence = "; ".join(f"{value}: {why}" for value, why in sorted(said.items()))
+        return Finding(dimension=dimension, value="", source="mixed", evidence=evidence)
+    ((value, why),) = said.items()
+    return Finding(dimension=dimension, value=value, source="detected", detected=value, evidence=why)
+
+
+def _pools(facts: ClusterFacts, vocabulary: Vocabulary, stated: Criteria) -> tuple[DetectedPool, ...]:
+    groups: dict[Criteria, list[str]] = {}
+    for node in facts.gpu_nodes:
+        said = {name: _of_node(node, name, vocabulary)[0] for name in _POOL_DIMENSIONS}
+        groups.setdefault(make_criteria({**said, **stated.to_dict()}), []).append(node.name)
+    if len(groups) < 2:
+        return ()
+    pools = []
+    for criteria in sorted(groups, key=lambda item: item.stated):
+        own = [criteria.get(name) for name in _POOL_DIMENSIONS if criteria.get(name) != "any"]
+        pools.append(DetectedPool(name="-".join(own), criteria=criteria, nodes=tuple(sorted(groups[criteria]))))
+    return tuple(pools)
+
+
+def detect(facts: ClusterFacts, vocabulary: Vocabulary, stated: Criteria) -> Detection:
+    """Return the criteria of a cluster: what the user stated, else what its facts say."""
+    findings = []
+    for name in vocabulary.names:
+        found = _found(facts, name, vocabulary)
+        if vocabulary.dimensions[name].number and facts.gpu_nodes:
+            value = str(len(facts.gpu_nodes))
+            found = Finding(
+                dimension=name, value=value, source="detected", detected=value, evidence="GPU nodes counted"
+            )
+        if stated.get(name) != "any":
+            found = Finding(
+                dimension=name,
+                value=stated.get(name),
+                source="stated",
+                detected=found.detected,
+                evidence=found.evidence,
+            )
+        findings.append(found)
+    criteria = make_criteria({finding.dimension: finding.value for finding in findings})
+    return Detection(criteria=criteria, findings=tuple(findings), pools=_pools(facts, vocabulary, stated))

@@ -1,0 +1,74 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What differs between two recipes, value by value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .model import Catalogue, RecipeResult
+from .paths import leaves, shown
+from .query import query_map
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One value that differs; `kind` is added, removed or changed."""
+
+    path: str
+    kind: str
+    left: Any = None
+    right: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Everything that differs between two recipes."""
+
+    components_added: tuple[str, ...]
+    components_removed: tuple[str, ...]
+    versions: tuple[Change, ...]
+    changes: tuple[Change, ...]
+
+    @property
+    def same(self) -> bool:
+        """Nothing differs."""
+        return not (self.components_added or self.components_removed or self.changes)
+
+
+def _flat(result: RecipeResult, catalogue: Catalogue, common: set[str]) -> dict[str, Any]:
+    data = query_map(result, catalogue)
+    for key in ("metadata", "criteria", "apiVersion", "kind"):
+        del data[key]
+    data["components"] = {name: value for name, value in data["components"].items() if name in common}
+    data["constraints"] = {item["name"]: item for item in data.get("constraints") or ()}
+    return {shown(path): value for path, value in leaves(data)}
+
+
+def difference(
+    left: RecipeResult, left_catalogue: Catalogue, right: RecipeResult, right_catalogue: Catalogue
+) -> Difference:
+    """Return what differs between two recipes: components first, then every value of those that both have."""
+    mine, theirs = {c.name for c in left.components}, {c.name for c in right.components}
+    common = mine & theirs
+    before, after = _flat(left, left_catalogue, common), _flat(right, right_catalogue, common)
+    changes = []
+    for path in sorted({*before, *after}):
+        if path not in after:
+            changes.append(Change(path=path, kind="removed", left=before[path]))
+        elif path not in before:
+            changes.append(Change(path=path, kind="added", right=after[path]))
+        elif before[path] != after[path] or type(before[path]) is not type(after[path]):
+            changes.append(Change(path=path, kind="changed", left=before[path], right=after[path]))
+    return Difference(
+        components_added=tuple(sorted(theirs - mine)),
+        components_removed=tuple(sorted(mine - theirs)),
+        versions=tuple(change for change in changes if _is_version(change.path)),
+        changes=tuple(changes),
+    )
+
+
+def _is_version(path: str) -> bool:
+    return path.startswith("components.") and path.endswith(".version") and ".values." not in path

@@ -1,0 +1,161 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Where a value of a recipe comes from: the recipe is merged again, layer by layer, and the value is watched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..outcome.errors import NotFoundError
+from .hydrate import file_values, value_files
+from .merge import Draft
+from .model import Catalogue, RecipeResult
+from .order import deployment_order
+from .paths import lookup, parse_path, shown
+from .query import query, query_map
+from .resolve import BASE, chain, matching_leaves, with_defaults, with_mixin
+from .yaml_text import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """One layer that set a value; `replaced` is what it had before, absent for the first."""
+
+    layer: str
+    file: str
+    value: Any
+    replaced: Any = None
+    first: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """A value, the chain of every leaf that applied, and the layers that set it, the last of which decided.
+
+    The chains come with the most specific leaf first; without a path there is only them.
+    """
+
+    path: str
+    value: Any
+    chains: tuple[tuple[str, ...], ...]
+    mixins: tuple[str, ...]
+    origins: tuple[Origin, ...]
+
+    def lines(self) -> list[str]:
+        """Return the explanation for people."""
+        lines = [" → ".join(chain) for chain in self.chains]
+        if self.mixins:
+            lines.append(f"with {', '.join(self.mixins)}")
+        if self.path:
+            lines.append(f"{self.path} = {self.value!r}")
+        for origin in self.origins:
+            before = "" if origin.first else f", replacing {origin.replaced!r}"
+            lines.append(f"  {origin.layer} ({origin.file or 'built in'}) set {origin.value!r}{before}")
+        return lines
+
+
+_ABSENT = object()
+
+
+def _stages(result: RecipeResult, catalogue: Catalogue) -> list[tuple[str, str, RecipeResult]]:
+    """Return the recipe after each layer, after each mixin, and after registry defaults."""
+    draft = Draft()
+    stages: list[tuple[str, str, RecipeResult]] = []
+    for name in result.layers:
+        layer = catalogue.layers[name]
+        draft = draft.with_fragment(layer.fragment, layer.dialect)
+        stages.append((name, layer.file, _as_result(result, draft)))
+    for name in result.mixins:
+        draft = with_mixin(draft, catalogue.mixins[name])
+        stages.append((f"mixin {name}", catalogue.mixins[name].file, _as_result(result, draft)))
+    return stages
+
+
+def _as_result(result: RecipeResult, draft: Draft) -> RecipeResult:
+    return replace(
+        result,
+        components=tuple(draft.components[name] for name in sorted(draft.components)),
+        constraints=tuple(draft.constraints[name] for name in sorted(draft.constraints)),
+        validation=draft.validation,
+        order=(),
+    )
+
+
+def _source_file(stage: RecipeResult, catalogue: Catalogue, path: Path, file: str) -> str:
+    """Return the file that holds a chart value: the layer itself, or one of the values files that it names."""
+    if len(path) < 4 or path[0] != "components" or path[2] != "values":
+        return file
+    component = stage.component(str(path[1]))
+    if component is None or _has(component.overrides, path[3:]):
+        return file
+    for name in reversed(value_files(component, catalogue)):
+        if _has(file_values(name, catalogue), path[3:]):
+            return str(catalogue.files[name])
+    return file
+
+
+def _has(data: Any, path: Path) -> bool:
+    try:
+        lookup(data, path)
+    except NotFoundError:
+        return False
+    return True
+
+
+def explain(result: RecipeResult, catalogue: Catalogue, selector: str) -> Explanation:
+    """Return which layers set a value, in order, and what each replaced.
+
+    Raises:
+        NotFoundError: the finished recipe has no such value.
+    """
+    path = parse_path(selector)
+    if not path:
+        return Explanation(path="", value=None, chains=chains(result, catalogue), mixins=result.mixins, origins=())
+    final = query(result, catalogue, selector)
+    origins: list[Origin] = []
+    before: Any = _ABSENT
+    for name, file, stage in _watched(result, catalogue, path):
+        try:
+            value = lookup(query_map(stage, catalogue), path)
+        except NotFoundError:
+            value = _ABSENT
+        if value is not _ABSENT and (before is _ABSENT or value != before):
+            source = _source_file(stage, catalogue, path, file)
+            first = before is _ABSENT
+            replaced = None if first else before
+            origins.append(Origin(layer=name, file=source, value=value, replaced=replaced, first=first))
+        before = value
+    return Explanation(
+        path=shown(path),
+        value=final,
+        chains=chains(result, catalogue),
+        mixins=result.mixins,
+        origins=tuple(origins),
+    )
+
+
+def chains(result: RecipeResult, catalogue: Catalogue) -> tuple[tuple[str, ...], ...]:
+    """Return the inheritance chain of every leaf that applied, base first, the most specific leaf first."""
+    found = []
+    for leaf in reversed(matching_leaves(result.criteria, catalogue)):
+        found.append((BASE, *(layer.name for layer in chain(leaf, catalogue))))
+    return tuple(found) or ((BASE,),)
+
+
+def _watched(result: RecipeResult, catalogue: Catalogue, path: Path) -> list[tuple[str, str, RecipeResult]]:
+    stages = _stages(result, catalogue)
+    if not stages:
+        return []
+    last = stages[-1][2]
+    defaulted = tuple(with_defaults(c, catalogue.registry.get(c.name)) for c in last.components)
+    complete = replace(last, components=defaulted, order=deployment_order(defaulted))
+    stages.append(("registry", _registry_file(catalogue, path), complete))
+    stages.append(("overrides", "", result))
+    return stages
+
+
+def _registry_file(catalogue: Catalogue, path: Path) -> str:
+    entry = catalogue.registry.get(str(path[1])) if len(path) > 1 and path[0] == "components" else None
+    return entry.file if entry is not None else ""

@@ -1,0 +1,123 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Several GPU pools in one cluster: one recipe for all of it, with a part for each pool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..outcome.errors import BringupError, InputError, ProblemsError
+from .criteria import Criteria, make_criteria
+from .hydrate import component_values, constraint_data, hydrated
+from .model import Catalogue, ComponentRef, RecipeResult, copied
+from .order import deployment_order
+from .resolve import resolve
+
+# What one cluster has once: a chart is installed in one version from one place.
+_ONCE = ("chart", "version", "source", "namespace", "type", "tag", "path")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """One pool of GPU nodes: the criteria that are its own, and the labels that select its nodes."""
+
+    name: str
+    criteria: Criteria
+    node_selector: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PooledRecipe:
+    """The recipe of the whole cluster and what each pool changes in it."""
+
+    result: RecipeResult
+    pools: tuple[tuple[Pool, RecipeResult], ...]
+
+
+def common_criteria(criteria: Sequence[Criteria]) -> Criteria:
+    """Return what all of several criteria state alike."""
+    shared = set(criteria[0].stated).intersection(*(item.stated for item in criteria[1:]))
+    return make_criteria(dict(shared))
+
+
+def resolve_pools(pools: Sequence[Pool], catalogue: Catalogue) -> PooledRecipe:
+    """Return one recipe for pools whose whole criteria are given.
+
+    A component that any pool needs is part of the recipe; what the pools share comes from the criteria they share.
+
+    Raises:
+        InputError: no pool, two of one name, or nothing that all pools state.
+        ProblemsError: pools need different charts or versions of one component.
+    """
+    if not pools or len({pool.name for pool in pools}) < len(pools):
+        raise InputError("pools", "need at least one pool, and a name of its own for each.")
+    common = resolve(common_criteria([pool.criteria for pool in pools]), catalogue)
+    resolved = tuple((pool, resolve(pool.criteria, catalogue)) for pool in pools)
+    problems: list[BringupError] = []
+    components = {component.name: component for component in common.components}
+    for pool, result in resolved:
+        for component in result.components:
+            components[component.name] = _joined(components.get(component.name), component, pool.name, problems)
+    if problems:
+        raise ProblemsError("pools", tuple(problems))
+    ordered = tuple(components[name] for name in sorted(components))
+    layers = tuple(dict.fromkeys([*common.layers, *(name for _pool, result in resolved for name in result.layers)]))
+    mixins = tuple(dict.fromkeys([*common.mixins, *(name for _pool, result in resolved for name in result.mixins)]))
+    whole = replace(common, components=ordered, order=deployment_order(ordered), layers=layers, mixins=mixins)
+    return PooledRecipe(result=whole, pools=resolved)
+
+
+def _joined(
+    known: ComponentRef | None, component: ComponentRef, pool: str, problems: list[BringupError]
+) -> ComponentRef:
+    if known is None:
+        return component
+    for name in _ONCE:
+        if getattr(known, name) != getattr(component, name):
+            reason = f"{component.name} has {name} {getattr(component, name)!r}, the others {getattr(known, name)!r}."
+            problems.append(InputError(f"pool {pool}", reason, "One cluster has one release of a component."))
+    needs = tuple(dict.fromkeys((*known.dependency_refs, *component.dependency_refs)))
+    files = tuple(dict.fromkeys((*known.manifest_files, *component.manifest_files)))
+    before = tuple(dict.fromkeys((*known.pre_manifest_files, *component.pre_manifest_files)))
+    return replace(known, dependency_refs=needs, manifest_files=files, pre_manifest_files=before)
+
+
+def changed_values(common: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of one mapping that must be merged over another to get it; a key that it lacks becomes null."""
+    changes: dict[str, Any] = {key: None for key in common if key not in own}
+    for key, value in own.items():
+        below = common.get(key)
+        if isinstance(value, dict) and isinstance(below, dict):
+            inner = changed_values(below, value)
+            if inner:
+                changes[key] = inner
+        elif key not in common or value != below:
+            changes[key] = copied(value)
+    return changes
+
+
+def pooled_data(recipe: PooledRecipe, catalogue: Catalogue) -> dict[str, Any]:
+    """Return the hydrated recipe with `pools`: for each its criteria, selector, constraints and changed values."""
+    data = hydrated(recipe.result, catalogue)
+    common = {entry["name"]: entry["values"] for entry in data["componentRefs"]}
+    data["pools"] = []
+    for pool, result in recipe.pools:
+        changes = {}
+        for component in result.components:
+            values = changed_values(common.get(component.name, {}), component_values(component, catalogue))
+            if values:
+                changes[component.name] = {"values": values}
+        data["pools"].append(
+            {
+                "name": pool.name,
+                "criteria": pool.criteria.to_dict(),
+                "nodeSelector": dict(pool.node_selector),
+                "appliedOverlays": list(result.layers),
+                "constraints": [constraint_data(constraint) for constraint in result.constraints],
+                "components": changes,
+            }
+        )
+    return data

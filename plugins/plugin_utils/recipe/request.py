@@ -1,0 +1,122 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""One question of a user, from directories and words to a recipe: what the Ansible surface asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..outcome.errors import InputError
+from .criteria import Criteria, parse_criteria
+from .load import catalogue_directories, load_catalogue
+from .merge import merged_values
+from .model import Catalogue, RecipeResult
+from .overrides import as_mapping, with_overrides
+from .pools import Pool, PooledRecipe, resolve_pools
+from .resolve import resolve
+from .support import Unsupported, require_supported
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is wanted: criteria, the directories of private recipe data, overrides and what to do if unsupported."""
+
+    criteria: Mapping[str, Any]
+    recipe_data: tuple[Path, ...] = ()
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    unsupported: Unsupported = Unsupported.ERROR
+    check_overrides: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The recipe, the catalogue that it comes from, and what the user should know."""
+
+    result: RecipeResult
+    catalogue: Catalogue
+    warnings: tuple[str, ...] = ()
+
+
+def request_of(options: Mapping[str, Any]) -> Request:
+    """Return the request that the options of a verb or the arguments of a lookup make."""
+    overrides = merged_values(dict(options.get("overrides") or {}), as_mapping(options.get("set") or ()))
+    return Request(
+        criteria=options.get("criteria") or {},
+        recipe_data=tuple(Path(text) for text in options.get("recipe_data") or ()),
+        overrides=overrides,
+        unsupported=Unsupported(options.get("unsupported") or Unsupported.ERROR.value),
+        check_overrides=bool(options.get("check_overrides", True)),
+    )
+
+
+_Signature = tuple[tuple[str, int, int, int], ...]
+_loaded: dict[tuple[Path, ...], tuple[_Signature, Catalogue]] = {}
+
+
+def _signature(directories: Sequence[Path]) -> _Signature:
+    """Return what changes whenever a file of the trees does."""
+    found = []
+    for directory in directories:
+        for path in sorted(directory.expanduser().rglob("*")):
+            stat = path.lstat()
+            found.append((str(path), stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size))
+    return tuple(found)
+
+
+def catalogue_of(recipe_data: Sequence[Path]) -> Catalogue:
+    """Return the catalogue for directories of private data; one that was loaded is used again until a file changes."""
+    directories = catalogue_directories(recipe_data)
+    signature = _signature(directories)
+    known = _loaded.get(directories)
+    if known is None or known[0] != signature:
+        known = (signature, load_catalogue(directories))
+        _loaded[directories] = known
+    return known[1]
+
+
+def answer(request: Request) -> Answer:
+    """Return the recipe that is asked for.
+
+    Raises:
+        ProblemsError: the data, the criteria or the overrides are wrong.
+        InputError: the combination is not supported and the policy is error.
+    """
+    catalogue = catalogue_of(request.recipe_data)
+    result = resolve(parse_criteria(request.criteria, catalogue.vocabulary), catalogue)
+    warnings = require_supported(result, catalogue, request.unsupported)
+    if request.overrides:
+        result = with_overrides(result, catalogue, request.overrides, check=request.check_overrides)
+    return Answer(result=result, catalogue=catalogue, warnings=(*catalogue.warnings, *warnings))
+
+
+def answer_pools(
+    request: Request, pools: Sequence[Mapping[str, Any]]
+) -> tuple[PooledRecipe, Catalogue, tuple[str, ...]]:
+    """Return one recipe for several pools; the request's criteria hold for all that do not state their own.
+
+    Raises:
+        InputError: overrides are given, or a pool is not supported and the policy is error.
+    """
+    if request.overrides:
+        raise InputError("overrides", "cannot be given together with pools.", "Put them into a private overlay.")
+    catalogue = catalogue_of(request.recipe_data)
+    made = [_pool(pool, request.criteria, catalogue) for pool in pools]
+    recipe = resolve_pools(made, catalogue)
+    warnings = [w for _p, result in recipe.pools for w in require_supported(result, catalogue, request.unsupported)]
+    return recipe, catalogue, (*catalogue.warnings, *warnings)
+
+
+def _pool(data: Mapping[str, Any], common: Mapping[str, Any], catalogue: Catalogue) -> Pool:
+    name = str(data.get("name") or "")
+    shared = parse_criteria(common, catalogue.vocabulary).to_dict()
+    own = parse_criteria(data.get("criteria") or {}, catalogue.vocabulary, f"pool {name}").to_dict()
+    selector = {str(key): str(value) for key, value in (data.get("node_selector") or {}).items()}
+    return Pool(name=name, criteria=_criteria({**shared, **own}, catalogue), node_selector=selector)
+
+
+def _criteria(stated: Mapping[str, Any], catalogue: Catalogue) -> Criteria:
+    return parse_criteria(stated, catalogue.vocabulary)
