@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from ..clients.helm.chart import chart_source
-from ..clients.helm.helm import Helm, ReleaseRequest
+from ..clients.helm.helm import Helm, HelmError, ReleaseRequest
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.wait import Phase, State, wait_all
 from ..outcome.errors import BringupError
@@ -80,6 +80,25 @@ class Installer:
                 for future in finished:
                     done[running.pop(future)] = future.result()
         return tuple(done[step.component] for step in plan.steps)
+
+    def preview(self, plan: Plan, components: Collection[Component]) -> dict[str, str]:
+        """Return for every component that would change whether the server rendered it, or it is only predicted.
+
+        Raises:
+            NotFoundError: a chart is not there.
+        """
+        told = {}
+        for component in components:
+            if not plan.step(component.name).action.changes:
+                continue
+            request = self.request(component)
+            try:
+                self.helm.upgrade(request, dry_run=True)
+                told[component.name] = "server"
+            except HelmError:
+                # Its CRDs or its namespace come with what is installed before it.
+                told[component.name] = "predicted"
+        return told
 
     def _one(self, component: Component, step: Step) -> Done:
         started = monotonic()

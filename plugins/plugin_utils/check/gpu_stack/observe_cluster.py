@@ -17,6 +17,7 @@ from ...component_stack.facts import PermissionFacts, stack_facts
 from ...component_stack.model import Component, components_of
 from ...component_stack.plan import Installed
 from ...component_stack.read import installed, read_workloads
+from ...component_stack.tell import INSTALL_RESULT
 from ...outcome.codec import from_plain, load_json
 from ...outcome.errors import InputError
 from ...runtime.clock import Deadline
@@ -28,7 +29,6 @@ from .reading import node_view, operand_views, policy_view, slice_view
 from .view import ClusterView, ComponentView, PermissionView
 
 KEY = "cluster"
-INSTALL_RESULT = "component_stack.json"
 _PULL_GRACE_S = 30.0
 _SETTLE_S = 45.0
 

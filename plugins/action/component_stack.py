@@ -1,0 +1,66 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Verb component_stack: plans and installs the components of the resolved recipe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Installer, Limits
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import components_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import (
+    failure,
+    plan_diff,
+    plan_rows,
+    result_rows,
+    save_results,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+
+
+class ActionModule(VerbBase):
+    """Say what is to be done about each component, and do it."""
+
+    verb = "component_stack"
+
+    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Plan, and with state present install."""
+        del task_vars
+        run = Run(existing_run_dir(options["run_dir"]))
+        recipe = run.recipe
+        if recipe is None:
+            raise InputError(str(run.path), "holds no resolved recipe (recipe.json).", "resolve the recipe first")
+        components = components_of(recipe)
+        connection = connection_from(options)
+        helm = Helm(connection, timeout_s=options["helm_timeout_s"])
+        helm.check_version()
+        with Cluster(connection) as cluster:
+            adopt, downgrade = options["adopt"], options["allow_downgrade"]
+            plan = make_plan(components, installed(helm, cluster), adopt=adopt, allow_downgrade=downgrade)
+            limits = Limits(
+                ready_s=options["ready_timeout_s"], pull_grace_s=options["pull_grace_s"], parallel=options["parallel"]
+            )
+            installer = Installer(helm, cluster, options["chart_mirror"] or "", limits, self.emit)
+            preview = self.check_mode or options["state"] == "planned"
+            checked = installer.preview(plan, components) if preview else {}
+            result: dict[str, Any] = {
+                "changed": plan.changes and (self.check_mode or options["state"] == "present"),
+                "plan": plan_rows(plan, checked),
+                "diff": plan_diff(plan),
+            }
+            if preview:
+                return result
+            done = installer.run(plan, components)
+        save_results(run.path, plan, done)
+        problem = failure(done)
+        if problem and options["not_ready"] == "fail":
+            raise problem
+        return {**result, "results": result_rows(done), "ready": problem is None}

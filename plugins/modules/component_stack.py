@@ -1,0 +1,151 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Documentation of the verb component_stack; the action plugin of the same name does the work on the controller."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: component_stack
+short_description: Install the components of a resolved recipe in dependency order
+version_added: 0.1.0
+author: gpufleet.bringup contributors (@gpufleet)
+description:
+  - Compares the components of the resolved recipe with the releases on the cluster and says what is to be done about
+    each; with O(state=present) does it with Helm.
+  - A component is installed as soon as those it depends on are ready, several at a time. It is ready when its workloads
+    are, and when the resource in which it reports its own state (ClusterPolicy, NicClusterPolicy) says so.
+  - Waiting ends at once where it cannot succeed (an image that cannot be pulled, a container that crashes again and
+    again, a failed Job).
+  - A release that somebody else installed is reported and left alone unless it is named in O(adopt). A release that
+    another helm works on is never touched. An older version is never put in place of a newer one unless
+    O(allow_downgrade) is set.
+extends_documentation_fragment:
+  - gpufleet.bringup.attributes
+  - gpufleet.bringup.run
+  - gpufleet.bringup.kubernetes
+attributes:
+  check_mode:
+    support: full
+    description: Nothing is changed; the server renders what would be installed, where it can.
+  diff_mode:
+    support: full
+options:
+  state:
+    description: V(planned) only says what is to be done; V(present) does it.
+    type: str
+    choices: [planned, present]
+    default: present
+  chart_mirror:
+    description:
+      - Directory or URL prefix that holds V(<chart>-<version>.tgz) of every component, as an air-gapped site has it.
+      - When set, nothing else is asked for charts.
+    type: str
+  adopt:
+    description: Names of components whose release somebody else installed and that may be taken over.
+    type: list
+    elements: str
+    default: []
+  allow_downgrade:
+    description: Put an older version in place of a newer one where the recipe says so.
+    type: bool
+    default: false
+  parallel:
+    description: How many components are installed at a time, at most.
+    type: int
+    default: 4
+  ready_timeout_s:
+    description: Seconds until a component must be ready after it was applied.
+    type: int
+    default: 900
+  pull_grace_s:
+    description: Seconds for which a pod may fail to pull its image before that counts as final.
+    type: int
+    default: 90
+  helm_timeout_s:
+    description: Time limit of one helm command in seconds.
+    type: int
+    default: 300
+  not_ready:
+    description:
+      - What to do when a component cannot be installed or does not get ready. V(fail) fails the task.
+      - V(report) leaves the judgement to the checks of gate C(gpu_stack), which read the result from the run directory.
+    type: str
+    choices: [fail, report]
+    default: fail
+requirements:
+  - helm 3.14 or newer
+"""
+
+EXAMPLES = r"""
+- name: Say what would be done
+  gpufleet.bringup.component_stack:
+    run_dir: "{{ gpufleet_run }}"
+    state: planned
+
+- name: Install the components from the mirror of an air-gapped site
+  gpufleet.bringup.component_stack:
+    run_dir: "{{ gpufleet_run }}"
+    chart_mirror: /srv/charts
+    adopt: [cert-manager]
+"""
+
+RETURN = r"""
+plan:
+  description: What is to be done about each component, in deployment order.
+  type: list
+  elements: dict
+  returned: always
+  contains:
+    component:
+      description: Name of the component.
+      type: str
+      sample: gpu-operator
+    action:
+      description: One of install, upgrade, adopt, unchanged, foreign, pending, downgrade.
+      type: str
+      sample: install
+    found:
+      description: Installed version, empty if there is none.
+      type: str
+      sample: ""
+    wanted:
+      description: Version that the recipe pins.
+      type: str
+      sample: v25.10.1
+    reason:
+      description: Why.
+      type: str
+      sample: other values
+    checked:
+      description: In check mode, whether the server rendered the change (V(server)) or it is only V(predicted).
+      type: str
+      sample: server
+results:
+  description: What became of each component (with O(state=present)).
+  type: list
+  elements: dict
+  returned: O(state=present) and not in check mode
+  contains:
+    component:
+      description: Name of the component.
+      type: str
+      sample: gpu-operator
+    state:
+      description: One of ready, not-ready, failed, foreign, refused, waiting.
+      type: str
+      sample: ready
+    reason:
+      description: Why it is not ready.
+      type: str
+      sample: ""
+    duration_s:
+      description: Seconds until it was ready.
+      type: float
+      sample: 12.4
+ready:
+  description: Whether every component is ready.
+  type: bool
+  returned: O(state=present) and not in check mode
+  sample: true
+"""

@@ -1,0 +1,72 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What is told about a plan and its outcome: rows for the result, a diff for people, a file for the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..outcome.codec import dumps, to_plain
+from ..outcome.errors import BringupError
+from ..runtime.files import write_atomic
+from .install import Done
+from .model import Plan
+
+INSTALL_RESULT = "component_stack.json"
+
+
+def plan_rows(plan: Plan, checked: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return one small row for each step."""
+    return [
+        {
+            "component": step.component,
+            "action": step.action.value,
+            "found": step.found_version,
+            "wanted": step.wanted_version,
+            "reason": f"{step.reason}; {step.hint}" if step.hint else step.reason,
+            "checked": checked.get(step.component, ""),
+        }
+        for step in plan.steps
+    ]
+
+
+def result_rows(done: Iterable[Done]) -> list[dict[str, Any]]:
+    """Return one small row for each component."""
+    return [{"component": d.component, "state": d.state, "reason": d.reason, "duration_s": d.duration_s} for d in done]
+
+
+def plan_diff(plan: Plan) -> dict[str, str]:
+    """Return the diff that `--diff` shows: a line for each component, before and after."""
+    before = [f"{step.component} {step.found_version or 'absent'}" for step in plan.steps]
+    after = [
+        f"{step.component} {step.wanted_version}" + (f"  # {step.reason}" if step.reason else "")
+        if step.action.changes
+        else line
+        for step, line in zip(plan.steps, before, strict=True)
+    ]
+    return {
+        "before": "\n".join(before) + "\n",
+        "after": "\n".join(after) + "\n",
+        "before_header": "releases on the cluster",
+        "after_header": "recipe",
+    }
+
+
+def save_results(run_dir: Path, plan: Plan, done: Iterable[Done]) -> None:
+    """Keep what became of the components in the run directory, where the gate's observer reads it."""
+    data = {"schema_version": 1, "plan": to_plain(plan), "results": to_plain(list(done))}
+    write_atomic(run_dir / INSTALL_RESULT, dumps(data))
+
+
+def failure(done: Iterable[Done]) -> BringupError | None:
+    """Return the error for components that are not ready, None if all are."""
+    bad = [entry for entry in done if entry.state not in ("ready", "foreign")]
+    if not bad:
+        return None
+    # What waits for another is a consequence, not the reason.
+    first = min(bad, key=lambda entry: entry.state == "waiting")
+    texts = tuple(f"{entry.component}: {entry.state}: {entry.reason}" for entry in bad)
+    return BringupError(f"component {first.component}", f"{first.state}: {first.reason}.", first.hint, texts)
