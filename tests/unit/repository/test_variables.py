@@ -34,7 +34,7 @@ def task_variables(tasks: Any, role: str) -> Iterator[tuple[str, str]]:
 
 
 def allowed(name: str, role: str) -> bool:
-    return name.startswith((f"{role}_", f"__{role}_", "gpufleet_", "ansible_"))
+    return name.lstrip("_") == role or name.startswith((f"{role}_", f"__{role}_", "gpufleet_", "ansible_"))
 
 
 def badly_named(role: Path) -> list[str]:
