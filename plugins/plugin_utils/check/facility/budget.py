@@ -75,7 +75,7 @@ def _rack_missing(answer: Answer, rack: str, record: FacilityRecord, value: Faci
         f"correct gpufleet_rack of those hosts, or have the room's owner add {rack} to the record and sign it again",
         measured=(Measure("racks in the record", len(record.racks), "count"),),
         expected=(Expectation("rack", "is in the record", rack, Basis.INVENTORY),),
-        evidence=value.evidence(),
+        evidence=value.rack_evidence(rack),
     )
 
 
@@ -88,7 +88,7 @@ def _judge_rack(
         load = rack_load(quantity, skus, context.hardware, budget.allowed(value.settings.allowance(rack)))
     except (InputError, NotFoundError) as error:
         cause = "sku-unknown" if isinstance(error, NotFoundError) else "fact-not-known"
-        return answer.unknown(cause, f"{error.subject}: {error.reason}", error.hint, evidence=value.evidence())
+        return answer.unknown(cause, f"{error.subject}: {error.reason}", error.hint, evidence=value.rack_evidence(rack))
     return _compared(budget, answer, load, budget.granted(record.racks[rack]), value)
 
 
@@ -101,7 +101,7 @@ def _compared(budget: Budget, answer: Answer, load: Load, granted: float, value:
     arithmetic = f"{load.arithmetic}; record grants {number(granted)} {quantity.unit}; {gap}"
     measured = (Measure(f"{quantity.name} of the rack", load.value, quantity.unit),)
     expected = (Expectation(budget.field, "<=", granted, Basis.RECORD, quantity.unit, arithmetic),)
-    details = {"measured": measured, "expected": expected, "evidence": value.evidence()}
+    details = {"measured": measured, "expected": expected, "evidence": value.rack_evidence(answer.subject.name)}
     if not over:
         return answer.passed(arithmetic, **details)
     return answer.failed(

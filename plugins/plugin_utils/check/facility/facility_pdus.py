@@ -37,7 +37,7 @@ def _judge_rack(answer: Answer, rack: str, record: FacilityRecord, value: Facili
     details = {
         "measured": (Measure("energized units", len(pdus) - len(dead), "count"),),
         "expected": (Expectation("energized units", "==", len(pdus), Basis.RECORD, "count"),),
-        "evidence": value.evidence(),
+        "evidence": value.rack_evidence(rack),
     }
     if not pdus:
         return answer.failed(

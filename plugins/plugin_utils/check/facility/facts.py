@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...clients.signature.ssh_keygen import SignatureFacts
+from ...outcome.codec import to_plain
 from ...outcome.errors import InputError
 from ...outcome.model import Evidence, Subject, SubjectKind
 from ...runtime.redaction import excerpt
@@ -104,6 +106,15 @@ class FacilityObservation:
     def evidence(self) -> tuple[Evidence, ...]:
         """Return what an outcome shows as read."""
         return (Evidence(self.record_path, "controller", excerpt(self.record_text)),)
+
+    def rack_evidence(self, rack: str) -> tuple[Evidence, ...]:
+        """Return what an outcome about that rack shows as read: the rack's own lines of the record.
+
+        Raises:
+            InputError: the record is not valid.
+        """
+        text = json.dumps({rack: to_plain(self.record().racks.get(rack))}, ensure_ascii=False)
+        return (Evidence(self.record_path, "controller", excerpt(text)),)
 
 
 def site_subject(site: Site) -> Subject:

@@ -53,10 +53,12 @@ def rack_load(quantity: Quantity, skus: Sequence[str], hardware: Mapping[str, Sk
         NotFoundError: an unknown SKU.
         InputError: a SKU's facts do not state the quantity.
     """
+    # By the SKU's own name: a rack may name the same SKU by several aliases, and the facts may hold only those.
+    found = {sku.name: sku for sku in (sku_or_error(hardware, name) for name in skus)}
     counts = Counter(sku_or_error(hardware, name).name for name in skus)
     total, terms = 0.0, []
     for name, hosts in sorted(counts.items()):
-        value, term = _term(quantity, hardware[name], hosts)
+        value, term = _term(quantity, found[name], hosts)
         total += value
         terms.append(term)
     if allowance:

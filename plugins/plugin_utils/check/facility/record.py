@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from ...outcome.errors import InputError
@@ -91,8 +92,9 @@ class FacilityRecord:
         return _day(self.expires, "expires")
 
 
+@lru_cache(maxsize=4)
 def parse_record(text: str, source: str) -> FacilityRecord:
-    """Return the record in a YAML or JSON text.
+    """Return the record in a YAML or JSON text. Remembered, because every check of the gate asks for the same one.
 
     Raises:
         InputError: not YAML, unknown key (with the nearest known one), missing field, wrong type or wrong value.

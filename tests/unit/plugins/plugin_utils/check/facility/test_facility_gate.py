@@ -34,6 +34,8 @@ def test_a_healthy_room_passes_every_check_for_every_rack(make_room: Any) -> Non
     arithmetic = per_rack[0].expected[0].arithmetic
     assert arithmetic == "4 x dgx-h100 at 10.2 kW = 40.8 kW; record grants 51 kW; 10.2 kW left"
     assert per_rack[0].measured[0].value == 40.8
+    assert "rack-a1" in per_rack[0].evidence[0].excerpt
+    assert "rack-a2" not in per_rack[0].evidence[0].excerpt
     assert {check.spec.id for check in all_checks() if check.spec.gate == "facility"} == {o.check for o in outcomes}
 
 
@@ -106,6 +108,12 @@ def test_a_sku_without_the_fact_is_unknown_not_passed(make_room: Any) -> None:
     assert room.held() == [("facility-floor-load", rack, "other", "fact-not-known") for rack in ("rack-a1", "rack-a2")]
     room.hardware = {}
     assert {(status, cause) for _c, _s, status, cause in room.held()} == {("other", "sku-unknown")}
+
+
+def test_the_facts_of_the_aliases_in_use_are_enough(make_room: Any) -> None:
+    room = make_room(racks={"rack-a1": ("h100", "h100")})
+    room.hardware = {"h100": room.hardware["h100"]}
+    assert room.held() == []
 
 
 def test_a_rack_system_is_counted_whole(make_room: Any) -> None:
@@ -187,7 +195,7 @@ def test_evidence_may_not_leave_the_directory(make_room: Any) -> None:
     assert ("facility-evidence", "test", "other", "record-invalid") in room.held()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_changed_byte_of_the_record_is_found(make_room: Any, data: st.DataObject) -> None:
     room = make_room()
@@ -205,7 +213,7 @@ def test_any_changed_byte_of_the_record_is_found(make_room: Any, data: st.DataOb
     ]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_changed_byte_of_the_evidence_is_found_and_named(make_room: Any, data: st.DataObject) -> None:
     room = make_room()

@@ -1,0 +1,85 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Verb facility_record: drafts the record of a room from the inventory, ready for its owner to complete and sign."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import recipe_directories
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase, collection_root
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.draft import Draft, draft_text
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.record import NAMESPACE, EvidenceFile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware, sku_or_error
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import write_atomic
+
+
+class ActionModule(VerbBase):
+    """Draft a facility record."""
+
+    verb = "facility_record"
+
+    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Write the draft, unless a record is already there."""
+        path = Path(options["path"]).expanduser()
+        if path.exists() and not options["force"]:
+            raise InputError(f"facility record {path}", "is already there.", "name another path, or set force: true")
+        hardware = load_hardware(recipe_directories(collection_root(), options["recipe_data"], "hardware"))
+        racks = _racks(options["group"], task_vars)
+        for skus in racks.values():
+            for sku in skus:
+                sku_or_error(hardware, sku)
+        today = date.today()
+        draft = Draft(
+            site=options["site_name"],
+            signed_by=options["signed_by"],
+            issued=today,
+            expires=today + timedelta(days=options["valid_days"]),
+            racks=racks,
+            budgets=options["budgets"],
+            pdus=options["pdus"],
+            evidence=tuple(_evidence(path.parent, entry) for entry in options["evidence"]),
+        )
+        text = draft_text(draft, hardware)
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        if not self.check_mode:
+            write_atomic(path, text)
+        command = f"ssh-keygen -Y sign -f KEY -n {NAMESPACE} {path}"
+        self.emit(f"draft: {path}; complete it, then sign it with: {command}")
+        diff = {"before": before, "after": text, "before_header": str(path), "after_header": str(path)}
+        return {"changed": before != text, "path": str(path), "sign_command": command, "diff": diff}
+
+
+def _racks(group: str, task_vars: dict[str, Any]) -> dict[str, list[str]]:
+    racks: dict[str, list[str]] = {}
+    problems = []
+    names = task_vars.get("groups", {}).get(group, [])
+    if not names:
+        raise InputError(f"group {group!r}", "matches no host.", "put the GPU hosts into that group, or name theirs")
+    for name in names:
+        found = task_vars["hostvars"][name]
+        rack, sku = str(found.get("gpufleet_rack") or ""), str(found.get("gpufleet_sku") or "")
+        if rack and sku:
+            racks.setdefault(rack, []).append(sku)
+        else:
+            missing = " and ".join(
+                word for word, value in (("gpufleet_rack", rack), ("gpufleet_sku", sku)) if not value
+            )
+            problems.append(InputError(f"host {name}", f"has no {missing}.", "set it in the inventory"))
+    if problems:
+        raise ProblemsError("inventory", tuple(problems))
+    return racks
+
+
+def _evidence(directory: Path, entry: dict[str, str]) -> EvidenceFile:
+    try:
+        digest = hashlib.sha256((directory / entry["path"]).read_bytes()).hexdigest()
+    except OSError as error:
+        hint = f"put it below {directory}, or correct evidence"
+        raise InputError(f"evidence {entry['path']}", f"cannot be read: {error.strerror}.", hint) from None
+    return EvidenceFile(path=entry["path"], sha256=digest, what=entry["what"])
