@@ -93,6 +93,10 @@ options:
     type: list
     elements: path
     default: []
+  helm:
+    description: The helm program, a name on PATH or a path.
+    type: str
+    default: helm
   rehearsal:
     description: Whether the hardware is simulated.
     type: bool

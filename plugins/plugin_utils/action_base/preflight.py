@@ -96,13 +96,13 @@ def controller_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any
     Raises:
         ProblemsError: everything that is missing, in one list.
     """
-    del options, task_vars
+    del task_vars
     problems: list[BringupError] = [
         NotFoundError(f"Python package {name}", f"is not installed; it is needed for {use}.", f"pip install {name}")
         for name, use in _packages(run.site).items()
         if importlib.util.find_spec(name) is None
     ]
-    programs = _programs(run.site)
+    programs = _programs(run.site, options["helm"])
     problems.extend(
         NotFoundError(f"program {name}", f"is not on PATH; gate {gate} needs it.", hint)
         for name, (gate, hint) in programs.items()
@@ -118,12 +118,12 @@ def _packages(site: Site) -> dict[str, str]:
     return _PACKAGES | ({"kubernetes": "the API server"} if _needs_api(site) else {})
 
 
-def _programs(site: Site) -> dict[str, tuple[str, str]]:
+def _programs(site: Site, helm: str) -> dict[str, tuple[str, str]]:
     programs: dict[str, tuple[str, str]] = {}
     if "facility" in site.gates and "facility_record" in site.capabilities:
         programs["ssh-keygen"] = ("facility", "install the OpenSSH client")
     if "gpu_stack" in site.gates and "kubernetes" in site.capabilities:
-        programs["helm"] = ("gpu_stack", "install Helm 3.14 or newer and put it on PATH")
+        programs[helm] = ("gpu_stack", "install Helm 3.14 or newer and put it on PATH, or name it in gpufleet_helm")
     return programs
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,7 +28,13 @@ def _converter() -> Any:
     for kind, allowed in ((str, (str,)), (bool, (bool,)), (int, (int,)), (float, (int, float))):
         converter.register_structure_hook(kind, _only(kind, allowed))
     converter.register_structure_hook(Scalar, _scalar)
+    # An enum of words is a str already; without this it would stay the enum, which Ansible does not store.
+    converter.register_unstructure_hook(str, _word)
     return converter
+
+
+def _word(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else value
 
 
 def _only(kind: type[Any], allowed: tuple[type[Any], ...]) -> Callable[[Any, Any], Any]:
