@@ -16,18 +16,18 @@ FAULT_ANNOTATION = "rehearsal.gpufleet.invalid/fault"
 # No server knows this kind: Helm stops as it does where a chart's CRDs are missing.
 _REFUSED = {"apiVersion": "rehearsal.gpufleet.invalid/v1", "kind": "Missing", "metadata": {"name": "missing"}}
 _TEMPLATES = Path(__file__).with_name("templates")
-NEVER_READY, INSTALL_FAILS = "never-ready", "install-fails"
+INSTALL_FAILS = "install-fails"
 
 
-def chart_files(name: str, version: str, stand_in: StandIn, state: str = "ok") -> dict[str, str]:
+def chart_files(name: str, version: str, stand_in: StandIn, fault: str = "") -> dict[str, str]:
     """Return the files of a chart, by path under the chart's directory.
 
     Args:
         name: chart name.
         version: chart version.
         stand_in: what it creates.
-        state: `ok`; `never-ready`: the containers of its first workload keep failing; `install-fails`: the API server
-            refuses one of its objects.
+        fault: `install-fails`: the API server refuses one of its objects; any other word is the reason for which the
+            containers of its first workload keep failing, such as `CrashLoopBackOff`.
     """
     values = {"nameOverride": "", "fullnameOverride": "", **stand_in.values}
     files = {
@@ -38,11 +38,12 @@ def chart_files(name: str, version: str, stand_in: StandIn, state: str = "ok") -
     }
     for crd in stand_in.crds:
         files[f"crds/{crd.plural}.{crd.group}.yaml"] = _json(crd_document(crd))
+    failing = "" if fault == INSTALL_FAILS else fault
     for number, workload in enumerate(stand_in.workloads):
-        files[f"templates/workload-{number}.yaml"] = _workload(name, workload, state == NEVER_READY and number == 0)
+        files[f"templates/workload-{number}.yaml"] = _workload(name, workload, "" if number else failing)
     for template in stand_in.templates:
         files[f"templates/{Path(template).stem}.yaml"] = _template(template)
-    if state == INSTALL_FAILS:
+    if fault == INSTALL_FAILS:
         files["templates/refused.yaml"] = _json(_REFUSED)
     return files
 
@@ -106,16 +107,16 @@ def _rights() -> str:
     return "\n---\n".join(_helm_json(document) for document in (account, role, binding)) + "\n"
 
 
-def _workload(chart: str, workload: Workload, broken: bool) -> str:
+def _workload(chart: str, workload: Workload, fault: str) -> str:
     app = workload.labels or {"app.kubernetes.io/name": chart, "app.kubernetes.io/component": workload.containers[0]}
     selector = {"app.kubernetes.io/instance": "{{ .Release.Name }}", **app}
     pod: dict[str, Any] = {"metadata": {"labels": selector}, "spec": _pod_spec(workload)}
     spec: dict[str, Any] = {"selector": {"matchLabels": selector}, "template": pod}
     if workload.kind == "Deployment":
         spec["replicas"] = 1
-    if broken:
+    if fault:
         # KWOK plays it, see roles/rehearsal/files/kwok/stages.yaml.
-        pod["metadata"]["annotations"] = {FAULT_ANNOTATION: "CrashLoopBackOff"}
+        pod["metadata"]["annotations"] = {FAULT_ANNOTATION: fault}
     metadata = {"name": workload.name, "namespace": "{{ .Release.Namespace }}", "labels": "@labels"}
     text = _helm_json({"apiVersion": "apps/v1", "kind": workload.kind, "metadata": metadata, "spec": spec}, app)
     return f"{{{{- if {workload.when} }}}}\n{text}\n{{{{- end }}}}\n" if workload.when else f"{text}\n"

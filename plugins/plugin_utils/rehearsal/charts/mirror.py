@@ -61,14 +61,17 @@ def chart_ref(component: Mapping[str, Any]) -> ChartRef | None:
 def build_mirror(
     directory: Path,
     components: Iterable[Mapping[str, Any]],
-    states: Mapping[str, str] | None = None,
+    failing: Mapping[str, str] | None = None,
+    missing: frozenset[str] = frozenset(),
 ) -> list[Path]:
     """Write one package `<chart>-<version>.tgz` for every component; the same input gives the same bytes.
 
     Args:
         directory: where the packages go; made when it is not there.
         components: component references of a recipe (name, chart, version, type).
-        states: component or chart name to what is wrong with it (`never-ready`, `install-fails`), as in the model's stack.
+        failing: component or chart name to what is wrong with it: `install-fails`, or the reason for which the
+            containers of its first workload never become ready (`CrashLoopBackOff`).
+        missing: components or charts that the mirror lacks.
 
     Returns:
         The packages, in the order of the components.
@@ -77,14 +80,14 @@ def build_mirror(
         InputError: a component is not complete.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    broken = states or {}
+    faults = failing or {}
     paths: list[Path] = []
     for component in components:
         ref = chart_ref(component)
-        if ref is None:
+        if ref is None or {ref.component, ref.chart} & missing:
             continue
-        state = broken.get(ref.component) or broken.get(ref.chart) or "ok"
-        files = chart_files(ref.chart, ref.version, stand_in_for(ref.chart), state)
+        fault = faults.get(ref.component) or faults.get(ref.chart) or ""
+        files = chart_files(ref.chart, ref.version, stand_in_for(ref.chart), fault)
         path = directory / ref.file_name
         _write(path, package(ref.chart, files))
         paths.append(path)

@@ -31,14 +31,19 @@ def reconcile(world: World, truth: Truth) -> list[Change]:
     gone = [
         Change(MANAGER, DELETE, RESOURCE_SLICES, name)
         for name, item in known.items()
-        if name not in wanted and not is_deleted(item) and _uninstalled(world)
+        if name not in wanted and not is_deleted(item) and _outdated(world, item)
     ]
     return [change for change in changes if change is not None] + gone
 
 
-def _uninstalled(world: World) -> bool:
-    """Tell whether the plugin is gone; a plugin that only restarts keeps its slices."""
-    return not any(labels_of(item).get(_COMPONENT) == "kubelet-plugin" for item in world.all(DAEMON_SETS))
+def _outdated(world: World, item: Json) -> bool:
+    """Tell whether nobody stands for a slice any more; a plugin that only restarts keeps its slices."""
+    installed = any(labels_of(item).get(_COMPONENT) == "kubelet-plugin" for item in world.all(DAEMON_SETS))
+    return not installed or _plugin(world, item["spec"]["nodeName"]) is not None
+
+
+def _plugin(world: World, node: str) -> Json | None:
+    return next((pod for pod in world.pods_on(node) if _serves(pod)), None)
 
 
 def _write(name: str, body: Json, known: Json | None) -> Change | None:
@@ -62,7 +67,7 @@ def _content(item: Json) -> list[Json]:
 
 def _slices(world: World, truth: Truth, node: Node) -> Iterable[Json]:
     item = world.find(NODES, node.name)
-    plugin = next((pod for pod in world.pods_on(node.name) if _serves(pod)), None)
+    plugin = _plugin(world, node.name)
     if item is None or plugin is None:
         return
     drivers = {_CONTAINERS.get(container["name"]) for container in plugin["spec"]["containers"]}

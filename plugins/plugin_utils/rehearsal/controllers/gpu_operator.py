@@ -12,7 +12,6 @@ from ...runtime.clock import now_utc
 from .node_labels import feature_labels, placement_labels
 from .operands import (
     DEVICE_PLUGIN,
-    DRIVER,
     FEATURE_DISCOVERY,
     HASH,
     Operand,
@@ -53,7 +52,10 @@ def reconcile(world: World, truth: Truth) -> list[Change]:
     waiting = states_not_ready(truth, wanted, sets)
     if truth.policy_state != "ready" and not waiting:
         waiting = [wanted[-1].state]
-    return [*changes, *_status(policy, namespace, waiting, bool(changes))]
+    if changes and not waiting:
+        # Not yet as the policy demands, no longer as its state says: the next look tells.
+        return changes
+    return [*changes, *_status(policy, namespace, waiting)]
 
 
 def present_operands(world: World) -> frozenset[str]:
@@ -128,9 +130,9 @@ def _resources(item: Json, node: Node, serving: bool) -> Iterable[Change]:
         yield Change(MANAGER, MERGE, NODES, node.name, body=body, subresource="status")
 
 
-def _status(policy: Json, namespace: str, waiting: list[str], busy: bool) -> Iterable[Change]:
+def _status(policy: Json, namespace: str, waiting: list[str]) -> Iterable[Change]:
     """Write the state of the policy: ready, or not ready with the states that are waited for."""
-    if waiting or busy:
+    if waiting:
         reason = "DriverNotReady" if "state-driver" in waiting else "OperandNotReady"
         message = f"ClusterPolicy is not ready, states not ready: [{' '.join(waiting)}]"
         wanted = {"Ready": ("False", "Error", ""), "Error": ("True", reason, message)}
@@ -162,6 +164,3 @@ def _condition_values(condition: Json) -> tuple[str, str, str]:
 def _since(policy: Json, name: str, value: str) -> str:
     known = condition_of(policy, name)
     return str(known["lastTransitionTime"]) if known.get("status") == value else now_utc()
-
-
-__all__ = ["DRIVER", "MANAGER", "present_operands", "reconcile"]

@@ -14,11 +14,7 @@ from pathlib import Path
 from .truth import Node, Truth
 from .world import Json, owner_reference
 
-DRIVER, DEVICE_PLUGIN, FEATURE_DISCOVERY = (
-    "nvidia-driver-daemonset",
-    "nvidia-device-plugin-daemonset",
-    "gpu-feature-discovery",
-)
+DEVICE_PLUGIN, FEATURE_DISCOVERY = "nvidia-device-plugin-daemonset", "gpu-feature-discovery"
 HASH = "nvidia.com/last-applied-hash"
 _FACTS = Path(__file__).with_name("operands.yaml")
 _GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}

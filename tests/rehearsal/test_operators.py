@@ -1,0 +1,411 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The stand-in charts and operators on a real control plane: installed by the real Helm, decided by the real scheduler."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.exec import run_in_pod
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+    CLUSTER_POLICIES,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    VOLCANO_POD_GROUPS,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.nodes import NodeSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.plan import (
+    WAVE_READY,
+    plan_control_plane,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.pod_commands import doors
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.controller import (
+    alive_check,
+    controller_process,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.launch import python_argv
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.spec import (
+    ProcessSpec,
+    SupervisorSpec,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import new_id, start, stop
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+    Change,
+    Fault,
+    ModelSpec,
+    numbered_nodes,
+    write_spec,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.ensure import (
+    Workshop,
+    ensure_toolchain,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.command import CommandResult, run_command
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+
+NODE_COUNT = int(os.environ.get("GPUFLEET_TEST_NODES", "4"))
+CHARTS = (
+    ("gpu-operator", "v25.10.1"),
+    ("nvidia-dra-driver-gpu", "25.12.0"),
+    ("volcano", "1.12.2"),
+    ("cert-manager", "v1.17.2"),
+    ("unheard-of", "1.2.3"),
+)
+BROKEN = {"never-ready": "CrashLoopBackOff", "refused": "install-fails"}
+DRA_VALUES = ("--set", "gpuResourcesEnabledOverride=true")
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A rehearsal without Ansible: its directory, programs, model and cluster."""
+
+    directory: Path
+    helm: Path
+    kubeconfig: Path
+    spec: ModelSpec
+    cluster: Cluster
+
+    def install(self, name: str, namespace: str, *more: str, directory: str = "charts") -> CommandResult:
+        version = dict(CHARTS).get(name, "1.2.3")
+        chart = self.directory / directory / f"{name}-{version}.tgz"
+        flags = ("--wait", "--timeout=20s", "--create-namespace", "--kubeconfig", str(self.kubeconfig))
+        return run_command(
+            [str(self.helm), "upgrade", "--install", name, str(chart), "-n", namespace, *flags, *more], 40
+        )
+
+    def with_faults(self, *faults: Fault) -> None:
+        write_spec(replace(self.spec, faults=faults), self.directory / "model.yaml")
+
+    def policy(self) -> Json:
+        return (self.cluster.find(CLUSTER_POLICIES, "cluster-policy") or {}).get("status") or {}
+
+    def node(self, name: str) -> Json:
+        return self.cluster.get(NODES, name)
+
+    def namespace(self, name: str) -> str:
+        self.cluster.apply(NAMESPACES, {"metadata": {"name": name}})
+        # Pods need the account that the controller manager makes in every namespace.
+        eventually(lambda: self.cluster.transport.json("GET", f"/api/v1/namespaces/{name}/serviceaccounts")["items"])
+        return name
+
+
+def eventually(condition: Callable[[], Any], limit_s: float = 20.0) -> Any:
+    """Return what the condition returns once it holds; fail when it does not in time."""
+    end = time.monotonic() + limit_s
+    while True:
+        found = condition()
+        if found:
+            return found
+        if time.monotonic() > end:
+            pytest.fail(f"not within {limit_s} s")
+        time.sleep(0.1)
+
+
+def always(condition: Callable[[], Any], during_s: float) -> None:
+    """Fail when the condition stops holding."""
+    end = time.monotonic() + during_s
+    while time.monotonic() < end:
+        assert condition()
+        time.sleep(0.2)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterator[Bench]:
+    directory = tmp_path_factory.mktemp("rehearsal")
+    controller = controller_process()
+    alive, progress = alive_check(controller), Progress(silent)
+    cache = default_cache(os.environ)
+    sources = repository / "roles" / "rehearsal" / "files" / "toolchain"
+    programs = ensure_toolchain(Workshop(sources, cache, os.environ, progress, alive))
+    spec = ModelSpec(name="bench", seed=7, nodes=numbered_nodes(NODE_COUNT, "dgx-h100"))
+    model = build_model(spec, load_hardware([repository / "recipes" / "hardware"]))
+    write_spec(spec, directory / "model.yaml")
+    prepare_hosts(model, directory, repository / "recipes" / "rehearsal")
+    refs = [{"name": name, "chart": f"somewhere/{name}", "version": version} for name, version in CHARTS]
+    build_mirror(directory / "charts", refs)
+    build_mirror(directory / "failing", [{"name": n, "chart": n, "version": "1.2.3"} for n in BROKEN], failing=BROKEN)
+    stages = repository / "roles" / "rehearsal" / "files" / "kwok" / "stages.yaml"
+    nodes = tuple(NodeSpec(name=node.name) for node in model.nodes)
+    plane = plan_control_plane(directory / "cluster", {name: p.path for name, p in programs.items()}, nodes, stages)
+    argv = python_argv(
+        "rehearsal.controllers", "--kubeconfig", str(plane.kubeconfig), "--model", str(directory / "model.yaml")
+    )
+    processes = tuple(
+        replace(process, env={"PATH": str(doors(directory))}) if process.name == "kwok" else process
+        for process in plane.processes
+    )
+    supervisor = SupervisorSpec(
+        rehearsal_id=new_id(directory), directory=str(directory), controller_pid=controller.pid,
+        controller_start=controller.start_ticks, keep=False,
+        processes=(*processes, ProcessSpec(name="controllers", argv=argv, wave=WAVE_READY + 1, grace_s=2.0)),
+        volatile=(str(plane.directory),), ports=plane.ports, kubeconfig=str(plane.kubeconfig),
+    )  # fmt: skip
+    start(supervisor, progress, alive)
+    try:
+        with Cluster(Connection(kubeconfig=str(plane.kubeconfig))) as cluster:
+            yield Bench(directory, programs["helm"].path, plane.kubeconfig, spec, cluster)
+    finally:
+        stop(directory)
+
+
+@pytest.fixture(scope="module")
+def gpu_operator(bench: Bench) -> Bench:
+    done = bench.install("gpu-operator", "gpu-operator", "--set", "dcgm.enabled=true")
+    assert done.rc == 0, done.stderr
+    eventually(lambda: bench.policy().get("state") == "ready", 60)
+    return bench
+
+
+@pytest.fixture(scope="module")
+def volcano(gpu_operator: Bench) -> Bench:
+    done = gpu_operator.install("volcano", "volcano-system")
+    assert done.rc == 0, done.stderr
+    return gpu_operator
+
+
+@pytest.fixture
+def healthy(gpu_operator: Bench) -> Iterator[Bench]:
+    """The bench, healthy again after a test that broke it."""
+    yield gpu_operator
+    gpu_operator.with_faults()
+    eventually(lambda: gpu_operator.policy().get("state") == "ready" and _allocatable(gpu_operator) == {"8"}, 30)
+
+
+def _allocatable(bench: Bench) -> set[str]:
+    nodes = bench.cluster.list_objects(NODES)
+    return {node["status"]["allocatable"].get("nvidia.com/gpu", "none") for node in nodes}
+
+
+def _some_node(bench: Bench) -> str:
+    name = random.choice(bench.spec.nodes).name
+    print(f"drawn: {name}")
+    return name
+
+
+def test_gpu_operator_makes_every_gpu_allocatable(gpu_operator: Bench) -> None:
+    status = gpu_operator.policy()
+    ready = next(item for item in status["conditions"] if item["type"] == "Ready")
+    assert (ready["status"], ready["reason"], status["namespace"]) == ("True", "Reconciled", "gpu-operator")
+    assert _allocatable(gpu_operator) == {"8"}
+    labels = gpu_operator.node("gpu01")["metadata"]["labels"]
+    assert labels["nvidia.com/gpu.product"] == "NVIDIA-H100-80GB-HBM3"
+    assert (labels["nvidia.com/gpu.count"], labels["nvidia.com/gpu.memory"]) == ("8", "81559")
+    assert labels["nvidia.com/cuda.driver-version.full"] == "580.105.08"
+    sets = {item["metadata"]["name"] for item in gpu_operator.cluster.list_objects(DAEMON_SETS, "gpu-operator")}
+    assert {"nvidia-driver-daemonset", "nvidia-device-plugin-daemonset", "nvidia-dcgm", "nvidia-mig-manager"} <= sets
+
+
+def test_a_driver_on_the_host_leaves_no_driver_pod(healthy: Bench) -> None:
+    done = healthy.install("gpu-operator", "gpu-operator", "--set", "driver.enabled=false,dcgm.enabled=true")
+    assert done.rc == 0, done.stderr
+    find = lambda: healthy.cluster.find(DAEMON_SETS, "nvidia-driver-daemonset", "gpu-operator")  # noqa: E731
+    eventually(lambda: find() is None)
+    eventually(lambda: healthy.policy().get("state") == "ready")
+    assert "nvidia.com/gpu.deploy.driver" not in healthy.node("gpu01")["metadata"]["labels"]
+    healthy.install("gpu-operator", "gpu-operator", "--set", "dcgm.enabled=true")
+    eventually(lambda: find() and healthy.policy().get("state") == "ready")
+
+
+def test_a_failing_driver_pod_is_seen_where_it_would_be(healthy: Bench) -> None:
+    victim = _some_node(healthy)
+    changes = (
+        Change(at="node.kubernetes.operands_ready", set=False),
+        Change(at="node.kubernetes.failing_operand", set="nvidia-driver-daemonset"),
+    )
+    healthy.with_faults(Fault(id="driver-pod", kind="node", subject=victim, patch=changes))
+    eventually(lambda: healthy.policy().get("state") == "notReady")
+    error = next(item for item in healthy.policy()["conditions"] if item["type"] == "Error")
+    assert error["reason"] == "DriverNotReady" and "state-driver" in error["message"]
+    eventually(lambda: healthy.node(victim)["status"]["allocatable"]["nvidia.com/gpu"] == "0")
+    others = [node.name for node in healthy.spec.nodes if node.name != victim]
+    assert {healthy.node(name)["status"]["allocatable"]["nvidia.com/gpu"] for name in others} == {"8"}
+    pods = eventually(lambda: _waiting_pods(healthy, victim))
+    assert pods["nvidia-driver-daemonset"] == "CrashLoopBackOff"
+    eventually(lambda: _waiting_pods(healthy, victim).get("nvidia-device-plugin-daemonset") == "PodInitializing")
+    assert not any(_waiting_pods(healthy, name) for name in others)
+
+
+def _waiting_pods(bench: Bench, node: str) -> dict[str, str]:
+    pods = bench.cluster.list_objects(PODS, "gpu-operator", fields=f"spec.nodeName={node}")
+    reasons = {}
+    for pod in pods:
+        for container in pod["status"].get("containerStatuses") or []:
+            if "waiting" in container["state"]:
+                reasons[pod["metadata"]["labels"]["app"]] = container["state"]["waiting"]["reason"]
+    return reasons
+
+
+def test_the_device_plugin_offers_what_the_model_says(healthy: Bench) -> None:
+    victim = _some_node(healthy)
+    change = Change(at="node.kubernetes.device_plugin_gpus", set=7)
+    healthy.with_faults(Fault(id="seven", kind="node", subject=victim, patch=(change,)))
+    eventually(lambda: healthy.node(victim)["status"]["allocatable"]["nvidia.com/gpu"] == "7")
+    assert healthy.policy()["state"] == "ready"
+
+
+def test_commands_in_a_pod_run_the_tools_of_its_host(gpu_operator: Bench) -> None:
+    victim = _some_node(gpu_operator)
+    pods = gpu_operator.cluster.list_objects(PODS, "gpu-operator", fields=f"spec.nodeName={victim}")
+    pod = next(item for item in pods if item["metadata"]["labels"].get("app") == "nvidia-driver-daemonset")
+    expected = (gpu_operator.directory / "hosts" / victim / "out" / "gpus.txt").read_text()
+    result = run_in_pod(gpu_operator.cluster, pod["metadata"]["name"], "gpu-operator", ["nvidia-smi", "-L"], 10)
+    assert (result.rc, result.stdout) == (0, expected)
+    assert expected.count("GPU-") == 8
+    shell = run_in_pod(gpu_operator.cluster, pod["metadata"]["name"], "gpu-operator", ["sh", "-c", "nvidia-smi -L"], 10)
+    assert shell.stdout == expected
+
+
+def test_dra_publishes_and_the_scheduler_allocates(healthy: Bench) -> None:
+    done = healthy.install("nvidia-dra-driver-gpu", "nvidia-dra-driver", *DRA_VALUES)
+    assert done.rc == 0, done.stderr
+    slices = eventually(lambda: (found := _gpu_slices(healthy)) if len(_gpu_slices(healthy)) == NODE_COUNT else None)
+    devices = next(iter(slices.values()))["spec"]["devices"]
+    assert [device["name"] for device in devices] == [f"gpu-{index}" for index in range(8)]
+    assert devices[0]["attributes"]["driverVersion"] == {"version": "580.105.8"}
+    assert devices[0]["capacity"]["memory"] == {"value": "81559Mi"}
+    namespace = healthy.namespace("dra-healthy")
+    _claim(healthy, namespace)
+    claim = eventually(lambda: _allocation(healthy, namespace))
+    assert len(claim["devices"]["results"]) == 2
+
+    healthy.with_faults(
+        Fault(
+            id="stuck",
+            kind="cluster",
+            subject="bench",
+            patch=(Change(at="cluster.stack.dra_driver", set="never-allocates"),),
+        )
+    )
+    eventually(lambda: all(item["spec"]["devices"][0].get("taints") for item in _gpu_slices(healthy).values()))
+    namespace = healthy.namespace("dra-stuck")
+    _claim(healthy, namespace)
+    always(lambda: not _allocation(healthy, namespace), 3)
+
+
+def test_a_node_without_its_slice(healthy: Bench) -> None:
+    done = healthy.install("nvidia-dra-driver-gpu", "nvidia-dra-driver", *DRA_VALUES)
+    assert done.rc == 0, done.stderr
+    victim = _some_node(healthy)
+    change = Change(at="node.kubernetes.dra_devices", set=0)
+    healthy.with_faults(Fault(id="slice", kind="node", subject=victim, patch=(change,)))
+    expected = {node.name for node in healthy.spec.nodes} - {victim}
+    eventually(lambda: set(_gpu_slices(healthy)) == expected)
+
+
+def _gpu_slices(bench: Bench) -> dict[str, Json]:
+    items = bench.cluster.list_objects(RESOURCE_SLICES)
+    return {item["spec"]["nodeName"]: item for item in items if item["spec"]["driver"] == "gpu.nvidia.com"}
+
+
+def _claim(bench: Bench, namespace: str) -> None:
+    request = {"name": "gpus", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 2}}
+    claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "two"}}
+    bench.cluster.create(RESOURCE_CLAIMS, {**claim, "spec": {"devices": {"requests": [request]}}}, namespace)
+    container = {"name": "c", "image": "x", "resources": {"claims": [{"name": "gpus"}]}}
+    spec = {"containers": [container], "resourceClaims": [{"name": "gpus", "resourceClaimName": "two"}]}
+    bench.cluster.create(PODS, {"metadata": {"name": "user"}, "spec": spec}, namespace)
+
+
+def _allocation(bench: Bench, namespace: str) -> Json | None:
+    return (bench.cluster.get(RESOURCE_CLAIMS, "two", namespace).get("status") or {}).get("allocation")
+
+
+def _gang(bench: Bench, namespace: str, name: str, size: int) -> None:
+    spec = {"minMember": size, "queue": "default"}
+    bench.cluster.create(
+        VOLCANO_POD_GROUPS,
+        {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": name}, "spec": spec},
+        namespace,
+    )
+    container = {"name": "c", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
+    for number in range(size):
+        metadata = {"name": f"{name}-{number}", "annotations": {"scheduling.k8s.io/group-name": name}}
+        pod = {"metadata": metadata, "spec": {"schedulerName": "volcano", "containers": [container]}}
+        bench.cluster.create(PODS, pod, namespace)
+
+
+def _bound(bench: Bench, namespace: str) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for pod in bench.cluster.list_objects(PODS, namespace):
+        group = pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"]
+        counts[group] = counts.get(group, 0) + bool(pod["spec"].get("nodeName"))
+    return counts
+
+
+def _group_phase(bench: Bench, namespace: str, name: str) -> tuple[str, str]:
+    status = bench.cluster.get(VOLCANO_POD_GROUPS, name, namespace).get("status") or {}
+    conditions = status.get("conditions") or [{}]
+    return status.get("phase", ""), conditions[-1].get("type", "")
+
+
+def _remove(bench: Bench, namespace: str) -> None:
+    """Pods before their groups: a group stays until its pods are gone."""
+    for pod in bench.cluster.list_objects(PODS, namespace):
+        bench.cluster.delete(PODS, pod["metadata"]["name"], namespace, grace_period_s=0)
+    for group in bench.cluster.list_objects(VOLCANO_POD_GROUPS, namespace):
+        bench.cluster.delete(VOLCANO_POD_GROUPS, group["metadata"]["name"], namespace)
+    bench.cluster.delete(NAMESPACES, namespace)
+    eventually(lambda: bench.cluster.find(NAMESPACES, namespace) is None, 30)
+
+
+def test_of_two_gangs_that_do_not_both_fit_one_runs_whole(volcano: Bench) -> None:
+    namespace, size = volcano.namespace("gangs"), NODE_COUNT // 2 + 1
+    _gang(volcano, namespace, "first", size)
+    _gang(volcano, namespace, "second", size)
+    eventually(lambda: sorted(_bound(volcano, namespace).values()) == [0, size])
+    always(lambda: sorted(_bound(volcano, namespace).values()) == [0, size], 3)
+    winner, loser = sorted(("first", "second"), key=lambda name: -_bound(volcano, namespace)[name])
+    eventually(lambda: _group_phase(volcano, namespace, winner) == ("Running", "Scheduled"))
+    eventually(lambda: _group_phase(volcano, namespace, loser) == ("Inqueue", "Unschedulable"))
+    _remove(volcano, namespace)
+
+
+@pytest.mark.parametrize(("behaviour", "total"), [("partial", NODE_COUNT), ("not-running", 0)])
+def test_a_gang_scheduler_that_does_not_do_its_job(volcano: Bench, behaviour: str, total: int) -> None:
+    change = Change(at="cluster.stack.gang_scheduler", set=behaviour)
+    volcano.with_faults(Fault(id="gang", kind="cluster", subject="bench", patch=(change,)))
+    time.sleep(2.5)
+    namespace, size = volcano.namespace(f"gangs-{behaviour}"), NODE_COUNT // 2 + 1
+    _gang(volcano, namespace, "first", size)
+    _gang(volcano, namespace, "second", size)
+    eventually(lambda: sum(_bound(volcano, namespace).values()) == total)
+    always(lambda: sum(_bound(volcano, namespace).values()) == total, 2)
+    volcano.with_faults()
+    _remove(volcano, namespace)
+
+
+def test_any_other_chart_installs(bench: Bench) -> None:
+    for name in ("cert-manager", "unheard-of"):
+        done = bench.install(name, name)
+        assert done.rc == 0, done.stderr
+        assert bench.cluster.get(DEPLOYMENTS, name, name)["status"]["availableReplicas"] == 1
+
+
+def test_charts_that_fail_do_fail(bench: Bench) -> None:
+    slow = bench.install("never-ready", "broken", "--timeout=4s", directory="failing")
+    assert slow.rc == 1
+    pods = bench.cluster.list_objects(PODS, "broken", labels="app.kubernetes.io/instance=never-ready")
+    assert pods[0]["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    refused = bench.install("refused", "broken", directory="failing")
+    assert refused.rc == 1 and "no matches for kind" in refused.stderr
