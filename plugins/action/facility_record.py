@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import date, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ class ActionModule(VerbBase):
         for skus in racks.values():
             for sku in skus:
                 sku_or_error(hardware, sku)
-        today = date.today()
+        today = datetime.now(UTC).date()
         draft = Draft(
             site=options["site_name"],
             signed_by=options["signed_by"],

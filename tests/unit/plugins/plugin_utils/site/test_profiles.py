@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, NotFoundError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.profiles import load_profiles
 
