@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Site profiles: which capabilities each kind of place has, and why it lacks the others (recipes/site_profiles.yaml)."""
+"""Site profiles: what each kind of place lets us look at, and why it lacks the rest (recipes/site_profiles.yaml)."""
 
 from __future__ import annotations
 
