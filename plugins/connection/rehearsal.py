@@ -49,10 +49,12 @@ options:
 
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError, AnsibleFileNotFound
 from ansible.plugins.connection import ConnectionBase
 from ansible.utils.display import Display
+
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.enclosed import run_enclosed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import read_host
@@ -60,7 +62,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.p
 display = Display()
 
 
-class Connection(ConnectionBase):  # type: ignore[misc]
+class Connection(ConnectionBase):
     """Commands and files of one simulated host."""
 
     transport = "gpufleet.bringup.rehearsal"
@@ -83,23 +85,27 @@ class Connection(ConnectionBase):  # type: ignore[misc]
             self._connected = True
         return self
 
+    def _option(self, name: str) -> Any:
+        plugin: Any = self  # core does not annotate get_option
+        return plugin.get_option(name)
+
     @property
     def _root(self) -> Path:
-        return Path(self.get_option("rehearsal_dir"))
+        return Path(self._option("rehearsal_dir"))
 
     @property
     def _host(self) -> str:
-        return str(self.get_option("host"))
+        return str(self._option("host"))
 
     def exec_command(self, cmd: str, in_data: bytes | None = None, sudoable: bool = True) -> tuple[int, bytes, bytes]:
         """Run a shell command on the host."""
-        super().exec_command(cmd, in_data=in_data, sudoable=sudoable)
+        self._connect()
         display.vvv(f"EXEC {cmd}", host=self._host)
         return self._run(cmd, in_data or b"")
 
     def put_file(self, in_path: str, out_path: str) -> None:
         """Copy a file to the host."""
-        super().put_file(in_path, out_path)
+        self._connect()
         display.vvv(f"PUT {in_path} TO {out_path}", host=self._host)
         source = Path(in_path)
         if not source.is_file():
@@ -110,7 +116,7 @@ class Connection(ConnectionBase):  # type: ignore[misc]
 
     def fetch_file(self, in_path: str, out_path: str) -> None:
         """Copy a file from the host."""
-        super().fetch_file(in_path, out_path)
+        self._connect()
         display.vvv(f"FETCH {in_path} TO {out_path}", host=self._host)
         rc, stdout, stderr = self._run(f"cat {quote(in_path)}", b"")
         if rc != 0:
@@ -129,4 +135,4 @@ class Connection(ConnectionBase):  # type: ignore[misc]
 
     def is_pipelining_enabled(self, wrap_async: bool = False) -> bool:
         """Whether modules go through standard input; core's own answer looks at other options."""
-        return bool(self.get_option("pipelining")) and not wrap_async
+        return bool(self._option("pipelining")) and not wrap_async

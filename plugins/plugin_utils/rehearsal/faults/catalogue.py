@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The fault catalogue: what can be broken in a rehearsal and which check must find it (recipes/rehearsal/faults.yaml)."""
+"""The fault catalogue, recipes/rehearsal/faults.yaml: what can be broken, and which check must find it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ def catalogue_table(catalogue: dict[str, FaultDefinition]) -> str:
     rows = [("FAULT", "HITS", "FOUND BY", "WHAT IS BROKEN")]
     for fault in catalogue.values():
         found_by = f"{fault.expect.gate}/{fault.expect.check}"
-        rows.append((fault.id, fault.kind, found_by if fault.expect.status != "passed" else "nobody", fault.description))
+        rows.append(
+            (fault.id, fault.kind, found_by if fault.expect.status != "passed" else "nobody", fault.description)
+        )
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = ["  ".join([*(row[n].ljust(widths[n]) for n in range(3)), row[3]]) for row in rows]
     usage = "FAULTS=id | id@gpu03 | id@gpu03/gpu5 | id,id@rack-a1 | file.yaml"
@@ -94,7 +96,5 @@ def catalogue_page(catalogue: dict[str, FaultDefinition]) -> str:
         expect = fault.expect
         found = f"`{expect.gate}` / `{expect.check}`" if expect.status != "passed" else "nobody: it must pass"
         cause = f"`{expect.cause}`" if expect.cause else ""
-        lines.append(
-            f"| `{fault.id}` | {fault.kind} | {fault.description} | {found} | {expect.status} | {cause} |"
-        )
+        lines.append(f"| `{fault.id}` | {fault.kind} | {fault.description} | {found} | {expect.status} | {cause} |")
     return "\n".join([*lines, ""])

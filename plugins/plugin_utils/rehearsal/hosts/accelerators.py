@@ -29,6 +29,7 @@ class Accelerator:
     power_limit_min_w: int
     max_clock_mhz: int
     mem_clock_mhz: int
+    mem_clock_low_mhz: int
     remap_banks: int
     nvlink_gbytes_per_s: str
     diag_gflops: float

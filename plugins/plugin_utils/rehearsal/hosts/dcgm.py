@@ -26,7 +26,11 @@ _WARNINGS: dict[str, tuple[int, int, str]] = {
     "diagnostic": (50, 2, "GPU {gpu} returned wrong results in the arithmetic of the stress test."),
     "pcie": (28, 1, "Bandwidth of GPU {gpu} in direction GPU to host (32.11) did not exceed the minimum (40.00) GB/s."),
     "memory_bandwidth": (27, 1, "GPU {gpu} achieved 1102.50 GB/s, below the minimum of 2000.00 GB/s."),
-    "targeted_stress": (22, 1, "Max stress level of GPU {gpu} (9122.0) did not reach the desired stress level 15375.0."),
+    "targeted_stress": (
+        22,
+        1,
+        "Max stress level of GPU {gpu} (9122.0) did not reach the desired stress level 15375.0.",
+    ),
     "targeted_power": (23, 1, "Max power of GPU {gpu} (421.3) did not reach the desired power minimum 525.0."),
 }
 
@@ -81,8 +85,11 @@ def discovery(node: Node) -> str:
     lines = [f"{len(node.listed_gpus)} GPUs found.", rule]
     lines += [f"| GPU ID | {'Device Information':<68} |", rule.replace("-", "=")]
     for gpu in node.listed_gpus:
-        for label, text in ((f"{gpu.index:<6}", f"Name: {gpu.product}"), (" " * 6, f"PCI Bus ID: {gpu.pci_bus_id}"),
-                            (" " * 6, f"Device UUID: {gpu.uuid}")):
+        for label, text in (
+            (f"{gpu.index:<6}", f"Name: {gpu.product}"),
+            (" " * 6, f"PCI Bus ID: {gpu.pci_bus_id}"),
+            (" " * 6, f"Device UUID: {gpu.uuid}"),
+        ):
             lines.append(f"| {label} | {text:<68} |")
         lines.append(rule)
     return "\n".join([*lines, f"{node.nvswitches} NvSwitches found.", ""])

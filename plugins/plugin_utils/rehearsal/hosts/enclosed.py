@@ -34,7 +34,10 @@ def run_enclosed(root: Path, host: str, command: str, stdin: bytes = b"") -> tup
     """
     process = subprocess.Popen(
         enclosed_argv(root, host, command),
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
     )
     try:
         stdout, stderr = process.communicate(stdin)

@@ -71,8 +71,13 @@ def _call(name: str, what: str, *arguments: object) -> None:
 
 
 def _mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
-    arguments = (os.fsencode(source), os.fsencode(target), kind.encode() or None, ctypes.c_ulong(flags),
-                 os.fsencode(options) or None)
+    arguments = (
+        os.fsencode(source),
+        os.fsencode(target),
+        kind.encode() or None,
+        ctypes.c_ulong(flags),
+        os.fsencode(options) or None,
+    )
     _call("mount", f"mount {kind or source} on {target}", *arguments)
 
 
@@ -161,8 +166,13 @@ def _make_devices(root: str) -> None:
     for name in _DEVICES:
         os.close(os.open(f"{dev}/{name}", os.O_CREAT | os.O_WRONLY, 0o666))
         _mount(f"/dev/{name}", f"{dev}/{name}", flags=_MS_BIND)
-    for name, target in (("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0"), ("stdout", "/proc/self/fd/1"),
-                         ("stderr", "/proc/self/fd/2"), ("ptmx", "pts/ptmx")):
+    for name, target in (
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+        ("ptmx", "pts/ptmx"),
+    ):
         os.symlink(target, f"{dev}/{name}")
     os.mkdir(f"{dev}/pts")
     _mount("devpts", f"{dev}/pts", "devpts", _MS_NOSUID | _MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")

@@ -52,12 +52,19 @@ class XmlRenderer:
     def _supported_clocks(self, facts: Accelerator) -> str:
         key = (facts.mem_clock_mhz, facts.max_clock_mhz)
         if key not in self._clocks:
-            indent = "\t" * 4
-            rates = range(facts.max_clock_mhz, _IDLE_CLOCK_MHZ - 1, -_CLOCK_STEP_MHZ)
-            rows = [f"{indent}<value>{facts.mem_clock_mhz} MHz</value>"]
-            rows += [f"{indent}<supported_graphics_clock>{rate} MHz</supported_graphics_clock>" for rate in rates]
-            self._clocks[key] = "\n" + "\n".join(rows) + "\n\t\t\t"
+            blocks = [
+                _clock_block(rate, facts.max_clock_mhz) for rate in (facts.mem_clock_mhz, facts.mem_clock_low_mhz)
+            ]
+            self._clocks[key] = "\n" + "".join(blocks) + "\t\t"
         return self._clocks[key]
+
+
+def _clock_block(mem_clock_mhz: int, max_clock_mhz: int) -> str:
+    indent = "\t" * 4
+    rows = [f"\t\t\t<supported_mem_clock>\n{indent}<value>{mem_clock_mhz} MHz</value>\n"]
+    for rate in range(max_clock_mhz, _IDLE_CLOCK_MHZ - 1, -_CLOCK_STEP_MHZ):
+        rows.append(f"{indent}<supported_graphics_clock>{rate} MHz</supported_graphics_clock>\n")
+    return "".join([*rows, "\t\t\t</supported_mem_clock>\n"])
 
 
 def _lines(tree: dict[str, Any], path: str, depth: int, lost: frozenset[str]) -> list[str]:

@@ -21,8 +21,9 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import BinaryIO
 
 from ...outcome.errors import NotFoundError, UnavailableError
 from ..model.values import ClusterModel, Node, ToolState
@@ -71,7 +72,7 @@ def prepare_hosts(
         UnavailableError: the directory cannot be written.
         InputError: the data files are not valid.
     """
-    moment = now or datetime.now(timezone.utc)
+    moment = now or datetime.now(UTC)
     try:
         _clear(root)
         writer = _Writer(root, data, moment)
@@ -195,12 +196,21 @@ class _Writer:
 def _copy_kernel_settings(target: Path) -> None:
     """Copy /proc/sys as far as it can be read: the settings that a simulated host starts with."""
     for directory, _, names in os.walk("/proc/sys"):
-        here = target / os.path.relpath(directory, "/proc/sys")
-        here.mkdir(parents=True, exist_ok=True)
+        here = os.path.join(target, os.path.relpath(directory, "/proc/sys"))
+        os.makedirs(here, exist_ok=True)
         for name in names:
-            source = os.path.join(directory, name)
             try:
-                content = Path(source).read_bytes() if os.stat(source).st_mode & 0o444 else b""
+                source = os.open(os.path.join(directory, name), os.O_RDONLY)
             except OSError:
-                content = b""
-            (here / name).write_bytes(content)
+                # Settings that can only be written: the host has an empty file to write to.
+                Path(here, name).touch()
+                continue
+            with open(source, "rb") as settings, open(os.path.join(here, name), "wb") as copy:
+                copy.write(_readable(settings))
+
+
+def _readable(settings: BinaryIO) -> bytes:
+    try:
+        return settings.read()
+    except OSError:
+        return b""

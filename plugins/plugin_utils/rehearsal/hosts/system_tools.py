@@ -54,11 +54,23 @@ def _channel_adapter(hca: Hca) -> str:
     lid, sm_lid = (hca.lid, hca.sm_lid) if addressed else (65535 if hca.link_layer == "InfiniBand" else 0, 0)
     mask = "0xa751e848" if hca.link_layer == "InfiniBand" else "0x00010000"
     lines = [
-        f"CA '{hca.name}'", f"\tCA type: {hca.model}", "\tNumber of ports: 1", f"\tFirmware version: {hca.firmware}",
-        "\tHardware version: 0", f"\tNode GUID: {hca.guid}", f"\tSystem image GUID: {hca.guid}", "\tPort 1:",
-        f"\t\tState: {hca.state}", f"\t\tPhysical state: {hca.physical_state}", f"\t\tRate: {rate}",
-        f"\t\tBase lid: {lid}", "\t\tLMC: 0", f"\t\tSM lid: {sm_lid}", f"\t\tCapability mask: {mask}",
-        f"\t\tPort GUID: {hca.guid}", f"\t\tLink layer: {hca.link_layer}",
+        f"CA '{hca.name}'",
+        f"\tCA type: {hca.model}",
+        "\tNumber of ports: 1",
+        f"\tFirmware version: {hca.firmware}",
+        "\tHardware version: 0",
+        f"\tNode GUID: {hca.guid}",
+        f"\tSystem image GUID: {hca.guid}",
+        "\tPort 1:",
+        f"\t\tState: {hca.state}",
+        f"\t\tPhysical state: {hca.physical_state}",
+        f"\t\tRate: {rate}",
+        f"\t\tBase lid: {lid}",
+        "\t\tLMC: 0",
+        f"\t\tSM lid: {sm_lid}",
+        f"\t\tCapability mask: {mask}",
+        f"\t\tPort GUID: {hca.guid}",
+        f"\t\tLink layer: {hca.link_layer}",
     ]
     return "".join(f"{line}\n" for line in lines)
 

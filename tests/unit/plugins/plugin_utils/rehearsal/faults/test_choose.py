@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What `FAULTS=` accepts, and what it says about the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+    catalogue_page,
+    catalogue_table,
+    load_catalogue,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import (
+    apply_fault,
+    build_model,
+    subject_names,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
+
+ROOT = Path(__file__).resolve().parents[6]
+CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
+MODEL = build_model(
+    ModelSpec(name="rehearsal", seed=7, nodes=numbered_nodes(16, "h100")),
+    load_hardware([ROOT / "recipes" / "hardware"]),
+)
+
+
+def chosen(text: str, seed: int | None = None) -> list[tuple[str, str]]:
+    return [(fault.id, fault.subject) for fault in choose_faults(text, MODEL, CATALOGUE, seed)]
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_fault_changes_the_model(name: str) -> None:
+    (fault,) = choose_faults(name, MODEL, CATALOGUE)
+    assert apply_fault(MODEL, fault) != MODEL
+
+
+def test_a_subject_is_drawn_by_the_seed_and_stays_drawn() -> None:
+    assert chosen("gpu-lost", 1) == chosen("gpu-lost", 1)
+    assert len({chosen("gpu-lost", seed)[0][1] for seed in range(40)}) > 20
+
+
+def test_a_subject_can_be_a_part_or_its_node() -> None:
+    assert chosen("gpu-lost@gpu03/gpu5") == [("gpu-lost", "gpu03/gpu5")]
+    ((_, subject),) = chosen("gpu-lost@gpu03")
+    assert subject in subject_names(MODEL, "gpu") and subject.startswith("gpu03/")
+    assert chosen("hca-down@gpu03/mlx5_2, power-over-budget@rack-a2") == [
+        ("hca-down", "gpu03/mlx5_2"), ("power-over-budget", "rack-a2"),
+    ]  # fmt: skip
+
+
+def test_the_same_fault_twice_hits_two_subjects() -> None:
+    assert len({subject for _, subject in chosen(",".join(["gpu-lost@gpu03"] * 8))}) == 8
+    with pytest.raises(ProblemsError, match="every cluster has it already"):
+        chosen("record-tampered,record-tampered")
+
+
+def test_mistakes_come_in_one_list_with_the_nearest_names() -> None:
+    with pytest.raises(ProblemsError) as error:
+        chosen("gpu-mising,gpu-lost@gpu99,/no/such/file.yaml")
+    text = str(error.value)
+    assert "3 problem(s)" in text and "'gpu-missing'" in text and "gpu09" in text and "/no/such/file.yaml" in text
+
+
+def test_a_file_gives_faults_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "- id: two-lost\n  kind: gpu\n  subject: gpu02/gpu1\n  patch: [{at: gpu.presence, set: lost}]\n",
+        encoding="utf-8",
+    )
+    (fault, other) = choose_faults(f"{path},hca-down@gpu01/mlx5_0", MODEL, CATALOGUE)
+    assert apply_fault(MODEL, fault).node("gpu02").gpus[1].presence == "lost"
+    assert other.id == "hca-down"
+    path.write_text("- {id: a, kind: gpu, subject: gpu77/gpu1, patch: []}\n", encoding="utf-8")
+    with pytest.raises(ProblemsError, match="gpu77"):
+        choose_faults(str(path), MODEL, CATALOGUE)
+
+
+def test_an_id_twice_or_an_unknown_word_is_refused(tmp_path: Path) -> None:
+    entry = "- {id: a, kind: gpu, description: x, expect: {gate: nodes, check: c, cause: d}, patch: []}\n"
+    (tmp_path / "faults.yaml").write_text(entry * 2, encoding="utf-8")
+    with pytest.raises(InputError, match="twice: a"):
+        load_catalogue(tmp_path)
+    (tmp_path / "faults.yaml").write_text(entry.replace("cause", "reason"), encoding="utf-8")
+    with pytest.raises(ProblemsError, match="reason"):
+        load_catalogue(tmp_path)
+
+
+def test_the_list_and_the_page_have_every_fault() -> None:
+    table = catalogue_table(CATALOGUE)
+    assert all(any(line.startswith(f"{name} ") for line in table.splitlines()) for name in CATALOGUE)
+    page = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
+    assert page == catalogue_page(CATALOGUE), "write docs/faults.md anew with catalogue_page"

@@ -1,0 +1,147 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every node fault of the catalogue: the simulated tools are run, and the checks of gate nodes must find just that."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import TOOLS, run_tools
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes import observe_hosts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
+    HostEvidence,
+    ToolRun,
+    unreached,
+    write_evidence,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+    FaultDefinition,
+    load_catalogue,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts, tools_path
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import apply_fault, build_model
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+    Fault,
+    ModelSpec,
+    numbered_nodes,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel, Node
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+
+ROOT = Path(__file__).resolve().parents[6]
+DATA = ROOT / "recipes" / "rehearsal"
+HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
+CATALOGUE = load_catalogue(DATA)
+NODE_FAULTS = [fault for fault in CATALOGUE.values() if fault.expect.gate == "nodes"]
+HEALTHY = build_model(ModelSpec(name="rehearsal", seed=7, nodes=numbered_nodes(3, "h100")), HARDWARE)
+# Drawn anew in every run, printed when a test fails.
+SEED = random.SystemRandom().randrange(10**6)
+Judged = Callable[[ClusterModel], list[Outcome]]
+
+
+def _evidence(node: Node, root: Path, path: str) -> HostEvidence:
+    if not node.reachable:
+        return unreached(node.name, "No route to host")
+    os.environ["PATH"] = f"{tools_path(root, node.name)}{os.pathsep}{path}"
+    slow = 0.4 if "hang" in node.tools.values() else 20.0
+    runs = run_tools(
+        list(TOOLS),
+        timeout_s=20.0,
+        timeouts={name: slow for name in TOOLS if name.startswith(("nvidia", "dcgmi"))},
+        diag_level=3,
+        diag_timeout_s=slow,
+        max_output_bytes=10_000_000,
+    )
+    return HostEvidence(host=node.name, reached=True, tools={name: ToolRun(**run) for name, run in runs.items()})
+
+
+@pytest.fixture
+def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Judged:
+    """Prepare the hosts of a model, run their tools from outside, judge gate nodes."""
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+
+    def judge(model: ClusterModel) -> list[Outcome]:
+        root, run_dir, path = tmp_path / "rehearsal", tmp_path / "run", os.environ["PATH"]
+        root.mkdir(exist_ok=True)
+        prepare_hosts(model, root, DATA)
+        for node in model.nodes:
+            write_evidence(run_dir, _evidence(node, root, path))
+        os.environ["PATH"] = path
+        hosts = tuple(Host(name=node.name, sku="h100", node_name=node.name, rack=node.rack) for node in model.nodes)
+        words = ("host_access", "nvswitch", "infiniband", "multi_node", "kubernetes")
+        site = Site(name="rehearsal", profile=SiteProfile.ON_PREMISES, hosts=hosts, capabilities=words)
+        today = date(2026, 1, 5)
+        seen = observe_hosts.observe(ObserveContext(site=site, run_dir=run_dir, today=today, hardware=dict(HARDWARE)))
+        facts = observe_hosts.restore(seen, run_dir, site)
+        context = JudgeContext(gate="nodes", site=site, today=today, hardware=dict(HARDWARE))
+        mine = [check for check in all_checks() if check.spec.gate == "nodes" and check.spec.observation == "hosts"]
+        assert len(mine) > 10
+        return [outcome for check in mine for outcome in check.judge(facts, context)]
+
+    return judge
+
+
+def held(outcomes: list[Outcome]) -> list[Outcome]:
+    """Return what is not passed, without the outcomes that only wait for another one."""
+    return [
+        outcome
+        for outcome in outcomes
+        if outcome.status is not Status.PASSED and not outcome.cause.startswith("blocked-by-")
+    ]
+
+
+def inject(definition: FaultDefinition) -> tuple[ClusterModel, Fault]:
+    (fault,) = choose_faults(definition.id, HEALTHY, CATALOGUE, SEED)
+    return apply_fault(HEALTHY, fault), fault
+
+
+def test_a_healthy_fleet_passes_everything(judged: Judged) -> None:
+    outcomes = judged(HEALTHY)
+    assert {outcome.status for outcome in outcomes} == {Status.PASSED}, held(outcomes)
+
+
+@pytest.mark.parametrize("definition", NODE_FAULTS, ids=lambda definition: definition.id)
+def test_the_named_check_finds_the_fault_and_no_other_does(definition: FaultDefinition, judged: Judged) -> None:
+    model, fault = inject(definition)
+    outcomes = held(judged(model))
+    found = {(outcome.check, outcome.cause, outcome.status.value) for outcome in outcomes}
+    expect = definition.expect
+    if expect.status == "passed":
+        assert found == set(), f"seed {SEED}"
+        return
+    assert found == {(expect.check, expect.cause, expect.status)}, f"seed {SEED}, {fault.subject}"
+    subjects = {subject.name for outcome in outcomes for subject in outcome.subjects}
+    # Of two GPUs with one UUID, nobody can say which is the copy.
+    others = {name for name in subjects if name not in (fault.subject, fault.subject.partition("/")[0])}
+    assert fault.subject in subjects
+    assert not others or definition.id == "gpu-duplicate-uuid"
+    assert all(outcome.rating is not Rating.GOOD for outcome in outcomes)
+
+
+def test_two_faults_at_once_are_both_found(judged: Judged) -> None:
+    faults = choose_faults("ecc-uncorrectable@gpu01,hca-down@gpu03", HEALTHY, CATALOGUE, SEED)
+    model = HEALTHY
+    for fault in faults:
+        model = apply_fault(model, fault)
+    found = {(outcome.check, outcome.subjects[0].node) for outcome in held(judged(model))}
+    assert found == {("gpu-ecc", "gpu01"), ("hca-state", "gpu03")}
+
+
+def test_what_the_catalogue_expects_is_what_a_check_declares() -> None:
+    causes = {check.spec.id: check.spec for check in all_checks()}
+    for fault in CATALOGUE.values():
+        spec = causes[fault.expect.check]
+        assert spec.gate == fault.expect.gate
+        if fault.expect.status == "failed":
+            assert fault.expect.cause in spec.causes, fault.id
