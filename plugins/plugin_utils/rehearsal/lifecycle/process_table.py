@@ -78,6 +78,27 @@ def _ancestors(pid: int) -> Iterable[int]:
             return
 
 
+def descendants(pid: int) -> set[ProcessId]:
+    """Return the running descendants of a process, this process and its own descendants left out."""
+    found: set[ProcessId] = set()
+    waiting = [pid]
+    while waiting:
+        for child in _children(waiting.pop()):
+            identity = identify(child) if child != os.getpid() else None
+            if identity is not None:
+                found.add(identity)
+                waiting.append(child)
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        threads = list((_PROC / str(pid) / "task").iterdir())
+        return [int(word) for thread in threads for word in (thread / "children").read_text().split()]
+    except (OSError, ValueError):
+        return []
+
+
 def send(process: ProcessId, number: signal.Signals) -> None:
     """Send a signal if that very process still runs."""
     if process.alive():

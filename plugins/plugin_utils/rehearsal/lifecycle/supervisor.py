@@ -26,7 +26,7 @@ from ...runtime.files import write_atomic
 from .child import Child, start_child
 from .children import adopt_orphans
 from .mounts import unmount_below
-from .process_table import ProcessId, identify, kill_all, marked
+from .process_table import ProcessId, descendants, identify, kill_all, marked
 from .spec import ProcessSpec, RehearsalState, SupervisorSpec, state_path
 
 _POLL_S = 0.05
@@ -56,6 +56,7 @@ class Supervisor:
     port_clash: bool = False
     started: str = field(default_factory=now_utc)
     stop_requested: bool = False
+    workers: set[ProcessId] = field(default_factory=set)
 
     def run(self) -> int:
         """Live the whole life of a rehearsal; return the exit code."""
@@ -105,8 +106,12 @@ class Supervisor:
     def _check_life(self) -> None:
         """End when asked to, or when the controller is gone; a kept rehearsal outlives it once it is up."""
         bound = not self.spec.keep or self.phase == "starting"
-        if self.stop_requested or (bound and not self.spec.controller.alive()):
+        alive = self.spec.controller.alive()
+        if self.stop_requested or (bound and not alive):
             raise _Stop
+        if bound and alive:
+            # The workers of a killed ansible-playbook work on; nobody else knows then whose they were.
+            self.workers = descendants(self.spec.controller_pid)
 
     def _fail(self, problem: str, child: Child | None) -> None:
         self.phase, self.problem = "failed", problem
@@ -117,6 +122,8 @@ class Supervisor:
     def _end(self) -> None:
         if self.phase != "failed":
             self.phase = "stopping"
+        if not self.spec.controller.alive():
+            kill_all(self.workers)
         for wave in reversed(_waves(tuple(child.spec for child in self.children))):
             names = {spec.name for spec in wave}
             _stop_wave([child for child in self.children if child.spec.name in names])

@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Ports, keys, nodes and configuration files of a control plane, without starting it."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.nodes import (
+    NodeSpec,
+    is_ready,
+    node_object,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.plan import plan_control_plane
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.ports import free_ports
+
+PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
+
+
+def test_a_taken_port_is_passed_over() -> None:
+    first = random.Random(7).randrange(20000, 32000)
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", first))
+        taken.listen()
+        chosen = free_ports(("a", "b", "c"), random.Random(7))
+    assert len(set(chosen.values())) == 3
+    assert first not in chosen.values()
+    assert free_ports(("a",), random.Random(7)) == {"a": first}
+
+
+def test_ports_lie_below_the_range_of_outgoing_connections() -> None:
+    assert all(20000 <= port < 32000 for port in free_ports(tuple("abcdefgh")).values())
+
+
+@pytest.fixture
+def planned(tmp_path: Path, repository: Path) -> Path:
+    stages = repository / "roles/rehearsal/files/kwok/stages.yaml"
+    nodes = (NodeSpec(name="gpu01"),)
+    plan_control_plane(tmp_path / "cluster", {name: Path("/bin/true") for name in PROGRAMS}, nodes, stages)
+    return tmp_path / "cluster"
+
+
+def test_no_key_can_be_read_by_others(planned: Path) -> None:
+    assert stat.S_IMODE(planned.stat().st_mode) == 0o700
+    for path in (*planned.glob("pki/*"), *planned.glob("*.kubeconfig")):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
+
+
+def test_every_listener_is_on_loopback(tmp_path: Path, repository: Path) -> None:
+    stages = repository / "roles/rehearsal/files/kwok/stages.yaml"
+    plan = plan_control_plane(tmp_path / "c", {name: Path("/bin/true") for name in PROGRAMS}, (), stages)
+    for process in plan.processes:
+        if process.name.startswith("kube-"):
+            assert "--bind-address=127.0.0.1" in process.argv
+        listens = [word for word in process.argv if "--listen-" in word]
+        assert all("https://127.0.0.1:" in word for word in listens)
+    options = json.loads((tmp_path / "c" / "kwok.yaml").read_text().split("\n---\n")[0])["options"]
+    assert options["serverAddress"].startswith("127.0.0.1:")
+
+
+def test_one_scheduler_answers_to_every_scheduler_name(planned: Path) -> None:
+    names = [profile["schedulerName"] for profile in json.loads((planned / "scheduler.yaml").read_text())["profiles"]]
+    assert names == ["default-scheduler", "volcano", "kai-scheduler"]
+
+
+def test_a_node_has_no_gpus_before_its_operator() -> None:
+    node = node_object(NodeSpec(name="gpu01", labels={"a": "b"}))
+    assert "nvidia.com/gpu" not in node["status"]["allocatable"]
+    assert node["metadata"]["labels"]["a"] == "b"
+    assert not is_ready(node)
+    node["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    assert is_ready(node)
+    node["spec"]["taints"] = [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
+    assert not is_ready(node)
