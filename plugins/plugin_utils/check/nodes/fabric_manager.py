@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...collect.host_facts import FleetFacts, ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import Case, Finding, Report, per_host, tool_unusable
+from .case import Case, Finding, Report, per_host, tool_failure
 
 SPEC = CheckSpec(
     id="fabric-manager",
@@ -33,7 +33,7 @@ def _judge(case: Case) -> Report | Outcome:
         return Report(summary=f"{case.sku.name} has no NVSwitch, so it needs no fabric manager")
     state = case.facts.fabric_manager
     if isinstance(state, ProbeFailure):
-        return tool_unusable(case, "fabric_manager", state)
+        return tool_failure(case, "fabric_manager", state)
     findings: tuple[Finding, ...] = ()
     if state != "active":
         hint = "`systemctl enable --now nvidia-fabricmanager`; its version must be the driver's"

@@ -1,0 +1,144 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""host_probe run for real: tools that hang, flood, fail and are missing; hosts that cannot be reached."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import QUICK, TOOLS, run_tools
+from ansible_collections.gpufleet.bringup.plugins.module_utils.tool_run import run_tool
+from ansible_collections.gpufleet.bringup.plugins.modules import host_probe
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import HostEvidence, read_evidence
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict import parse_yaml
+
+PLAY = """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - gpufleet.bringup.host_probe:
+        run_dir: {run_dir}
+        timeout: 2
+        max_output_bytes: 2000
+      environment: {{PATH: "{tools}:{path}"}}
+"""
+TOOLS_OF_A_HOST = {
+    "nvidia-smi": "printf 'smi %s\\n' \"$*\"",
+    "dcgmi": 'echo diag "$*"; exit 226',
+    "ibstat": "sleep 300 & echo half; sleep 300",
+    "lspci": "i=0; while [ $i -lt 400 ]; do echo 0123456789; i=$((i+1)); done; echo the end",
+    "journalctl": "echo '-- No entries --'",
+    "dmesg": "echo '[    1.0] token=abcdef123456'",
+    "chronyc": "echo '506 Cannot talk to daemon'; exit 1",
+    "systemctl": "echo inactive; exit 3",
+}
+
+
+@pytest.fixture
+def tool_directory(tmp_path: Path) -> Path:
+    directory = tmp_path / "tools"
+    directory.mkdir()
+    for name, body in TOOLS_OF_A_HOST.items():
+        path = directory / name
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+    return directory
+
+
+def play(tmp_path: Path, repository: Path, tools: Path, hosts: dict[str, dict[str, Any]]) -> Path:
+    """Run the play on these hosts and return the run directory."""
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+    (run_dir / "run.json").write_text("{}")
+    inventory = tmp_path / "hosts.json"
+    inventory.write_text(json.dumps({"all": {"hosts": hosts}}))
+    playbook = tmp_path / "play.yml"
+    playbook.write_text(PLAY.format(run_dir=run_dir, tools=tools, path=os.environ["PATH"]))
+    config = tmp_path / "ansible.cfg"
+    config.write_text("")
+    environment = os.environ | {
+        "ANSIBLE_COLLECTIONS_PATH": str(repository / ".cache"), "ANSIBLE_LOCAL_TEMP": str(tmp_path / "local"),
+        "ANSIBLE_CONFIG": str(config), "ANSIBLE_SSH_TIMEOUT": "2",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), str(playbook)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return run_dir
+
+
+@pytest.fixture
+def probed(tmp_path: Path, repository: Path, tool_directory: Path) -> dict[str, HostEvidence]:
+    local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    hosts: dict[str, dict[str, Any]] = {
+        "gpu01": local,
+        "gpu02": {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_python_interpreter": sys.executable},
+        "gpu03": local | {"ansible_python_interpreter": "/nonexistent/python3"},
+    }
+    run_dir = play(tmp_path, repository, tool_directory, hosts)
+    return {name: read_evidence(run_dir / f"evidence/hosts/{name}.json") for name in hosts}
+
+
+def test_whole_way_from_play_to_evidence(probed: dict[str, HostEvidence]) -> None:
+    runs = probed["gpu01"].tools
+    assert probed["gpu01"].reached and set(runs) == set(TOOLS)
+    assert runs["nvidia_smi_xml"].stdout == "smi -q -x\n" and runs["nvidia_smi_topo"].stdout == "smi topo -m\n"
+    assert (runs["dcgmi_diag"].rc, runs["dcgmi_diag"].stdout) == (226, "diag diag -r 3 -j\n")
+    assert runs["ibstat"].timed_out and runs["ibstat"].rc is None and runs["ibstat"].stdout == "half\n"
+    assert runs["lspci"].truncated and runs["lspci"].stdout.endswith("the end\n") and len(runs["lspci"].stdout) < 2100
+    # No journal: the kernel log comes from dmesg, and what looks like a secret is masked.
+    assert runs["kernel_log"].argv[0] == "dmesg" and "abcdef123456" not in runs["kernel_log"].stdout
+    assert (runs["fabric_manager"].rc, runs["fabric_manager"].stdout) == (3, "inactive\n")
+    assert runs["chronyc"].rc == 1 and runs["ofed_info"].missing
+    assert runs["uname"].stdout.strip() == os.uname().release
+    # Unreachable, and an interpreter that is not there: evidence that says so.
+    assert not probed["gpu02"].reached and "Connection refused" in probed["gpu02"].reason
+    assert not probed["gpu03"].reached and "/nonexistent/python3" in probed["gpu03"].reason
+
+
+def test_limit_ends_children_too(tmp_path: Path) -> None:
+    mark = tmp_path / "child"
+    script = tmp_path / "hang"
+    script.write_text(f"#!/bin/sh\nsh -c 'sleep 2; touch {mark}' &\nsleep 60\n")
+    script.chmod(0o755)
+    started = time.monotonic()
+    result = run_tool([str(script)], 0.5, 1000)
+    assert result["timed_out"] and time.monotonic() - started < 5
+    time.sleep(2.5)
+    assert not mark.exists()
+
+
+def test_daemon_that_keeps_the_pipe_open_does_not_hold_the_probe() -> None:
+    started = time.monotonic()
+    result = run_tool(["sh", "-c", "setsid sleep 8 & echo done"], 5, 1000)
+    assert (result["rc"], result["stdout"]) == (0, "done\n") and time.monotonic() - started < 5
+
+
+def test_file_that_cannot_be_started_is_a_failure_of_the_tool(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.write_text("#!/nonexistent/interpreter\n")
+    broken.chmod(0o755)
+    assert run_tool([str(broken)], 5, 1000)["rc"] == 126
+
+
+def test_diagnostic_is_left_out_where_the_driver_hangs(tool_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tool_directory / "nvidia-smi").write_text("#!/bin/sh\nsleep 60\n")
+    monkeypatch.setenv("PATH", f"{tool_directory}:{os.environ['PATH']}")
+    names = ["nvidia_smi_xml", "dcgmi_diag"]
+    limits: dict[str, Any] = {"timeout_s": 1, "timeouts": {}, "diag_timeout_s": 5, "max_output_bytes": 1000}
+    assert set(run_tools(names, diag_level=3, **limits)) == {"nvidia_smi_xml"}
+    (tool_directory / "nvidia-smi").write_text("#!/bin/sh\necho fine\n")
+    assert set(run_tools(names, diag_level=3, **limits)) == set(names)
+    assert set(run_tools(names, diag_level=0, **limits)) == {"nvidia_smi_xml"}
+
+
+def test_documented_tools_are_those_that_run() -> None:
+    documented = parse_yaml(host_probe.DOCUMENTATION, "host_probe")["options"]["tools"]["choices"]
+    assert tuple(documented) == TOOLS and set(QUICK) < set(TOOLS)

@@ -1,0 +1,497 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Gate nodes as a whole: a healthy fleet passes; each fault gives its check, cause and subject, and no other fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner
+
+# The fleet of conftest.py; importlib mode gives test files no name to import it by.
+AnyFleet = Any
+Mutate = Callable[[AnyFleet], None]
+CHECKS = 19
+
+
+def said(outcomes: tuple[Outcome, ...], status: Status) -> set[tuple[str, str, str]]:
+    """(check, cause, node or part) of every outcome of that status, `blocked-by` left out."""
+    return {
+        (o.check, o.cause, ",".join(s.name for s in (o.subjects[1:] or o.subjects)))
+        for o in outcomes
+        if o.status is status and not o.cause.startswith("blocked-by")
+    }
+
+
+def test_healthy_fleet_passes_every_check(fleet: AnyFleet) -> None:
+    outcomes = fleet.judge()
+    assert {o.status for o in outcomes} == {Status.PASSED}, [o for o in outcomes if o.status is not Status.PASSED]
+    assert len(outcomes) == CHECKS * len(fleet.hosts)
+    assert all(o.summary and o.evidence for o in outcomes if o.check != "host-reached" or o.evidence)
+
+
+def gpu(index: int, **changes: Any) -> Mutate:
+    """Change GPU `index` of gpu02: attributes by name, else values of its XML."""
+
+    def mutate(fleet: AnyFleet) -> None:
+        part = fleet.hosts["gpu02"].gpus[index]
+        for name, value in changes.items():
+            if hasattr(part, name):
+                setattr(part, name, value)
+            else:
+                part.values[name] = value
+
+    return mutate
+
+
+def host(**changes: Any) -> Mutate:
+    """Change attributes of gpu02."""
+
+    def mutate(fleet: AnyFleet) -> None:
+        for name, value in changes.items():
+            setattr(fleet.hosts["gpu02"], name, value)
+
+    return mutate
+
+
+def tool(name: str, **run: Any) -> Mutate:
+    """Replace what one tool of gpu02 did."""
+    return lambda fleet: fleet.hosts["gpu02"].tools.__setitem__(name, ToolRun(argv=(name,), **run))
+
+
+def hca(name: str, **values: str) -> Mutate:
+    """Change one adapter of gpu02."""
+    return lambda fleet: fleet.hosts["gpu02"].hcas[name].update(values)
+
+
+def kernel(*lines: str) -> Mutate:
+    """Add lines to the kernel log of gpu02."""
+    return lambda fleet: fleet.hosts["gpu02"].kernel.extend(lines)
+
+
+def same_uuid(fleet: AnyFleet) -> None:
+    fleet.hosts["gpu02"].gpus[0].uuid = fleet.hosts["gpu01"].gpus[3].uuid
+
+
+def same_serial(fleet: AnyFleet) -> None:
+    fleet.hosts["gpu02"].gpus[0].serial = fleet.hosts["gpu01"].gpus[3].serial
+
+
+def weak_links(fleet: AnyFleet) -> None:
+    """Two links of GPU 1 are down; the matrix then shows NV16 for it, as in reality."""
+    fleet.hosts["gpu02"].gpus[1].links = 16
+    fleet.hosts["gpu02"].topo_words = {(0, 1): "NV16", (1, 2): "NV16", (1, 3): "NV16"}
+
+
+def no_fabric_manager(fleet: AnyFleet) -> None:
+    fleet.hosts["gpu02"].fabric_manager = "inactive"
+    for part in fleet.hosts["gpu02"].gpus:
+        part.values |= {"state": "In Progress", "status": "N/A"}
+
+
+def lost(index: int) -> Mutate:
+    """A GPU that the driver cannot talk to, and the diagnostic that fails on it."""
+
+    def mutate(fleet: AnyFleet) -> None:
+        part = fleet.hosts["gpu02"].gpus[index]
+        part.memory, part.values["remap"], part.values["unc"] = "GPU is lost", "GPU is lost", "GPU is lost"
+        fleet.hosts["gpu02"].diag[("memory", index)] = ("Fail", {"warnings": [{"warning": "GPU is lost"}]})
+        fleet.hosts["gpu02"].tools["nvidia_smi_topo"] = ToolRun(argv=("nvidia-smi",), rc=15, stderr="GPU is lost")
+
+    return mutate
+
+
+def diag(test: str, index: int, status: str, **more: Any) -> Mutate:
+    """Change one result of the diagnostic."""
+    return lambda fleet: fleet.hosts["gpu02"].diag.__setitem__((test, index), (status, more))
+
+
+WARNING = [{"warning": "it is bad", "error_id": 6, "error_category": 10, "error_severity": 2}]
+SETTING = [{"warning": "Persistence mode for GPU 0 is disabled."}]
+XID = "NVRM: Xid (PCI:0000:21:00): {}, pid='<unknown>', name=<unknown>, {}"
+FAILS: dict[str, tuple[Mutate, tuple[str, str, str]]] = {
+    "gone from pci": (gpu(2, on_pci=False), ("pci-census", "gpu-not-on-pci", "gpu02/gpu2")),
+    "dead on pci": (gpu(2, revision="ff"), ("pci-census", "pci-device-dead", "gpu02/gpu2")),
+    "not listed": (gpu(2, listed=False), ("gpu-census", "gpu-missing", "gpu02/gpu2")),
+    "first not listed": (gpu(0, listed=False), ("gpu-census", "gpu-missing", "gpu02/gpu0")),
+    "lost": (lost(1), ("gpu-census", "gpu-lost", "gpu02/gpu1")),
+    "product": (gpu(1, product="NVIDIA H100 PCIe"), ("gpu-census", "gpu-wrong-product", "gpu02/gpu1")),
+    "memory": (gpu(1, memory="40960 MiB"), ("gpu-census", "gpu-wrong-memory", "gpu02/gpu1")),
+    "driver": (host(driver="570.148.08"), ("driver-uniform", "driver-mismatch", "gpu02")),
+    "no driver": (
+        tool("nvidia_smi_xml", rc=9, stdout="It couldn't communicate with the NVIDIA driver. Make sure it is loaded"),
+        ("gpu-census", "driver-not-loaded", "gpu02"),
+    ),
+    "library": (
+        tool("nvidia_smi_xml", rc=18, stdout="Failed to initialize NVML: Driver/library version mismatch"),
+        ("gpu-census", "driver-library-mismatch", "gpu02"),
+    ),
+    "no devices": (
+        tool("nvidia_smi_xml", rc=6, stdout="No devices were found\n"), ("gpu-census", "gpu-missing", "gpu02"),
+    ),
+    "ecc": (gpu(3, unc="5", agg_unc="8"), ("gpu-ecc", "ecc-uncorrectable", "gpu02/gpu3")),
+    "ecc off": (gpu(3, ecc="Disabled"), ("gpu-ecc", "ecc-disabled", "gpu02/gpu3")),
+    "sram": (gpu(3, threshold="Yes"), ("gpu-ecc", "ecc-sram-threshold", "gpu02/gpu3")),
+    "repair": (gpu(3, repair="Yes"), ("gpu-ecc", "ecc-repair-pending", "gpu02/gpu3")),
+    "remap failure": (gpu(3, remap_failure="Yes"), ("gpu-row-remap", "row-remap-failure", "gpu02/gpu3")),
+    "remap pending": (gpu(3, remap_pending="Yes"), ("gpu-row-remap", "row-remap-pending", "gpu02/gpu3")),
+    "retirement": (gpu(3, retire_pending="Yes"), ("gpu-row-remap", "page-retirement-pending", "gpu02/gpu3")),
+    "recovery": (gpu(0, action="Drain and Reset"), ("gpu-recovery-action", "gpu-recovery-required", "gpu02/gpu0")),
+    "width": (gpu(0, width="8x"), ("gpu-pcie-link", "pcie-width-reduced", "gpu02/gpu0")),
+    "mig": (gpu(0, mig="Enabled"), ("mig-mode", "mig-mode-mismatch", "gpu02/gpu0")),
+    "mig pending": (gpu(0, mig_pending="Enabled"), ("mig-mode", "mig-mode-pending", "gpu02/gpu0")),
+    "links": (weak_links, ("nvlink", "nvlink-inactive", "gpu02/gpu1")),
+    "fabric state": (gpu(1, state="N/A", status="N/A"), ("nvlink", "nvlink-fabric-not-ready", "gpu02/gpu1")),
+    "fabric failure": (gpu(1, status="Failure"), ("nvlink", "nvlink-fabric-not-ready", "gpu02/gpu1")),
+    "fabric health": (gpu(1, health="Unhealthy"), ("nvlink", "nvlink-fabric-unhealthy", "gpu02/gpu1")),
+    "fabric manager": (no_fabric_manager, ("fabric-manager", "fabric-manager-inactive", "gpu02")),
+    "topology": (
+        host(topo_words={(0, 1): "SYS", (1, 2): "SYS", (1, 3): "SYS"}), ("topology", "topology-nvlink", "gpu02/gpu1"),
+    ),
+    "nic": (host(nic_words={3: "SYS"}), ("topology", "topology-nic-far", "gpu02/gpu3")),
+    "hca down": (hca("mlx5_2", state="Down", physical="Polling"), ("hca-state", "hca-down", "gpu02/mlx5_2")),
+    "no sm": (hca("mlx5_2", state="Initializing", sm="0"), ("hca-state", "no-subnet-manager", "gpu02/mlx5_2")),
+    "rate": (hca("mlx5_2", rate="200"), ("hca-state", "hca-rate-reduced", "gpu02/mlx5_2")),
+    "layer": (hca("mlx5_2", layer="Ethernet"), ("hca-state", "hca-wrong-link-layer", "gpu02/mlx5_2")),
+    "no hca": (lambda fleet: fleet.hosts["gpu02"].hcas.pop("mlx5_2"), ("hca-state", "hca-missing", "gpu02/mlx5_2")),
+    "xid": (kernel(XID.format(79, "GPU has fallen off the bus.")), ("kernel-xid", "xid-fatal", "gpu02/gpu1")),
+    "xid action": (
+        kernel(XID.format(154, "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)")),
+        ("kernel-xid", "xid-fatal", "gpu02/gpu1"),
+    ),
+    "off the bus": (
+        kernel("NVRM: The NVIDIA GPU 0000:21:00.0", "NVRM: (PCI ID: 10de:2330) has", "NVRM: fallen off the bus"),
+        ("kernel-xid", "gpu-off-bus", "gpu02/gpu1"),
+    ),
+    "sxid": (
+        kernel("nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal, Link 48 LTSSM Fault Up"),
+        ("kernel-xid", "sxid-fatal", "gpu02"),
+    ),
+    "no time": (host(leap="Not synchronised", offset="0.000000000 seconds fast"),
+                ("clock-sync", "clock-not-synchronised", "gpu02")),
+    "slow clock": (host(offset="0.250000000 seconds slow"), ("clock-sync", "clock-offset", "gpu02")),
+    "no chronyd": (
+        tool("chronyc", rc=1, stdout="506 Cannot talk to daemon\n"), ("clock-sync", "clock-daemon-down", "gpu02"),
+    ),
+    "diag": (diag("memory", 2, "Fail", warnings=WARNING), ("dcgm-diag", "dcgm-diag-failed", "gpu02/gpu2")),
+    "diag setting": (
+        diag("software", 0, "Fail", warnings=SETTING), ("dcgm-diag", "dcgm-diag-configuration", "gpu02/gpu0"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAILS)
+def test_fault_fails_with_its_cause_and_subject_and_nothing_else_fails(fleet: AnyFleet, name: str) -> None:
+    mutate, expected = FAILS[name]
+    mutate(fleet)
+    outcomes = fleet.judge()
+    assert said(outcomes, Status.FAILED) == {expected}
+    assert not said(outcomes, Status.OTHER)
+    failed = next(o for o in outcomes if o.status is Status.FAILED)
+    assert failed.hint
+    assert failed.subjects[0].name == "gpu02"
+    spec = next(check.spec for check in all_checks() if check.spec.id == failed.check)
+    assert failed.cause in spec.causes
+    # The other hosts are not drawn into it.
+    assert all(o.status is Status.PASSED for o in outcomes if o.subjects[0].name != "gpu02")
+
+
+def test_every_cause_that_a_check_names_is_shown_by_a_fault() -> None:
+    shown = {(check, cause) for _mutate, (check, cause, _subject) in FAILS.values()}
+    elsewhere = {
+        ("gpu-census", "gpu-duplicate-uuid"), ("gpu-census", "gpu-duplicate-serial"), ("gpu-census", "gpu-extra"),
+        ("pci-census", "gpu-extra-on-pci"), ("pci-census", "pci-device-wrong"), ("driver-uniform", "driver-split"),
+        ("nvlink", "nvlink-domain-not-joined"), ("nvlink", "nvlink-domain-split"),
+    }  # fmt: skip
+    specs = [check.spec for check in all_checks() if check.spec.gate == "nodes" and check.spec.observation == "hosts"]
+    assert {(spec.id, cause) for spec in specs for cause in spec.causes} == shown | elsewhere
+
+
+@pytest.mark.parametrize(
+    ("mutate", "cause"),
+    [
+        (gpu(1, dram_corr="30000000"), ("gpu-ecc", "ecc-correctable-high", "gpu02/gpu1")),
+        (gpu(1, low="3"), ("gpu-row-remap", "row-remap-headroom-low", "gpu02/gpu1")),
+        (host(release="5.15.0-112-generic"), ("kernel-uniform", "kernel-mismatch", "gpu02")),
+        (host(version_id="22.04"), ("os-uniform", "os-mismatch", "gpu02")),
+        (host(ofed="MLNX_OFED_LINUX-23.10-0.5.5.0"), ("ofed-uniform", "ofed-mismatch", "gpu02")),
+        (tool("ofed_info", missing=True), ("ofed-uniform", "ofed-mismatch", "gpu02")),
+        (diag("memory", 2, "Warn", warnings=WARNING), ("dcgm-diag", "dcgm-diag-warning", "gpu02/gpu2")),
+        (diag("memory", 2, "Pass", warnings=WARNING), ("dcgm-diag", "dcgm-diag-warning", "gpu02/gpu2")),
+        (kernel(XID.format(999, "new")), ("kernel-xid", "xid-unknown", "gpu02/gpu1")),
+        (kernel(XID.format(61, "halt")), ("kernel-xid", "xid-marginal", "gpu02/gpu1")),
+        (kernel(*["mlx5_core 0000:99:00.0 ib2: Link down"] * 6), ("hca-state", "link-flapping", "gpu02/ib2")),
+        (
+            kernel("mlx5_core 0000:99:00.0: 63.008 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x8 link at "
+                   "0000:98:01.0 (capable of 504.112 Gb/s with 32.0 GT/s PCIe x16 link)"),
+            ("hca-state", "hca-pcie-limited", "gpu02"),
+        ),
+    ],
+)  # fmt: skip
+def test_doubtful_state_needs_acceptance(fleet: AnyFleet, mutate: Mutate, cause: tuple[str, str, str]) -> None:
+    mutate(fleet)
+    outcomes = fleet.judge()
+    assert said(outcomes, Status.OTHER) == {cause}
+    assert not said(outcomes, Status.FAILED)
+    assert {o.rating for o in outcomes if o.status is Status.OTHER} == {Rating.MARGINAL}
+
+
+UNUSABLE = {
+    "missing": {"missing": True},
+    "timeout": {"timed_out": True, "duration_s": 60.0},
+    "empty": {"rc": 0, "stdout": " \n"},
+    "garbage": {"rc": 0, "stdout": "%PDF-1.4 nonsense \x00\x01"},
+    "failed": {"rc": 255, "stderr": "it broke"},
+}
+OWNERS = {
+    "nvidia_smi_xml": ("gpu-census", "nvidia-smi"), "nvidia_smi_topo": ("topology", "nvidia-smi-topo"),
+    "nvidia_smi_nvlink": ("nvlink", "nvidia-smi-nvlink"), "dcgmi_diag": ("dcgm-diag", "dcgmi-diag"),
+    "lspci": ("pci-census", "lspci"), "ibstat": ("hca-state", "ibstat"), "kernel_log": ("kernel-xid", "kernel-log"),
+    "chronyc": ("clock-sync", "chronyc"), "uname": ("kernel-uniform", "uname"),
+    "os_release": ("os-uniform", "os-release"), "fabric_manager": ("fabric-manager", "fabric-manager"),
+    "ofed_info": ("ofed-uniform", "ofed-info"),
+}  # fmt: skip
+
+
+# A package that is not installed is a fact, judged by ofed-uniform.
+@pytest.mark.parametrize(
+    ("name", "kind"), [(n, k) for n in OWNERS for k in UNUSABLE if (n, k) != ("ofed_info", "missing")]
+)
+def test_tool_without_usable_output_is_unknown_once(fleet: AnyFleet, name: str, kind: str) -> None:
+    tool(name, **UNUSABLE[kind])(fleet)
+    outcomes = fleet.judge()
+    check, slug = OWNERS[name]
+    assert said(outcomes, Status.OTHER) == {(check, f"{slug}-{kind}", "gpu02")}
+    assert not said(outcomes, Status.FAILED)
+    blocked = {o.cause for o in outcomes if o.cause.startswith("blocked-by")}
+    assert blocked <= {f"blocked-by-{check}"}
+
+
+def test_hanging_driver_is_one_unknown_and_the_rest_waits(fleet: AnyFleet) -> None:
+    for name in ("nvidia_smi_xml", "nvidia_smi_topo", "nvidia_smi_nvlink"):
+        tool(name, timed_out=True, duration_s=60.0)(fleet)
+    fleet.hosts["gpu02"].tools["dcgmi_diag"] = ToolRun(argv=("dcgmi",), timed_out=True, duration_s=1800.0)
+    outcomes = fleet.judge()
+    assert said(outcomes, Status.OTHER) == {("gpu-census", "nvidia-smi-timeout", "gpu02")}
+    waiting = {o.check for o in outcomes if o.cause == "blocked-by-gpu-census"}
+    assert {"gpu-ecc", "nvlink", "topology", "dcgm-diag", "driver-uniform", "mig-mode"} <= waiting
+    assert not said(outcomes, Status.FAILED)
+
+
+@pytest.mark.parametrize(
+    ("mutate", "cause"),
+    [
+        (host(unreachable="Failed to connect to the host via ssh"), "host-unreachable"),
+        (host(no_file=True), "evidence-missing"),
+    ],
+)
+def test_unreached_host_is_named_once(fleet: AnyFleet, mutate: Mutate, cause: str) -> None:
+    mutate(fleet)
+    outcomes = fleet.judge()
+    assert said(outcomes, Status.OTHER) == {("host-reached", cause, "gpu02")}
+    of_host = [o for o in outcomes if o.subjects[0].name == "gpu02"]
+    assert len(of_host) == CHECKS
+    assert {o.cause for o in of_host} == {cause, "blocked-by-host-reached"}
+
+
+def test_broken_evidence_file_is_named(fleet: AnyFleet) -> None:
+    fleet.judge()
+    path = fleet.run_dir / "evidence/hosts/gpu02.json"
+    path.write_text(path.read_text()[:200])
+    fleet.hosts["gpu02"].no_file = True
+    assert said(fleet.judge(), Status.OTHER) == {("host-reached", "evidence-unreadable", "gpu02")}
+
+
+def test_two_faults_on_different_hosts_are_told_apart(fleet: AnyFleet) -> None:
+    gpu(3, unc="2")(fleet)
+    fleet.hosts["gpu03"].gpus[0].values["width"] = "4x"
+    outcomes = fleet.judge()
+    assert said(outcomes, Status.FAILED) == {
+        ("gpu-ecc", "ecc-uncorrectable", "gpu02/gpu3"),
+        ("gpu-pcie-link", "pcie-width-reduced", "gpu03/gpu0"),
+    }
+    assert not said(outcomes, Status.OTHER)
+
+
+def test_gpu_after_a_missing_one_keeps_its_name(fleet: AnyFleet) -> None:
+    gpu(1, listed=False)(fleet)
+    gpu(3, unc="2")(fleet)
+    assert said(fleet.judge(), Status.FAILED) == {
+        ("gpu-census", "gpu-missing", "gpu02/gpu1"),
+        ("gpu-ecc", "ecc-uncorrectable", "gpu02/gpu3"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("mutate", "cause"), [(same_uuid, "gpu-duplicate-uuid"), (same_serial, "gpu-duplicate-serial")]
+)
+def test_identity_used_twice_names_both_gpus(fleet: AnyFleet, mutate: Mutate, cause: str) -> None:
+    mutate(fleet)
+    assert said(fleet.judge(only="gpu-census"), Status.FAILED) == {
+        ("gpu-census", cause, "gpu01/gpu3"), ("gpu-census", cause, "gpu02/gpu0"),
+    }  # fmt: skip
+
+
+def test_shared_board_serial_within_a_host_is_no_duplicate(fleet: AnyFleet) -> None:
+    gpus = fleet.hosts["gpu02"].gpus
+    gpus[1].serial = gpus[0].serial
+    assert not said(fleet.judge(only="gpu-census"), Status.FAILED)
+
+
+def test_more_gpus_than_the_sku_has(fleet: AnyFleet) -> None:
+    fleet.sku = replace(fleet.sku, gpus=3, compute_hcas=3)
+    outcomes = fleet.judge()
+    assert ("gpu-census", "gpu-extra", "gpu02") in said(outcomes, Status.FAILED)
+    assert ("pci-census", "gpu-extra-on-pci", "gpu02") in said(outcomes, Status.FAILED)
+
+
+def test_other_device_than_the_skus(fleet: AnyFleet) -> None:
+    fleet.sku = replace(fleet.sku, gpu_pci_id="10de:2901")
+    causes = {cause for _check, cause, _subject in said(fleet.judge(only="pci-census"), Status.FAILED)}
+    assert causes == {"pci-device-wrong"}
+
+
+def test_driver_tie_names_no_culprit_and_a_stated_version_does(fleet: AnyFleet) -> None:
+    fleet.hosts.pop("gpu03")
+    host(driver="570.148.08")(fleet)
+    assert {cause for _c, cause, _s in said(fleet.judge(), Status.FAILED)} == {"driver-split"}
+    fleet.settings["driver-uniform"] = {"version": "580.105.08"}
+    assert said(fleet.judge(), Status.FAILED) == {("driver-uniform", "driver-mismatch", "gpu02")}
+
+
+def test_narrow_links_everywhere_are_the_machine_types_and_not_a_nodes_fault(fleet: AnyFleet) -> None:
+    for one in fleet.hosts.values():
+        for part in one.gpus:
+            part.values["width"] = "8x"
+    outcomes = fleet.judge(only="gpu-pcie-link")
+    assert {o.cause for o in outcomes} == {"pcie-width-below-sku"}
+    assert {o.rating for o in outcomes} == {Rating.MARGINAL}
+    fleet.settings["gpu-pcie-link"] = {"width": 8}
+    assert {o.status for o in fleet.judge(only="gpu-pcie-link")} == {Status.PASSED}
+
+
+def test_generation_at_idle_and_replays_are_no_fault(fleet: AnyFleet) -> None:
+    gpu(0, gen="1", replay="4711")(fleet)
+    assert {o.status for o in fleet.judge()} == {Status.PASSED}
+
+
+def test_absent_features_are_no_fault(fleet: AnyFleet) -> None:
+    """A100 in a virtual machine: no fabric, no MIG, no row remapping, no recovery action."""
+    fleet.sku = replace(fleet.sku, nvlink_generation=3, nvswitches=0)
+    for one in fleet.hosts.values():
+        for part in one.gpus:
+            part.values |= {"state": "N/A", "status": "N/A", "mig": "N/A", "remap": "N/A", "action": "N/A"}
+    assert {o.status for o in fleet.judge()} == {Status.PASSED}
+
+
+def test_mig_wanted(fleet: AnyFleet) -> None:
+    fleet.settings["mig-mode"] = {"expected": "enabled"}
+    for one in fleet.hosts.values():
+        for part in one.gpus:
+            part.values["mig"] = "Enabled"
+        one.tools["nvidia_smi_nvlink"] = ToolRun(
+            argv=("nvidia-smi",), rc=0,
+            stdout="GPU 0: NVIDIA H100 (UUID: GPU-0)\nNvlink queries are not supported for Devices in MIG mode\n",
+        )  # fmt: skip
+    assert {o.status for o in fleet.judge(only="mig-mode")} == {Status.PASSED}
+    assert {o.status for o in fleet.judge(only="nvlink")} == {Status.PASSED}
+    fleet.settings.clear()
+    assert {o.cause for o in fleet.judge(only="nvlink")} == {"blocked-by-mig-mode"}
+
+
+def test_required_test_skipped_or_absent_is_unknown(fleet: AnyFleet) -> None:
+    diag("targeted_power", 1, "Skip")(fleet)
+    assert said(fleet.judge(only="dcgm-diag"), Status.OTHER) == {("dcgm-diag", "dcgm-diag-skipped", "gpu02")}
+    fleet.hosts["gpu02"].diag = {}
+    text = fleet.hosts["gpu02"].evidence().tools["dcgmi_diag"].stdout
+    fleet.hosts["gpu02"].tools["dcgmi_diag"] = ToolRun(
+        argv=("dcgmi", "diag", "-r", "3", "-j"), rc=0, stdout=text.replace('"targeted_stress"', '"other_test"')
+    )
+    assert said(fleet.judge(only="dcgm-diag"), Status.OTHER) == {("dcgm-diag", "dcgm-diag-incomplete", "gpu02")}
+
+
+def test_diagnostic_that_did_not_run_or_ran_at_a_lower_level_is_unknown(fleet: AnyFleet) -> None:
+    good = fleet.hosts["gpu02"].evidence().tools["dcgmi_diag"]
+    fleet.hosts["gpu02"].tools["dcgmi_diag"] = replace(good, argv=("dcgmi", "diag", "-r", "1", "-j"))
+    assert said(fleet.judge(only="dcgm-diag"), Status.OTHER) == {("dcgm-diag", "dcgm-diag-level", "gpu02")}
+    tool("dcgmi_diag", rc=226, stdout='{"DCGM Diagnostic":{"runtime_error":"no GPUs"}}')(fleet)
+    assert said(fleet.judge(only="dcgm-diag"), Status.OTHER) == {("dcgm-diag", "dcgm-diag-not-run", "gpu02")}
+
+
+def test_harmless_xids_are_told_and_a_withdrawn_action_counts_no_more(fleet: AnyFleet) -> None:
+    change = "NVRM: Xid (PCI:0000:21:00): 154, GPU recovery action changed from {} to {}"
+    kernel(
+        XID.format(13, "Graphics Exception"),
+        change.format("0x0 (None)", "0x1 (GPU Reset Required)"),
+        change.format("0x1 (GPU Reset Required)", "0x0 (None)"),
+        "nvidia-nvswitch3: SXid (PCI:0000:c5:00.0): 19084, Non-fatal, Link 10 AN1 Heartbeat Timeout Error",
+    )(fleet)
+    outcomes = fleet.judge(only="kernel-xid")
+    assert {o.status for o in outcomes} == {Status.PASSED}
+    assert "XID 13" in next(o.summary for o in outcomes if o.subjects[0].name == "gpu02")
+
+
+def test_cut_log_passes_nothing(fleet: AnyFleet) -> None:
+    text = fleet.hosts["gpu02"].evidence().tools["kernel_log"].stdout
+    tool("kernel_log", rc=0, stdout=text, truncated=True)(fleet)
+    assert said(fleet.judge(), Status.OTHER) == {("kernel-xid", "kernel-log-cut", "gpu02")}
+    tool("nvidia_smi_topo", rc=0, stdout="GPU0", truncated=True)(fleet)
+    assert ("topology", "nvidia-smi-topo-garbage", "gpu02") in said(fleet.judge(), Status.OTHER)
+
+
+def test_storage_adapter_does_not_stand_in_for_a_compute_one(fleet: AnyFleet) -> None:
+    for one in fleet.hosts.values():
+        one.hcas |= {"mlx5_8": {"rate": "200"}, "mlx5_9": {"state": "Down", "physical": "Polling"}}
+    assert {o.status for o in fleet.judge(only="hca-state")} == {Status.PASSED}
+    hca("mlx5_1", rate="200")(fleet)
+    failed = said(fleet.judge(only="hca-state"), Status.FAILED)
+    assert any(cause == "hca-rate-reduced" and "gpu02/mlx5_1" in subject for _check, cause, subject in failed)
+    fleet.settings["hca-state"] = {"hcas": [f"mlx5_{n}" for n in range(4)]}
+    assert said(fleet.judge(only="hca-state"), Status.FAILED) == {("hca-state", "hca-rate-reduced", "gpu02/mlx5_1")}
+
+
+def test_rate_can_be_left_to_the_fabric_gate(fleet: AnyFleet) -> None:
+    hca("mlx5_1", rate="26")(fleet)
+    fleet.settings["hca-state"] = {"rate_gbps": 0}
+    assert {o.status for o in fleet.judge(only="hca-state")} == {Status.PASSED}
+
+
+def test_rack_wide_domain(fleet: AnyFleet) -> None:
+    fleet.sku = replace(fleet.sku, nvlink_domain="rack", nvswitches=0, nvlink_domain_gpus=72)
+    for one in fleet.hosts.values():
+        for part in one.gpus:
+            part.values |= {"clique": "2", "cluster": "00000001-0000-0000-0000-000000000001"}
+    assert {o.status for o in fleet.judge(only="nvlink")} == {Status.PASSED}
+    gpu(1, clique="3")(fleet)
+    gpu(2, clique="0", cluster="00000000-0000-0000-0000-000000000000")(fleet)
+    assert said(fleet.judge(only="nvlink"), Status.FAILED) == {
+        ("nvlink", "nvlink-domain-split", "gpu02/gpu1"), ("nvlink", "nvlink-domain-not-joined", "gpu02/gpu2"),
+    }  # fmt: skip
+
+
+def test_operator_owns_the_driver(fleet: AnyFleet) -> None:
+    fleet.owner = DriverOwner.OPERATOR
+    here, later = fleet.judge("nodes"), fleet.judge("gpu_stack")
+    assert {o.status for o in here if o.check not in ("os-uniform", "ofed-uniform")} == {Status.PASSED}
+    assert not {"gpu-census", "dcgm-diag"} & {o.check for o in here}
+    assert {o.status for o in later} == {Status.PASSED}
+    assert {"gpu-census", "gpu-ecc", "nvlink", "topology", "dcgm-diag", "driver-uniform"} <= {o.check for o in later}
+    gpu(1, listed=False)(fleet)
+    assert said(fleet.judge("gpu_stack"), Status.FAILED) == {("gpu-census", "gpu-missing", "gpu02/gpu1")}
+
+
+def test_operator_without_a_pod_on_a_node_is_one_unknown(fleet: AnyFleet) -> None:
+    fleet.owner = DriverOwner.OPERATOR
+    fleet.judge("gpu_stack")
+    (fleet.run_dir / "evidence/drivers/gpu02.json").unlink()
+    fleet.hosts["gpu02"].no_file = True
+    outcomes = fleet.judge("gpu_stack")
+    assert said(outcomes, Status.OTHER) == {("gpu-census", "nvidia-smi-not-collected", "gpu02")}
+    assert not said(outcomes, Status.FAILED)

@@ -1,0 +1,87 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Evidence files: whole, redacted, read back strictly; rules that are consistent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
+    DRIVERS,
+    ToolRun,
+    driver_tool_commands,
+    evidence_file,
+    evidence_from_exec,
+    read_evidence,
+    write_evidence,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_facts import ProbeFailure, host_facts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.node_rules import load_node_rules
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain, to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner
+
+
+def test_evidence_comes_back_as_written_with_secrets_masked(tmp_path: Path) -> None:
+    run = ToolRun(argv=("uname", "-r"), rc=0, stdout="6.8.0\n", stderr="password=hunter22", duration_s=0.1)
+    path = write_evidence(tmp_path, evidence_from_exec("gpu01", {"uname": run}), DRIVERS)
+    assert path == tmp_path / "evidence/drivers/gpu01.json"
+    back = read_evidence(path)
+    assert back.tools["uname"].stdout == "6.8.0\n"
+    assert "hunter22" not in path.read_text() and "password" in back.tools["uname"].stderr
+
+
+@pytest.mark.parametrize("name", ["", "../gpu01", ".hidden", "a/b"])
+def test_host_name_that_is_no_file_name_is_refused(name: str) -> None:
+    with pytest.raises(InputError):
+        evidence_file(name)
+
+
+@pytest.mark.parametrize(
+    "change", [{"schema_version": 2}, {"surprise": 1}, {"tools": []}, {"tools": {"uname": {"rc": "x"}}}]
+)
+def test_evidence_of_another_shape_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    path = write_evidence(tmp_path, evidence_from_exec("gpu01", {"uname": ToolRun(argv=("uname",), rc=0)}))
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(InputError):
+        read_evidence(path)
+
+
+def test_evidence_of_another_host_is_not_taken_for_this_one(tmp_path: Path) -> None:
+    source = write_evidence(
+        tmp_path, evidence_from_exec("gpu01", {"uname": ToolRun(argv=("uname",), rc=0, stdout="6")})
+    )
+    (tmp_path / evidence_file("gpu02")).write_text(source.read_text())
+    facts = host_facts("gpu02", tmp_path, DriverOwner.HOST)
+    assert (facts.reached, facts.unread) == (False, "unreadable")
+    assert isinstance(facts.kernel_release, ProbeFailure)
+
+
+def test_no_pod_is_data() -> None:
+    evidence = evidence_from_exec("gpu01", {}, "no driver pod on gpu01")
+    assert (evidence.reached, evidence.reason) == (False, "no driver pod on gpu01")
+
+
+def test_driver_commands_leave_the_diagnostic_out_unless_asked() -> None:
+    assert "dcgmi_diag" not in driver_tool_commands()
+    assert driver_tool_commands(3)["dcgmi_diag"] == ("dcgmi", "diag", "-r", "3", "-j")
+    assert driver_tool_commands()["nvidia_smi_xml"] == ("nvidia-smi", "-q", "-x")
+
+
+def test_rules_survive_json_and_know_the_xids_that_operators_act_on() -> None:
+    rules = load_node_rules()
+    assert from_plain(type(rules), json.loads(json.dumps(to_plain(rules))), "saved") == rules
+    meaning = {rule.number: rule.meaning for rule in rules.catalogue.xids}
+    assert {meaning[n] for n in (48, 54, 64, 74, 79, 95, 119, 120, 140, 149, 151, 158, 168)} == {"fatal"}
+    assert {meaning[n] for n in (13, 31, 43, 63, 92, 94, 121, 126, 162)} == {"note"}
+    assert all(rule.action and rule.source.startswith("https://") for rule in rules.catalogue.xids)
+
+
+def test_rules_with_a_mistake_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "thresholds").mkdir()
+    (tmp_path / "thresholds/nodes.yaml").write_text("clock_offset: 1\n")
+    with pytest.raises(InputError):
+        load_node_rules(tmp_path)

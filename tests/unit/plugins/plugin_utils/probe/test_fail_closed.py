@@ -1,0 +1,152 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A parser gives a value or an InputError, whatever it is given."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
+    chronyc,
+    dcgmi_diag,
+    ibstat,
+    kernel_log,
+    lspci,
+    nvidia_smi_nvlink,
+    nvidia_smi_topo,
+    nvidia_smi_xml,
+    os_release,
+)
+
+GPU = (
+    '<gpu id="00000000:53:00.0"><product_name>NVIDIA H100</product_name><uuid>GPU-0</uuid><fb_memory_usage>'
+    "<total>81559 MiB</total></fb_memory_usage><ecc_errors><volatile>"
+    "<dram_uncorrectable>0</dram_uncorrectable></volatile></ecc_errors></gpu>"
+)
+SAMPLES: dict[str, tuple[Callable[[str], Any], str]] = {
+    "nvidia_smi_xml": (
+        nvidia_smi_xml.parse,
+        f"<nvidia_smi_log><driver_version>580.1</driver_version><attached_gpus>1</attached_gpus>{GPU}</nvidia_smi_log>",
+    ),
+    "nvidia_smi_topo": (
+        nvidia_smi_topo.parse,
+        "\tGPU0\tGPU1\tNIC0\tCPU Affinity\nGPU0\t X \tNV18\tPIX\t0-47\nGPU1\tNV18\t X \tSYS\t0-47\n\n  NIC0: mlx5_0\n",
+    ),
+    "nvidia_smi_nvlink": (
+        nvidia_smi_nvlink.parse,
+        "GPU 0: NVIDIA H200 (UUID: GPU-0)\n\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\n",
+    ),
+    "dcgmi_diag": (
+        dcgmi_diag.parse,
+        'text {"DCGM Diagnostic":{"test_categories":[{"category":"Hardware","tests":[{"name":"memory","results":'
+        '[{"entity_group":"GPU","entity_id":0,"status":"Fail","warnings":[{"warning":"w","error_id":6}]}]}]}]}}',
+    ),
+    "ibstat": (
+        ibstat.parse,
+        "CA 'mlx5_0'\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 400\n",
+    ),
+    "chronyc": (
+        chronyc.parse,
+        "Reference ID    : 83E17991 (x)\nStratum         : 3\nSystem time     : 0.000004709 seconds fast of NTP time\n"
+        "Last offset     : +0.000004989 seconds\nLeap status     : Normal\n",
+    ),
+    "lspci": (lspci.parse, "0000:53:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2330] (rev a1)\n"),
+    "kernel_log": (
+        kernel_log.parse,
+        "[   12.5] NVRM: Xid (PCI:0000:9b:00): 119, pid=1\n[ 13.0] mlx5_core 0001:43:00.0: 63.008 Gb/s available PCIe "
+        "bandwidth, limited by 8.0 GT/s PCIe x8 link at 0001:42:01.0 (capable of 126.016 Gb/s with x)\n",
+    ),
+    "os_release": (os_release.parse, 'ID=ubuntu\nVERSION_ID="24.04"\n'),
+    "word": (lambda text: os_release.parse_word(text, "uname -r"), "6.8.0-45-generic\n"),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_sample_is_read(name: str) -> None:
+    parse, sample = SAMPLES[name]
+    assert parse(sample)
+
+
+@pytest.mark.parametrize("bad", ["", "\n\n", "\x00\x01\x02", "bash: command not found", "{}", "[]", "<html></html>"])
+@pytest.mark.parametrize("name", SAMPLES)
+def test_nonsense_is_refused_with_what_was_expected(name: str, bad: str) -> None:
+    with pytest.raises(InputError) as caught:
+        SAMPLES[name][0](bad)
+    assert "expected" in caught.value.reason
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@given(data=st.data())
+def test_damaged_output_is_read_or_refused(name: str, data: st.DataObject) -> None:
+    parse, sample = SAMPLES[name]
+    at = data.draw(st.integers(0, len(sample)))
+    length = data.draw(st.integers(0, 12))
+    middle = data.draw(st.text(max_size=8))
+    with contextlib.suppress(InputError):
+        parse(sample[:at] + middle + sample[at + length :])
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@given(text=st.text(alphabet=st.characters(codec="utf-8"), max_size=200))
+def test_random_text_is_read_or_refused(name: str, text: str) -> None:
+    with contextlib.suppress(InputError):
+        SAMPLES[name][0](text)
+
+
+def diag(tests: str) -> str:
+    return f'{{"DCGM Diagnostic":{{"test_categories":[{{"category":"Hardware","tests":{tests}}}]}}}}'
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "[]",
+        '[{"name":"memory","results":[]}]',
+        '[{"name":"memory","results":[{"status":"Fine"}]}]',
+        "{}",
+        '[{"results":[]}]',
+    ],
+)
+def test_diagnostic_without_a_known_answer_is_refused(tests: str) -> None:
+    with pytest.raises(InputError):
+        dcgmi_diag.parse(diag(tests))
+
+
+def test_diagnostic_that_did_not_run_says_why() -> None:
+    report = dcgmi_diag.parse('{"DCGM GPU Diagnostic":{"runtime_error":"Unable to complete diagnostic"}}')
+    assert report.runtime_error == "Unable to complete diagnostic" and report.tests == ()
+
+
+def test_summary_counts_where_no_result_says_so() -> None:
+    report = dcgmi_diag.parse(
+        diag('[{"name":"memory","results":[{"status":"Pass","entity_id":0}],"test_summary":{"status":"Fail"}}]')
+    )
+    assert {result.status for result in report.tests[0].results} == {"pass", "fail"}
+
+
+def test_entities_in_xml_are_refused() -> None:
+    bomb = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><nvidia_smi_log>&b;</nvidia_smi_log>'
+    with pytest.raises(InputError, match="entities"):
+        nvidia_smi_xml.parse(bomb)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("81559 MiB", "many"), ("<total>81559 MiB</total>", ""), ("580.1", "nonsense"),
+        (">1</attached", ">-1</attached"),
+        (">0</dram", ">zero</dram"), ("00000000:53:00.0", "elsewhere"), ("<uuid>GPU-0</uuid>", ""),
+    ],
+)  # fmt: skip
+def test_xml_with_a_nonsense_field_is_refused(old: str, new: str) -> None:
+    sample = SAMPLES["nvidia_smi_xml"][1]
+    assert old in sample
+    with pytest.raises(InputError):
+        nvidia_smi_xml.parse(sample.replace(old, new))
