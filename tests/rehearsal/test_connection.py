@@ -1,0 +1,263 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The connection to simulated hosts, with the real ansible: nothing reaches this machine, nothing is left running."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.enclosed import (
+    enclosed_argv,
+    run_enclosed,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+    ModelSpec,
+    numbered_nodes,
+    write_spec,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+SECRET = "only-in-the-model"
+HOSTS = 16
+
+
+@pytest.fixture(scope="module")
+def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A prepared rehearsal of sixteen hosts, the last one unreachable."""
+    root = tmp_path_factory.mktemp("rehearsal")
+    spec = ModelSpec(name=SECRET, seed=1, nodes=numbered_nodes(HOSTS, "h100"))
+    model = build_model(spec, load_hardware([ROOT / "recipes" / "hardware"]))
+    away = replace(model.nodes[-1], reachable=False)
+    prepare_hosts(replace(model, nodes=(*model.nodes[:-1], away)), root, ROOT / "recipes" / "rehearsal")
+    write_spec(spec, root / "model.yaml")
+    try:
+        run_enclosed(root, "gpu01", "true")
+    except UnavailableError as error:
+        pytest.skip(f"no simulated hosts here: {error}")
+    return root
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> Iterator[str]:
+    """A name that no file of this machine has; checked again afterwards."""
+    name = f"gpufleet-marker-{os.getpid()}-{time.monotonic_ns()}"
+    yield name
+    for place in ("/etc", "/usr", "/var", "/tmp", "/root", "/opt", "/run", "/dev/shm", str(tmp_path)):
+        assert not os.path.lexists(f"{place}/{name}"), f"a write reached {place} of this machine"
+
+
+def enclosed(root: Path, host: str, command: str, stdin: bytes = b"") -> tuple[int, str]:
+    rc, stdout, stderr = run_enclosed(root, host, command, stdin)
+    return rc, (stdout + stderr).decode(errors="replace")
+
+
+def ansible(root: Path, program: str, *arguments: str, hosts: int = HOSTS) -> subprocess.CompletedProcess[str]:
+    inventory = root.parent / f"inventory-{hosts}.json"
+    variables = {
+        "ansible_connection": "gpufleet.bringup.rehearsal",
+        "ansible_python_interpreter": sys.executable,
+        "gpufleet_rehearsal_dir": str(root),
+    }
+    names = {f"gpu{n:02d}": {} for n in range(1, hosts + 1)}
+    inventory.write_text(json.dumps({"gpu_nodes": {"hosts": names, "vars": variables}}))
+    env = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache"), "ANSIBLE_NOCOLOR": "1"}
+    env.pop("ANSIBLE_CONFIG", None)
+    argv = [str(Path(sys.executable).with_name(program)), "-i", str(inventory), *arguments]
+    return subprocess.run(argv, env=env, cwd=root.parent, capture_output=True, text=True, timeout=240)
+
+
+def alive(needle: str) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            try:
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if needle in line:
+                found.append(int(entry.name))
+    return found
+
+
+def gone_within(needle: str, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if not alive(needle):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_ping_over_sixteen_hosts_one_of_them_unreachable(rehearsal: Path) -> None:
+    result = ansible(rehearsal, "ansible", "gpu_nodes", "-m", "ansible.builtin.ping", "-f", "4")
+    assert result.returncode == 4
+    answered = {line.split()[0] for line in result.stdout.splitlines() if "| SUCCESS =>" in line}
+    assert answered == {f"gpu{n:02d}" for n in range(1, HOSTS)}, result.stdout + result.stderr
+    assert "gpu16 | UNREACHABLE!" in result.stdout and "No route to host" in result.stdout
+
+
+def test_no_write_of_a_task_reaches_the_machine(rehearsal: Path, marker: str, tmp_path: Path) -> None:
+    places = ["/etc", "/usr", "/var", "/tmp", "/root", "/opt", "/run", "/dev/shm", str(tmp_path)]
+    local = tmp_path / "source.txt"
+    local.write_text("carried over\n")
+    play = [{
+        "hosts": "gpu_nodes", "gather_facts": True, "become": True,
+        "tasks": [
+            {"ansible.builtin.copy": {"content": "x", "dest": f"{{{{ item }}}}/{marker}"}, "loop": places},
+            {"ansible.builtin.copy": {"src": str(local), "dest": f"/etc/{marker}.copied"}},
+            {"ansible.builtin.lineinfile": {"path": "/etc/hosts", "line": f"192.0.2.1 {marker}"}},
+            {"ansible.builtin.file": {"path": "/etc/passwd", "state": "absent"}},
+            {"ansible.builtin.command": "nvidia-smi -L", "register": "listing"},
+            {"ansible.builtin.slurp": {"src": f"/etc/{marker}.copied"}, "register": "back"},
+            {"ansible.builtin.fetch": {"src": f"/etc/{marker}.copied", "dest": f"{tmp_path}/back/", "flat": True}},
+            {"ansible.builtin.assert": {"that": [
+                "listing.stdout_lines | length == 8", "(back.content | b64decode) == 'carried over\\n'",
+                "ansible_facts.hostname == inventory_hostname",
+            ]}},
+        ],
+    }]  # fmt: skip
+    (tmp_path / "play.json").write_text(json.dumps(play))
+    before = Path("/etc/passwd").read_bytes(), Path("/etc/hosts").read_bytes()
+    result = ansible(rehearsal, "ansible-playbook", str(tmp_path / "play.json"), hosts=2)
+    assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-2000:]
+    assert (Path("/etc/passwd").read_bytes(), Path("/etc/hosts").read_bytes()) == before
+    assert not list(Path("/etc").glob(f"{marker}*"))
+    assert (tmp_path / "back" / f"{marker}.copied").read_text() == "carried over\n"
+    # The host itself remembers, between commands and between connections.
+    assert enclosed(rehearsal, "gpu01", f"cat /usr/{marker} && ! test -e /etc/passwd")[0] == 0
+
+
+def test_hosts_do_not_see_each_other(rehearsal: Path, marker: str) -> None:
+    for place in ("/etc", "/tmp", "/run", "/root"):
+        assert enclosed(rehearsal, "gpu03", f"echo x > {place}/{marker}")[0] == 0
+        assert enclosed(rehearsal, "gpu03", f"cat {place}/{marker}") == (0, "x\n")
+        assert enclosed(rehearsal, "gpu04", f"cat {place}/{marker}")[0] != 0
+    (_, one), (_, other) = (enclosed(rehearsal, host, "cat /etc/machine-id") for host in ("gpu03", "gpu04"))
+    assert one != other and len(one) == len(other) == 33
+    assert enclosed(rehearsal, "gpu03", "hostname; echo $GPUFLEET_REHEARSAL_HOST") == (0, "gpu03\ngpu03\n")
+
+
+def test_the_model_cannot_be_read_from_inside(rehearsal: Path) -> None:
+    assert SECRET in (rehearsal / "model.yaml").read_text()
+    for attempt in (
+        f"cat {rehearsal}/model.yaml",
+        f"ls {rehearsal}/hosts",
+        f"umount {rehearsal} && cat {rehearsal}/model.yaml",
+        f"mount -t tmpfs none /mnt && cat {rehearsal}/model.yaml",
+        f"cat /proc/1/root{rehearsal}/model.yaml",
+        f"cat /proc/{os.getpid()}/root{rehearsal}/model.yaml",
+        f"cd {rehearsal} && cat ../../../../../../../../..{rehearsal}/model.yaml",
+        f"nsenter -t 1 -m cat {rehearsal}/model.yaml",
+        f"mknod /root/disk b $(stat -c '%Hd %Ld' {rehearsal}) && head -c 100 /root/disk",
+    ):
+        rc, text = enclosed(rehearsal, "gpu05", attempt)
+        assert SECRET not in text and (rc != 0 or text == ""), attempt
+    assert enclosed(rehearsal, "gpu05", f"ls -A {rehearsal}")[1] == ""
+    assert enclosed(rehearsal, "gpu05", f"grep -rs {SECRET} /opt /run /tmp/ansible* | head -1")[1] == ""
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "echo 1 > /proc/sysrq-trigger",
+        "mkdir /sys/fs/cgroup/gpufleet-test || touch /sys/kernel/gpufleet-test",
+        "date -s '2001-01-01'",
+        "hostname gpufleet-test",
+        "mount -t tmpfs none /mnt",
+        "ip link set lo down",
+        "modprobe --ignore-install dummy",
+        "ls /dev/mem /dev/kmsg",
+    ],
+)
+def test_the_machine_cannot_be_changed_behind_the_overlay(attempt: str, rehearsal: Path) -> None:
+    name = os.uname().nodename
+    assert enclosed(rehearsal, "gpu06", attempt)[0] != 0
+    assert os.uname().nodename == name and time.time() > 1_500_000_000
+
+
+def test_kernel_settings_are_the_hosts_own(rehearsal: Path) -> None:
+    before = Path("/proc/sys/vm/swappiness").read_text()
+    assert enclosed(rehearsal, "gpu07", "cat /proc/sys/vm/swappiness") == (0, before)
+    assert enclosed(rehearsal, "gpu07", "echo 77 > /proc/sys/vm/swappiness; sysctl -n vm.swappiness")[0] == 0
+    assert enclosed(rehearsal, "gpu07", "cat /proc/sys/vm/swappiness") == (0, "77\n")
+    assert Path("/proc/sys/vm/swappiness").read_text() == before
+    assert enclosed(rehearsal, "gpu08", "cat /proc/sys/vm/swappiness") == (0, before)
+
+
+def test_what_a_command_starts_ends_with_it(rehearsal: Path) -> None:
+    started = time.monotonic()
+    command = "setsid sleep 7654321 & nohup sh -c 'sleep 7654321' > /dev/null 2>&1 & sleep 0.2; echo started"
+    assert enclosed(rehearsal, "gpu09", command) == (0, "started\n")
+    assert time.monotonic() - started < 30
+    assert gone_within("sleep 7654321", 5)
+
+
+def test_all_ends_when_the_caller_is_killed(rehearsal: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.enclosed import run_enclosed\n"
+        f"run_enclosed(Path({str(rehearsal)!r}), 'gpu10', 'sleep 7654322')\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT / ".cache")}
+    caller = subprocess.Popen([sys.executable, "-c", code], env=env)
+    until = time.monotonic() + 20
+    while not [pid for pid in alive("sleep 7654322") if pid != caller.pid] and time.monotonic() < until:
+        time.sleep(0.05)
+    # The caller names the command, its children run it.
+    assert len(alive("sleep 7654322")) >= 2
+    caller.send_signal(signal.SIGKILL)
+    caller.wait()
+    assert gone_within("sleep 7654322", 5)
+    assert enclosed(rehearsal, "gpu10", "echo free") == (0, "free\n")
+
+
+def test_nothing_stays_mounted(rehearsal: Path) -> None:
+    enclosed(rehearsal, "gpu11", "true")
+    assert str(rehearsal) not in Path("/proc/self/mountinfo").read_text()
+
+
+def test_exit_codes_signals_and_bytes_come_through(rehearsal: Path) -> None:
+    assert enclosed(rehearsal, "gpu12", "exit 7")[0] == 7
+    assert enclosed(rehearsal, "gpu12", "kill -TERM $$")[0] == 128 + signal.SIGTERM
+    blob = bytes(range(256)) * 4096
+    assert run_enclosed(rehearsal, "gpu12", "cat", blob) == (0, blob, b"")
+    assert enclosed(rehearsal, "gpu12", "sudo -H -S -n -u root /bin/sh -c 'id -u'") == (0, "0\n")
+
+
+def test_commands_of_one_host_take_turns(rehearsal: Path) -> None:
+    script = "n=$(cat /root/count 2>/dev/null || echo 0); sleep 0.1; echo $((n + 1)) > /root/count"
+    running = [subprocess.Popen(enclosed_argv(rehearsal, "gpu13", script)) for _ in range(6)]
+    assert [process.wait(timeout=60) for process in running] == [0] * 6
+    assert enclosed(rehearsal, "gpu13", "cat /root/count") == (0, "6\n")
+
+
+def test_where_it_cannot_separate_it_refuses_and_runs_nothing(rehearsal: Path, marker: str, tmp_path: Path) -> None:
+    drop = which("setpriv")
+    if drop is None or os.geteuid() != 0:
+        pytest.skip("needs setpriv and root to take rights away")
+    argv = enclosed_argv(rehearsal, "gpu14", f"touch /tmp/{marker}")
+    # The process that is named as the parent is the one that replaces itself by the enclosure's caller.
+    argv[-2] = str(os.getpid())
+    result = subprocess.run([drop, "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", *argv],
+                            capture_output=True, text=True)  # fmt: skip
+    assert result.returncode == 125 and "rehearsal enclosure refused" in result.stderr
+
+
+def test_a_host_that_is_not_there_is_said(rehearsal: Path) -> None:
+    result = ansible(rehearsal, "ansible", "gpu17", "-m", "ansible.builtin.ping", hosts=17)
+    assert result.returncode != 0 and "no such host in the rehearsal" in result.stdout
