@@ -62,6 +62,8 @@ def _recognised(file: TreeFile, text: str) -> tuple[Kind, str] | None:
         return _KINDS[kind], api
     if not file.name.startswith(_STRICT_DIRECTORIES):
         return None
+    # What is not YAML at all is told first.
+    decode(text, str(file.path))
     if kind not in _KINDS:
         raise InputError(str(file.path), f"has the unknown kind {kind!r}.", unknown_hint(kind, _KINDS))
     known = (OWN_API, "aicr.nvidia.com/v1alpha1", "aicr.run/v1alpha2")

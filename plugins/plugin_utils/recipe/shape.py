@@ -78,7 +78,9 @@ Shape = Text | Flag | Count | Anything | AnyMapping | Items | Named | Table
 
 def nearest(name: str, known: Collection[str]) -> str:
     """Return the known name most like a given one, or an empty text if none is like it."""
-    by_folded = {item.casefold(): item for item in sorted(known)}
+    by_folded: dict[str, str] = {}
+    for item in sorted(known):
+        by_folded.setdefault(item.casefold(), item)
     found = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[found[0]] if found else ""
 

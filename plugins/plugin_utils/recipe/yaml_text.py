@@ -56,7 +56,7 @@ class _Frame:
     anchor: str | None
     key: str | None = None
     has_key: bool = False
-    merges: list[dict[str, Any]] = field(default_factory=list)
+    merges: list[dict[str, Any] | list[Any]] = field(default_factory=list)
 
 
 def _events(text: str, name: str) -> Iterator[Any]:
@@ -117,7 +117,8 @@ class _Builder:
         if isinstance(frame.container, list):
             frame.container.append(value)
         elif frame.key == "<<" and isinstance(value, (dict, list)):
-            frame.merges.extend(value if isinstance(value, list) else [value])
+            # A list is filled later: what it holds is looked at when the mapping ends.
+            frame.merges.append(value)
             frame.has_key = False
         else:
             assert frame.key is not None
@@ -157,7 +158,8 @@ class _Builder:
         """Close a mapping or a list: merge keys give what the mapping does not say itself."""
         frame = self._stack.pop()
         if isinstance(frame.container, dict):
-            for merged in frame.merges:
+            named = [item for merged in frame.merges for item in (merged if isinstance(merged, list) else [merged])]
+            for merged in named:
                 if not isinstance(merged, dict):
                     raise self._fail("a merge key (<<) names something that is not a mapping.")
                 for key, value in merged.items():

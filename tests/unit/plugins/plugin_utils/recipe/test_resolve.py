@@ -1,0 +1,226 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What holds for every recipe: one order, one text, nothing shared; and where upstream is wrong, ours is right."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import make_criteria, parse_criteria
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import dump_yaml, hydrated, plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue, RecipeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.order import sorted_graph
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
+
+from .conftest import Tree
+
+EKS_TRAINING = {"service": "eks", "accelerator": "h100", "intent": "training", "os": "ubuntu", "platform": "kubeflow"}
+EKS_INFERENCE = {**EKS_TRAINING, "intent": "inference", "platform": "dynamo"}
+
+
+def recipe(catalogue: Catalogue, **stated: str) -> RecipeResult:
+    """Resolve."""
+    return resolve(parse_criteria(stated, catalogue.vocabulary), catalogue)
+
+
+edges = st.dictionaries(st.sampled_from("abcdef"), st.sets(st.sampled_from("abcdef"), max_size=3), max_size=6)
+
+
+@given(edges)
+def test_the_order_is_the_first_of_all_that_are_topological(graph: dict[str, set[str]]) -> None:
+    graph = {name: {need for need in needs if need in graph} for name, needs in graph.items()}
+    valid = [
+        order
+        for order in itertools.permutations(sorted(graph))
+        if all(graph[name] <= set(order[:number]) for number, name in enumerate(order))
+    ]
+    if valid:
+        assert sorted_graph(graph) == valid[0]
+    else:
+        with pytest.raises(InputError, match=r"form a cycle: .* -> "):
+            sorted_graph(graph)
+
+
+def test_an_order_of_another_spelling_is_the_same() -> None:
+    names = [f"n{number}" for number in range(30)]
+    dice = random.Random(7)
+    graph = {name: dice.sample(names[:number], min(number, 3)) for number, name in enumerate(names)}
+    orders = set()
+    for _ in range(20):
+        shuffled = dice.sample(names, len(names))
+        orders.add(sorted_graph({name: dice.sample(graph[name], len(graph[name])) for name in shuffled}))
+    assert len(orders) == 1
+
+
+def test_merging_does_not_depend_on_the_order_of_files(upstream_tree: Path, tmp_path: Path) -> None:
+    shutil.copytree(upstream_tree, tmp_path / "tree", copy_function=shutil.copyfile)
+    for number, path in enumerate(sorted((tmp_path / "tree/overlays").iterdir(), reverse=True)):
+        if path.name != "base.yaml":
+            path.rename(path.with_name(f"{number:03}.yaml"))
+    renamed, original = load_catalogue([tmp_path / "tree"]), load_catalogue([upstream_tree])
+    for stated in (EKS_TRAINING, EKS_INFERENCE, {"service": "kind"}):
+        assert plain(recipe(renamed, **stated)) == plain(recipe(original, **stated))
+
+
+def test_twice_gives_the_same_bytes(upstream_tree: Path) -> None:
+    texts = set()
+    for _ in range(2):
+        catalogue = load_catalogue([upstream_tree])
+        for _again in range(2):
+            texts.add(dump_yaml(hydrated(recipe(catalogue, **EKS_TRAINING), catalogue)))
+    assert len(texts) == 1
+
+
+def containers(value: Any) -> Iterator[int]:
+    """Yield the identity of every mutable container."""
+    if isinstance(value, (dict, list)):
+        yield id(value)
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from containers(item)
+
+
+def test_nothing_is_shared_between_results(upstream: Catalogue) -> None:
+    one, other = recipe(upstream, **EKS_TRAINING), recipe(upstream, **EKS_TRAINING)
+    held = [dict(component.overrides) for component in other.components]
+    seen = {number for values in held for number in containers(values)}
+    mine = [dict(component.overrides) for component in one.components]
+    assert not seen & {number for values in mine for number in containers(values)}
+
+
+def test_changing_a_result_changes_no_other(upstream: Catalogue) -> None:
+    """Upstream's shallow copy writes through to the base that it keeps, and later requests see it."""
+    before = dump_yaml(hydrated(recipe(upstream, **EKS_TRAINING), upstream))
+    spoiled = hydrated(recipe(upstream, **EKS_TRAINING), upstream)
+    for component in spoiled["componentRefs"]:
+        for values in (component["values"], component.get("overrides", {})):
+            for number, key in enumerate(list(values)):
+                values[key] = {"spoiled": number}
+    result = recipe(upstream, **EKS_TRAINING)
+    for component in result.components:
+        component.overrides.clear()  # type: ignore[attr-defined]
+    recipe(upstream, service="kind")
+    assert dump_yaml(hydrated(recipe(upstream, **EKS_TRAINING), upstream)) == before
+
+
+def test_ties_resolve_by_name(tree: Tree) -> None:
+    """Upstream counts an omitted field as stated, so all overlays tie, and merges ties in random order."""
+    tree.registry("nfd")
+    tree.overlay("base", {"componentRefs": [{"name": "nfd"}]})
+    for name, criteria in (
+        ("z-service", {"service": "eks", "accelerator": "any"}),
+        ("b-both", {"service": "eks", "os": "ubuntu"}),
+        ("a-both", {"service": "eks", "intent": "training"}),
+    ):
+        tree.overlay(name, {"criteria": criteria, "componentRefs": [{"name": "nfd", "overrides": {"by": name}}]})
+    result = recipe(tree.load(), service="eks", os="ubuntu", intent="training")
+    assert result.layers == ("base", "z-service", "a-both", "b-both")
+    assert result.components[0].overrides == {"by": "b-both"}
+
+
+@pytest.mark.parametrize(
+    ("layer", "query", "applies"),
+    [
+        ({}, {"service": "eks"}, True),
+        ({"service": "any"}, {"service": "eks"}, True),
+        ({"service": ""}, {"service": "eks"}, True),
+        ({"service": "eks"}, {"service": "eks", "os": "ubuntu"}, True),
+        ({"service": "eks", "os": "ubuntu"}, {"service": "eks"}, False),
+        ({"service": "gke"}, {"service": "eks"}, False),
+        (None, {"service": "eks"}, False),
+    ],
+)
+def test_wildcards_are_asymmetric(
+    layer: dict[str, str] | None, query: dict[str, str], applies: bool, tree: Tree
+) -> None:
+    tree.registry("nfd")
+    tree.overlay("layer", {} if layer is None else {"criteria": layer})
+    assert ("layer" in recipe(tree.load(), **query).layers) is applies
+
+
+def test_a_dependency_that_is_not_there(tree: Tree) -> None:
+    tree.registry("nfd", "gpu-operator")
+    tree.overlay("base", {"componentRefs": [{"name": "nfd", "dependencyRefs": ["gpu-operator"]}]})
+    with pytest.raises(InputError, match="depends on 'gpu-operator', which is not a component"):
+        recipe(tree.load(), service="eks")
+
+
+def test_a_disabled_component_is_somebody_elses(tree: Tree) -> None:
+    tree.registry("nfd", "gpu-operator")
+    tree.overlay("base", {"componentRefs": [{"name": "nfd"}, {"name": "gpu-operator", "dependencyRefs": ["nfd"]}]})
+    tree.overlay(
+        "eks", {"criteria": {"service": "eks"}, "componentRefs": [{"name": "nfd", "overrides": {"enabled": False}}]}
+    )
+    tree.overlay(
+        "gb200", {"base": "eks", "criteria": {"service": "eks", "accelerator": "gb200"},
+                  "componentRefs": [{"name": "nfd", "overrides": {"enabled": True}}]},
+    )  # fmt: skip
+    catalogue = tree.load()
+    result = recipe(catalogue, service="eks")
+    assert result.order == ("gpu-operator",)
+    assert [component["name"] for component in plain(result)["componentRefs"]] == ["gpu-operator", "nfd"]
+    full = hydrated(result, catalogue)
+    assert [component["name"] for component in full["componentRefs"]] == ["gpu-operator"]
+    assert full["componentRefs"][0]["dependencyRefs"] == []
+    assert full["metadata"]["disabled"] == ["nfd"]
+    assert recipe(catalogue, service="eks", accelerator="gb200").order == ("nfd", "gpu-operator")
+
+
+def test_kustomize_and_manifests_before_and_after(tree: Tree) -> None:
+    tree.registry("nfd")
+    registry = yaml.safe_load((tree.root / "registry.yaml").read_text(encoding="utf-8"))
+    kustomize = {"defaultSource": "https://git", "defaultPath": "a", "defaultTag": "v1"}
+    registry["components"].append({"name": "flux", "displayName": "flux", "kustomize": kustomize})
+    tree.write("registry.yaml", yaml.safe_dump(registry))
+    for name in ("a", "b", "c"):
+        tree.write(f"components/nfd/{name}.yaml", "")
+    before, after = ["components/nfd/a.yaml"], ["components/nfd/b.yaml"]
+    nfd = {"name": "nfd", "preManifestFiles": before, "manifestFiles": after}
+    tree.overlay("base", {"componentRefs": [{"name": "flux"}, nfd]})
+    later = {"name": "nfd", "manifestFiles": ["components/nfd/b.yaml", "components/nfd/c.yaml"]}
+    tree.overlay("eks", {"criteria": {"service": "eks"}, "componentRefs": [later, {"name": "flux", "tag": "v2"}]})
+    flux, found = plain(recipe(tree.load(), service="eks"))["componentRefs"]
+    assert flux == {"name": "flux", "type": "Kustomize", "source": "https://git", "path": "a", "tag": "v2"}
+    assert found["preManifestFiles"] == before
+    assert found["manifestFiles"] == ["components/nfd/b.yaml", "components/nfd/c.yaml"]
+    assert found["chart"] == "nfd"
+
+
+def test_a_mixin_adds_and_does_not_redefine(tree: Tree) -> None:
+    tree.registry("nfd")
+    tree.overlay("os", {"constraints": [{"name": "OS", "value": ">= 2"}], "componentRefs": [{"name": "nfd"}]}, "mixins")
+    tree.overlay("eks", {"criteria": {"service": "eks"}, "mixins": ["os"]})
+    tree.overlay(
+        "gke", {"criteria": {"service": "gke"}, "mixins": ["os"], "constraints": [{"name": "OS", "value": "1"}]}
+    )
+    catalogue = tree.load()
+    result = recipe(catalogue, service="eks")
+    assert result.mixins == ("os",)
+    assert result.order == ("nfd",)
+    with pytest.raises(InputError, match=r"mixin os: its constraint OS \(>= 2\) is already set to 1"):
+        recipe(catalogue, service="gke")
+
+
+def test_training_and_inference_are_different_stacks(upstream: Catalogue) -> None:
+    training, inference = recipe(upstream, **EKS_TRAINING), recipe(upstream, **EKS_INFERENCE)
+    mine, theirs = ({c.name for c in result.components} for result in (training, inference))
+    assert mine - theirs == {"kubeflow-trainer"}
+    assert theirs - mine == {"dynamo-crds", "dynamo-platform", "kgateway-crds", "kgateway"}
+
+
+def test_the_output_reads_back_as_what_it_was(own: Catalogue) -> None:
+    data = plain(recipe(own, service="generic", accelerator="h100", intent="training", os="ubuntu"))
+    assert yaml.safe_load(dump_yaml(data)) == data
+    assert data["criteria"]["platform"] == "any"
+    assert make_criteria({"a": "any"}).stated == ()
