@@ -40,7 +40,7 @@ class ActionModule(VerbBase):
             raise InputError(str(run.path), "holds no resolved recipe (recipe.json).", "resolve the recipe first")
         components = components_of(recipe)
         connection = connection_from(options)
-        helm = Helm(connection, timeout_s=options["helm_timeout_s"])
+        helm = Helm(connection, binary=options["helm"], timeout_s=options["helm_timeout_s"])
         helm.check_version()
         with Cluster(connection) as cluster:
             adopt, downgrade = options["adopt"], options["allow_downgrade"]
@@ -59,7 +59,7 @@ class ActionModule(VerbBase):
             if preview:
                 return result
             done = installer.run(plan, components)
-        save_results(run.path, plan, done)
+        save_results(run.path, plan, done, options["helm"])
         problem = failure(done)
         if problem and options["not_ready"] == "fail":
             raise problem

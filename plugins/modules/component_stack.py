@@ -62,6 +62,10 @@ options:
     description: Seconds for which a pod may fail to pull its image before that counts as final.
     type: int
     default: 90
+  helm:
+    description: The helm program, a name on PATH or a path.
+    type: str
+    default: helm
   helm_timeout_s:
     description: Time limit of one helm command in seconds.
     type: int

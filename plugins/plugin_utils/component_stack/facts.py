@@ -14,12 +14,16 @@ from ..runtime.strict import decode, read_yaml
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyWhen:
-    """A resource in which a component reports its readiness: the dotted field has that value."""
+    """A resource in which a component reports its readiness: the dotted field has that value.
+
+    Where it is not `required`, a cluster without such a resource is fine.
+    """
 
     api_version: str
     kind: str
     field: str
     value: str
+    required: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -155,7 +155,7 @@ class Installer:
             return {component.name: state}
 
         deadline = Deadline.after(self.limits.ready_s)
-        return wait_all(read, deadline, "components", self.emit, self.limits.poll_s)[component.name]
+        return wait_all(read, deadline, component.name, self.emit, self.limits.poll_s)[component.name]
 
 
 def _may_start(component: Component, done: dict[str, Done]) -> bool:

@@ -62,7 +62,7 @@ def reported_state(cluster: Cluster, conditions: Sequence[ReadyWhen], workloads:
     """Return what a component's own resources report; what it runs for them on the nodes tells when it is in vain."""
     for condition in conditions:
         objects = _objects(cluster, condition)
-        if not objects:
+        if not objects and condition.required:
             return pending(f"there is no {condition.kind} yet")
         for obj in objects:
             value = field_of(obj, condition.field)

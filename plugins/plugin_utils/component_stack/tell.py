@@ -55,9 +55,9 @@ def plan_diff(plan: Plan) -> dict[str, str]:
     }
 
 
-def save_results(run_dir: Path, plan: Plan, done: Iterable[Done]) -> None:
+def save_results(run_dir: Path, plan: Plan, done: Iterable[Done], helm: str) -> None:
     """Keep what became of the components in the run directory, where the gate's observer reads it."""
-    data = {"schema_version": 1, "plan": to_plain(plan), "results": to_plain(list(done))}
+    data = {"schema_version": 1, "plan": to_plain(plan), "results": to_plain(list(done)), "helm": helm}
     write_atomic(run_dir / INSTALL_RESULT, dumps(data))
 
 

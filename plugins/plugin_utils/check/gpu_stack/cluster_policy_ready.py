@@ -104,8 +104,9 @@ def _operand(answer: Answer, view: ClusterView, context: JudgeContext, operand: 
 def _network_operator(answer: Answer, view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
     if recipe_component(NETWORK_OPERATOR, context) is None:
         return ()
+    # A site without secondary networks has none.
     policies = list(view.nic_cluster_policies or ())
-    if policies and all(policy.state == "ready" for policy in policies):
+    if all(policy.state == "ready" for policy in policies):
         return ()
     return (_not_ready(answer, view, "nic-cluster-policy-not-ready", "NicClusterPolicy", policies),)
 

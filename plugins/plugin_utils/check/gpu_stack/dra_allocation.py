@@ -10,7 +10,7 @@ from typing import Any
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
 from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
 from .observe_dra import DraView
-from .roots import blocked
+from .roots import DRA_DRIVER, blocked, offers_gpus_by_dra
 
 SPEC = CheckSpec(
     id="dra-allocation",
@@ -21,13 +21,19 @@ SPEC = CheckSpec(
     disturbs=Disturbance.TEST_PODS,
     duration_s=10.0,
     requires=("kubernetes",),
-    causes=("dra-not-allocated", "dra-not-served", "dra-wrong-devices"),
+    causes=("dra-not-allocated", "dra-not-served", "dra-wrong-devices", "no-dra-driver"),
 )
 
 
 def judge(view: DraView, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return the one outcome."""
     answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
+    if not offers_gpus_by_dra(context):
+        hint = (
+            f"let {DRA_DRIVER} give out GPUs (values resources.gpus.enabled: true, and the device plugin none), "
+            "or waive the checks dra-slices and dra-allocation"
+        )
+        return (answer.failed("no-dra-driver", "no DRA driver of the recipe gives out GPUs", hint),)
     if view.problem:
         return (_not_tried(answer, view),)
     if view.asked < 1:
@@ -40,7 +46,6 @@ def _not_tried(answer: Answer, view: DraView) -> Outcome:
         hint = "use Kubernetes 1.34 or newer with DynamicResourceAllocation; kubectl get deviceclasses"
         return answer.failed("dra-not-served", view.reason, hint)
     after = {
-        "no-dra-driver": "dra-slices",
         "driver-not-ready": "component-health of nvidia-dra-driver-gpu",
         "no-devices": "dra-slices",
     }

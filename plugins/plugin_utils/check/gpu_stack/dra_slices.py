@@ -11,7 +11,16 @@ from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Sub
 from ...site.model import Host
 from ..spec import Answer, CheckSpec, JudgeContext
 from .gpu_allocatable import GPU
-from .roots import GPU_OPERATOR, blocked, broken_operands, node_fault, recipe_component, shielded, unhealthy
+from .roots import (
+    DRA_DRIVER,
+    GPU_OPERATOR,
+    blocked,
+    broken_operands,
+    node_fault,
+    offers_gpus_by_dra,
+    shielded,
+    unhealthy,
+)
 from .view import ClusterView, NodeView, SliceView
 
 SPEC = CheckSpec(
@@ -21,9 +30,8 @@ SPEC = CheckSpec(
     observation="cluster",
     per=SubjectKind.NODE,
     requires=("kubernetes",),
-    causes=("dra-device-count-mismatch", "dra-slices-incomplete", "dra-slices-missing", "no-dra-driver"),
+    causes=("dra-device-count-mismatch", "dra-slices-incomplete", "dra-slices-missing"),
 )
-DRA_DRIVER = "nvidia-dra-driver-gpu"
 _GPU_DRIVER = "gpu.nvidia.com"
 
 
@@ -37,9 +45,8 @@ def _one(view: ClusterView, context: JudgeContext, host: Host) -> Outcome:
     hidden = shielded(answer, view)
     if hidden:
         return hidden
-    if recipe_component(DRA_DRIVER, context) is None:
-        hint = f"add {DRA_DRIVER} to the recipe, or waive the checks dra-slices and dra-allocation"
-        return answer.failed("no-dra-driver", "the recipe has no DRA driver", hint)
+    if not offers_gpus_by_dra(context):
+        return blocked(answer, "no DRA driver of the recipe gives out GPUs", "dra-allocation")
     node = view.node(host.node_name)
     before = _explained(answer, view, context, node)
     if before or node is None:

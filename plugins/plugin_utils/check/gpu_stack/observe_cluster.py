@@ -50,8 +50,9 @@ def observe(context: ObserveContext) -> ClusterView:
         if not all(permission.allowed for permission in permissions):
             return ClusterView(version=cluster.version(), permissions=permissions)
         progress = Progress(context.emit)
+        helm = Helm(connection, binary=_installed_by(context).get("helm") or "helm")
         while True:
-            view = _look(cluster, Helm(connection), context, components, permissions)
+            view = _look(cluster, helm, context, components, permissions)
             unsettled = _unsettled(view, context)
             if not unsettled or deadline.left_s <= 0:
                 return view
@@ -107,10 +108,12 @@ def _look(
 
 def _install_results(context: ObserveContext) -> dict[str, dict[str, Any]]:
     """Return what the installer said in this run, by component; nothing if it did not run."""
+    return {entry["component"]: entry for entry in _installed_by(context).get("results", [])}
+
+
+def _installed_by(context: ObserveContext) -> dict[str, Any]:
     path = context.run_dir / INSTALL_RESULT
-    if not path.is_file():
-        return {}
-    return {entry["component"]: entry for entry in load_json(path)["results"]}
+    return load_json(path) if path.is_file() else {}
 
 
 def _component(component: Component, state: Installed, results: dict[str, dict[str, Any]]) -> ComponentView:

@@ -86,7 +86,8 @@ def _provider(context: ObserveContext, settings: dict[str, Any]) -> str:
     if stated and stated not in gangs:
         raise InputError(f"settings of {CHECK}", f"provider is {stated!r}; there are {', '.join(gangs)}.")
     names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
-    return stated or next((name for name in names if name in gangs), "native")
+    # Of several in one recipe the first of the facts: what batch workloads name comes before what others default to.
+    return stated or next((name for name in gangs if name in names), "native")
 
 
 def _unusable(cluster: Cluster, context: ObserveContext, provider: str, facts: GangFacts) -> tuple[str, str] | None:

@@ -10,6 +10,7 @@ before it in that order already explains what it sees; then it answers `blocked`
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from ...component_stack.workloads import Workload
 from ...outcome.model import Outcome
@@ -18,6 +19,7 @@ from .view import ClusterView, ComponentView, NodeView, OperandView
 
 GPU_OPERATOR = "gpu-operator"
 NETWORK_OPERATOR = "network-operator"
+DRA_DRIVER = "nvidia-dra-driver-gpu"
 
 
 def node_fault(node: NodeView | None) -> tuple[str, str] | None:
@@ -121,6 +123,15 @@ def operand_roots(broken: Iterable[OperandView]) -> tuple[OperandView, ...]:
     broken = tuple(broken)
     failed = tuple(operand for operand in broken if operand.workload.state == "failed")
     return failed or broken[:1]
+
+
+def offers_gpus_by_dra(context: JudgeContext) -> bool:
+    """Tell whether the recipe's DRA driver gives out GPUs. Many recipes leave that to the device plugin."""
+    component: Any = recipe_component(DRA_DRIVER, context)
+    if component is None:
+        return False
+    gpus = ((component.get("values") or {}).get("resources") or {}).get("gpus") or {}
+    return gpus.get("enabled") is not False
 
 
 def shielded(answer: Answer, view: ClusterView) -> Outcome | None:

@@ -71,6 +71,9 @@ def wait_all(read: Read, deadline: Deadline, what: str, emit: Emit = silent, pol
 
 
 def _line(what: str, states: Mapping[str, State]) -> str:
+    if len(states) == 1:
+        state = next(iter(states.values()))
+        return f"{what}: {'ready' if state.phase is Phase.OK else state.reason}"
     done = sum(state.phase is Phase.OK for state in states.values())
     slow = [f"{name}: {state.reason}" for name, state in states.items() if state.phase is not Phase.OK][:3]
     return f"{what}: {done} of {len(states)}" + (f"; {'; '.join(slow)}" if slow else "")
