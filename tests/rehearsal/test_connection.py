@@ -13,7 +13,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from shutil import which
+from shutil import rmtree, which
+from tempfile import mkdtemp
 
 import pytest
 
@@ -34,6 +35,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "only-in-the-model"
 HOSTS = 16
+REMOVE = (
+    "from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import remove_hosts; "
+    "remove_hosts"
+)
+ENCLOSURE = "plugins/plugin_utils/rehearsal/hosts/enclosure.py"
 
 
 @pytest.fixture(scope="module")
@@ -261,3 +267,37 @@ def test_where_it_cannot_separate_it_refuses_and_runs_nothing(rehearsal: Path, m
 def test_a_host_that_is_not_there_is_said(rehearsal: Path) -> None:
     result = ansible(rehearsal, "ansible", "gpu17", "-m", "ansible.builtin.ping", hosts=17)
     assert result.returncode != 0 and "no such host in the rehearsal" in result.stdout
+
+
+def test_a_plain_user_gets_hosts_of_his_own(tmp_path: Path, marker: str) -> None:
+    """Run as `nobody` with the system's Python, which such a user can read."""
+    python, drop = Path("/usr/bin/python3"), which("setpriv")
+    if drop is None or os.geteuid() != 0 or not python.exists():
+        pytest.skip("needs setpriv, root to become somebody else, and a system-wide Python")
+    root = Path(mkdtemp(prefix="gpufleet-user-"))
+    try:
+        spec = ModelSpec(name=SECRET, seed=1, nodes=numbered_nodes(1, "h100"))
+        model = build_model(spec, load_hardware([ROOT / "recipes" / "hardware"]))
+        prepare_hosts(model, root, ROOT / "recipes" / "rehearsal")
+        (root / "enclosure.py").write_bytes((ROOT / ENCLOSURE).read_bytes())
+        for path in (root, *root.rglob("*")):
+            os.chown(path, 65534, 65534)
+        command = f"echo x > /etc/{marker}; cat /etc/{marker}; id -u; nvidia-smi -L | wc -l; ls -A {root}"
+        code = (
+            f"import os, sys; sys.path.insert(0, {str(root)!r}); import enclosure; "
+            f"sys.exit(enclosure.main([{str(root)!r}, 'gpu01', str(os.getppid()), {command!r}]))"
+        )
+        argv = [drop, "--reuid", "65534", "--regid", "65534", "--clear-groups", str(python), "-I", "-c", code]
+        result = subprocess.run(argv, capture_output=True, text=True, cwd="/")
+        if "making namespaces" in result.stderr:
+            pytest.skip(f"users may not make namespaces here: {result.stderr.strip()}")
+        assert (result.returncode, result.stdout) == (0, "x\n0\n8\n"), result.stderr
+        # What the kernel leaves in the work areas may not keep him from removing it.
+        remove = f"import sys; sys.path[:0] = {[str(ROOT / '.cache')]!r}; from pathlib import Path; {REMOVE}"
+        result = subprocess.run(
+            [*argv[:-1], remove + f"(Path({str(root)!r}))"], capture_output=True, text=True, cwd="/"
+        )
+        if "ModuleNotFoundError" not in result.stderr:  # a checkout that only its owner can read
+            assert not (root / "hosts").exists(), result.stderr
+    finally:
+        rmtree(root)

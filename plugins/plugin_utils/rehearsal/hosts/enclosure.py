@@ -134,24 +134,47 @@ def _escaped(path: str) -> str:
     return path.replace("\\", "\\\\").replace(",", "\\,").replace(":", "\\:")
 
 
-def _overlay(lower: str, layer: str, target: str, *, as_user: bool) -> None:
-    upper, work = _make_directory(f"{layer}/upper"), _make_directory(f"{layer}/work")
-    options = f"lowerdir={_escaped(lower)},upperdir={_escaped(upper)},workdir={_escaped(work)}"
-    _mount("overlay", target, "overlay", _MS_NODEV, options + (",userxattr" if as_user else ""))
+def _overlay(lower: str, upper: str, work: str, target: str, *, as_user: bool) -> None:
+    layers = f"upperdir={_escaped(_make_directory(upper))},workdir={_escaped(_make_directory(work))}"
+    options = f"lowerdir={_escaped(lower)},{layers}" + (",userxattr" if as_user else "")
+    _mount("overlay", target, "overlay", _MS_NODEV, options)
+
+
+def _overlay_or_read_only(lower: str, upper: str, work: str, target: str, *, as_user: bool) -> None:
+    """Give the host its own view of a tree; where an overlay is refused, a read-only one."""
+    try:
+        if not os.path.isdir(lower):
+            raise Refusal("a file")
+        _overlay(lower, upper, work, target, as_user=as_user)
+    except Refusal:
+        _mount(lower, target, flags=_MS_BIND | _MS_REC)
+        _read_only(target)
 
 
 def _add_tree(tree: str, index: int, host_dir: str, root: str, *, as_user: bool) -> None:
-    """Give the host its own view of one more mounted tree; where an overlay is refused, a read-only one."""
-    target = root + tree
-    if not os.path.exists(target):
-        return
-    try:
-        if not os.path.isdir(tree):
-            raise Refusal("a file")
-        _overlay(tree, f"{host_dir}/layers/{index}{tree.replace('/', '-')}", target, as_user=as_user)
-    except Refusal:
-        _mount(tree, target, flags=_MS_BIND | _MS_REC)
-        _read_only(target)
+    layer = f"{host_dir}/layers/{index}{tree.replace('/', '-')}"
+    if os.path.exists(root + tree):
+        _overlay_or_read_only(tree, f"{layer}/upper", f"{layer}/work", root + tree, as_user=as_user)
+
+
+def _assemble(host_dir: str, root: str) -> None:
+    """Make the host's root from one overlay for each directory of the machine's root.
+
+    A user's namespace may not put one overlay over the whole root, because other file systems are mounted in it.
+    """
+    upper = f"{host_dir}/layers/root/upper"
+    _mount(_make_directory(upper), root, flags=_MS_BIND)
+    for name in os.listdir("/"):
+        source, target = f"/{name}", f"{root}/{name}"
+        if os.path.islink(source):
+            if not os.path.lexists(target):
+                os.symlink(os.readlink(source), target)
+        elif os.path.isdir(source):
+            _make_directory(target)
+            # What the user may not read (the home of root) is the host's own from the start.
+            if source not in _OWN_TREES and os.access(source, os.R_OK | os.X_OK):
+                work = f"{host_dir}/layers/root/works/{name}"
+                _overlay_or_read_only(source, f"{upper}/{name}", work, target, as_user=True)
 
 
 def _read_only(target: str) -> None:
@@ -185,14 +208,19 @@ def _make_kernel_trees(rehearsal: str, host_dir: str, root: str, *, as_user: boo
     _read_only(f"{root}/sys")
     # All of /proc is read-only (sysrq-trigger, irq, ...); kernel settings are written to a copy of the host's own.
     _mount("proc", f"{root}/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC | _MS_RDONLY)
-    _overlay(f"{rehearsal}/shared/proc-sys", f"{host_dir}/layers/proc-sys", f"{root}/proc/sys", as_user=as_user)
+    layer = f"{host_dir}/layers/proc-sys"
+    settings = f"{rehearsal}/shared/proc-sys"
+    _overlay(settings, f"{layer}/upper", f"{layer}/work", f"{root}/proc/sys", as_user=as_user)
 
 
 def _build_root(rehearsal: str, host_dir: str, *, as_user: bool) -> str:
     _mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
     points = _mount_points()
     root = _make_directory(f"{host_dir}/root")
-    _overlay("/", f"{host_dir}/layers/root", root, as_user=as_user)
+    if as_user:
+        _assemble(host_dir, root)
+    else:
+        _overlay("/", f"{host_dir}/layers/root/upper", f"{host_dir}/layers/root/work", root, as_user=False)
     for index, tree in enumerate(_other_trees(points, rehearsal)):
         _add_tree(tree, index, host_dir, root, as_user=as_user)
     for name in ("bin", "out"):

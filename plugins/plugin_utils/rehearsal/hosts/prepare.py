@@ -100,10 +100,24 @@ def read_host(root: Path, name: str) -> dict[str, object]:
     return dict(facts)
 
 
-def _clear(root: Path) -> None:
+def remove_hosts(root: Path) -> None:
+    """Remove every simulated host and all that tasks wrote there.
+
+    Raises:
+        OSError: a file cannot be removed.
+    """
     for name in ("hosts", "shared"):
-        if (root / name).exists():
-            shutil.rmtree(root / name)
+        tree = root / name
+        if tree.exists():
+            # The kernel leaves directories in an overlay's work area that only root may enter as they are.
+            for directory, names, _ in os.walk(tree):
+                for inner in {"work", "index"}.intersection(names):
+                    os.chmod(os.path.join(directory, inner), 0o700)
+            shutil.rmtree(tree)
+
+
+def _clear(root: Path) -> None:
+    remove_hosts(root)
     (root / "shared").mkdir(parents=True)
     (root / "hosts").mkdir()
     os.chmod(root, 0o700)

@@ -215,7 +215,6 @@ class Stack:
     dra_driver: DraBehaviour = "allocates"
     cluster_policy: str = "ready"
     components: dict[str, ComponentState] = field(default_factory=dict)
-    forbidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
