@@ -82,7 +82,7 @@ class ActionModule(VerbBase):
         return {"difference": to_plain(found), "same": found.same, "warnings": [*left.warnings, *right.warnings]}
 
     def _list(self, options: dict[str, Any]) -> dict[str, Any]:
-        return {"listing": listing(catalogue_of([Path(text) for text in options["recipe_data"]]))}
+        return {"listing": listing(catalogue_of([Path(text) for text in options["recipe_data"] or ()]))}
 
 
 def _other(options: dict[str, Any]) -> dict[str, Any]:

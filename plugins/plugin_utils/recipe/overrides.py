@@ -12,7 +12,7 @@ from typing import Any
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from .hydrate import component_values, file_values
 from .merge import merged_values
-from .model import Catalogue, ComponentRef, RecipeResult, copied
+from .model import Catalogue, ComponentRef, RecipeResult
 from .order import deployment_order
 from .paths import parse_path, shown
 from .shape import nearest, unknown_hint
@@ -35,8 +35,14 @@ def component_name(given: str, names: Sequence[str], catalogue: Catalogue) -> st
     raise InputError(f"overrides {given}", "is not a component of this recipe.", unknown_hint(given, names))
 
 
-def parse_assignment(text: str) -> tuple[str, Path, Any]:
-    """Return component, path and value of `component:path=value`; the value is typed as in YAML.
+class Written(str):
+    """A value as it was written in an assignment; its type is that of what it replaces, else as in YAML."""
+
+    __slots__ = ()
+
+
+def parse_assignment(text: str) -> tuple[str, Path, Written]:
+    """Return component, path and value of `component:path=value`.
 
     Raises:
         InputError: it has another form.
@@ -45,7 +51,7 @@ def parse_assignment(text: str) -> tuple[str, Path, Any]:
     path, equals, value = rest.partition("=")
     if not (component and colon and path and equals):
         raise InputError(f"override {text!r}", "is not of the form component:path=value.")
-    return component.strip(), parse_path(path), scalar(value)
+    return component.strip(), parse_path(path), Written(value)
 
 
 def _known(name: str, component: ComponentRef, catalogue: Catalogue) -> dict[str, Any]:
@@ -92,6 +98,16 @@ def _paths(tree: Any, path: Path = ()) -> list[str]:
         for key, value in tree.items():
             found += _paths(value, (*path, key))
     return found
+
+
+def _typed(given: Any, known: Any) -> Any:
+    """Return values in which every written one has a type: a version that looks like a number stays a text."""
+    if isinstance(given, Written):
+        return str(given) if isinstance(known, str) else scalar(given)
+    if isinstance(given, Mapping):
+        below = known if isinstance(known, dict) else {}
+        return {key: _typed(value, below.get(key)) for key, value in given.items()}
+    return given
 
 
 def _check(component: str, known: Any, given: Any, path: Path, problems: list[BringupError], root: Any) -> None:
@@ -142,10 +158,11 @@ def with_overrides(
         if not isinstance(values, Mapping):
             problems.append(InputError(f"overrides {name}", f"must be a mapping of values, found {values!r}."))
             continue
+        known = _known(name, components[name], catalogue)
+        typed = _typed(values, known)
         if check:
-            known = _known(name, components[name], catalogue)
-            _check(name, known, dict(values), (), problems, known)
-        merged = merged_values(components[name].overrides, copied(dict(values)))
+            _check(name, known, typed, (), problems, known)
+        merged = merged_values(components[name].overrides, typed)
         components[name] = replace(components[name], overrides=merged)
     if problems:
         raise ProblemsError("overrides", tuple(problems))
@@ -154,7 +171,7 @@ def with_overrides(
 
 
 def as_mapping(assignments: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return `component:path=value` texts as a mapping of overrides.
+    """Return `component:path=value` texts as a mapping of overrides, whose values get their types from with_overrides.
 
     Raises:
         InputError: a text has another form, or one sets a value and another something below it.

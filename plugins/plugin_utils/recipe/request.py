@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,14 +44,23 @@ class Answer:
 
 def request_of(options: Mapping[str, Any]) -> Request:
     """Return the request that the options of a verb or the arguments of a lookup make."""
-    overrides = merged_values(dict(options.get("overrides") or {}), as_mapping(options.get("set") or ()))
+    overrides = merged_values(_plain(options, "overrides"), as_mapping(options.get("set") or ()))
     return Request(
-        criteria=options.get("criteria") or {},
+        criteria=_plain(options, "criteria"),
         recipe_data=tuple(Path(text) for text in options.get("recipe_data") or ()),
         overrides=overrides,
         unsupported=Unsupported(options.get("unsupported") or Unsupported.ERROR.value),
         check_overrides=bool(options.get("check_overrides", True)),
     )
+
+
+def _plain(options: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return an option without the classes in which Ansible wraps its texts: no YAML writer knows them."""
+    try:
+        data: dict[str, Any] = json.loads(json.dumps(options.get(name) or {}))
+    except (TypeError, ValueError) as error:
+        raise InputError(name, f"holds something that is no plain data: {error}.") from None
+    return data
 
 
 _Signature = tuple[tuple[str, int, int, int], ...]

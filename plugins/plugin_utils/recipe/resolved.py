@@ -37,9 +37,9 @@ def constraint_of(data: Any) -> Constraint:
     """
     if isinstance(data, str):
         return Constraint(name="value", value=data)
-    plain = dict(data) if isinstance(data, Mapping) else data
+    plain = {"name": "value", **data} if isinstance(data, Mapping) else data
     _checked(plain, CONSTRAINT, "constraint")
-    return decode.constraint({"name": "value", **plain})
+    return decode.constraint(plain)
 
 
 def recipe_lookup(recipe: Mapping[str, Any], selector: str) -> Any:

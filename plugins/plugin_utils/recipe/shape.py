@@ -93,19 +93,19 @@ def unknown_hint(name: str, known: Collection[str]) -> str:
     return f"Known: {', '.join(sorted(known))}." if known else ""
 
 
-_WORDS = {
-    dict: "a mapping",
-    list: "a list",
-    str: "a text",
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-    type(None): "nothing",
-}
+# Looked at in this order: a boolean is an int, too.
+_WORDS: tuple[tuple[type, str], ...] = (
+    (dict, "a mapping"),
+    (list, "a list"),
+    (str, "a text"),
+    (bool, "true or false"),
+    (int, "a number"),
+    (float, "a number"),
+)
 
 
 def _called(value: Any) -> str:
-    return _WORDS[type(value)]
+    return next((word for kind, word in _WORDS if isinstance(value, kind)), "nothing")
 
 
 class Checker:

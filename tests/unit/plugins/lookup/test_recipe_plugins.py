@@ -1,0 +1,194 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The verb, the lookup, the filters and the tests about recipes, as Ansible runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+CRITERIA = "{service: generic, accelerator: h100, intent: training, os: ubuntu, platform: volcano}"
+
+
+def play(repository: Path, directory: Path, tasks: str, *arguments: str, expect: int = 0) -> dict[str, Any]:
+    """Run tasks in a play on localhost and return the result of each by its name."""
+    directory.mkdir(parents=True, exist_ok=True)
+    playbook = directory / "play.yml"
+    documents = [{"hosts": "localhost", "gather_facts": False, "tasks": yaml.safe_load(tasks)}]
+    playbook.write_text(yaml.safe_dump(documents), encoding="utf-8")
+    environment = {
+        **os.environ,
+        "ANSIBLE_COLLECTIONS_PATH": str(repository / ".cache"),
+        "ANSIBLE_CONFIG": str(directory / "none.cfg"),
+        "ANSIBLE_HOME": str(directory),
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_FORCE_COLOR": "0",
+    }
+    (directory / "none.cfg").write_text("[defaults]\n", encoding="utf-8")
+    register = directory / "out.json"
+    for task in documents[0]["tasks"]:
+        task.setdefault("register", task["name"])
+    names = [task["register"] for task in documents[0]["tasks"]]
+    content = "{{ {" + ", ".join(f"'{name}': {name} | default({{}})" for name in names) + "} | to_json }}"
+    saving = {
+        "name": "save",
+        "ansible.builtin.copy": {"dest": str(register), "content": content, "mode": "0600"},
+        "check_mode": False,
+        "diff": False,
+        "no_log": True,
+    }
+    documents[0]["tasks"].append(saving)
+    playbook.write_text(yaml.safe_dump(documents), encoding="utf-8")
+    command = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", "localhost,", "-c", "local"]
+    interpreter = ["-e", f"ansible_python_interpreter={sys.executable}"]
+    done = subprocess.run(
+        [*command, *interpreter, *arguments, str(playbook)],
+        env=environment, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == expect, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    results: dict[str, Any] = json.loads(register.read_text(encoding="utf-8"))
+    return results
+
+
+@pytest.fixture(scope="session")
+def results(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Everything that one play asks, and its directory."""
+    directory = tmp_path_factory.mktemp("recipe")
+    tasks = f"""
+    - name: predicted
+      gpufleet.bringup.recipe: {{criteria: {CRITERIA}, dest: {directory}/recipe.yaml}}
+      check_mode: true
+      diff: true
+    - name: absent
+      ansible.builtin.stat: {{path: {directory}/recipe.yaml}}
+    - name: first
+      gpufleet.bringup.recipe:
+        criteria: {CRITERIA}
+        dest: {directory}/recipe.yaml
+        run_dir: {directory}/run
+        set: ["gpuoperator:driver.version=570.1"]
+        overrides: {{gpu-operator: {{driver: {{repository: mirror.example}}, toolkit: {{env: [{{name: A}}]}}}}}}
+    - name: again
+      gpufleet.bringup.recipe:
+        criteria: {CRITERIA}
+        dest: {directory}/recipe.yaml
+        run_dir: {directory}/run
+        set: ["gpuoperator:driver.version=570.1"]
+        overrides: {{gpu-operator: {{driver: {{repository: mirror.example}}, toolkit: {{env: [{{name: A}}]}}}}}}
+    - name: asked
+      gpufleet.bringup.recipe:
+        {{command: query, criteria: {CRITERIA}, selector: "constraints[0].name"}}
+    - name: explained
+      gpufleet.bringup.recipe:
+        {{command: explain, criteria: {CRITERIA}, selector: components.gpu-operator.values.gdrcopy.enabled}}
+    - name: compared
+      gpufleet.bringup.recipe:
+        command: diff
+        criteria: {CRITERIA}
+        other: {{criteria: {{service: kind}}}}
+    - name: listed
+      gpufleet.bringup.recipe: {{command: list}}
+    - name: pooled
+      gpufleet.bringup.recipe:
+        criteria: {{service: generic, intent: training}}
+        pools:
+          - {{name: big, criteria: {{accelerator: h100}}, node_selector: {{pool: big}}}}
+          - {{name: plain}}
+        hydrated_dest: {directory}/pools.json
+    - name: refused
+      gpufleet.bringup.recipe: {{criteria: {{service: generic, accelerator: t4}}}}
+      ignore_errors: true
+    - name: warned
+      gpufleet.bringup.recipe: {{criteria: {{service: generic, accelerator: t4}}, unsupported: warn}}
+    - name: missing
+      gpufleet.bringup.recipe: {{command: query, criteria: {CRITERIA}, selector: components.nope}}
+      ignore_errors: true
+    - name: filtered
+      vars:
+        recipe: "{{{{ lookup('ansible.builtin.file', '{directory}/recipe.yaml') | from_yaml }}}}"
+        criteria: {CRITERIA}
+        two: {{value: ">= 2", nodes: all}}
+      ansible.builtin.set_fact:
+        answers:
+          looked: "{{{{ lookup('gpufleet.bringup.recipe_value', 'components.volcano.chart', criteria=criteria) }}}}"
+          other: "{{{{ lookup('gpufleet.bringup.recipe_value', 'components.x', criteria=criteria, default='none') }}}}"
+          version: "{{{{ recipe | gpufleet.bringup.recipe_value('components.volcano.version') }}}}"
+          fallback: "{{{{ recipe | gpufleet.bringup.recipe_value('components.x.version', default='none') }}}}"
+          passed: "{{{{ '1.33' | gpufleet.bringup.constraint_result('>= 1.32.4') }}}}"
+          nodes: "{{{{ {{'a': '1', 'b': '3'}} | gpufleet.bringup.constraint_result(two) }}}}"
+          unmeasured: "{{{{ none | gpufleet.bringup.constraint_result('>= 1.32.4') }}}}"
+          ordered: >-
+            {{{{ recipe.componentRefs | reverse | gpufleet.bringup.in_deployment_order | map(attribute='name') }}}}
+          some: "{{{{ ['volcano', 'nfd'] | gpufleet.bringup.in_deployment_order(recipe) }}}}"
+          driver: >-
+            {{{{ recipe | gpufleet.bringup.hydrate
+                 | gpufleet.bringup.recipe_value('components.gpu-operator.values.driver.version') }}}}
+          satisfied: "{{{{ '1.33' is gpufleet.bringup.satisfies('>= 1.32.4') }}}}"
+          unsatisfied: "{{{{ none is gpufleet.bringup.satisfies('!= 1') }}}}"
+          memory: "{{{{ '81920 MiB' is gpufleet.bringup.satisfies('>= 80', 'GiB') }}}}"
+          newer: "{{{{ 'v26.7.0' is gpufleet.bringup.newer_than('v25.10.1') }}}}"
+          older: "{{{{ 'v25.10.1' is gpufleet.bringup.newer_than('v25.10.1') }}}}"
+    """
+    return {**play(repository, directory, tasks), "directory": directory}
+
+
+def test_check_mode_writes_nothing_and_shows_the_difference(results: dict[str, Any]) -> None:
+    assert results["predicted"]["changed"]
+    assert "RecipeResult" in results["predicted"]["diff"][0]["after"]
+    assert not results["absent"]["stat"]["exists"]
+
+
+def test_resolving_writes_once(results: dict[str, Any]) -> None:
+    assert results["first"]["changed"]
+    assert not results["again"]["changed"]
+    assert results["first"]["recipe"]["components"]["volcano"]
+    recipe = yaml.safe_load((results["directory"] / "recipe.yaml").read_text(encoding="utf-8"))
+    assert recipe["kind"] == "RecipeResult"
+    run = json.loads((results["directory"] / "run/recipe.json").read_text(encoding="utf-8"))
+    values = {entry["name"]: entry["values"] for entry in run["componentRefs"]}
+    # A version that looks like a number stays a text.
+    assert values["gpu-operator"]["driver"]["version"] == "570.1"
+
+
+def test_questions(results: dict[str, Any]) -> None:
+    assert results["asked"]["value"] == "K8s.server.version"
+    assert "generic-training" in results["explained"]["msg"][-1]
+    assert "volcano" in results["compared"]["difference"]["components_removed"]
+    assert results["listed"]["listing"]["combinations"]
+
+
+def test_pools(results: dict[str, Any]) -> None:
+    data = json.loads((results["directory"] / "pools.json").read_text(encoding="utf-8"))
+    assert [pool["name"] for pool in data["pools"]] == ["big", "plain"]
+    assert data["pools"][1]["components"] == {}
+
+
+def test_errors_have_a_code_and_say_what_to_do(results: dict[str, Any]) -> None:
+    assert results["refused"]["failed"]
+    assert results["refused"]["exit_code"] == 2
+    assert "Nearest supported" in results["refused"]["msg"]
+    assert "Nearest supported" in results["warned"]["warnings"][0]
+    assert results["missing"]["exit_code"] == 3
+
+
+def test_lookup_filters_and_tests(results: dict[str, Any]) -> None:
+    answers = results["filtered"]["ansible_facts"]["answers"]
+    assert answers["looked"] == "volcano"
+    assert answers["other"] == answers["fallback"] == "none"
+    assert answers["version"] == "1.13.0"
+    assert answers["passed"]["status"] == "pass"
+    assert (answers["nodes"]["status"], answers["nodes"]["nodes"]) == ("fail", ["a"])
+    assert (answers["unmeasured"]["status"], answers["unmeasured"]["blocks"]) == ("missing", True)
+    assert answers["ordered"] == results["first"]["recipe"]["order"]
+    assert answers["some"] == ["nfd", "volcano"]
+    assert answers["driver"] == "570.1"
+    flags = [answers[name] for name in ("satisfied", "unsatisfied", "memory", "newer", "older")]
+    assert flags == [True, False, True, True, False]
