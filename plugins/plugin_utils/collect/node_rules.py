@@ -36,13 +36,17 @@ class NodeLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XidRule:
-    """What an XID means: `fatal` (the GPU or node must be mended), `marginal` (a person looks), `note` (told only)."""
+    """What an XID means: `fatal` (the GPU or node must be mended), `marginal` (a person looks), `note` (told only).
+
+    `by_text`: the driver says Fatal or Nonfatal in the line itself, and only a fatal one is.
+    """
 
     number: int
     name: str
     meaning: Literal["fatal", "marginal", "note"]
     action: str
     source: str
+    by_text: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from ...collect.host_facts import FleetFacts
@@ -25,6 +26,7 @@ SPEC = CheckSpec(
 )
 _ACTION_XID = 154
 _OFF_BUS_XID = 79
+_FATAL = re.compile(r"\bFatal\b")
 
 
 def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -60,11 +62,17 @@ def _xids(case: Case, log: KernelLog, told: list[str]) -> list[Finding]:
         if rule is not None and rule.meaning == "note":
             told.append(f"XID {number} on {address} ({times} times)")
             continue
-        fatal = rule is not None and rule.meaning == "fatal"
+        fatal = rule is not None and rule.meaning == "fatal" and (not rule.by_text or _says_fatal(log, address, number))
         cause = "xid-fatal" if fatal else "xid-marginal" if rule else "xid-unknown"
         hint = rule.action if rule else f"look up XID {number} in NVIDIA's catalogue; add it to recipes/xid.yaml"
         findings.append(Finding(cause=cause, text=text, hint=hint, parts=(case.gpu(address),), marginal=not fatal))
     return findings + _actions(case, log, told)
+
+
+def _says_fatal(log: KernelLog, address: str, number: int) -> bool:
+    """Tell whether a line of that XID calls itself fatal."""
+    same = [xid.text for xid in log.xids if (xid.address, xid.number) == (address, number)]
+    return any(_FATAL.search(text) for text in same)
 
 
 def _actions(case: Case, log: KernelLog, told: list[str]) -> list[Finding]:

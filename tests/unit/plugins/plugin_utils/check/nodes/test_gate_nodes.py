@@ -162,6 +162,9 @@ FAILS: dict[str, tuple[Mutate, tuple[str, str, str]]] = {
     "layer": (hca("mlx5_2", layer="Ethernet"), ("hca-state", "hca-wrong-link-layer", "gpu02/mlx5_2")),
     "no hca": (lambda fleet: fleet.hosts["gpu02"].hcas.pop("mlx5_2"), ("hca-state", "hca-missing", "gpu02/mlx5_2")),
     "xid": (kernel(XID.format(79, "GPU has fallen off the bus.")), ("kernel-xid", "xid-fatal", "gpu02/gpu1")),
+    "nvlink xid": (
+        kernel(XID.format(149, "NETIR_LINK_EVT  Fatal   XC0 i0 Link 01")), ("kernel-xid", "xid-fatal", "gpu02/gpu1"),
+    ),
     "xid action": (
         kernel(XID.format(154, "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)")),
         ("kernel-xid", "xid-fatal", "gpu02/gpu1"),
@@ -227,6 +230,7 @@ def test_every_cause_that_a_check_names_is_shown_by_a_fault() -> None:
         (diag("memory", 2, "Pass", warnings=WARNING), ("dcgm-diag", "dcgm-diag-warning", "gpu02/gpu2")),
         (kernel(XID.format(999, "new")), ("kernel-xid", "xid-unknown", "gpu02/gpu1")),
         (kernel(XID.format(61, "halt")), ("kernel-xid", "xid-marginal", "gpu02/gpu1")),
+        (kernel(XID.format(145, "RLW_REMAP Nonfatal XC0 i0")), ("kernel-xid", "xid-marginal", "gpu02/gpu1")),
         (kernel(*["mlx5_core 0000:99:00.0 ib2: Link down"] * 6), ("hca-state", "link-flapping", "gpu02/ib2")),
         (
             kernel("mlx5_core 0000:99:00.0: 63.008 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x8 link at "
