@@ -19,6 +19,8 @@ _MODULE_IDS = (3, 1, 2, 4, 7, 5, 6, 8)
 _CA_TYPES = {"ConnectX-6": "MT4123", "ConnectX-7": "MT4129", "ConnectX-8": "MT4131"}
 _FIRMWARE = {"ConnectX-6": "20.43.2566", "ConnectX-7": "28.43.2566", "ConnectX-8": "40.45.1200"}
 _HEADROOM = 1.25
+# For a host whose own figure nobody states; not zero, so that a fault can lower what the room grants.
+_UNKNOWN_W, _UNKNOWN_KG = 10_000, 100.0
 _LINK_LAYERS = {"infiniband": "InfiniBand"}
 
 
@@ -125,8 +127,8 @@ def _rack(name: str, members: list[PlannedNode], hardware: Mapping[str, Sku]) ->
     skus = [sku_or_error(hardware, planned.sku) for planned in members]
     return Rack(
         name=name,
-        power_w=round(sum(sku.power_max_w or 0 for sku in skus) * _HEADROOM),
-        cooling_w=round(sum(sku.heat_w or sku.power_max_w or 0 for sku in skus) * _HEADROOM),
-        floor_load_kg=round(sum(sku.weight_kg or 0 for sku in skus) * _HEADROOM, 1),
+        power_w=round(sum(sku.power_max_w or _UNKNOWN_W for sku in skus) * _HEADROOM),
+        cooling_w=round(sum(sku.heat_max_w or _UNKNOWN_W for sku in skus) * _HEADROOM),
+        floor_load_kg=round(sum(sku.weight_kg or _UNKNOWN_KG for sku in skus) * _HEADROOM, 1),
         nodes=tuple(planned.name for planned in members),
     )

@@ -1,0 +1,80 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every facility fault of the catalogue: the room is written as the model says, and the gate must find just that."""
+
+from __future__ import annotations
+
+import random
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility import observe_facility_record
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.facility.room import write_facility
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+    FaultDefinition,
+    load_catalogue,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.simulators import room_state
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import apply_fault, build_model
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+
+ROOT = Path(__file__).resolve().parents[6]
+HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
+CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
+FACILITY_FAULTS = [fault for fault in CATALOGUE.values() if fault.expect.gate == "facility"]
+TODAY = date(2026, 6, 15)
+SEED = random.SystemRandom().randrange(10**6)
+SITE = "rehearsal"
+
+
+def cluster(sku: str) -> ClusterModel:
+    return build_model(ModelSpec(name=SITE, seed=7, nodes=numbered_nodes(12, sku)), HARDWARE)
+
+
+def held(model: ClusterModel, healthy: ClusterModel, directory: Path) -> list[Outcome]:
+    racks = {rack.name: [model.node(name).sku for name in rack.nodes] for rack in model.racks}
+    paths = write_facility(
+        site=SITE, racks=racks, hardware=HARDWARE, directory=directory / "room", today=TODAY,
+        state=room_state(model, healthy),
+    )  # fmt: skip
+    hosts = tuple(Host(name=node.name, sku=node.sku, node_name=node.name, rack=node.rack) for node in model.nodes)
+    site = Site(name=SITE, profile=SiteProfile.ON_PREMISES, hosts=hosts, settings={"facility": {**paths}})
+    seen = observe_facility_record.observe(ObserveContext(site=site, run_dir=directory, today=TODAY))
+    value = observe_facility_record.restore(seen, directory, site)
+    context = JudgeContext(gate="facility", site=site, today=TODAY, hardware=dict(HARDWARE))
+    checks = [check for check in all_checks() if check.spec.gate == "facility"]
+    outcomes = [outcome for check in checks for outcome in check.judge(value, context)]
+    return [outcome for outcome in outcomes if outcome.status is not Status.PASSED]
+
+
+def test_a_healthy_room_passes(tmp_path: Path) -> None:
+    assert held(cluster("h100"), cluster("h100"), tmp_path) == []
+
+
+@pytest.mark.parametrize("definition", FACILITY_FAULTS, ids=lambda definition: definition.id)
+def test_the_named_check_finds_the_fault_and_no_other_does(definition: FaultDefinition, tmp_path: Path) -> None:
+    healthy = cluster("h100")
+    (fault,) = choose_faults(definition.id, healthy, CATALOGUE, SEED)
+    outcomes = held(apply_fault(healthy, fault), healthy, tmp_path)
+    found = {(outcome.check, outcome.cause, outcome.status.value, outcome.subjects[0].name) for outcome in outcomes}
+    expect = definition.expect
+    subject = fault.subject if definition.kind == "rack" else SITE
+    assert found == {(expect.check, expect.cause, expect.status, subject)}, f"seed {SEED}"
+
+
+def test_a_rack_of_hosts_without_figures_of_their_own_can_be_over_budget(tmp_path: Path) -> None:
+    systems = sorted({sku.name for sku in HARDWARE.values() if sku.power_max_w is None and sku.rack_power_max_w})
+    assert systems
+    healthy = cluster(systems[0])
+    (fault,) = choose_faults("power-over-budget@rack-a2", healthy, CATALOGUE)
+    outcomes = held(apply_fault(healthy, fault), healthy, tmp_path)
+    assert ("facility-power", "over-budget", "rack-a2") in {(o.check, o.cause, o.subjects[0].name) for o in outcomes}
