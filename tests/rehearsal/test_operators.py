@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The stand-in charts and operators on a real control plane: installed by the real Helm, decided by the real scheduler."""
+"""The stand-in charts and operators on a real control plane: real Helm installs, the real scheduler decides."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.exec import run_in_pod
@@ -279,8 +280,8 @@ def test_commands_in_a_pod_run_the_tools_of_its_host(gpu_operator: Bench) -> Non
 def test_dra_publishes_and_the_scheduler_allocates(healthy: Bench) -> None:
     done = healthy.install("nvidia-dra-driver-gpu", "nvidia-dra-driver", *DRA_VALUES)
     assert done.rc == 0, done.stderr
-    slices = eventually(lambda: (found := _gpu_slices(healthy)) if len(_gpu_slices(healthy)) == NODE_COUNT else None)
-    devices = next(iter(slices.values()))["spec"]["devices"]
+    eventually(lambda: len(_gpu_slices(healthy)) == NODE_COUNT)
+    devices = _gpu_slices(healthy)["gpu01"]["spec"]["devices"]
     assert [device["name"] for device in devices] == [f"gpu-{index}" for index in range(8)]
     assert devices[0]["attributes"]["driverVersion"] == {"version": "580.105.8"}
     assert devices[0]["capacity"]["memory"] == {"value": "81559Mi"}

@@ -48,6 +48,7 @@ KINDS = (
 Reconcile = Callable[[World, Truth], list[Change]]
 # Changes come in bursts; one look is enough for all that come within this time.
 _CALM_S = 0.03
+_CALM_PER_CHANGE_S = 0.002
 _MODEL_CHECK_S = 1.0
 _REQUEST_LIMIT_S = 20.0
 
@@ -124,9 +125,10 @@ def run(options: Options, stop: threading.Event) -> None:
         stop.wait(calm_s)
         store.changed.clear()
         started = time.monotonic()
-        changes = [change for reconcile in reconcilers for change in reconcile(store.world(), model.truth)]
-        # On a big cluster a look takes its time: never spend more than half of it looking.
-        calm_s = max(_CALM_S, time.monotonic() - started)
+        world = store.world()
+        changes = [change for reconcile in reconcilers for change in reconcile(world, model.truth)]
+        # On a big cluster, where pods start by the hundred, look less often and do more at a time.
+        calm_s = max(_CALM_S, time.monotonic() - started, min(_CALM_PER_CHANGE_S * len(changes), 1.0))
         if not carry_out(cluster, store, changes):
             stop.wait(_MODEL_CHECK_S)
             store.changed.set()
