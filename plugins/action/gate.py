@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.decision import decide_gate
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.decision import decide_gate, refuse_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase, existing_run_dir
@@ -23,7 +23,10 @@ class ActionModule(VerbBase):
         """Decide; a gate that is not passed is a failed task that names check, subject and cause."""
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
-        verdict = decide_gate(run, options["gate"])
+        if options["problem"]:
+            verdict = refuse_gate(run, options["gate"], options["problem"])
+        else:
+            verdict = decide_gate(run, options["gate"])
         self.emit(f"gate {verdict.gate}: {verdict.status.value}. {verdict.headline or verdict.message}")
         for entry in verdict.blocking[:10]:
             self.emit(f"{entry.status.value} {entry.check} on {entry.subject}: {entry.cause}: {entry.summary}"[:199])

@@ -30,6 +30,10 @@ options:
     type: str
     required: true
     choices: [facility, fabric, nodes, gpu_stack, telemetry, fabric_validation, training_acceptance, inference_acceptance]
+  problem:
+    description: Why the gate could not be looked at, because what it converges failed. The gate is then C(other).
+    type: str
+    default: ""
 """
 
 EXAMPLES = r"""

@@ -14,6 +14,7 @@ author: gpufleet.bringup contributors (@gpufleet)
 description:
   - Checks one layer and reports every problem of it in one list.
   - The layer V(inventory) reads variables alone and writes the site that all later verbs read.
+  - The layer V(recipe) resolves the recipe that the inventory asks for into the run directory.
   - The layer V(controller) looks for Python packages and programs on the controller.
   - The layer V(contact) judges what M(gpufleet.bringup.contact) found on the hosts, and asks the API server for its version. Some silent hosts are data for the gates; if none answers, it fails.
 extends_documentation_fragment:
@@ -32,7 +33,7 @@ options:
     description: Which layer to check.
     type: str
     required: true
-    choices: [inventory, controller, contact]
+    choices: [inventory, recipe, controller, contact]
   group:
     description: Inventory group of the GPU hosts.
     type: str
@@ -67,6 +68,10 @@ options:
     default: 0
   criteria:
     description: Criteria of the recipe, such as service, accelerator, os, intent and platform.
+    type: dict
+    default: {}
+  overrides:
+    description: Values of components that replace those of the recipe, by component.
     type: dict
     default: {}
   settings:

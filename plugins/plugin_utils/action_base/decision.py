@@ -57,6 +57,29 @@ def decide_gate(run: Run, gate: str) -> GateVerdict:
     return verdict
 
 
+def refuse_gate(run: Run, gate: str, problem: str) -> GateVerdict:
+    """Record that the gate could not be looked at because what it converges failed, and return that verdict.
+
+    Raises:
+        BringupError: the gate is closed.
+    """
+    record = run.record
+    require_open(record, gate)
+    entry = Blocking(
+        check="converge",
+        subject=run.site.name,
+        status=Status.OTHER,
+        cause="not-converged",
+        summary=problem,
+        hint="mend what it names and run the gate again",
+    )
+    verdict = GateVerdict(
+        gate=gate, status=Status.OTHER, message=f"gate {gate} is not passed: {problem}", blocking=(entry,)
+    )
+    run.save_record(replace(record.with_gate(_timed(verdict, record)), updated=now_utc()))
+    return verdict
+
+
 def _timed(verdict: GateVerdict, record: RunRecord) -> GateVerdict:
     begun = datetime.fromisoformat(record.updated.replace("Z", "+00:00"))
     ended = datetime.fromisoformat(now_utc().replace("Z", "+00:00"))

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The three layers of preflight: inventory and variables, controller, contact."""
+"""The layers of preflight: inventory and variables, the recipe that they ask for, controller, contact."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ from ..hardware.sku import load_hardware
 from ..outcome.codec import dumps, to_plain
 from ..outcome.errors import BringupError, NotFoundError, ProblemsError, UnavailableError
 from ..outcome.gates import GATE_IDS
+from ..recipe.output import documents, write_documents
+from ..recipe.request import answer, request_of
 from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
 from ..site.inventory import InventoryFacts, site_from_inventory
 from ..site.model import Site
 from ..site.profiles import load_profiles
 from ..verdict.run import RunRecord, new_run, with_site
-from .run import HARDWARE, SITE, Run, recipe_directories
+from .run import HARDWARE, SITE, Run, needs_recipe, recipe_directories
 from .verb import collection_root
 
 Layer = Callable[[Run, dict[str, Any], dict[str, Any], Emit], dict[str, Any]]
@@ -64,9 +66,7 @@ def inventory_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any]
     write_atomic(run.path / SITE, dumps(site))
     write_atomic(run.path / HARDWARE, dumps(used))
     run.save_record(_scoped(run, site))
-    emit(
-        f"inventory: {len(site.hosts)} hosts, {len(site.quarantined)} quarantined; in scope: {', '.join(site.gates)}"
-    )
+    emit(f"inventory: {len(site.hosts)} hosts, {len(site.quarantined)} quarantined; in scope: {', '.join(site.gates)}")
     outside = [gate for gate in GATE_IDS if gate not in site.gates]
     if outside:
         emit(f"outside the scope of this run, so never called accepted: {', '.join(outside)}")
@@ -88,6 +88,22 @@ def _host_variables(group: str, task_vars: dict[str, Any]) -> dict[str, Mapping[
     wanted = ("gpufleet_sku", "gpufleet_rack", "gpufleet_node_name")
     names = task_vars.get("groups", {}).get(group, [])
     return {name: {key: hostvars[name].get(key) for key in wanted} for name in names}
+
+
+def recipe_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any], emit: Emit) -> dict[str, Any]:
+    """Resolve the recipe of the site into the run directory, so that a wrong one is found before anything is touched.
+
+    Raises:
+        BringupError: wrong criteria, an unsupported combination, or wrong recipe data.
+    """
+    del task_vars
+    if not run.needs_recipe:
+        return {"changed": False}
+    stated = {"criteria": run.site.criteria, "recipe_data": options["recipe_data"], "overrides": options["overrides"]}
+    answered = answer(request_of(stated))
+    write_documents(documents(answered.result, answered.catalogue, {"run_dir": str(run.path)}), check_mode=False)
+    emit(f"recipe: {len(answered.result.order)} components in order {', '.join(answered.result.order)}"[:190])
+    return {"changed": False, "warnings": list(answered.warnings)}
 
 
 def controller_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any], emit: Emit) -> dict[str, Any]:
@@ -122,7 +138,7 @@ def _programs(site: Site, helm: str) -> dict[str, tuple[str, str]]:
     programs: dict[str, tuple[str, str]] = {}
     if "facility" in site.gates and "facility_record" in site.capabilities:
         programs["ssh-keygen"] = ("facility", "install the OpenSSH client")
-    if "gpu_stack" in site.gates and "kubernetes" in site.capabilities:
+    if needs_recipe(site):
         programs[helm] = ("gpu_stack", "install Helm 3.14 or newer and put it on PATH, or name it in gpufleet_helm")
     return programs
 
@@ -180,4 +196,9 @@ def _check_api(options: dict[str, Any], problems: list[BringupError], emit: Emit
         problems.append(error)
 
 
-LAYERS: dict[str, Layer] = {"inventory": inventory_layer, "controller": controller_layer, "contact": contact_layer}
+LAYERS: dict[str, Layer] = {
+    "inventory": inventory_layer,
+    "recipe": recipe_layer,
+    "controller": controller_layer,
+    "contact": contact_layer,
+}

@@ -57,6 +57,11 @@ class Run:
             raise InputError(str(path), "is not a resolved recipe (no deploymentOrder).", "resolve the recipe again")
         return recipe
 
+    @property
+    def needs_recipe(self) -> bool:
+        """Whether a gate in scope converges a recipe."""
+        return needs_recipe(self.site)
+
     def judge_context(self, gate: str, today: date) -> JudgeContext:
         """Return what the judges of a gate may use."""
         return JudgeContext(gate=gate, site=self.site, today=today, hardware=dict(self.hardware), recipe=self.recipe)
@@ -69,6 +74,11 @@ class Run:
         """Write the record and every report made from it; each file is whole or absent."""
         write_atomic(self.path / RUN, dumps(record))
         write_report(self.path, record)
+
+
+def needs_recipe(site: Site) -> bool:
+    """Tell whether a gate in the site's scope converges a recipe: the GPU stack on Kubernetes."""
+    return "gpu_stack" in site.gates and "kubernetes" in site.capabilities
 
 
 def components_of(recipe: dict[str, Any] | None) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ def site_from_inventory(facts: InventoryFacts) -> Site:
         driver_owner=DriverOwner(options.get("driver_owner") or "host"),
         orchestrator=str(options.get("orchestrator") or "kubernetes"),
         minimum_nodes=int(options.get("minimum_nodes") or 0),
-        criteria={str(k): str(v) for k, v in (options.get("criteria") or {}).items()},
+        criteria=_criteria(facts, hosts),
         settings={k: dict(v) for k, v in (options.get("settings") or {}).items() if isinstance(v, Mapping)},
         waivers=_decisions(Waiver, options.get("waivers"), "gpufleet_waivers", problems),
         acceptances=_decisions(Acceptance, options.get("acceptances"), "gpufleet_acceptances", problems),
@@ -114,6 +114,13 @@ def _host(name: str, variables: Mapping[str, Any], facts: InventoryFacts, proble
         node_name=str(variables.get("gpufleet_node_name") or name),
         rack=str(variables.get("gpufleet_rack") or ""),
     )
+
+
+def _criteria(facts: InventoryFacts, hosts: tuple[Host, ...]) -> dict[str, str]:
+    """Return the criteria as stated; the accelerator follows from the SKUs if all have the same one."""
+    stated = {str(key): str(value) for key, value in (facts.options.get("criteria") or {}).items()}
+    found = {facts.hardware[host.sku].accelerator for host in hosts if host.sku in facts.hardware}
+    return {"accelerator": str(found.pop())} | stated if len(found) == 1 else stated
 
 
 def _gates(facts: InventoryFacts, problems: list[BringupError]) -> tuple[str, ...]:
