@@ -136,7 +136,7 @@ results:
       type: str
       sample: gpu-operator
     state:
-      description: One of ready, not-ready, failed, foreign, refused, waiting.
+      description: One of ready, degraded, not-ready, failed, foreign, refused, waiting.
       type: str
       sample: ready
     reason:

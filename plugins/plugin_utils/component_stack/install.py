@@ -36,8 +36,9 @@ class Limits:
 class Done:
     """What became of one component.
 
-    `state` is ready, not-ready (applied, and its workloads are not), failed (helm refused), foreign, refused or
-    waiting (something that it depends on is not ready).
+    `state` is ready, not-ready (applied, and its workloads are not), degraded (it works, and reports that something
+    that it runs on a node does not), failed (helm refused), foreign, refused or waiting (something that it depends on
+    is not ready).
     """
 
     component: str
@@ -47,6 +48,10 @@ class Done:
     hint: str = ""
     cause: str = ""
     duration_s: float = 0.0
+
+
+# One node's trouble must not keep the rest of the stack away.
+_GO_ON = ("ready", "foreign", "degraded")
 
 
 @dataclass(slots=True)
@@ -114,7 +119,7 @@ class Installer:
         try:
             if step.action.changes:
                 self._apply(component, step)
-            state = self._wait(component)
+            state, works = self._wait(component)
         except BringupError as error:
             self.emit(f"{component.name}: {error.reason}"[:199])
             reason = f"{error.subject}: {error.reason}"
@@ -127,7 +132,7 @@ class Installer:
                 cause="release-not-deployed",
                 duration_s=round(monotonic() - started, 1),
             )
-        return _done(step, state, monotonic() - started)
+        return _done(step, state, works, monotonic() - started)
 
     def request(self, component: Component) -> ReleaseRequest:
         """Return what helm is asked for."""
@@ -143,27 +148,32 @@ class Installer:
         self.helm.upgrade(self.request(component), take_ownership=step.action is Action.ADOPT)
         self.emit(f"{component.name}: applied in {elapsed_text(monotonic() - started)}, waiting until it is ready")
 
-    def _wait(self, component: Component) -> State:
+    def _wait(self, component: Component) -> tuple[State, bool]:
+        """Return how far it got, and whether its own workloads work."""
         conditions = stack_facts().ready_when.get(component.name, ())
+        works = False
 
         def read() -> dict[str, State]:
+            nonlocal works
             workloads = read_workloads(self.cluster, [component.namespace], self.limits.pull_grace_s)
             state = release_state(component.release, workloads)
-            if state.phase is Phase.OK and conditions:
+            works = state.phase is Phase.OK
+            if works and conditions:
                 operands = [workload for workload in workloads if not workload.release]
                 state = reported_state(self.cluster, conditions, operands)
             return {component.name: state}
 
         deadline = Deadline.after(self.limits.ready_s)
-        return wait_all(read, deadline, component.name, self.emit, self.limits.poll_s)[component.name]
+        states = wait_all(read, deadline, component.name, self.emit, self.limits.poll_s)
+        return states[component.name], works
 
 
 def _may_start(component: Component, done: dict[str, Done]) -> bool:
-    return all(name in done and done[name].state in ("ready", "foreign") for name in component.depends_on)
+    return all(name in done and done[name].state in _GO_ON for name in component.depends_on)
 
 
 def _blocker(component: Component, done: dict[str, Done]) -> str:
-    bad = [name for name in component.depends_on if name in done and done[name].state not in ("ready", "foreign")]
+    bad = [name for name in component.depends_on if name in done and done[name].state not in _GO_ON]
     return bad[0] if bad else ""
 
 
@@ -175,11 +185,11 @@ def _not_started(step: Step, blocker: str) -> Done:
     )
 
 
-def _done(step: Step, state: State, duration_s: float) -> Done:
+def _done(step: Step, state: State, works: bool, duration_s: float) -> Done:
     word = "foreign" if step.action is Action.FOREIGN else "ready"
     reason, hint, cause = step.reason, step.hint, ""
     if state.phase is not Phase.OK:
-        word, reason = "not-ready", state.reason
+        word, reason = "degraded" if works else "not-ready", state.reason
         hint = f"kubectl get pods -n {step.namespace}; kubectl describe the pod named above"
         cause = state.cause or "workload-not-ready"
     return Done(

@@ -176,7 +176,7 @@ def pod_trouble(pod: Json, now: datetime, grace_s: float) -> tuple[str, str, str
             return "pod-config-error", said, name
         if word == "CrashLoopBackOff" and int(container.get("restartCount", 0)) >= _CRASHES:
             last = ((container.get("lastState") or {}).get("terminated") or {}).get("exitCode")
-            return "pod-crash-looping", f"{said}, last exit code {last}", name
+            return "pod-crash-looping", said if last is None else f"{said}, last exit code {last}", name
     return None
 
 

@@ -50,6 +50,10 @@ def _one(view: ClusterView, context: JudgeContext, name: str) -> Outcome:
     if fault is None:
         return _healthy(answer, view, component, context)
     cause, text, hint = fault
+    if not component.release and component.installing == "waiting":
+        return blocked(
+            answer, f"not installed: {component.installing_reason}", "component-health or cluster-policy-ready"
+        )
     root = _sick_dependency(view, context, name) if not component.release else ""
     if root:
         return blocked(

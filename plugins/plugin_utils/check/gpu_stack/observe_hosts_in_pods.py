@@ -1,0 +1,115 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Observer `hosts` of gate gpu_stack: with the driver in the operator's pods its tools are asked there, tool by tool.
+
+The registry takes a gate's own observer of a key first: where the operator owns the driver, the checks of gate nodes
+that need it are judged here, from evidence in the same files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ...clients.kube.cluster import Cluster
+from ...clients.kube.connection import connection_from
+from ...clients.kube.exec import run_in_pod
+from ...clients.kube.kinds import PODS
+from ...collect.host_evidence import (
+    DRIVERS,
+    ToolRun,
+    driver_tool_commands,
+    evidence_from_exec,
+    unreached,
+    write_evidence,
+)
+from ...outcome.errors import BringupError
+from ...runtime.pool import map_bounded
+from ...site.model import Host, Site
+from ..nodes import observe_hosts as from_evidence
+from ..spec import ObserveContext
+
+KEY = "hosts"
+Json = dict[str, Any]
+DRIVER_APP, DCGM_APP = "nvidia-driver-daemonset", "nvidia-dcgm"
+# The container that has the driver's tools; others of the pod (peermem, gdrcopy) do not.
+_CONTAINERS = {DRIVER_APP: "nvidia-driver-ctr", DCGM_APP: "nvidia-dcgm-ctr"}
+_TOOL_LIMIT_S = 60.0
+_DIAG_LIMIT_S = 1800.0
+_DIAG_LEVEL = 3
+_AT_ONCE = 16
+
+
+def observe(context: ObserveContext) -> dict[str, Any]:
+    """Ask the driver's tools of every node in its pods, keep what they say, and return which hosts left evidence.
+
+    Raises:
+        BringupError: the API server does not answer, or no host left evidence.
+    """
+    site = context.site
+    level = int(site.settings.get("dcgm-diag", {}).get("level", _DIAG_LEVEL))
+    with Cluster(connection_from(context.connections)) as cluster:
+        pods = {app: _running_by_node(cluster, app) for app in (DRIVER_APP, DCGM_APP)}
+        found = sum(host.node_name in pods[DRIVER_APP] for host in site.in_scope)
+        context.emit(f"driver pods on {found} of {len(site.in_scope)} nodes; asking their tools")
+        map_bounded(partial(_collect, cluster, context, pods, level), site.in_scope, _AT_ONCE)
+    return from_evidence.observe(context)
+
+
+def restore(data: Any, run_dir: Path, site: Site) -> Any:
+    """Return the facts of every host from the evidence files of that run."""
+    return from_evidence.restore(data, run_dir, site)
+
+
+def _running_by_node(cluster: Cluster, app: str) -> dict[str, Json]:
+    """Return the running pod of an operand on each node, wherever the operator is installed."""
+    pods = cluster.list_objects(PODS, labels=f"app={app}")
+    running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
+    return {pod["spec"]["nodeName"]: pod for pod in running if not pod["metadata"].get("deletionTimestamp")}
+
+
+def _collect(
+    cluster: Cluster, context: ObserveContext, pods: Mapping[str, Mapping[str, Json]], level: int, host: Host
+) -> None:
+    driver = pods[DRIVER_APP].get(host.node_name)
+    if driver is None:
+        reason = f"no running pod of {DRIVER_APP} on node {host.node_name}"
+        write_evidence(context.run_dir, unreached(host.name, reason), DRIVERS)
+        return
+    # The diagnosis needs DCGM; where the operator runs none of its own, the driver's pod may have it.
+    dcgm = pods[DCGM_APP].get(host.node_name, driver)
+    results: dict[str, ToolRun] = {}
+    for tool, argv in driver_tool_commands(level).items():
+        pod, limit_s = (dcgm, _DIAG_LIMIT_S) if tool == "dcgmi_diag" else (driver, _TOOL_LIMIT_S)
+        results[tool] = _run_tool(cluster, pod, argv, limit_s)
+    write_evidence(context.run_dir, evidence_from_exec(host.name, results), DRIVERS)
+
+
+def _run_tool(cluster: Cluster, pod: Json, argv: tuple[str, ...], limit_s: float) -> ToolRun:
+    metadata = pod["metadata"]
+    container = _CONTAINERS.get((metadata.get("labels") or {}).get("app", ""), "")
+    names = [entry["name"] for entry in pod["spec"]["containers"]]
+    try:
+        result = run_in_pod(
+            cluster,
+            metadata["name"],
+            metadata["namespace"],
+            argv,
+            limit_s,
+            container=container if container in names else names[0],
+        )
+    except BringupError as error:
+        return ToolRun(argv=argv, rc=None, stderr=str(error))
+    missing = result.rc in (126, 127) or "executable file not found" in result.stderr
+    return ToolRun(
+        argv=argv,
+        rc=result.rc,
+        stdout=result.stdout,
+        stderr=result.stderr,
+        duration_s=round(result.duration_s, 3),
+        timed_out=result.timed_out,
+        missing=missing,
+    )
