@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -31,6 +32,7 @@ class XmlRenderer:
         self._healthy = "".join(_lines(outline["gpu"], "", 2, frozenset()))
         self._lost = "".join(_lines(outline["gpu"], "", 2, frozenset(outline["lost"])))
         self._clocks: dict[tuple[int, int], str] = {}
+        self._compressed: dict[str, bytes] = {}
 
     def render(self, node: Node, facts: Accelerator, timestamp: str) -> str:
         """Return the whole document for a node."""
@@ -42,6 +44,16 @@ class XmlRenderer:
         )
         blocks = [self._block(node, gpu, position, facts) for position, gpu in enumerate(gpus)]
         return head + "\n".join(blocks) + "</nvidia_smi_log>\n"
+
+    def render_compressed(self, node: Node, facts: Accelerator, timestamp: str) -> bytes:
+        """Return the document as gzip; the long list of clocks, the same for every GPU, is compressed only once."""
+        clocks = self._supported_clocks(facts)
+        if clocks not in self._compressed:
+            self._compressed[clocks] = _compressed(clocks)
+        # A gzip file may consist of several members, one after the other.
+        return self._compressed[clocks].join(
+            _compressed(part) for part in self.render(node, facts, timestamp).split(clocks)
+        )
 
     def _block(self, node: Node, gpu: Gpu, position: int, facts: Accelerator) -> str:
         template = self._lost if gpu.presence == "lost" else self._healthy
@@ -57,6 +69,10 @@ class XmlRenderer:
             ]
             self._clocks[key] = "\n" + "".join(blocks) + "\t\t"
         return self._clocks[key]
+
+
+def _compressed(text: str) -> bytes:
+    return gzip.compress(text.encode(), compresslevel=1, mtime=0)
 
 
 def _clock_block(mem_clock_mhz: int, max_clock_mhz: int) -> str:

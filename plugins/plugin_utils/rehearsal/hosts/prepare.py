@@ -15,7 +15,6 @@ The tools need nothing but their own directory. GPUFLEET_REHEARSAL_HOST names th
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import os
@@ -150,12 +149,12 @@ class _Writer:
 
     def _outputs(self, node: Node) -> dict[str, str | bytes]:
         facts = printed_facts(self._accelerators, node.accelerator)
-        xml = self._xml.render(node, facts, f"{self._now:%a %b %d %H:%M:%S %Y}")
+        xml = self._xml.render_compressed(node, facts, f"{self._now:%a %b %d %H:%M:%S %Y}")
         diag, diag_rc = dcgm.diagnostic(node, facts)
         fields = nvidia_smi_text.query_fields(node, facts)
         listing = nvidia_smi_text.gpu_list(node)
         return {
-            "nvidia-smi.xml.gz": gzip.compress(xml.encode(), compresslevel=1, mtime=0),
+            "nvidia-smi.xml.gz": xml,
             "nvidia-smi.txt": f"NVIDIA-SMI {node.driver_version}  CUDA Version: {node.cuda_version}\n{listing}",
             "gpus.txt": listing,
             "query.tsv": "".join("\t".join([name, unit, *row]) + "\n" for name, (unit, row) in fields.items()),
