@@ -131,6 +131,13 @@ def test_summary_counts_where_no_result_says_so() -> None:
     assert {result.status for result in report.tests[0].results} == {"pass", "fail"}
 
 
+def test_endless_nesting_is_survived() -> None:
+    sample = SAMPLES["nvidia_smi_xml"][1].replace("</gpu>", "<a>" * 5000 + "</a>" * 5000 + "</gpu>")
+    assert len(nvidia_smi_xml.parse(sample).gpus) == 1
+    with pytest.raises(InputError):
+        dcgmi_diag.parse('{"DCGM Diagnostic":' + "[" * 100_000)
+
+
 def test_entities_in_xml_are_refused() -> None:
     bomb = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><nvidia_smi_log>&b;</nvidia_smi_log>'
     with pytest.raises(InputError, match="entities"):
