@@ -72,6 +72,10 @@ options:
         description: Labels of its nodes.
         type: dict
         default: {}
+  profiles:
+    description: Chosen values of the profiles that layers leave to the user, such as who owns the driver.
+    type: dict
+    default: {}
   overrides:
     description: Chart values by component, over those of every layer. C(enabled=false) leaves a component out.
     type: dict

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..constraint.model import Constraint, Quantifier, Severity
 from .criteria import Dimension
-from .model import ComponentRef, Fragment, Phase
+from .model import ComponentRef, Fragment, Phase, Profile
 from .schema import PHASES
 
 _TYPES = {"helm": "Helm", "kustomize": "Kustomize"}
@@ -80,6 +80,14 @@ def fragment(spec: Mapping[str, Any]) -> Fragment:
         components=tuple(component_ref(item) for item in spec.get("componentRefs") or ()),
         validation={name: phase(validation[name]) for name in PHASES if validation.get(name) is not None},
     )
+
+
+def profile(data: Mapping[str, Any] | None) -> Profile | None:
+    """Return the profile of a layer, if it has one."""
+    if data is None:
+        return None
+    choices = {name: fragment(choice or {}) for name, choice in data["values"].items()}
+    return Profile(name=data["name"], default=data["default"], choices=choices)
 
 
 def dimension(name: str, data: Mapping[str, Any]) -> Dimension:

@@ -15,7 +15,7 @@ from .model import Catalogue, RecipeResult
 from .order import deployment_order
 from .paths import lookup, parse_path, shown
 from .query import query, query_map
-from .resolve import BASE, chain, matching_leaves, with_defaults, with_mixin
+from .resolve import BASE, chain, matching_leaves, with_defaults, with_mixin, with_profiles
 from .yaml_text import Path
 
 
@@ -70,6 +70,12 @@ def _stages(result: RecipeResult, catalogue: Catalogue) -> list[tuple[str, str, 
     for name in result.mixins:
         draft = with_mixin(draft, catalogue.mixins[name])
         stages.append((f"mixin {name}", catalogue.mixins[name].file, _as_result(result, draft)))
+    layers = tuple(catalogue.layers[name] for name in result.layers)
+    for layer in layers:
+        if layer.profile is not None:
+            draft = with_profiles(draft, (layer,), result.profiles)
+            name = f"profile {layer.profile.name}={result.profiles[layer.profile.name]}"
+            stages.append((name, layer.file, _as_result(result, draft)))
     return stages
 
 

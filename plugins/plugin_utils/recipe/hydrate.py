@@ -117,6 +117,8 @@ def plain(result: RecipeResult) -> dict[str, Any]:
     metadata: dict[str, Any] = {"appliedOverlays": list(result.layers)}
     if result.mixins:
         metadata["appliedMixins"] = list(result.mixins)
+    if result.profiles:
+        metadata["profiles"] = dict(result.profiles)
     data: dict[str, Any] = {
         "apiVersion": result.api_version,
         "kind": "RecipeResult",

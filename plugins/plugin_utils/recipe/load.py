@@ -139,13 +139,12 @@ def _take_layer(loading: _Loading, document: Document, vocabulary: Vocabulary, d
         regardless_of=tuple(document.data["spec"].get("regardlessOf") or ()),
         mixins=tuple(document.data["spec"].get("mixins") or ()),
         fragment=decode.fragment(document.data["spec"]),
+        profile=decode.profile(document.data["spec"].get("profile")),
         dialect=dialect,
         foreign=document.foreign,
     )
     if _is_new(loading, document, "overlay", name):
         loading.layers[name] = layer
-    if document.data["spec"].get("profile") is not None:
-        loading.warnings.append(f"{document.at(('spec', 'profile'))}: profiles are not resolved; its default is.")
 
 
 def _is_new(loading: _Loading, document: Document, what: str, name: str) -> bool:

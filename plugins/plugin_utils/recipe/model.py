@@ -79,6 +79,15 @@ class Fragment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """A choice that a layer leaves to the user, such as who owns the driver; what is chosen is merged last."""
+
+    name: str
+    default: str
+    choices: Mapping[str, Fragment]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
     """One overlay. `criteria` is None for a layer that is only a parent of others.
 
@@ -92,6 +101,7 @@ class Layer:
     regardless_of: tuple[str, ...] = ()
     mixins: tuple[str, ...] = ()
     fragment: Fragment = Fragment()
+    profile: Profile | None = None
     dialect: Dialect = Dialect.CURRENT
     foreign: bool = False
 
@@ -165,7 +175,7 @@ class RecipeResult:
     validation: Mapping[str, Phase]
     layers: tuple[str, ...]
     mixins: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    profiles: Mapping[str, str] = field(default_factory=dict)
     api_version: str = RESULT_API
 
     def component(self, name: str) -> ComponentRef | None:

@@ -29,6 +29,7 @@ class Request:
     criteria: Mapping[str, Any]
     recipe_data: tuple[Path, ...] = ()
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    profiles: Mapping[str, str] = field(default_factory=dict)
     unsupported: Unsupported = Unsupported.ERROR
     check_overrides: bool = True
 
@@ -49,6 +50,7 @@ def request_of(options: Mapping[str, Any]) -> Request:
         criteria=_plain(options, "criteria"),
         recipe_data=tuple(Path(text) for text in options.get("recipe_data") or ()),
         overrides=overrides,
+        profiles={str(name): str(value) for name, value in _plain(options, "profiles").items()},
         unsupported=Unsupported(options.get("unsupported") or Unsupported.ERROR.value),
         check_overrides=bool(options.get("check_overrides", True)),
     )
@@ -96,7 +98,7 @@ def answer(request: Request) -> Answer:
         InputError: the combination is not supported and the policy is error.
     """
     catalogue = catalogue_of(request.recipe_data)
-    result = resolve(parse_criteria(request.criteria, catalogue.vocabulary), catalogue)
+    result = resolve(parse_criteria(request.criteria, catalogue.vocabulary), catalogue, request.profiles)
     warnings = require_supported(result, catalogue, request.unsupported)
     if request.overrides:
         result = with_overrides(result, catalogue, request.overrides, check=request.check_overrides)

@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from ..outcome.errors import InputError
 from .criteria import Criteria
 from .merge import Draft
 from .model import Catalogue, Component, ComponentRef, Layer, Mixin, Phase, RecipeResult, copied
 from .order import deployment_order
+from .shape import unknown_hint
 
 BASE = "base"
 
@@ -73,6 +76,31 @@ def with_mixin(draft: Draft, mixin: Mixin) -> Draft:
     return draft.with_fragment(mixin.fragment, mixin.dialect)
 
 
+def chosen_profiles(layers: tuple[Layer, ...], profiles: Mapping[str, str]) -> dict[str, str]:
+    """Return which value of each profile of the layers applies: the chosen one, else its default.
+
+    Raises:
+        InputError: an unknown profile or value is chosen.
+    """
+    known = {layer.profile.name: layer.profile for layer in layers if layer.profile is not None}
+    for name, value in profiles.items():
+        if name not in known:
+            raise InputError(f"profile {name}", "is not a profile of this recipe.", unknown_hint(name, known))
+        if value not in known[name].choices:
+            hint = unknown_hint(value, known[name].choices)
+            raise InputError(f"profile {name}", f"has no value {value!r}.", hint)
+    return {name: profiles.get(name, profile.default) for name, profile in known.items()}
+
+
+def with_profiles(draft: Draft, layers: tuple[Layer, ...], chosen: Mapping[str, str]) -> Draft:
+    """Return the draft with the chosen values of the layers' profiles."""
+    for layer in layers:
+        if layer.profile is not None:
+            fragment = layer.profile.choices.get(chosen[layer.profile.name])
+            draft = draft.with_fragment(fragment, layer.dialect) if fragment is not None else draft
+    return draft
+
+
 def merged(layers: tuple[Layer, ...], mixins: tuple[Mixin, ...]) -> Draft:
     """Return what layers and then mixins say together."""
     draft = Draft()
@@ -117,10 +145,13 @@ def _own_phase(phase: Phase) -> Phase:
     return replace(phase, node_selection=copied(dict(phase.node_selection)))
 
 
-def finished(criteria: Criteria, catalogue: Catalogue, layers: tuple[Layer, ...]) -> RecipeResult:
-    """Return the recipe of layers that were already chosen."""
+def finished(
+    criteria: Criteria, catalogue: Catalogue, layers: tuple[Layer, ...], profiles: Mapping[str, str]
+) -> RecipeResult:
+    """Return the recipe of layers and profiles that were already chosen."""
     mixins = applied_mixins(layers, catalogue)
-    draft = merged(layers, mixins)
+    chosen = chosen_profiles(layers, profiles)
+    draft = with_profiles(merged(layers, mixins), layers, chosen)
     components = tuple(
         _own(with_defaults(draft.components[name], catalogue.registry.get(name))) for name in sorted(draft.components)
     )
@@ -132,15 +163,19 @@ def finished(criteria: Criteria, catalogue: Catalogue, layers: tuple[Layer, ...]
         validation={name: _own_phase(phase) for name, phase in draft.validation.items()},
         layers=tuple(layer.name for layer in layers),
         mixins=tuple(mixin.name for mixin in mixins),
+        profiles=chosen,
     )
 
 
-def resolve(criteria: Criteria, catalogue: Catalogue) -> RecipeResult:
+def resolve(
+    criteria: Criteria, catalogue: Catalogue, profiles: Mapping[str, str] = MappingProxyType({})
+) -> RecipeResult:
     """Return the recipe for a question: the base layer if nothing more specific matches (see support.require).
 
     Raises:
-        InputError: no criterion is stated, a dependency is missing or cyclic, or a mixin redefines a constraint.
+        InputError: no criterion is stated, a dependency is missing or cyclic, a mixin redefines a constraint, or an
+            unknown profile is chosen.
     """
     if not criteria.stated:
         raise InputError("criteria", "none is stated.", "State at least one, such as service or accelerator.")
-    return finished(criteria, catalogue, applied_layers(criteria, catalogue))
+    return finished(criteria, catalogue, applied_layers(criteria, catalogue), profiles)

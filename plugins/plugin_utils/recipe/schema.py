@@ -88,6 +88,23 @@ _PHASE = Table(
 PHASES = ("readiness", "deployment", "performance", "conformance")
 _METADATA = Table({"name": Text(), "description": Text()}, required=("name",))
 
+_PROFILE = Table(
+    {
+        "name": Text(),
+        "default": Text(),
+        "values": Named(
+            Table(
+                {
+                    "componentRefs": Items(COMPONENT_REF, key="name"),
+                    "constraints": Items(CONSTRAINT, key="name"),
+                    "advertiser": Anything(),
+                    "description": Text(),
+                }
+            )
+        ),
+    },
+    required=("name", "default", "values"),
+)
 OVERLAY = Table(
     {
         "kind": Text(),
@@ -102,7 +119,7 @@ OVERLAY = Table(
                 "constraints": Items(CONSTRAINT, key="name"),
                 "componentRefs": Items(COMPONENT_REF, key="name"),
                 "validation": Table(dict.fromkeys(PHASES, _PHASE)),
-                "profile": Anything(),
+                "profile": _PROFILE,
             }
         ),
     },

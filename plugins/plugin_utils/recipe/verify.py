@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ..outcome.errors import BringupError
 from .document import Document
-from .model import Catalogue, ComponentRef, Fragment, Layer, Mixin
+from .model import Catalogue, ComponentRef, Fragment, Layer, Mixin, Profile
 from .order import find_cycle
 from .shape import unknown_hint
 from .tree import unsafe_reason
@@ -49,6 +49,19 @@ class _Verifier:
                 reason = f"{name!r} in regardlessOf of {layer.name} is not a criterion."
                 self._report(document, ("spec", "regardlessOf", index), reason, unknown_hint(name, dimensions))
         self.fragment(layer, document)
+        if layer.profile is not None:
+            self.profile(layer, layer.profile, document)
+
+    def profile(self, layer: Layer, profile: Profile, document: Document | None) -> None:
+        """Check a layer's profile: its default is one of its values, and these refer to what exists."""
+        if profile.default not in profile.choices:
+            reason = f"the default {profile.default!r} of profile {profile.name} is none of its values."
+            hint = unknown_hint(profile.default, profile.choices)
+            self._report(document, ("spec", "profile", "default"), reason, hint)
+        for name, choice in profile.choices.items():
+            for index, component in enumerate(choice.components):
+                at = ("spec", "profile", "values", name, "componentRefs", index)
+                self._component(layer, component, document, at)
 
     def fragment(self, owner: Layer | Mixin, document: Document | None) -> None:
         """Check what a layer or a mixin adds."""

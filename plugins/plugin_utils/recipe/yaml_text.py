@@ -10,7 +10,7 @@ events keeps it iterative: deep nesting or a bomb of aliases is an error with a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,9 +83,14 @@ class _Builder:
         self._stack: list[_Frame] = []
         self._anchors: dict[str, Any] = {}
         self._count = 0
-        self._line = 0
+        self._event: Any = None
         self._documents = 0
         self.result: Any = None
+
+    @property
+    def _line(self) -> int:
+        mark = getattr(self._event, "start_mark", None)
+        return mark.line + 1 if mark is not None else 1
 
     def _fail(self, reason: str, hint: str = "") -> InputError:
         return InputError(f"{self._name}:{self._line}", reason, hint)
@@ -106,23 +111,25 @@ class _Builder:
         if self._count > MAX_NODES:
             raise self._fail(f"more than {MAX_NODES} values, aliases counted where they are used.")
 
-    def _place(self, value: Any, raw: str | None = None) -> None:
+    def _place(self, value: Any, raw: str = "") -> None:
         if self._lines is not None:
-            self._lines[self._path()] = (self._line, raw or "")
-        self._count_node()
+            self._lines[self._path()] = (self._line, raw)
+        self._count += 1
+        if self._count > MAX_NODES:
+            self._count_node(0)
         if not self._stack:
             self.result = value
             return
         frame = self._stack[-1]
-        if isinstance(frame.container, list):
-            frame.container.append(value)
+        container = frame.container
+        if isinstance(container, list):
+            container.append(value)
         elif frame.key == "<<" and isinstance(value, (dict, list)):
             # A list is filled later: what it holds is looked at when the mapping ends.
             frame.merges.append(value)
             frame.has_key = False
         else:
-            assert frame.key is not None
-            frame.container[frame.key] = value
+            container[str(frame.key)] = value
             frame.has_key = False
 
     def _take_key(self, frame: _Frame, text: str) -> None:
@@ -131,22 +138,25 @@ class _Builder:
         frame.key, frame.has_key = text, True
 
     def _wants_key(self) -> bool:
-        return bool(self._stack) and isinstance(self._stack[-1].container, dict) and not self._stack[-1].has_key
+        if not self._stack:
+            return False
+        frame = self._stack[-1]
+        return not frame.has_key and type(frame.container) is dict
 
     def on_scalar(self, event: Any) -> None:
         """Take a key or a value."""
         if self._wants_key():
             self._take_key(self._stack[-1], event.value)
             return
-        if event.tag is not None and event.tag not in _TAGS:
-            raise self._fail(f"the tag {event.tag} is not supported.", "Write plain values.")
-        value = scalar(event.value) if event.implicit[0] and event.tag is None else event.value
+        tag, value = event.tag, event.value
+        if tag is not None and tag not in _TAGS:
+            raise self._fail(f"the tag {tag} is not supported.", "Write plain values.")
+        meant = scalar(value) if tag is None and event.implicit[0] else value
         if event.anchor is not None:
-            self._anchors[event.anchor] = value
-        self._place(value, event.value)
+            self._anchors[event.anchor] = meant
+        self._place(meant, value)
 
-    def on_start(self, event: Any, container: dict[str, Any] | list[Any]) -> None:
-        """Open a mapping or a list."""
+    def _open(self, event: Any, container: dict[str, Any] | list[Any]) -> None:
         if self._wants_key():
             raise self._fail("a mapping or list is used as a key.", "Keys are texts.")
         if len(self._stack) >= MAX_DEPTH:
@@ -154,7 +164,15 @@ class _Builder:
         self._place(container)
         self._stack.append(_Frame(container, event.anchor))
 
-    def on_end(self) -> None:
+    def on_mapping(self, event: Any) -> None:
+        """Open a mapping."""
+        self._open(event, {})
+
+    def on_list(self, event: Any) -> None:
+        """Open a list."""
+        self._open(event, [])
+
+    def on_end(self, _event: Any) -> None:
         """Close a mapping or a list: merge keys give what the mapping does not say itself."""
         frame = self._stack.pop()
         if isinstance(frame.container, dict):
@@ -181,27 +199,30 @@ class _Builder:
             return [self._copy(item) for item in value]
         return value
 
+    def on_document(self, _event: Any) -> None:
+        """Take the one document."""
+        self._documents += 1
+        if self._documents > 1:
+            raise self._fail("a second document begins.", "Put it into a file of its own.")
+
     def run(self, text: str) -> Any:
         """Return the data of the text's one document."""
         import yaml
 
+        handlers: dict[type, Callable[[Any], None]] = {
+            yaml.ScalarEvent: self.on_scalar,
+            yaml.MappingStartEvent: self.on_mapping,
+            yaml.SequenceStartEvent: self.on_list,
+            yaml.MappingEndEvent: self.on_end,
+            yaml.SequenceEndEvent: self.on_end,
+            yaml.AliasEvent: self.on_alias,
+            yaml.DocumentStartEvent: self.on_document,
+        }
         for event in _events(text, self._name):
-            if self._lines is not None or isinstance(event, yaml.ScalarEvent) or event.start_mark is not None:
-                self._line = event.start_mark.line + 1 if event.start_mark is not None else self._line
-            if isinstance(event, yaml.ScalarEvent):
-                self.on_scalar(event)
-            elif isinstance(event, yaml.MappingStartEvent):
-                self.on_start(event, {})
-            elif isinstance(event, yaml.SequenceStartEvent):
-                self.on_start(event, [])
-            elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-                self.on_end()
-            elif isinstance(event, yaml.AliasEvent):
-                self.on_alias(event)
-            elif isinstance(event, yaml.DocumentStartEvent):
-                self._documents += 1
-                if self._documents > 1:
-                    raise self._fail("a second document begins.", "Put it into a file of its own.")
+            handler = handlers.get(type(event))
+            if handler is not None:
+                self._event = event
+                handler(event)
         return self.result
 
 

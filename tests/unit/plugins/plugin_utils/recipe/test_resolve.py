@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import make_criteria, parse_criteria
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.explain import explain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import dump_yaml, hydrated, plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue, RecipeResult
@@ -210,6 +211,28 @@ def test_a_mixin_adds_and_does_not_redefine(tree: Tree) -> None:
     assert result.order == ("nfd",)
     with pytest.raises(InputError, match=r"mixin os: its constraint OS \(>= 2\) is already set to 1"):
         recipe(catalogue, service="gke")
+
+
+def test_a_profile_is_a_choice_that_comes_last(tree: Tree) -> None:
+    tree.registry("gpu-operator")
+    off = {"componentRefs": [{"name": "gpu-operator", "overrides": {"driver": {"enabled": False}}}]}
+    on = {"componentRefs": [{"name": "gpu-operator", "overrides": {"driver": {"enabled": True}}}]}
+    profile = {"name": "gpuStack", "default": "azure", "values": {"azure": off, "operator": on}}
+    tree.overlay("base", {"componentRefs": [{"name": "gpu-operator", "overrides": {"driver": {"version": "1"}}}]})
+    tree.overlay("aks", {"criteria": {"service": "aks"}, "profile": profile})
+    tree.overlay("aks-h100", {"base": "aks", "criteria": {"service": "aks", "accelerator": "h100"}, **on})
+    catalogue = tree.load()
+    criteria = parse_criteria({"service": "aks", "gpu": "h100"}, catalogue.vocabulary)
+    default, chosen = resolve(criteria, catalogue), resolve(criteria, catalogue, {"gpuStack": "operator"})
+    assert default.components[0].overrides == {"driver": {"version": "1", "enabled": False}}
+    assert chosen.components[0].overrides == {"driver": {"version": "1", "enabled": True}}
+    assert default.profiles == {"gpuStack": "azure"}
+    origin = explain(default, catalogue, "components.gpu-operator.values.driver.enabled").origins[-1]
+    assert (origin.layer, origin.value) == ("profile gpuStack=azure", False)
+    with pytest.raises(InputError, match=r"has no value 'oprator'.*'operator'"):
+        resolve(criteria, catalogue, {"gpuStack": "oprator"})
+    with pytest.raises(InputError, match="is not a profile of this recipe"):
+        resolve(criteria, catalogue, {"stack": "operator"})
 
 
 def test_training_and_inference_are_different_stacks(upstream: Catalogue) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.versio
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import Criteria, parse_criteria
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import component_values, plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import supported_combinations
 
 DIMENSIONS = ("service", "accelerator", "intent", "os", "platform")
 
@@ -84,6 +87,14 @@ def test_kind_and_a100_from_our_own_catalogue(own: Catalogue, shared: Path) -> N
         assert parse_version(mine[name]["version"]).padded >= parse_version(wanted["version"]).padded, name
     conformance = vector["validation"]["conformance"]["checks"]
     assert ours["validation"]["conformance"]["checks"] == conformance
+
+
+@pytest.mark.parametrize("path", [p for p in os.environ.get("GPUFLEET_UPSTREAM_TREES", "").split(os.pathsep) if p])
+def test_later_upstream_trees_resolve(path: str) -> None:
+    """Trees of other vintages, where somebody has them: every combination that they are for gives a recipe."""
+    catalogue = load_catalogue([Path(path)])
+    for criteria in supported_combinations(catalogue):
+        assert resolve(criteria, catalogue).order
 
 
 def test_the_unread_manifest_namespace_is_not_lost(upstream: Catalogue) -> None:

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How fast recipes resolve, against the budgets of the design; beside it the upstream tool where its binary is.
+
+    bench/recipe.py [DIRECTORY ...]          directories of recipe data, default: our own catalogue
+    GPUFLEET_AICR=/path/to/aicr bench/recipe.py ../shared/upstream/aicr-0.11.1/recipes
+
+Every figure is the median of several runs. A cold run reads all files in a fresh process; importing the code has a
+budget of its own in the design and is told apart.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / ".cache"))
+RUNS = 7
+BUDGETS = {"cold_ms": 100.0, "loaded_ms": 2.0, "all_combinations_ms": 1000.0, "peak_mb": 60.0}
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    """Return how long some work takes."""
+    begun = perf_counter()
+    work()
+    return (perf_counter() - begun) * 1000
+
+
+def median(work: Callable[[], object], runs: int = RUNS) -> float:
+    """Return the median of several runs."""
+    return statistics.median(milliseconds(work) for _ in range(runs))
+
+
+def cold(directories: list[str]) -> None:
+    """Measure, in this fresh process, importing, loading, resolving and hydrating; print it as JSON."""
+    begun = perf_counter()
+    from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
+    from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
+    from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
+    from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import supported_combinations
+
+    imported = perf_counter()
+    catalogue = load_catalogue([Path(text) for text in directories])
+    loaded = perf_counter()
+    combinations = supported_combinations(catalogue)
+    criteria = max(combinations, key=lambda item: item.specificity)
+    asked = perf_counter()
+    hydrated(resolve(criteria, catalogue), catalogue)
+    done = perf_counter()
+    single = median(lambda: resolve(criteria, catalogue), 50)
+    everything = median(lambda: [resolve(item, catalogue) for item in combinations])
+    print(
+        json.dumps(
+            {
+                "import_ms": (imported - begun) * 1000,
+                "cold_ms": (loaded - imported + done - asked) * 1000,
+                "loaded_ms": single,
+                "all_combinations_ms": everything,
+                "combinations": len(combinations),
+                "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+                "criteria": criteria.to_dict(),
+            }
+        )
+    )
+
+
+def upstream_ms(binary: str, criteria: dict[str, str]) -> float:
+    """Return how long the upstream tool takes for the same question, its own start included."""
+    arguments = [f"--{name}={value}" for name, value in criteria.items() if name not in ("fabric", "nvlink_domain")]
+    command = [binary, "recipe", *arguments]
+    return median(lambda: subprocess.run(command, capture_output=True, check=True, timeout=60))
+
+
+def main() -> int:
+    """Print every figure beside its budget; 1 if one is over it."""
+    directories = sys.argv[1:] or [str(ROOT / "recipes")]
+    command = [sys.executable, __file__, "--cold", *directories]
+    runs = [json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout) for _ in range(RUNS)]
+    figures = {name: statistics.median(run[name] for run in runs) for name in [*BUDGETS, "import_ms"]}
+    print(f"{', '.join(directories)}: {runs[0]['combinations']} combinations, asked for {runs[0]['criteria']}")
+    for name, budget in BUDGETS.items():
+        print(f"  {name:22}{figures[name]:9.2f}   budget {budget:g}{'' if figures[name] <= budget else '   OVER'}")
+    print(f"  {'import_ms':22}{figures['import_ms']:9.2f}   of the budget of the whole core, 150")
+    binary = os.environ.get("GPUFLEET_AICR")
+    if binary:
+        print(f"  {'upstream tool, ms':22}{upstream_ms(binary, runs[0]['criteria']):9.2f}")
+    return int(any(figures[name] > budget for name, budget in BUDGETS.items()))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--cold"]:
+        cold(sys.argv[2:])
+    else:
+        sys.exit(main())
