@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.detect import Detection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.difference import difference
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.explain import explain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.listing import listing
@@ -48,16 +49,19 @@ class ActionModule(VerbBase):
         return {"exit_code": 0, "changed": False, **commands[options["command"]](options)}
 
     def _resolve(self, options: dict[str, Any]) -> dict[str, Any]:
+        detection: Detection | None = None
         if options["pools"]:
             recipe, catalogue, warnings = answer_pools(request_of(options), options["pools"])
             found, texts = recipe.result, pool_documents(recipe, catalogue, options)
         else:
             answered = answer(request_of(options))
-            found, warnings = answered.result, answered.warnings
+            found, warnings, detection = answered.result, answered.warnings, answered.detection
             texts = documents(answered.result, answered.catalogue, options)
         written = write_documents(texts, check_mode=self.check_mode)
         result = {"recipe": summary(found), "changed": any(file.changed for file in written), "warnings": [*warnings]}
         result["files"] = [str(file.path) for file in written]
+        if detection is not None:
+            result["detection"] = to_plain(detection)
         if self._task.diff:
             result["diff"] = [_diff_of(file) for file in written if file.changed]
         return result

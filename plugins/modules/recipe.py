@@ -72,6 +72,60 @@ options:
         description: Labels of its nodes.
         type: dict
         default: {}
+  facts:
+    description:
+      - Facts of a running cluster. Criteria that are not stated are read off them, each with its evidence.
+      - A stated criterion wins; a warning says if the cluster says something else.
+    type: dict
+    suboptions:
+      server_version:
+        description: Version of the API server.
+        type: str
+        default: ""
+      nodes:
+        description: The nodes.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          name:
+            description: Name of the node.
+            type: str
+            required: true
+          gpus:
+            description: Number of its GPUs.
+            type: int
+            default: 0
+          gpu_product:
+            description: Product name of its GPUs, as GPU Feature Discovery labels it.
+            type: str
+            default: ""
+          os_id:
+            description: C(ID) of its C(/etc/os-release).
+            type: str
+            default: ""
+          provider_id:
+            description: C(spec.providerID).
+            type: str
+            default: ""
+          instance_type:
+            description: Instance type of the cloud.
+            type: str
+            default: ""
+          labels:
+            description: Its labels.
+            type: dict
+            default: {}
+          resources:
+            description: Names of its allocatable resources.
+            type: list
+            elements: str
+            default: []
+          link_layers:
+            description: Link layers of its network adapters, such as C(InfiniBand).
+            type: list
+            elements: str
+            default: []
   profiles:
     description: Chosen values of the profiles that layers leave to the user, such as who owns the driver.
     type: dict
@@ -168,6 +222,10 @@ recipe:
   description: Criteria, applied overlays and mixins, component versions, deployment order and constraints.
   type: dict
   returned: resolve
+detection:
+  description: For each criterion its value, who said so and the evidence; and the pools if the GPU nodes differ.
+  type: dict
+  returned: resolve with facts
 files:
   description: The files that were written, or would be in check mode.
   type: list

@@ -11,25 +11,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..outcome.codec import from_plain
 from ..outcome.errors import InputError
-from .criteria import Criteria, parse_criteria
+from .criteria import ANY, Criteria, parse_criteria
+from .detect import ClusterFacts, Detection, detect
 from .load import catalogue_directories, load_catalogue
 from .merge import merged_values
 from .model import Catalogue, RecipeResult
 from .overrides import as_mapping, with_overrides
 from .pools import Pool, PooledRecipe, resolve_pools
 from .resolve import resolve
-from .support import Unsupported, require_supported
+from .support import Unsupported, relaxed, require_supported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is wanted: criteria, the directories of private recipe data, overrides and what to do if unsupported."""
+    """What is wanted: criteria, the directories of private recipe data, overrides and what to do if unsupported.
+
+    With the facts of a cluster, criteria that are not stated are read off it.
+    """
 
     criteria: Mapping[str, Any]
     recipe_data: tuple[Path, ...] = ()
     overrides: Mapping[str, Any] = field(default_factory=dict)
     profiles: Mapping[str, str] = field(default_factory=dict)
+    facts: ClusterFacts | None = None
     unsupported: Unsupported = Unsupported.ERROR
     check_overrides: bool = True
 
@@ -41,6 +47,7 @@ class Answer:
     result: RecipeResult
     catalogue: Catalogue
     warnings: tuple[str, ...] = ()
+    detection: Detection | None = None
 
 
 def request_of(options: Mapping[str, Any]) -> Request:
@@ -50,10 +57,24 @@ def request_of(options: Mapping[str, Any]) -> Request:
         criteria=_plain(options, "criteria"),
         recipe_data=tuple(Path(text) for text in options.get("recipe_data") or ()),
         overrides=overrides,
+        facts=facts_of(options),
         profiles={str(name): str(value) for name, value in _plain(options, "profiles").items()},
         unsupported=Unsupported(options.get("unsupported") or Unsupported.ERROR.value),
         check_overrides=bool(options.get("check_overrides", True)),
     )
+
+
+def facts_of(options: Mapping[str, Any]) -> ClusterFacts | None:
+    """Return the facts of a cluster among the options, if there are any; what is null is not known.
+
+    Raises:
+        InputError: a wrong type, or no name of a node.
+    """
+    data = _plain(options, "facts")
+    if not data:
+        return None
+    nodes = [{key: value for key, value in node.items() if value is not None} for node in data.get("nodes") or ()]
+    return from_plain(ClusterFacts, {"server_version": data.get("server_version") or "", "nodes": nodes}, "facts")
 
 
 def _plain(options: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -98,11 +119,33 @@ def answer(request: Request) -> Answer:
         InputError: the combination is not supported and the policy is error.
     """
     catalogue = catalogue_of(request.recipe_data)
-    result = resolve(parse_criteria(request.criteria, catalogue.vocabulary), catalogue, request.profiles)
-    warnings = require_supported(result, catalogue, request.unsupported)
+    criteria = parse_criteria(request.criteria, catalogue.vocabulary)
+    detection = detect(request.facts, catalogue.vocabulary, criteria) if request.facts is not None else None
+    told: tuple[str, ...] = ()
+    if detection is not None:
+        criteria = relaxed(detection.criteria, catalogue, detection.detected)
+        told = detection_warnings(detection, criteria)
+    result = resolve(criteria, catalogue, request.profiles)
+    warnings = (*catalogue.warnings, *told, *require_supported(result, catalogue, request.unsupported))
     if request.overrides:
         result = with_overrides(result, catalogue, request.overrides, check=request.check_overrides)
-    return Answer(result=result, catalogue=catalogue, warnings=(*catalogue.warnings, *warnings))
+    return Answer(result=result, catalogue=catalogue, warnings=warnings, detection=detection)
+
+
+def detection_warnings(detection: Detection, criteria: Criteria) -> tuple[str, ...]:
+    """Return where the user and the cluster disagree, what was left out, and whether the nodes differ."""
+    told = []
+    for found in detection.findings:
+        if found.overruled:
+            said = f"the cluster says {found.detected} ({found.evidence})"
+            told.append(f"criteria {found.dimension}: {found.value} is stated and counts; {said}.")
+        elif found.source == "detected" and criteria.get(found.dimension) == ANY:
+            said = f"{found.value} was detected ({found.evidence})"
+            told.append(f"criteria {found.dimension}: {said}, but no layer honours it; it is left out.")
+    if detection.pools:
+        names = "; ".join(f"{pool.name}: {', '.join(pool.nodes[:8])}" for pool in detection.pools)
+        told.append(f"criteria: the GPU nodes differ, so they are several pools ({names}). State them as pools.")
+    return tuple(told)
 
 
 def answer_pools(

@@ -103,6 +103,13 @@ def results(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
           - {{name: big, criteria: {{accelerator: h100}}, node_selector: {{pool: big}}}}
           - {{name: plain}}
         hydrated_dest: {directory}/pools.json
+    - name: detected
+      gpufleet.bringup.recipe:
+        criteria: {{service: generic, intent: training, os: ubuntu}}
+        facts:
+          server_version: v1.34.0
+          nodes:
+            - {{name: gpu01, gpus: 8, gpu_product: NVIDIA-H100-80GB-HBM3, os_id: rocky, link_layers: [InfiniBand]}}
     - name: refused
       gpufleet.bringup.recipe: {{criteria: {{service: generic, accelerator: t4}}}}
       ignore_errors: true
@@ -169,6 +176,16 @@ def test_pools(results: dict[str, Any]) -> None:
     data = json.loads((results["directory"] / "pools.json").read_text(encoding="utf-8"))
     assert [pool["name"] for pool in data["pools"]] == ["big", "plain"]
     assert data["pools"][1]["components"] == {}
+
+
+def test_what_is_not_stated_is_read_off_the_cluster(results: dict[str, Any]) -> None:
+    criteria = results["detected"]["recipe"]["criteria"]
+    assert (criteria["accelerator"], criteria["os"]) == ("h100", "ubuntu")
+    sources = {found["dimension"]: found["source"] for found in results["detected"]["detection"]["findings"]}
+    assert (sources["accelerator"], sources["os"], sources["platform"]) == ("detected", "stated", "unknown")
+    warnings = " ".join(results["detected"]["warnings"])
+    assert "criteria os: ubuntu is stated and counts; the cluster says rocky (node gpu01: os_id is rocky" in warnings
+    assert "criteria fabric: infiniband was detected" in warnings
 
 
 def test_errors_have_a_code_and_say_what_to_do(results: dict[str, Any]) -> None:
