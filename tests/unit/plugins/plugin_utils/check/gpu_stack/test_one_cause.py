@@ -1,0 +1,219 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A healthy cluster passes; each fault fails exactly one check, by cause and subject; what follows is blocked."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import observe_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.view import ClusterView, PolicyView
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+
+from .conftest import (
+    JUDGES,
+    NAMES,
+    changed_component,
+    changed_node,
+    changed_operand,
+    context,
+    healthy,
+    judged,
+    recipe,
+    site,
+    workload,
+)
+
+Break = Callable[[ClusterView, str], ClusterView]
+DRA = "nvidia-dra-driver-gpu"
+
+
+def _failed(outcomes: list[Outcome]) -> list[tuple[str, str, str]]:
+    return [(o.check, o.cause, o.subjects[0].name) for o in outcomes if o.status is Status.FAILED]
+
+
+def _without_slices(view: ClusterView, node: str) -> ClusterView:
+    return replace(view, slices=tuple(entry for entry in view.slices or () if entry.node != node))
+
+
+def _slices(view: ClusterView, node: str, **more: int) -> ClusterView:
+    changed = tuple(replace(entry, **more) if entry.node == node else entry for entry in view.slices or ())
+    return replace(view, slices=changed)
+
+
+def _driver_broken(view: ClusterView, node: str) -> ClusterView:
+    """The driver crashes on a node: no GPUs, no slices and no other operand there."""
+    crash = {
+        "state": "failed",
+        "cause": "pod-crash-looping",
+        "reason": "CrashLoopBackOff",
+        "ready": 3,
+        "nodes": (node,),
+    }
+    waits = {"state": "pending", "reason": "3 of 4 ready", "ready": 3, "nodes": (node,)}
+    view = changed_operand(view, "nvidia-driver-daemonset", **crash)
+    for app in ("nvidia-device-plugin-daemonset", "nvidia-dcgm-exporter"):
+        view = changed_operand(view, app, **waits)
+    view = replace(changed_node(view, node, allocatable={}), cluster_policies=(_policy("notReady"),))
+    return _without_slices(view, node)
+
+
+def _policy(state: str) -> PolicyView:
+    return replace((healthy().cluster_policies or ())[0], state=state)
+
+
+def _node_down(view: ClusterView, node: str) -> ClusterView:
+    """A node that is not Ready takes its share of every DaemonSet with it."""
+    view = changed_node(view, node, ready="Unknown", reason="NodeStatusUnknown")
+    for app in ("nvidia-driver-daemonset", "nvidia-device-plugin-daemonset", "nvidia-dcgm-exporter"):
+        view = changed_operand(view, app, state="pending", ready=3, reason="3 of 4 ready", nodes=(node,))
+    return replace(view, cluster_policies=(_policy("notReady"),))
+
+
+def _operator_pull(view: ClusterView, _node: str) -> ClusterView:
+    """The operator's image cannot be pulled: nothing that it would make is there."""
+    sick = workload("gpu-operator-main", "gpu-operator/gpu-operator", ready=0, state="failed",
+                    cause="image-pull-failed", reason="ImagePullBackOff", pod="gpu-operator-x")  # fmt: skip
+    view = replace(view, workloads=(sick, *(view.workloads or ())[1:]), operands=(), slices=(), cluster_policies=())
+    for name in NAMES:
+        view = changed_node(view, name, allocatable={})
+    return changed_component(view, DRA, release="", status="", version="")
+
+
+CASES: list[tuple[str, Break, str, str, str]] = [
+    ("node gone", lambda v, n: replace(v, nodes=tuple(x for x in v.nodes or () if x.name != n)), "node-ready",
+     "node-missing", "<node>"),
+    ("node down", _node_down, "node-ready", "node-not-ready", "<node>"),
+    ("node cordoned", lambda v, n: changed_node(v, n, unschedulable=True), "node-ready", "node-cordoned", "<node>"),
+    ("disk full", lambda v, n: changed_node(v, n, pressures=("DiskPressure",)), "node-ready", "node-pressure",
+     "<node>"),
+    ("operator image", _operator_pull, "component-health", "image-pull-failed", "gpu-operator"),
+    ("pending release", lambda v, _n: changed_component(v, "volcano", status="pending-upgrade"), "component-health",
+     "release-pending", "volcano"),
+    ("failed release", lambda v, _n: changed_component(v, "volcano", status="failed"), "component-health",
+     "release-not-deployed", "volcano"),
+    ("old version", lambda v, _n: changed_component(v, "volcano", version="2.9.0"), "component-health",
+     "component-version", "volcano"),
+    ("never installed", lambda v, _n: changed_component(v, "volcano", release=""), "component-health",
+     "component-missing", "volcano"),
+    ("no policy", lambda v, _n: replace(v, cluster_policies=()), "cluster-policy-ready", "cluster-policy-missing",
+     "lab"),
+    ("policy not ready", lambda v, _n: replace(v, cluster_policies=(_policy("notReady"),)), "cluster-policy-ready",
+     "cluster-policy-not-ready", "lab"),
+    ("driver crashes", _driver_broken, "cluster-policy-ready", "operand-not-ready", "lab"),
+    ("seven GPUs", lambda v, n: changed_node(v, n, allocatable={"nvidia.com/gpu": 7}), "gpu-allocatable",
+     "gpu-count-mismatch", "<node>"),
+    ("seven GPUs everywhere", lambda v, n: _slices(changed_node(v, n, allocatable={"nvidia.com/gpu": 7}), n, gpus=7),
+     "gpu-allocatable", "gpu-count-mismatch", "<node>"),
+    ("no GPUs offered", lambda v, n: changed_node(v, n, allocatable={}), "gpu-allocatable", "gpu-not-advertised",
+     "<node>"),
+    ("no slice", _without_slices, "dra-slices", "dra-slices-missing", "<node>"),
+    ("half a pool", lambda v, n: _slices(v, n, slice_count=2), "dra-slices", "dra-slices-incomplete", "<node>"),
+    ("seven devices", lambda v, n: _slices(v, n, gpus=7), "dra-slices", "dra-device-count-mismatch", "<node>"),
+    ("old server", lambda v, _n: replace(v, version="v1.31.9"), "recipe-constraints", "constraint-not-met", "lab"),
+]  # fmt: skip
+
+
+def test_a_healthy_cluster_passes(view: ClusterView) -> None:
+    outcomes = judged(view, context())
+    assert {outcome.status for outcome in outcomes} == {Status.PASSED}
+    assert len(outcomes) == 1 + 4 + 3 + 1 + 4 + 4 + 1
+
+
+@pytest.mark.parametrize(("breaking", "check", "cause", "subject"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_a_fault_fails_one_check_and_no_other(breaking: Break, check: str, cause: str, subject: str) -> None:
+    node = random.choice(NAMES)
+    outcomes = judged(breaking(healthy(), node), context())
+    assert _failed(outcomes) == [(check, cause, subject.replace("<node>", node))]
+    rest = {outcome.cause for outcome in outcomes if outcome.status is Status.OTHER}
+    assert rest <= {"blocked"}, "what follows from the fault is blocked, nothing else"
+
+
+def test_every_cause_of_the_cases_is_declared() -> None:
+    declared = {module.SPEC.id: module.SPEC.causes for module in JUDGES}
+    assert [case[0] for case in CASES if case[3] not in declared[case[2]]] == []
+
+
+def test_two_faults_at_once_fail_two_checks(view: ClusterView) -> None:
+    broken = changed_node(changed_node(view, "gpu01", ready="False"), "gpu03", allocatable={"nvidia.com/gpu": 6})
+    assert _failed(judged(broken, context())) == [
+        ("node-ready", "node-not-ready", "gpu01"),
+        ("gpu-allocatable", "gpu-count-mismatch", "gpu03"),
+    ]
+
+
+def test_denied_permissions_hide_everything_else() -> None:
+    denied = replace(healthy().permissions[0], allowed=False)
+    blind = ClusterView(version="v1.36.3", permissions=(denied,))
+    outcomes = judged(blind, context())
+    assert _failed(outcomes) == [("api-permissions", "permission-denied", "lab")]
+    assert all(outcome.cause == "blocked" for outcome in outcomes if outcome.check != "api-permissions")
+
+
+def test_no_data_is_never_a_pass() -> None:
+    outcomes = judged(ClusterView(version=""), context())
+    assert {outcome.status for outcome in outcomes} & {Status.PASSED} == set()
+
+
+def test_a_quarantined_node_hides_what_waits_only_for_it(view: ClusterView) -> None:
+    aside = site(quarantine=(Quarantine(node="gpu02", reason="GPU 3 lost", ticket="T-1", who="ops"),))
+    broken = changed_operand(view, "nvidia-dcgm-exporter", state="failed", cause="pod-crash-looping", reason="x",
+                             ready=3, nodes=("gpu02",))  # fmt: skip
+    outcomes = judged(broken, context(site=aside))
+    assert _failed(outcomes) == []
+    assert not any(subject.name == "gpu02" for outcome in outcomes for subject in outcome.subjects)
+
+
+@pytest.mark.parametrize(
+    ("allocatable", "labels", "cause"),
+    [
+        ({"nvidia.com/gpu": 32}, {"nvidia.com/gpu.replicas": "4"}, ""),
+        ({"nvidia.com/gpu.shared": 32}, {"nvidia.com/gpu.replicas": "4"}, ""),
+        ({"nvidia.com/gpu": 31}, {"nvidia.com/gpu.replicas": "4"}, "gpu-count-mismatch"),
+        ({"nvidia.com/mig-1g.10gb": 56}, {}, ""),
+        ({"nvidia.com/mig-1g.10gb": 55}, {}, "mig-geometry-mismatch"),
+    ],
+)
+def test_shared_and_partitioned_gpus_are_accounted_for(
+    view: ClusterView, allocatable: dict[str, int], labels: dict[str, str], cause: str
+) -> None:
+    stated = {"gpu-allocatable": {"resources": {"nvidia.com/mig-1g.10gb": 56}}}
+    outcomes = judged(
+        changed_node(view, "gpu02", allocatable=allocatable, labels=labels), context(site=site(settings=stated))
+    )
+    wanted = [("gpu-allocatable", cause, "gpu02")] if cause else []
+    assert [entry for entry in _failed(outcomes) if entry[0] == "gpu-allocatable"] == wanted
+
+
+def test_an_unstated_mig_geometry_is_not_guessed(view: ClusterView) -> None:
+    outcomes = judged(changed_node(view, "gpu02", allocatable={"nvidia.com/mig-1g.10gb": 56}), context())
+    assert [o.cause for o in outcomes if o.status is Status.OTHER] == ["mig-geometry-unstated"]
+
+
+def test_gpus_offered_by_dra_alone(view: ClusterView) -> None:
+    refs = recipe()
+    refs["componentRefs"][0]["values"] = {"devicePlugin": {"enabled": False}}
+    bare = view
+    for name in NAMES:
+        bare = changed_node(bare, name, allocatable={})
+    given: JudgeContext = context(recipe=refs)
+    assert _failed(judged(bare, given)) == []
+
+
+@pytest.mark.parametrize("severity", ["error", "warning"])
+def test_a_constraint_that_nobody_measured_holds_the_gate(view: ClusterView, severity: str) -> None:
+    given = context(recipe=recipe(constraints=[{"name": "GPU.vbios", "value": ">= 1", "severity": severity}]))
+    outcome = next(o for o in judged(view, given) if o.check == "recipe-constraints")
+    assert (outcome.status, outcome.cause) == (Status.OTHER, "constraint-unmeasured")
+
+
+def test_the_view_survives_the_run_directory(view: ClusterView, tmp_path: Path) -> None:
+    assert observe_cluster.restore(to_plain(view), tmp_path, site()) == view

@@ -1,0 +1,128 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Gangs and DRA: what the observers may use, and what the judges make of what was seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import dra_allocation, gang_admission
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.capacity import (
+    free_gpus,
+    slots_of,
+    working_nodes,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_dra import (
+    DeviceView,
+    DraView,
+    free_devices,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangView
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+
+from .conftest import context, recipe
+
+GANG = GangView(provider="volcano", nodes=("gpu01",), slots=4, gang_size=3, gpus_per_pod=8, bound={"a": 3, "b": 0})
+DEVICES = tuple(DeviceView(driver="gpu.nvidia.com", pool="gpu01", device=f"gpu-{n}", known=True) for n in range(2))
+DRA = DraView(asked=2, nodes=("gpu01",), allocated=True, node="gpu01", devices=DEVICES, pool_nodes=("gpu01",))
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "cause"),
+    [
+        ({}, Status.PASSED, ""),
+        ({"bound": {"a": 3, "b": 1}}, Status.FAILED, "gang-partial"),
+        ({"bound": {"a": 2, "b": 2}}, Status.FAILED, "gang-partial"),
+        ({"bound": {"a": 0, "b": 1}}, Status.FAILED, "gang-partial"),
+        ({"bound": {"a": 0, "b": 0}}, Status.FAILED, "gang-not-admitted"),
+        ({"bound": {"a": 3, "b": 3}}, Status.FAILED, "gang-overcommitted"),
+        ({"problem": "no-gang-scheduler", "reason": "not served"}, Status.FAILED, "no-gang-scheduler"),
+        ({"problem": "scheduler-not-ready", "reason": "0 of 1"}, Status.OTHER, "blocked"),
+        ({"problem": "no-capacity", "reason": "all busy"}, Status.OTHER, "no-capacity"),
+        ({"bound": {}}, Status.OTHER, "no-data"),
+        ({"leftovers": ("pods: stuck",)}, Status.OTHER, "cleanup-incomplete"),
+    ],
+)
+def test_gangs(change: dict[str, Any], status: Status, cause: str) -> None:
+    (outcome,) = gang_admission.judge(replace(GANG, **change), context())
+    assert (outcome.status, outcome.cause) == (status, cause)
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "cause"),
+    [
+        ({}, Status.PASSED, ""),
+        ({"allocated": False, "devices": (), "node": ""}, Status.FAILED, "dra-not-allocated"),
+        ({"node": ""}, Status.FAILED, "dra-not-allocated"),
+        ({"devices": DEVICES[:1]}, Status.FAILED, "dra-wrong-devices"),
+        ({"devices": (DEVICES[0], DEVICES[0])}, Status.FAILED, "dra-wrong-devices"),
+        ({"devices": (DEVICES[0], replace(DEVICES[1], known=False))}, Status.FAILED, "dra-wrong-devices"),
+        ({"pool_nodes": ("gpu02",)}, Status.FAILED, "dra-wrong-devices"),
+        ({"problem": "dra-not-served", "reason": "x"}, Status.FAILED, "dra-not-served"),
+        ({"problem": "driver-not-ready", "reason": "x"}, Status.OTHER, "blocked"),
+        ({"problem": "no-devices", "reason": "x"}, Status.OTHER, "blocked"),
+        ({"asked": 0}, Status.OTHER, "no-data"),
+    ],
+)
+def test_dra(change: dict[str, Any], status: Status, cause: str) -> None:
+    (outcome,) = dra_allocation.judge(replace(DRA, **change), context())
+    assert (outcome.status, outcome.cause) == (status, cause)
+
+
+def test_a_recipe_that_gives_out_no_gpus_by_dra_is_not_passed() -> None:
+    refs = recipe()
+    refs["componentRefs"][1]["values"] = {"resources": {"gpus": {"enabled": False}}}
+    (outcome,) = dra_allocation.judge(DRA, context(recipe=refs))
+    assert (outcome.status, outcome.cause) == (Status.FAILED, "no-dra-driver")
+
+
+@given(st.dictionaries(st.text("abc", min_size=1), st.tuples(st.integers(1, 8), st.integers(0, 8))), st.integers(2, 6))
+def test_one_gang_fits_and_two_do_not(free: dict[str, tuple[int, int]], most: int) -> None:
+    possible = {name: (total, min(total, unused)) for name, (total, unused) in free.items()}
+    slots = slots_of(possible, most)
+    if slots is None:
+        return
+    assert slots.gang <= slots.count < 2 * slots.gang
+    assert len(slots.nodes) <= most
+    assert slots.count == sum(possible[name][1] // slots.gpus for name in slots.nodes)
+
+
+def _node(name: str, **spec: Any) -> dict[str, Any]:
+    ready = [{"type": "Ready", "status": "True"}]
+    status = {"conditions": ready, "allocatable": {"nvidia.com/gpu": "8"}}
+    return {"metadata": {"name": name}, "spec": spec, "status": status}
+
+
+def test_tests_keep_off_nodes_that_do_not_take_pods() -> None:
+    taint = {"key": "maintenance", "effect": "NoSchedule"}
+    gpu_taint = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
+    down = _node("down")
+    down["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    nodes = [_node("good", taints=[gpu_taint]), _node("cordoned", unschedulable=True), _node("tainted", taints=[taint]),
+             down, _node("other")]  # fmt: skip
+    found = working_nodes(nodes, {"good", "cordoned", "tainted", "down"})
+    assert [node["metadata"]["name"] for node in found] == ["good"]
+
+
+def test_gpus_in_use_are_not_free() -> None:
+    def pod(node: str, gpus: str, phase: str) -> dict[str, Any]:
+        limits = {"resources": {"limits": {"nvidia.com/gpu": gpus}}}
+        return {"spec": {"nodeName": node, "containers": [limits, {}]}, "status": {"phase": phase}}
+
+    pods = [pod("a", "3", "Running"), pod("a", "4", "Succeeded"), pod("b", "8", "Pending")]
+    assert free_gpus([_node("a"), _node("b")], pods) == {"a": (8, 5), "b": (8, 0)}
+
+
+def test_devices_that_a_claim_holds_are_not_free() -> None:
+    slices = [
+        {"spec": {"driver": driver, "nodeName": "a", "pool": {"name": "a"}, "devices": [{"name": "0"}, {"name": "1"}]}}
+        for driver in ("gpu.nvidia.com", "compute-domain.nvidia.com")
+    ]
+    claims = [{"status": {"allocation": {"devices": {"results": [{"pool": "a", "device": "1"}]}}}}, {}]
+    assert free_devices(slices, claims, ["a"]) == {"a": 1}
+    assert free_devices(slices, claims, ["b"]) == {}
