@@ -1,0 +1,106 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Helm by its command line: what it is told, what it never sees on the command line, and what its failures mean."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.chart import chart_source
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm, HelmError, ReleaseRequest
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
+    DeadlineError,
+    InputError,
+    NotFoundError,
+    UnavailableError,
+)
+
+SECRET = "hunter2-hunter2"
+
+
+def _helm(tmp_path: Path, script: str, **more: float) -> Helm:
+    """A program in helm's place that keeps what it was given and then does what the test says."""
+    program = tmp_path / "helm"
+    keep = f'printf "%s\\n" "$@" > {tmp_path}/argv; env > {tmp_path}/env; for a in "$@"; do last=$a; done\n'
+    program.write_text(f"#!/bin/sh\n{keep}{script}\n", encoding="utf-8")
+    program.chmod(0o755)
+    return Helm(Connection(kubeconfig="k.conf", context="c", api_key=SECRET), binary=str(program), **more)
+
+
+def _request(tmp_path: Path) -> ReleaseRequest:
+    (tmp_path / "op-v1.0.0.tgz").touch()
+    chart = chart_source("operator", "vendor/op", "v1.0.0", "", str(tmp_path))
+    return ReleaseRequest(name="operator", namespace="ns", chart=chart, values={"password": SECRET}, labels={"k": "v"})
+
+
+def test_secrets_reach_helm_by_file_and_environment_only(tmp_path: Path) -> None:
+    helm = _helm(
+        tmp_path, f"cat $last > {tmp_path}/values; stat -c %a $last > {tmp_path}/mode; echo $last > {tmp_path}/name"
+    )
+    helm.upgrade(_request(tmp_path))
+    argv = (tmp_path / "argv").read_text(encoding="utf-8")
+    assert SECRET not in argv
+    assert "--install" in argv
+    assert json.loads((tmp_path / "values").read_text(encoding="utf-8")) == {"password": SECRET}
+    assert (tmp_path / "mode").read_text(encoding="utf-8").strip() == "600"
+    assert not os.path.exists((tmp_path / "name").read_text(encoding="utf-8").strip())
+    assert f"HELM_KUBETOKEN={SECRET}" in (tmp_path / "env").read_text(encoding="utf-8")
+
+
+def test_a_failure_is_quoted_without_secrets_and_leaves_no_file(tmp_path: Path) -> None:
+    script = f"echo $last > {tmp_path}/name; echo 'Error: UPGRADE FAILED: password: {SECRET} is wrong' >&2; exit 1"
+    with pytest.raises(HelmError) as caught:
+        _helm(tmp_path, script).upgrade(_request(tmp_path))
+    assert "UPGRADE FAILED" in caught.value.reason
+    assert SECRET not in str(caught.value.to_dict())
+    assert not os.path.exists((tmp_path / "name").read_text(encoding="utf-8").strip())
+
+
+def test_a_helm_that_hangs_is_ended(tmp_path: Path) -> None:
+    with pytest.raises(DeadlineError, match="upgrade operator"):
+        _helm(tmp_path, "sleep 60", timeout_s=0.3).upgrade(_request(tmp_path))
+
+
+def test_releases(tmp_path: Path) -> None:
+    row = {"name": "op", "namespace": "ns", "revision": "3", "status": "pending-upgrade", "chart": "gpu-op-v25.3.0"}
+    found = _helm(tmp_path, f"echo '{json.dumps([row])}'").releases()["ns/op"]
+    assert (found.chart, found.chart_version, found.revision, found.is_pending) == ("gpu-op", "v25.3.0", 3, True)
+
+
+@pytest.mark.parametrize("output", ["", "WARNING: not JSON", '{"a": 1}', '[{"name": "op"}]'])
+def test_a_list_that_cannot_be_read_is_not_an_empty_one(tmp_path: Path, output: str) -> None:
+    with pytest.raises(UnavailableError):
+        _helm(tmp_path, f"echo '{output}'").releases()
+
+
+@pytest.mark.parametrize(("said", "error"), [("v3.9.4+gdbc6d8e", UnavailableError), ("dunno", UnavailableError)])
+def test_a_helm_that_is_too_old(tmp_path: Path, said: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        _helm(tmp_path, f"echo {said}").check_version()
+    assert _helm(tmp_path, "echo v3.21.4").check_version() == "v3.21.4"
+
+
+def test_no_helm() -> None:
+    with pytest.raises(NotFoundError, match="install helm"):
+        Helm(Connection(), binary="no-such-helm").releases()
+
+
+def test_where_charts_come_from(tmp_path: Path) -> None:
+    assert chart_source("c", "x/op", "1.0", "oci://reg.example/charts", "").reference == "oci://reg.example/charts/op"
+    assert chart_source("c", "op", "1.0", "oci://reg.example/charts/op", "").reference == "oci://reg.example/charts/op"
+    assert "--repo" in chart_source("c", "op", "1.0", "https://charts.example", "").options
+    assert (
+        chart_source("c", "op", "1.0", "", "https://mirror.example/x/").reference
+        == "https://mirror.example/x/op-1.0.tgz"
+    )
+    (tmp_path / "op-0.9.tgz").touch()
+    with pytest.raises(NotFoundError, match=r"there is op-0\.9\.tgz"):
+        chart_source("c", "op", "1.0", "https://charts.example", str(tmp_path))
+    for source, version in (("", "1.0"), ("https://charts.example", "")):
+        with pytest.raises(InputError):
+            chart_source("c", "op", version, source, "")

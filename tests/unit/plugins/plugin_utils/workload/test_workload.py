@@ -1,0 +1,68 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Templates become objects or an error; SIGTERM reaches the cleanup."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.facts import recipes_root, stack_facts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
+    AbortedError,
+    InputError,
+    NotFoundError,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.interrupt import interruptible
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.render import render
+
+VARIABLES: dict[str, Any] = {
+    "name": "gang-a", "namespace": "ns", "size": 3, "gpus": 8, "nodes": ["gpu01", "gpu02"], "scheduler": "s",
+    "queue": "q", "image": "pause", "priority_class": "low", "labels": {"k": "v"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("provider", sorted(stack_facts().gangs))
+def test_every_gang_template_gives_a_group_and_its_pods(provider: str) -> None:
+    facts = stack_facts().gangs[provider]
+    group, *pods = render(recipes_root() / "workloads" / facts.template, VARIABLES)
+    assert (group["apiVersion"], group["kind"]) == (facts.api_version, "PodGroup")
+    assert len(pods) == 3
+    for pod in pods:
+        terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        fields = [term["matchFields"][0]["values"] for term in terms["nodeSelectorTerms"]]
+        assert fields == [["gpu01"], ["gpu02"]]
+        assert "nodeName" not in pod["spec"]
+        assert pod["spec"]["priorityClassName"] == "low"
+        assert pod["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": 8}
+
+
+def test_test_pods_are_below_everybody_else() -> None:
+    assert stack_facts().test_pods.priority < -10
+
+
+@pytest.mark.parametrize("text", ["", "a: {{ gone }}", "a: [", "just words", "- 1", "{% if %}"])
+def test_a_template_that_gives_no_objects_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "t.yaml.j2"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError):
+        render(path, {})
+    with pytest.raises(NotFoundError):
+        render(tmp_path / "gone", {})
+
+
+def test_sigterm_runs_the_cleanup_and_a_second_one_does_not_break_it_off() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    cleaned = False
+    with pytest.raises(AbortedError), interruptible("test"):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+            cleaned = True
+    assert cleaned
+    assert signal.getsignal(signal.SIGTERM) is before
