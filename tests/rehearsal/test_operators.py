@@ -15,20 +15,10 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import kinds
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.exec import run_in_pod
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
-    CLUSTER_POLICIES,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    NAMESPACES,
-    NODES,
-    PODS,
-    RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
-    VOLCANO_POD_GROUPS,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.nodes import NodeSpec
@@ -72,7 +62,7 @@ CHARTS = (
     ("cert-manager", "v1.17.2"),
     ("unheard-of", "1.2.3"),
 )
-BROKEN = {"never-ready": "CrashLoopBackOff", "refused": "install-fails"}
+BROKEN = {"never-ready": "never-ready", "absent": "install-fails"}
 DRA_VALUES = ("--set", "gpuResourcesEnabledOverride=true")
 Json = dict[str, Any]
 
@@ -99,13 +89,13 @@ class Bench:
         write_spec(replace(self.spec, faults=faults), self.directory / "model.yaml")
 
     def policy(self) -> Json:
-        return (self.cluster.find(CLUSTER_POLICIES, "cluster-policy") or {}).get("status") or {}
+        return (self.cluster.find(kinds.CLUSTER_POLICIES, "cluster-policy") or {}).get("status") or {}
 
     def node(self, name: str) -> Json:
-        return self.cluster.get(NODES, name)
+        return self.cluster.get(kinds.NODES, name)
 
     def namespace(self, name: str) -> str:
-        self.cluster.apply(NAMESPACES, {"metadata": {"name": name}})
+        self.cluster.apply(kinds.NAMESPACES, {"metadata": {"name": name}})
         # Pods need the account that the controller manager makes in every namespace.
         eventually(lambda: self.cluster.transport.json("GET", f"/api/v1/namespaces/{name}/serviceaccounts")["items"])
         return name
@@ -145,7 +135,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterato
     prepare_hosts(model, directory, repository / "recipes" / "rehearsal")
     refs = [{"name": name, "chart": f"somewhere/{name}", "version": version} for name, version in CHARTS]
     build_mirror(directory / "charts", refs)
-    build_mirror(directory / "failing", [{"name": n, "chart": n, "version": "1.2.3"} for n in BROKEN], failing=BROKEN)
+    build_mirror(directory / "failing", [{"name": n, "chart": n, "version": "1.2.3"} for n in BROKEN], BROKEN)
     stages = repository / "roles" / "rehearsal" / "files" / "kwok" / "stages.yaml"
     nodes = tuple(NodeSpec(name=node.name) for node in model.nodes)
     plane = plan_control_plane(directory / "cluster", {name: p.path for name, p in programs.items()}, nodes, stages)
@@ -194,7 +184,7 @@ def healthy(gpu_operator: Bench) -> Iterator[Bench]:
 
 
 def _allocatable(bench: Bench) -> set[str]:
-    nodes = bench.cluster.list_objects(NODES)
+    nodes = bench.cluster.list_objects(kinds.NODES)
     return {node["status"]["allocatable"].get("nvidia.com/gpu", "none") for node in nodes}
 
 
@@ -213,14 +203,14 @@ def test_gpu_operator_makes_every_gpu_allocatable(gpu_operator: Bench) -> None:
     assert labels["nvidia.com/gpu.product"] == "NVIDIA-H100-80GB-HBM3"
     assert (labels["nvidia.com/gpu.count"], labels["nvidia.com/gpu.memory"]) == ("8", "81559")
     assert labels["nvidia.com/cuda.driver-version.full"] == "580.105.08"
-    sets = {item["metadata"]["name"] for item in gpu_operator.cluster.list_objects(DAEMON_SETS, "gpu-operator")}
+    sets = {item["metadata"]["name"] for item in gpu_operator.cluster.list_objects(kinds.DAEMON_SETS, "gpu-operator")}
     assert {"nvidia-driver-daemonset", "nvidia-device-plugin-daemonset", "nvidia-dcgm", "nvidia-mig-manager"} <= sets
 
 
 def test_a_driver_on_the_host_leaves_no_driver_pod(healthy: Bench) -> None:
     done = healthy.install("gpu-operator", "gpu-operator", "--set", "driver.enabled=false,dcgm.enabled=true")
     assert done.rc == 0, done.stderr
-    find = lambda: healthy.cluster.find(DAEMON_SETS, "nvidia-driver-daemonset", "gpu-operator")  # noqa: E731
+    find = lambda: healthy.cluster.find(kinds.DAEMON_SETS, "nvidia-driver-daemonset", "gpu-operator")  # noqa: E731
     eventually(lambda: find() is None)
     eventually(lambda: healthy.policy().get("state") == "ready")
     assert "nvidia.com/gpu.deploy.driver" not in healthy.node("gpu01")["metadata"]["labels"]
@@ -248,7 +238,7 @@ def test_a_failing_driver_pod_is_seen_where_it_would_be(healthy: Bench) -> None:
 
 
 def _waiting_pods(bench: Bench, node: str) -> dict[str, str]:
-    pods = bench.cluster.list_objects(PODS, "gpu-operator", fields=f"spec.nodeName={node}")
+    pods = bench.cluster.list_objects(kinds.PODS, "gpu-operator", fields=f"spec.nodeName={node}")
     reasons = {}
     for pod in pods:
         for container in pod["status"].get("containerStatuses") or []:
@@ -267,7 +257,7 @@ def test_the_device_plugin_offers_what_the_model_says(healthy: Bench) -> None:
 
 def test_commands_in_a_pod_run_the_tools_of_its_host(gpu_operator: Bench) -> None:
     victim = _some_node(gpu_operator)
-    pods = gpu_operator.cluster.list_objects(PODS, "gpu-operator", fields=f"spec.nodeName={victim}")
+    pods = gpu_operator.cluster.list_objects(kinds.PODS, "gpu-operator", fields=f"spec.nodeName={victim}")
     pod = next(item for item in pods if item["metadata"]["labels"].get("app") == "nvidia-driver-daemonset")
     expected = (gpu_operator.directory / "hosts" / victim / "out" / "gpus.txt").read_text()
     result = run_in_pod(gpu_operator.cluster, pod["metadata"]["name"], "gpu-operator", ["nvidia-smi", "-L"], 10)
@@ -315,27 +305,27 @@ def test_a_node_without_its_slice(healthy: Bench) -> None:
 
 
 def _gpu_slices(bench: Bench) -> dict[str, Json]:
-    items = bench.cluster.list_objects(RESOURCE_SLICES)
+    items = bench.cluster.list_objects(kinds.RESOURCE_SLICES)
     return {item["spec"]["nodeName"]: item for item in items if item["spec"]["driver"] == "gpu.nvidia.com"}
 
 
 def _claim(bench: Bench, namespace: str) -> None:
     request = {"name": "gpus", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 2}}
     claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "two"}}
-    bench.cluster.create(RESOURCE_CLAIMS, {**claim, "spec": {"devices": {"requests": [request]}}}, namespace)
+    bench.cluster.create(kinds.RESOURCE_CLAIMS, {**claim, "spec": {"devices": {"requests": [request]}}}, namespace)
     container = {"name": "c", "image": "x", "resources": {"claims": [{"name": "gpus"}]}}
     spec = {"containers": [container], "resourceClaims": [{"name": "gpus", "resourceClaimName": "two"}]}
-    bench.cluster.create(PODS, {"metadata": {"name": "user"}, "spec": spec}, namespace)
+    bench.cluster.create(kinds.PODS, {"metadata": {"name": "user"}, "spec": spec}, namespace)
 
 
 def _allocation(bench: Bench, namespace: str) -> Json | None:
-    return (bench.cluster.get(RESOURCE_CLAIMS, "two", namespace).get("status") or {}).get("allocation")
+    return (bench.cluster.get(kinds.RESOURCE_CLAIMS, "two", namespace).get("status") or {}).get("allocation")
 
 
 def _gang(bench: Bench, namespace: str, name: str, size: int) -> None:
     spec = {"minMember": size, "queue": "default"}
     bench.cluster.create(
-        VOLCANO_POD_GROUPS,
+        kinds.VOLCANO_POD_GROUPS,
         {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": name}, "spec": spec},
         namespace,
     )
@@ -343,31 +333,31 @@ def _gang(bench: Bench, namespace: str, name: str, size: int) -> None:
     for number in range(size):
         metadata = {"name": f"{name}-{number}", "annotations": {"scheduling.k8s.io/group-name": name}}
         pod = {"metadata": metadata, "spec": {"schedulerName": "volcano", "containers": [container]}}
-        bench.cluster.create(PODS, pod, namespace)
+        bench.cluster.create(kinds.PODS, pod, namespace)
 
 
 def _bound(bench: Bench, namespace: str) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for pod in bench.cluster.list_objects(PODS, namespace):
+    for pod in bench.cluster.list_objects(kinds.PODS, namespace):
         group = pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"]
         counts[group] = counts.get(group, 0) + bool(pod["spec"].get("nodeName"))
     return counts
 
 
 def _group_phase(bench: Bench, namespace: str, name: str) -> tuple[str, str]:
-    status = bench.cluster.get(VOLCANO_POD_GROUPS, name, namespace).get("status") or {}
+    status = bench.cluster.get(kinds.VOLCANO_POD_GROUPS, name, namespace).get("status") or {}
     conditions = status.get("conditions") or [{}]
     return status.get("phase", ""), conditions[-1].get("type", "")
 
 
 def _remove(bench: Bench, namespace: str) -> None:
     """Pods before their groups: a group stays until its pods are gone."""
-    for pod in bench.cluster.list_objects(PODS, namespace):
-        bench.cluster.delete(PODS, pod["metadata"]["name"], namespace, grace_period_s=0)
-    for group in bench.cluster.list_objects(VOLCANO_POD_GROUPS, namespace):
-        bench.cluster.delete(VOLCANO_POD_GROUPS, group["metadata"]["name"], namespace)
-    bench.cluster.delete(NAMESPACES, namespace)
-    eventually(lambda: bench.cluster.find(NAMESPACES, namespace) is None, 30)
+    for pod in bench.cluster.list_objects(kinds.PODS, namespace):
+        bench.cluster.delete(kinds.PODS, pod["metadata"]["name"], namespace, grace_period_s=0)
+    for group in bench.cluster.list_objects(kinds.VOLCANO_POD_GROUPS, namespace):
+        bench.cluster.delete(kinds.VOLCANO_POD_GROUPS, group["metadata"]["name"], namespace)
+    bench.cluster.delete(kinds.NAMESPACES, namespace)
+    eventually(lambda: bench.cluster.find(kinds.NAMESPACES, namespace) is None, 30)
 
 
 def test_of_two_gangs_that_do_not_both_fit_one_runs_whole(volcano: Bench) -> None:
@@ -400,13 +390,13 @@ def test_any_other_chart_installs(bench: Bench) -> None:
     for name in ("cert-manager", "unheard-of"):
         done = bench.install(name, name)
         assert done.rc == 0, done.stderr
-        assert bench.cluster.get(DEPLOYMENTS, name, name)["status"]["availableReplicas"] == 1
+        assert bench.cluster.get(kinds.DEPLOYMENTS, name, name)["status"]["availableReplicas"] == 1
 
 
 def test_charts_that_fail_do_fail(bench: Bench) -> None:
     slow = bench.install("never-ready", "broken", "--timeout=4s", directory="failing")
     assert slow.rc == 1
-    pods = bench.cluster.list_objects(PODS, "broken", labels="app.kubernetes.io/instance=never-ready")
+    pods = bench.cluster.list_objects(kinds.PODS, "broken", labels="app.kubernetes.io/instance=never-ready")
     assert pods[0]["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "CrashLoopBackOff"
-    refused = bench.install("refused", "broken", directory="failing")
-    assert refused.rc == 1 and "no matches for kind" in refused.stderr
+    absent = bench.install("absent", "broken", directory="failing")
+    assert absent.rc == 1 and "absent-1.2.3.tgz" in absent.stderr

@@ -13,10 +13,7 @@ from typing import Any
 from .facts import Crd, StandIn, Workload
 
 FAULT_ANNOTATION = "rehearsal.gpufleet.invalid/fault"
-# No server knows this kind: Helm stops as it does where a chart's CRDs are missing.
-_REFUSED = {"apiVersion": "rehearsal.gpufleet.invalid/v1", "kind": "Missing", "metadata": {"name": "missing"}}
 _TEMPLATES = Path(__file__).with_name("templates")
-INSTALL_FAILS = "install-fails"
 
 
 def chart_files(name: str, version: str, stand_in: StandIn, fault: str = "") -> dict[str, str]:
@@ -26,8 +23,7 @@ def chart_files(name: str, version: str, stand_in: StandIn, fault: str = "") -> 
         name: chart name.
         version: chart version.
         stand_in: what it creates.
-        fault: `install-fails`: the API server refuses one of its objects; any other word is the reason for which the
-            containers of its first workload keep failing, such as `CrashLoopBackOff`.
+        fault: reason for which the containers of its first workload keep failing, such as `CrashLoopBackOff`.
     """
     values = {"nameOverride": "", "fullnameOverride": "", **stand_in.values}
     files = {
@@ -38,13 +34,10 @@ def chart_files(name: str, version: str, stand_in: StandIn, fault: str = "") -> 
     }
     for crd in stand_in.crds:
         files[f"crds/{crd.plural}.{crd.group}.yaml"] = _json(crd_document(crd))
-    failing = "" if fault == INSTALL_FAILS else fault
     for number, workload in enumerate(stand_in.workloads):
-        files[f"templates/workload-{number}.yaml"] = _workload(name, workload, "" if number else failing)
+        files[f"templates/workload-{number}.yaml"] = _workload(name, workload, "" if number else fault)
     for template in stand_in.templates:
         files[f"templates/{Path(template).stem}.yaml"] = _template(template)
-    if fault == INSTALL_FAILS:
-        files["templates/refused.yaml"] = _json(_REFUSED)
     return files
 
 

@@ -61,17 +61,15 @@ def chart_ref(component: Mapping[str, Any]) -> ChartRef | None:
 def build_mirror(
     directory: Path,
     components: Iterable[Mapping[str, Any]],
-    failing: Mapping[str, str] | None = None,
-    missing: frozenset[str] = frozenset(),
+    states: Mapping[str, str] | None = None,
 ) -> list[Path]:
     """Write one package `<chart>-<version>.tgz` for every component; the same input gives the same bytes.
 
     Args:
         directory: where the packages go; made when it is not there.
         components: component references of a recipe (name, chart, version, type).
-        failing: component or chart name to what is wrong with it: `install-fails`, or the reason for which the
-            containers of its first workload never become ready (`CrashLoopBackOff`).
-        missing: components or charts that the mirror lacks.
+        states: component or chart name to what is wrong with it, as the model's stack has it: `never-ready` (the first
+            workload keeps failing) or `install-fails` (the mirror lacks the package).
 
     Returns:
         The packages, in the order of the components.
@@ -80,13 +78,14 @@ def build_mirror(
         InputError: a component is not complete.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    faults = failing or {}
+    broken = states or {}
     paths: list[Path] = []
     for component in components:
         ref = chart_ref(component)
-        if ref is None or {ref.component, ref.chart} & missing:
+        state = (broken.get(ref.component) or broken.get(ref.chart)) if ref else None
+        if ref is None or state == "install-fails":
             continue
-        fault = faults.get(ref.component) or faults.get(ref.chart) or ""
+        fault = "CrashLoopBackOff" if state == "never-ready" else ""
         files = chart_files(ref.chart, ref.version, stand_in_for(ref.chart), fault)
         path = directory / ref.file_name
         _write(path, package(ref.chart, files))
