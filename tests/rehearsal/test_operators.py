@@ -189,9 +189,7 @@ def _allocatable(bench: Bench) -> set[str]:
 
 
 def _some_node(bench: Bench) -> str:
-    name = random.choice(bench.spec.nodes).name
-    print(f"drawn: {name}")
-    return name
+    return random.choice(bench.spec.nodes).name
 
 
 def test_gpu_operator_makes_every_gpu_allocatable(gpu_operator: Bench) -> None:
@@ -376,7 +374,7 @@ def test_of_two_gangs_that_do_not_both_fit_one_runs_whole(volcano: Bench) -> Non
 def test_a_gang_scheduler_that_does_not_do_its_job(volcano: Bench, behaviour: str, total: int) -> None:
     change = Change(at="cluster.stack.gang_scheduler", set=behaviour)
     volcano.with_faults(Fault(id="gang", kind="cluster", subject="bench", patch=(change,)))
-    time.sleep(2.5)
+    time.sleep(2.5)  # the operators read the model every second
     namespace, size = volcano.namespace(f"gangs-{behaviour}"), NODE_COUNT // 2 + 1
     _gang(volcano, namespace, "first", size)
     _gang(volcano, namespace, "second", size)
