@@ -30,7 +30,15 @@ options:
     description: Id of the gate.
     type: str
     required: true
-    choices: [facility, fabric, nodes, gpu_stack, telemetry, fabric_validation, training_acceptance, inference_acceptance]
+    choices:
+      - facility
+      - fabric
+      - nodes
+      - gpu_stack
+      - telemetry
+      - fabric_validation
+      - training_acceptance
+      - inference_acceptance
 """
 
 EXAMPLES = r"""

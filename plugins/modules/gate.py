@@ -12,8 +12,10 @@ short_description: Decide a gate
 version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
 description:
-  - Judges what was observed, writes the gate's CTRF and JUnit files and the report, and decides from the CTRF file that it reads back.
-  - The gate is passed only if every declared check of every expected subject is passed, waived or, if marginal, accepted. Anything else is a failed task.
+  - Judges what was observed, writes the gate's CTRF and JUnit files and the report, and decides from the CTRF
+    file that it reads back.
+  - The gate is passed only if every declared check of every expected subject is passed, waived or, if marginal,
+    accepted. Anything else is a failed task.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
   - gpufleet.bringup.run
@@ -29,7 +31,15 @@ options:
     description: Id of the gate.
     type: str
     required: true
-    choices: [facility, fabric, nodes, gpu_stack, telemetry, fabric_validation, training_acceptance, inference_acceptance]
+    choices:
+      - facility
+      - fabric
+      - nodes
+      - gpu_stack
+      - telemetry
+      - fabric_validation
+      - training_acceptance
+      - inference_acceptance
   problem:
     description: Why the gate could not be looked at, because what it converges failed. The gate is then C(other).
     type: str

@@ -12,7 +12,8 @@ short_description: Compute the verdicts of a saved run again, without a cluster
 version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
 description:
-  - Judges the saved observations again, compares with the results that the run recorded, and decides every gate from its files.
+  - Judges the saved observations again, compares with the results that the run recorded, and decides every gate
+    from its files.
   - Fails if the run is not passed, or if what it recorded cannot be confirmed.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes

@@ -12,7 +12,8 @@ short_description: Show what each gate will do, for how long and what it disturb
 version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
 description:
-  - Prints per gate its declared checks, what they do to the cluster, how long they take, and what is not declared and why.
+  - Prints per gate its declared checks, what they do to the cluster, how long they take, and what is not
+    declared and why.
   - Nothing is touched.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes

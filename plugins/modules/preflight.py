@@ -16,7 +16,8 @@ description:
   - The layer V(inventory) reads variables alone and writes the site that all later verbs read.
   - The layer V(recipe) resolves the recipe that the inventory asks for into the run directory.
   - The layer V(controller) looks for Python packages and programs on the controller.
-  - The layer V(contact) judges what M(gpufleet.bringup.contact) found on the hosts, and asks the API server for its version. Some silent hosts are data for the gates; if none answers, it fails.
+  - The layer V(contact) judges what M(gpufleet.bringup.contact) found on the hosts, and asks the API server for
+    its version. Some silent hosts are data for the gates; if none answers, it fails.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
   - gpufleet.bringup.run
@@ -79,7 +80,9 @@ options:
     type: dict
     default: {}
   waivers:
-    description: Decisions that let a check of a subject not hold its gate, each with check, subject, reason, who and until.
+    description:
+      - Decisions that let a check of a subject not hold its gate, each with check, subject, reason, who and
+        until.
     type: list
     elements: dict
     default: []

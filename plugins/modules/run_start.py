@@ -12,7 +12,8 @@ short_description: Start a run with a report of eight pending gates
 version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
 description:
-  - Makes a directory for the run below O(base), points C(latest) there to it, and writes the report with all eight gates pending.
+  - Makes a directory for the run below O(base), points C(latest) there to it, and writes the report with all
+    eight gates pending.
   - Run this first. Whatever stops the run later, the report never says more than what was observed.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes

@@ -114,7 +114,7 @@ Judge = Callable[[Any, JudgeContext], tuple[Outcome, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Makes the outcomes of one check about one subject: `Answer(SPEC, context, node_subject(name)).passed("8 GPUs")`."""
+    """Makes the outcomes of one check about one subject, as in `Answer(SPEC, context, subject).passed("8 GPUs")`."""
 
     spec: CheckSpec
     context: JudgeContext

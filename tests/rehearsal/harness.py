@@ -1,0 +1,87 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Runs the main job through ansible-runner, as a person or AWX would, and reads what it left."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One result of a run that is not passed."""
+
+    gate: str
+    check: str
+    subjects: tuple[str, ...]
+    status: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """A finished run: ansible's exit code, its output, its custom stats and the run directory."""
+
+    rc: int
+    output: str
+    stats: dict[str, Any]
+    run_dir: Path
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """run.json."""
+        found: dict[str, Any] = json.loads((self.run_dir / "run.json").read_text(encoding="utf-8"))
+        return found
+
+    def status(self, gate: str) -> str:
+        """Status of a gate."""
+        return str(next(entry["status"] for entry in self.record["gates"] if entry["gate"] == gate))
+
+    def findings(self) -> list[Finding]:
+        """Every result in the CTRF files that is not passed."""
+        found = []
+        for path in sorted((self.run_dir / "ctrf").glob("*.json")):
+            for test in json.loads(path.read_text(encoding="utf-8"))["results"]["tests"]:
+                if test["status"] != "passed":
+                    outcome = test["extra"]["outcome"]
+                    subjects = tuple(subject["name"] for subject in outcome["subjects"])
+                    found.append(Finding(outcome["gate"], outcome["check"], subjects, test["status"], outcome["cause"]))
+        return found
+
+    def failed(self) -> set[tuple[str, str, tuple[str, ...], str]]:
+        """What failed: gate, check, subjects, cause."""
+        return {(f.gate, f.check, f.subjects, f.cause) for f in self.findings() if f.status == "failed"}
+
+
+def rehearse(work: Path, *, playbook: str = "rehearse.yml", inventory: Path | None = None, **variables: Any) -> Rehearsed:
+    """Run a playbook with variables; `gpufleet_` is put before each name.
+
+    Args:
+        work: an empty directory for the run, the rehearsal and ansible-runner's own files.
+        playbook: a file of playbooks/.
+        inventory: an inventory file; none means that the rehearsal makes its hosts.
+        variables: the variables of the run.
+    """
+    import ansible_runner
+
+    extra = {f"gpufleet_{name}": value for name, value in variables.items()}
+    extra = {"gpufleet_run_dir": str(work / "runs"), "gpufleet_rehearsal_dir": str(work / "rehearsal")} | extra
+    done = ansible_runner.run(
+        private_data_dir=str(work / "runner"),
+        project_dir=str(ROOT),
+        playbook=str(ROOT / "playbooks" / playbook),
+        inventory=str(inventory) if inventory else None,
+        extravars=extra,
+        envvars={"ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "PWD": str(ROOT), "HOME": os.environ["HOME"]},
+        quiet=True,
+    )
+    output = done.stdout.read()
+    stats = next((e["event_data"].get("artifact_data") or {} for e in done.events if e["event"] == "playbook_on_stats"), {})
+    return Rehearsed(int(done.rc), output, stats, work / "runs" / "latest")
