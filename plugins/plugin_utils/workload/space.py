@@ -153,11 +153,11 @@ def sweep(cluster: Cluster, *, cleanup_s: float, kinds: tuple[Kind, ...] = (), e
         name = namespace["metadata"]["name"]
         if not _is_orphan(namespace):
             continue
-        # One that is going away already may still be held by a finalizer within.
+        # One that is going away already may still be held by a finalizer within: emptied again, not counted.
         if not namespace["metadata"].get("deletionTimestamp"):
             emit(f"removing what a dead run left: {name}")
+            swept.append(name)
         Space(cluster, name, cleanup_s, kinds, emit).close()
-        swept.append(name)
     return tuple(swept)
 
 

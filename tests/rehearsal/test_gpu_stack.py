@@ -1,0 +1,249 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Component stack and tests of gate gpu_stack on a real control plane: real Helm, real scheduler, real API server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import (
+    api_permissions,
+    dra_allocation,
+    gang_admission,
+    observe_cluster,
+    observe_dra,
+    observe_gang,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import UnreachableError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+    NAMESPACES,
+    PODS,
+    PRIORITY_CLASSES,
+    SECRETS,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Done, Installer, Limits
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (
+    Component,
+    Plan,
+    components_of,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import save_results
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import RehearsalRequest
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import stop
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import numbered_nodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.space import sweep
+
+NODES = 4
+OURS = "gpufleet.io/purpose=test"
+
+
+def _ref(name: str, version: str, *needs: str, **values: Any) -> dict[str, Any]:
+    return {"name": name, "namespace": name, "version": version, "dependencyRefs": list(needs), "values": values}
+
+
+RECIPE: dict[str, Any] = {
+    "componentRefs": [
+        _ref("cert-manager", "v1.17.2"),
+        _ref("gpu-operator", "v25.10.1", "cert-manager"),
+        _ref("nvidia-dra-driver-gpu", "25.12.0", "gpu-operator", resources={"gpus": {"enabled": True}}),
+        _ref("volcano", "1.12.2", "cert-manager"),
+    ],
+    "deploymentOrder": ["cert-manager", "gpu-operator", "nvidia-dra-driver-gpu", "volcano"],
+    "constraints": [],
+}
+
+
+@dataclass
+class Bench:
+    """A rehearsal cluster and what the product needs to work on it."""
+
+    directory: Path
+    kubeconfig: str
+    helm: Helm
+    helm_program: str
+    cluster: Cluster
+    mirror: Path
+
+    def plan(self, recipe: dict[str, Any] = RECIPE, **more: Any) -> tuple[Plan, tuple[Component, ...]]:
+        components = components_of(recipe)
+        return make_plan(components, installed(self.helm, self.cluster), **more), components
+
+    def install(self, recipe: dict[str, Any] = RECIPE, **more: Any) -> tuple[Done, ...]:
+        plan, components = self.plan(recipe, **more)
+        limits = Limits(ready_s=90, pull_grace_s=5)
+        done = Installer(self.helm, self.cluster, str(self.mirror), limits).run(plan, components)
+        save_results(self.directory, plan, done, self.helm_program)
+        return done
+
+    def observing(self, **settings: Any) -> ObserveContext:
+        return ObserveContext(
+            site=_site(settings), run_dir=self.directory, today=date.today(), recipe=RECIPE,
+            connections={"kubeconfig": self.kubeconfig},
+        )  # fmt: skip
+
+    def judging(self) -> JudgeContext:
+        return JudgeContext(gate="gpu_stack", site=_site({}), today=date.today(), recipe=RECIPE)
+
+    def left_behind(self) -> list[str]:
+        """Everything that tests made and that is still there; a namespace that is going away does not count."""
+        spaces = [item["metadata"] for item in self.cluster.list_objects(NAMESPACES, labels=OURS)]
+        found = [space["name"] for space in spaces if not space.get("deletionTimestamp")]
+        for kind in (PRIORITY_CLASSES, PODS):
+            found += [item["metadata"]["name"] for item in self.cluster.list_objects(kind, labels=OURS)]
+        return found
+
+
+def _site(settings: dict[str, Any]) -> Site:
+    hosts = tuple(Host(name=n.name, sku="dgx-h100", node_name=n.name) for n in numbered_nodes(NODES, "dgx-h100"))
+    return Site(name="lab", profile=SiteProfile.ON_PREMISES, hosts=hosts, settings=settings)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterator[Bench]:
+    directory = tmp_path_factory.mktemp("stack")
+    request = RehearsalRequest(
+        directory=directory / "rehearsal", cache=default_cache(os.environ), collection=repository,
+        nodes=numbered_nodes(NODES, "dgx-h100"),
+    )  # fmt: skip
+    mirror = directory / "mirror"
+    build_mirror(mirror, [{**ref, "chart": ref["name"]} for ref in RECIPE["componentRefs"]])
+    up = bring_up(request, Progress(silent))
+    try:
+        connection = Connection(kubeconfig=str(up.kubeconfig))
+        with Cluster(connection) as cluster:
+            helm = Helm(connection, binary=up.programs["helm"])
+            yield Bench(directory, str(up.kubeconfig), helm, up.programs["helm"], cluster, mirror)
+    finally:
+        stop(request.directory)
+
+
+@pytest.fixture(scope="module")
+def stack(bench: Bench) -> Bench:
+    """The bench with its components installed."""
+    assert {entry.state for entry in bench.install()} == {"ready"}
+    return bench
+
+
+def test_components_are_installed_after_what_they_need_and_only_once(stack: Bench) -> None:
+    made = {
+        item["labels"]["name"]: item["creationTimestamp"]
+        for item in stack.cluster.list_metadata(SECRETS, labels="owner=helm,version=1")
+    }
+    for ref in RECIPE["componentRefs"]:
+        assert all(made[needed] <= made[ref["name"]] for needed in ref["dependencyRefs"])
+    plan, _components = stack.plan()
+    assert [step.action.value for step in plan.steps] == ["unchanged"] * 4
+    assert not plan.changes
+
+
+def test_a_foreign_release_is_left_alone_until_it_is_adopted(stack: Bench) -> None:
+    component = next(c for c in components_of(RECIPE) if c.name == "cert-manager")
+    request = replace(Installer(stack.helm, stack.cluster, str(stack.mirror)).request(component), labels={})
+    stack.helm.uninstall("cert-manager", "cert-manager")
+    stack.helm.upgrade(request)
+    assert stack.plan()[0].step("cert-manager").action.value == "foreign"
+    assert {entry.state for entry in stack.install()} == {"ready", "foreign"}
+    assert stack.plan(adopt=["cert-manager"])[0].step("cert-manager").action.value == "adopt"
+    stack.install(adopt=["cert-manager"])
+    assert stack.plan()[0].step("cert-manager").action.value == "unchanged"
+
+
+def test_a_component_whose_chart_is_missing_stops_only_what_needs_it(stack: Bench) -> None:
+    refs = [*RECIPE["componentRefs"], _ref("gone", "1.0.0"), _ref("after", "1.0.0", "gone")]
+    more = {**RECIPE, "componentRefs": refs, "deploymentOrder": [*RECIPE["deploymentOrder"], "gone", "after"]}
+    states = {entry.component: entry.state for entry in stack.install(more)}
+    assert (states["gone"], states["after"], states["volcano"]) == ("failed", "waiting", "ready")
+
+
+def test_of_two_gangs_one_is_placed_and_the_other_has_no_pod_bound(stack: Bench) -> None:
+    seen = observe_gang.observe(stack.observing(**{"gang-admission": {"settle_s": 2}}))
+    assert sorted(seen.bound.values()) == [0, 3]
+    assert [o.status for o in gang_admission.judge(seen, stack.judging())] == [Status.PASSED]
+    assert stack.left_behind() == []
+
+
+def test_two_gpus_are_allocated_through_a_claim(stack: Bench) -> None:
+    seen = observe_dra.observe(stack.observing())
+    assert len({device.device for device in seen.devices}) == 2
+    assert [o.status for o in dra_allocation.judge(seen, stack.judging())] == [Status.PASSED]
+    assert stack.left_behind() == []
+
+
+def _start_gang_test(stack: Bench) -> subprocess.Popen[str]:
+    """Run the gang test in a process of its own that holds the gangs for a minute."""
+    code = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+from datetime import date
+from pathlib import Path
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import observe_gang
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+hosts = tuple(Host(name=f"gpu{{n:02d}}", sku="x", node_name=f"gpu{{n:02d}}") for n in range(1, {NODES + 1}))
+site = Site(name="lab", profile=SiteProfile.CLOUD, hosts=hosts, settings={{"gang-admission": {{"settle_s": 60}}}})
+observe_gang.observe(ObserveContext(site=site, run_dir=Path("."), today=date.today(), recipe={RECIPE!r},
+                                    connections={{"kubeconfig": {stack.kubeconfig!r}}}))
+"""
+    victim = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 30
+    while not any(pod["spec"].get("nodeName") for pod in stack.cluster.list_objects(PODS, labels=OURS)):
+        assert victim.poll() is None, victim.stderr.read() if victim.stderr else ""
+        assert time.monotonic() < end, "no pod of the gang test was placed"
+        time.sleep(0.2)
+    return victim
+
+
+def test_sigterm_in_the_middle_leaves_nothing(stack: Bench) -> None:
+    victim = _start_gang_test(stack)
+    victim.send_signal(signal.SIGTERM)
+    _out, said = victim.communicate(timeout=60)
+    assert victim.returncode != 0
+    assert "SIGTERM" in said
+    assert stack.left_behind() == []
+
+
+def test_what_sigkill_left_is_swept_by_the_next_run(stack: Bench) -> None:
+    victim = _start_gang_test(stack)
+    assert sweep(stack.cluster, cleanup_s=30) == (), "a run that is alive is not disturbed"
+    victim.kill()
+    victim.communicate(timeout=10)
+    assert stack.left_behind() != []
+    observe_dra.observe(stack.observing())
+    assert stack.left_behind() == []
+
+
+def test_somebody_without_rights_is_told_which_are_missing(stack: Bench) -> None:
+    context = stack.observing()
+    seen = observe_cluster.observe(replace(context, connections={**context.connections, "impersonate_user": "nobody"}))
+    (outcome,) = api_permissions.judge(seen, stack.judging())
+    assert (outcome.status, outcome.cause) == (Status.FAILED, "permission-denied")
+    assert "list nodes" in outcome.summary
+
+
+def test_an_api_server_that_is_not_there(stack: Bench) -> None:
+    context = stack.observing()
+    with pytest.raises(UnreachableError, match="cannot be reached"):
+        observe_cluster.observe(replace(context, connections={"host": "https://127.0.0.1:1"}))
