@@ -34,7 +34,7 @@ def judge(view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
     }
     if denied:
         texts = ", ".join(permission.text for permission in denied)
-        hint = "bind the role of docs/permissions to the user of the kubeconfig; test: kubectl auth can-i " + (
+        hint = "grant them to the user of the kubeconfig (ClusterRole and binding); test: kubectl auth can-i " + (
             f"{denied[0].text} --all-namespaces"
         )
         return (answer.failed("permission-denied", f"not allowed: {texts}", hint, **facts),)

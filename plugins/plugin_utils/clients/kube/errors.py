@@ -91,7 +91,7 @@ def _forbidden(subject: str, message: str) -> ForbiddenError:
     user = _USER.search(message)
     who = user.group(1) if user else "this user"
     return ForbiddenError(
-        subject, f"forbidden: {message}.", f"grant {who} that verb on that resource (see docs of the role)"
+        subject, f"forbidden: {message}.", f"grant {who} that verb on that resource (Role and RoleBinding)"
     )
 
 
