@@ -1,0 +1,126 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A test job as values: what is to run, and how it ended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..outcome.errors import InputError
+
+JobKind = Literal["gang-job", "mpijob"]
+PodRole = Literal["launcher", "worker"]
+JobState = Literal[
+    "succeeded", "failed", "unschedulable", "image", "refused", "lost-node", "preempted", "timeout", "aborted"
+]
+_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """One job: `command` runs once for every GPU of the nodes, all of them one MPI world.
+
+    Args:
+        name: DNS label of at most 40 characters, once in a space.
+        nodes: nodes that it runs on, one pod each.
+        gpus_per_node: GPUs, and so ranks, of every node.
+        image: image with the benchmark, Open MPI and sshd.
+        command: the benchmark and its arguments (`all_reduce_perf`, `-b`, `8`, ...), without mpirun.
+        env: environment of every rank (`NCCL_DEBUG`, `NCCL_IB_HCA`, ...).
+        kind: an indexed Job whose pods are a gang, or an MPIJob (kubeflow.org/v2beta1).
+        timeout_s: limit from its creation to its end.
+        schedule_s: how long the scheduler may say that it does not fit before that is final.
+        gang: who admits the gang (`native`, `volcano`, `kai-scheduler`), as the recipe has it; `none` for nobody.
+        queue: queue of Volcano and KAI.
+        rdma_resource: extended resource that gives a pod its network adapters; empty asks for none.
+        rdma_count: how much of it every pod asks for.
+        device_class: DRA device class of whole GPUs; empty takes them from the device plugin (`nvidia.com/gpu`).
+        annotations: annotations of the pods, such as the networks of Multus.
+        shm_gib: size limit of /dev/shm.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    gpus_per_node: int
+    image: str
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    kind: JobKind = "gang-job"
+    timeout_s: float = 600.0
+    schedule_s: float = 30.0
+    gang: str = "native"
+    queue: str = "default"
+    rdma_resource: str = ""
+    rdma_count: int = 1
+    device_class: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    shm_gib: int = 16
+
+    def __post_init__(self) -> None:
+        subject = f"job {self.name!r}"
+        if not _NAME.fullmatch(self.name):
+            raise InputError(subject, "is not a DNS label of at most 40 characters.", "use letters, digits and '-'")
+        if not self.nodes or len(set(self.nodes)) != len(self.nodes):
+            raise InputError(subject, "needs at least one node, and every node once.")
+        if self.gpus_per_node < 1 or not self.command or not self.image:
+            raise InputError(subject, "needs GPUs, a command and an image.")
+
+    @property
+    def ranks(self) -> int:
+        """Size of its MPI world."""
+        return len(self.nodes) * self.gpus_per_node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodResult:
+    """One pod of a job: what it wrote, and its exit code if it ended by itself.
+
+    The launcher's log has the output of every rank. `problem` says why a log could not be read.
+    """
+
+    name: str
+    node: str
+    exit_code: int | None
+    log: str
+    role: PodRole = "worker"
+    reason: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobResult:
+    """How a job ended.
+
+    Args:
+        name: the job's name.
+        state: `succeeded`, or what it failed of: the command (`failed`), the scheduler (`unschedulable`), an image that
+            cannot be had (`image`), quota or admission (`refused`), a node that went away (`lost-node`), a user's
+            pod that took the place (`preempted`), its time limit (`timeout`), the end of the whole run (`aborted`).
+        reason: in a sentence, with the words of the scheduler, the API server or the kubelet.
+        pods: its pods, the launcher first; empty when none was made.
+        started: when it was created, RFC 3339.
+        duration_s: from its creation to its end.
+        nodes: the nodes that it was meant for.
+    """
+
+    name: str
+    state: JobState
+    reason: str
+    pods: tuple[PodResult, ...]
+    started: str
+    duration_s: float
+    nodes: tuple[str, ...] = ()
+
+    @property
+    def launcher(self) -> PodResult | None:
+        """The pod whose log has the output of every rank."""
+        return next((pod for pod in self.pods if pod.role == "launcher"), None)
+
+    @property
+    def log(self) -> str:
+        """The launcher's log; empty when there was none."""
+        return self.launcher.log if self.launcher else ""
