@@ -98,7 +98,7 @@ def decide(
     return GateVerdict(
         gate=gate,
         status=status,
-        message=_message(gate, status, blocking),
+        message=_message(gate, status, sorting, blocking),
         checks=len(expected),
         counts=counts,
         blocking=tuple(blocking),
@@ -198,9 +198,10 @@ def _status(blocking: list[Blocking]) -> Status:
     return Status.FAILED if failed else Status.OTHER
 
 
-def _message(gate: str, status: Status, blocking: list[Blocking]) -> str:
+def _message(gate: str, status: Status, sorting: _Sorting, blocking: list[Blocking]) -> str:
     if status is Status.PASSED:
-        return "every declared check passed, is waived or was accepted"
+        decided = ((len(sorting.waived), "waived"), (len(sorting.accepted), "accepted as marginal"))
+        return ", ".join(["every declared check passed", *(f"{count} {word}" for count, word in decided if count)])
     # Failures first: what was seen to be bad explains more than what could not be seen.
     first = min(blocking, key=lambda entry: entry.status is not Status.FAILED)
     more = f" and {len(blocking) - 1} more" if len(blocking) > 1 else ""
