@@ -30,7 +30,7 @@ from .capacity import working_nodes
 KEY = "dra"
 CHECK = "dra-allocation"
 Json = dict[str, Any]
-_DEFAULTS: dict[str, Any] = {"count": 2, "timeout_s": 90.0, "cleanup_s": 60.0}
+_DEFAULTS: dict[str, Any] = {"count": 2, "timeout_s": 60.0, "cleanup_s": 60.0}
 _MOST_NODES = 8
 
 

@@ -28,7 +28,7 @@ from .capacity import Slots, free_gpus, slots_of, working_nodes
 
 KEY = "gang"
 CHECK = "gang-admission"
-_DEFAULTS: dict[str, Any] = {"nodes": 4, "timeout_s": 120.0, "settle_s": 3.0, "cleanup_s": 60.0, "queue": "default"}
+_DEFAULTS: dict[str, Any] = {"nodes": 4, "timeout_s": 60.0, "settle_s": 3.0, "cleanup_s": 60.0, "queue": "default"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
