@@ -49,7 +49,7 @@ def test_a_healthy_cluster_passes_and_is_never_called_accepted(healthy: Rehearse
     assert not healthy.findings()
     assert healthy.stats["gpufleet_passed"] is True and healthy.stats["gpufleet_exit_code"] == 0
     assert "passed for facility, nodes, gpu_stack" in healthy.stats["gpufleet_verdict"]
-    assert "accepted" not in healthy.output
+    assert "accepted" not in healthy.stats["gpufleet_verdict"]
 
 
 def test_gates_outside_the_scope_stay_pending(healthy: Rehearsed) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from ..outcome.decisions import Acceptance, Waiver
-from ..outcome.model import Outcome, Rating, Status
+from ..outcome.model import Outcome, Status
 from ..site.model import Site
 
 
@@ -206,8 +206,3 @@ def _message(gate: str, status: Status, sorting: _Sorting, blocking: list[Blocki
     first = min(blocking, key=lambda entry: entry.status is not Status.FAILED)
     more = f" and {len(blocking) - 1} more" if len(blocking) > 1 else ""
     return f"gate {gate} is not passed: {first.check} on {first.subject}: {first.cause}{more}"
-
-
-def needs_acceptance(outcome: Outcome) -> bool:
-    """Tell whether the outcome is marginal and waits for a named person."""
-    return outcome.status is Status.OTHER and outcome.rating is Rating.MARGINAL

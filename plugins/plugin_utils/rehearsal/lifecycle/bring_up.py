@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from ...outcome.errors import InputError, UnavailableError
 from ...runtime.progress import Progress
 from ..control_plane.plan import WAVE_READY, ControlPlane, plan_control_plane
+from ..controllers.pod_commands import doors
 from ..faults.catalogue import catalogue_table, load_catalogue
 from ..faults.choose import LIST
 from ..toolchain.ensure import Program, Workshop, ensure_toolchain
@@ -84,7 +86,7 @@ def _start(
         spec = SupervisorSpec(
             rehearsal_id=new_id(request.directory), directory=str(request.directory), controller_pid=controller.pid,
             controller_start=controller.start_ticks, keep=request.keep,
-            processes=(*plane.processes, *_controllers(plane, simulated, request)),
+            processes=(*_with_doors(plane, request), *_controllers(plane, simulated, request)),
             volatile=(str(plane.directory),), ports=plane.ports, kubeconfig=str(plane.kubeconfig),
         )  # fmt: skip
         try:
@@ -95,6 +97,14 @@ def _start(
                 raise
             progress.say(f"rehearsal: a port was taken meanwhile ({error.reason}), choosing others")
     raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _with_doors(plane: ControlPlane, request: RehearsalRequest) -> tuple[ProcessSpec, ...]:
+    """The control plane, with KWOK finding on its PATH what `kubectl exec` runs: the tools of the pod's host."""
+    path = {"PATH": str(doors(request.directory))}
+    return tuple(
+        replace(process, env=process.env | path) if process.name == "kwok" else process for process in plane.processes
+    )
 
 
 def _controllers(plane: ControlPlane, simulated: Simulated, request: RehearsalRequest) -> tuple[ProcessSpec, ...]:
