@@ -129,6 +129,8 @@ def _from_cache_or_built(plans: list[_Plan], workshop: Workshop) -> dict[str, Pr
             path = plan.store.path_of(plan.tool.name)
             workshop.progress.say(f"toolchain: {path} does not match its checksum, building it again")
     if missing:
+        for left in workshop.cache.glob(".build-*"):  # of a build that was killed; the lock is ours
+            shutil.rmtree(left, ignore_errors=True)
         _check_room(workshop.cache)
         go = ensure_go(workshop.cache, workshop.environ, workshop.progress, workshop.alive)
         for number, plan in enumerate(missing, 1):

@@ -134,7 +134,10 @@ def test_programs_of_one_module_are_taken_only_all_together(repository: Path, tm
 
 
 def test_built_once_then_taken_from_the_cache_without_go(workshop_with_go: Workshop, lines: list[str]) -> None:
+    killed = workshop_with_go.cache / ".build-killed"
+    killed.mkdir(parents=True)
     built = ensure_toolchain(workshop_with_go, (GOFMT,))["gofmt"]
+    assert not killed.exists()
     assert (built.origin, built.version) == ("built", "v1.2.3")
     assert any("building gofmt v1.2.3 (1 of 1)" in line for line in lines)
     again = ensure_toolchain(without_go(workshop_with_go), (GOFMT,))["gofmt"]
