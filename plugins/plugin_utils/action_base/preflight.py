@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..check.gpu_stack.roots import recipe_offers_gpus_by_dra
 from ..check.registry import all_checks
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
@@ -102,8 +103,20 @@ def recipe_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any], e
     stated = {"criteria": run.site.criteria, "recipe_data": options["recipe_data"], "overrides": options["overrides"]}
     answered = answer(request_of(stated))
     write_documents(documents(answered.result, answered.catalogue, {"run_dir": str(run.path)}), check_mode=False)
+    _note_dra(run)
     emit(f"recipe: {len(answered.result.order)} components in order {', '.join(answered.result.order)}"[:190])
     return {"changed": False, "warnings": list(answered.warnings)}
+
+
+def _note_dra(run: Run) -> None:
+    """Let the DRA checks be declared only where the recipe gives out GPUs by claim; the site says why not elsewhere."""
+    site = run.site
+    if recipe_offers_gpus_by_dra(run.recipe or {}):
+        site = replace(site, capabilities=tuple(sorted({*site.capabilities, "dra"})))
+    else:
+        reason = "the recipe's DRA driver gives out no GPUs; the device plugin does"
+        site = replace(site, missing=site.missing | {"dra": reason})
+    write_atomic(run.path / SITE, dumps(site))
 
 
 def controller_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any], emit: Emit) -> dict[str, Any]:

@@ -70,9 +70,7 @@ class VerbBase(ActionBase):  # type: ignore[misc,unused-ignore]
         result: dict[str, Any] = super().run(task_vars=task_vars)
         result.setdefault("changed", False)
         try:
-            _validation, options = self.validate_argument_spec(  # type: ignore[no-untyped-call]
-                argument_spec(self.verb)
-            )
+            _validation, options = self.validate_argument_spec(argument_spec(self.verb))
             result.update(self.act(options, task_vars or {}))
         except BringupError as error:
             result.update(failed_result(error))

@@ -20,7 +20,7 @@ SPEC = CheckSpec(
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,
     duration_s=10.0,
-    requires=("kubernetes",),
+    requires=("kubernetes", "dra"),
     causes=("dra-not-allocated", "dra-not-served", "dra-wrong-devices", "no-dra-driver"),
 )
 

@@ -29,7 +29,7 @@ SPEC = CheckSpec(
     title="ResourceSlices are complete and hold every GPU",
     observation="cluster",
     per=SubjectKind.NODE,
-    requires=("kubernetes",),
+    requires=("kubernetes", "dra"),
     causes=("dra-device-count-mismatch", "dra-slices-incomplete", "dra-slices-missing"),
 )
 _GPU_DRIVER = "gpu.nvidia.com"

@@ -9,7 +9,7 @@ before it in that order already explains what it sees; then it answers `blocked`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...component_stack.workloads import Workload
@@ -127,7 +127,13 @@ def operand_roots(broken: Iterable[OperandView]) -> tuple[OperandView, ...]:
 
 def offers_gpus_by_dra(context: JudgeContext) -> bool:
     """Tell whether the recipe's DRA driver gives out GPUs. Many recipes leave that to the device plugin."""
-    component: Any = recipe_component(DRA_DRIVER, context)
+    return recipe_offers_gpus_by_dra(context.recipe or {})
+
+
+def recipe_offers_gpus_by_dra(recipe: Mapping[str, Any]) -> bool:
+    """Tell the same of a resolved recipe."""
+    refs = recipe.get("componentRefs") or []
+    component: Any = next((ref for ref in refs if ref.get("name") == DRA_DRIVER), None)
     if component is None:
         return False
     gpus = ((component.get("values") or {}).get("resources") or {}).get("gpus") or {}
