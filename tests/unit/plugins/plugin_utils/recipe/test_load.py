@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
     BringupError,
+    InputError,
     NotFoundError,
     ProblemsError,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import component_values
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.tree import MAX_BYTES
@@ -186,6 +188,34 @@ def test_later_directories_win(tree: Tree, tmp_path: Path) -> None:
     assert catalogue.files["components/nfd/values.yaml"].parts[-4] == "private"
     assert set(catalogue.checks) == {"own"}
     assert {"nfd", "gpu-operator", "mine"} <= set(catalogue.registry)
+
+
+def test_a_replaced_file_is_not_read(tree: Tree, tmp_path: Path) -> None:
+    tree.registry("nfd")
+    tree.write("overlays/eks.yaml", "kind: [")
+    private = Tree(tmp_path / "private")
+    private.overlay("eks", {"criteria": {"service": "eks"}})
+    assert "eks" in tree.load(private.root).layers
+
+
+def test_a_layers_values_file_needs_no_values_of_the_component(tree: Tree) -> None:
+    tree.registry("nfd")
+    tree.write("components/nfd/values-eks.yaml", "a: 1\n")
+    values = {"name": "nfd", "valuesFile": "components/nfd/values-eks.yaml"}
+    tree.overlay("base", {"componentRefs": [values]})
+    catalogue = tree.load()
+    result = resolve(parse_criteria({"service": "eks"}, catalogue.vocabulary), catalogue)
+    assert component_values(result.components[0], catalogue) == {"a": 1}
+
+
+def test_values_that_are_no_mapping(tree: Tree) -> None:
+    tree.registry("nfd")
+    tree.write("components/nfd/values.yaml", "[1]\n")
+    tree.overlay("base", {"componentRefs": [{"name": "nfd", "valuesFile": "components/nfd/values.yaml"}]})
+    catalogue = tree.load()
+    result = resolve(parse_criteria({"service": "eks"}, catalogue.vocabulary), catalogue)
+    with pytest.raises(InputError, match="must be a mapping of chart values"):
+        component_values(result.components[0], catalogue)
 
 
 def test_a_private_tree_alone_is_valid(tmp_path: Path) -> None:

@@ -100,14 +100,25 @@ def test_nothing_is_shared_between_results(upstream: Catalogue) -> None:
     assert not seen & {number for values in mine for number in containers(values)}
 
 
+def spoil(value: Any) -> None:
+    """Change every list and mapping of plain data, the innermost first."""
+    for item in list(value.values() if isinstance(value, dict) else value):
+        if isinstance(item, (dict, list)):
+            spoil(item)
+    if isinstance(value, dict):
+        value["spoiled"] = True
+    else:
+        value.append("spoiled")
+
+
 def test_changing_a_result_changes_no_other(upstream: Catalogue) -> None:
     """Upstream's shallow copy writes through to the base that it keeps, and later requests see it."""
     before = dump_yaml(hydrated(recipe(upstream, **EKS_TRAINING), upstream))
     spoiled = hydrated(recipe(upstream, **EKS_TRAINING), upstream)
-    for component in spoiled["componentRefs"]:
-        for values in (component["values"], component.get("overrides", {})):
-            for number, key in enumerate(list(values)):
-                values[key] = {"spoiled": number}
+    spoil(spoiled)
+    same = recipe(upstream, **EKS_TRAINING)
+    spoil(hydrated(same, upstream))
+    assert dump_yaml(hydrated(same, upstream)) == before
     result = recipe(upstream, **EKS_TRAINING)
     for component in result.components:
         component.overrides.clear()  # type: ignore[attr-defined]
@@ -196,6 +207,45 @@ def test_kustomize_and_manifests_before_and_after(tree: Tree) -> None:
     assert found["preManifestFiles"] == before
     assert found["manifestFiles"] == ["components/nfd/b.yaml", "components/nfd/c.yaml"]
     assert found["chart"] == "nfd"
+
+
+LOW = {
+    "name": "nfd", "namespace": "low", "chart": "low", "source": "low", "version": "1", "tag": "low", "path": "low",
+    "patches": ["low"], "dependencyRefs": ["a"], "manifestFiles": ["components/nfd/a.yaml"], "cleanup": True,
+    "expectedResources": [{"kind": "Pod", "name": "low"}], "healthCheckAsserts": "low", "healthCheckSkip": True,
+    "overrides": {"a": {"x": 1}, "l": [1]},
+}  # fmt: skip
+HIGH = {
+    "name": "nfd", "namespace": "high", "chart": "high", "source": "high", "version": "2", "tag": "high",
+    "path": "high", "patches": ["high"], "dependencyRefs": ["b"], "manifestFiles": ["components/nfd/b.yaml"],
+    "cleanup": False, "expectedResources": [{"kind": "Pod", "name": "high"}], "healthCheckAsserts": "high",
+    "healthCheckSkip": False, "overrides": {"a": {"y": None}, "l": [2]},
+}  # fmt: skip
+# What differs from "the later one wins".
+STICKY = {
+    "cleanup": True,
+    "healthCheckSkip": True,
+    "manifestFiles": ["components/nfd/a.yaml", "components/nfd/b.yaml"],
+    "type": "Helm",
+}
+
+
+@pytest.mark.parametrize("high", [HIGH, {"name": "nfd"}], ids=["said", "inherited"])
+@pytest.mark.parametrize("current", [True, False], ids=["current", "first"])
+def test_every_field_has_its_rule(high: dict[str, Any], current: bool, tree: Tree, upstream_like: Tree) -> None:
+    used = tree if current else upstream_like
+    used.registry("nfd", "a", "b")
+    for name in ("a", "b"):
+        used.write(f"components/nfd/{name}.yaml", "")
+    used.overlay("base", {"componentRefs": [LOW, {"name": "a"}, {"name": "b"}]})
+    used.overlay("eks", {"criteria": {"service": "eks"}, "componentRefs": [high]})
+    found = plain(recipe(used.load(), service="eks"))["componentRefs"][2]
+    if high is HIGH:
+        merged = {"a": {"x": 1, "y": None}, "l": [2]} if current else {"a": {"y": None}, "l": [2]}
+        dependencies = ["a", "b"] if current else ["b"]
+        assert found == {**HIGH, **STICKY, "overrides": merged, "dependencyRefs": dependencies}
+    else:
+        assert found == {**LOW, "type": "Helm"}
 
 
 def test_a_mixin_adds_and_does_not_redefine(tree: Tree) -> None:
