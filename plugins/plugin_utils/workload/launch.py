@@ -5,16 +5,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..clients.kube.cluster import Cluster
+from ..clients.kube.kinds import (
+    EVENTS,
+    JOBS,
+    KAI_POD_GROUPS,
+    NATIVE_POD_GROUPS,
+    NODES,
+    PODS,
+    SERVICES,
+    VOLCANO_POD_GROUPS,
+    Kind,
+)
+from ..outcome.errors import InputError
 from ..runtime.clock import Deadline
 from ..runtime.progress import Emit, Progress, silent
+from .follow import Ending, looks_lost, node_of, words_of
+from .manifests import JOB_LABEL, access_objects
 from .model import JobKind, JobResult, JobSpec, JobState, PodResult, PodRole
-from .space import Space
+from .running import RunningJob
+from .space import Space, open_space
 
 __all__ = ["JobKind", "JobResult", "JobSpec", "JobState", "PodResult", "PodRole", "job_space", "run_jobs"]
+
+MPI_JOBS = Kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs")
+_MAKERS = (MPI_JOBS, JOBS)
+_GROUPS = (VOLCANO_POD_GROUPS, KAI_POD_GROUPS, NATIVE_POD_GROUPS)
+_POLL_S = 0.4
+_POLL_MOST_S = 2.0
+Json = dict[str, Any]
 
 
 @contextmanager
@@ -22,7 +47,9 @@ def job_space(
     cluster: Cluster, purpose: str, *, prefix: str, priority: int, cleanup_s: float = 60.0, emit: Emit = silent
 ) -> Iterator[Space]:
     """Yield an open space for jobs (see space.open_space); everything in it is gone at the end, however it ends."""
-    raise NotImplementedError
+    settings: dict[str, Any] = {"prefix": prefix, "priority": priority, "cleanup_s": cleanup_s, "emit": emit}
+    with open_space(cluster, purpose, kinds=_GROUPS, makers=_MAKERS, **settings) as space:
+        yield space
 
 
 def run_jobs(
@@ -44,6 +71,128 @@ def run_jobs(
         deadline: end of the whole run; what is not done then is `aborted`.
 
     Raises:
+        InputError: two jobs have the same name.
         BringupError: the cluster does not answer.
     """
-    raise NotImplementedError
+    names = [spec.name for spec in specs]
+    if len(set(names)) != len(names):
+        raise InputError("test jobs", f"names are not unique: {', '.join(names)}.", "give every job a name of its own")
+    if any(spec.kind == "gang-job" for spec in specs) and not cluster.find_all(SERVICES, space.name):
+        space.create(access_objects(space))
+    floor = _Floor(cluster, space, list(specs), max(1, parallel))
+    pause_s = _POLL_S
+    while floor.waiting or floor.running or floor.clearing:
+        if deadline.left_s <= 0:
+            floor.abort()
+            break
+        moved = floor.step()
+        progress.tick(floor.words(len(specs)))
+        pause_s = _POLL_S if moved else min(pause_s * 1.2, _POLL_MOST_S)
+        if floor.waiting or floor.running or floor.clearing:
+            time.sleep(min(pause_s, deadline.left_s))
+    return tuple(floor.results[name] for name in names)
+
+
+@dataclass(slots=True)
+class _Floor:
+    """The jobs by where they are: waiting for their nodes, running, leaving their nodes, done."""
+
+    cluster: Cluster
+    space: Space
+    waiting: list[JobSpec]
+    parallel: int
+    running: list[RunningJob] = field(default_factory=list)
+    clearing: list[RunningJob] = field(default_factory=list)
+    results: dict[str, JobResult] = field(default_factory=dict)
+
+    def step(self) -> bool:
+        """Start what fits, look at what runs, let go of what is gone; tell whether anything moved."""
+        before = len(self.waiting), len(self.running), len(self.clearing)
+        self._start()
+        pods = self._pods()
+        refusals = self._refusals(pods)
+        for job in list(self.running):
+            mine = pods.get(job.spec.name, [])
+            if job.result is None:
+                job.look(mine, refusals.get(job.spec.name, ()), self._lost(mine))
+            self._settle(job)
+        self.clearing = [job for job in self.clearing if not job.cleared(pods.get(job.spec.name, []))]
+        return before != (len(self.waiting), len(self.running), len(self.clearing))
+
+    def abort(self) -> None:
+        """End what runs and what waits: the time of the whole run is over."""
+        pods = self._pods()
+        for job in list(self.running):
+            job.pods = pods.get(job.spec.name, [])
+            job.end(Ending("aborted", f"the time of the whole run was over: {words_of(job.pods)}"))
+            self._settle(job)
+        for spec in self.waiting:
+            job = RunningJob(spec, self.cluster, self.space)
+            job.end(Ending("aborted", "never started: the time of the whole run was over"))
+            self._settle(job, known=False)
+        self.waiting, self.clearing = [], []
+
+    def words(self, total: int) -> str:
+        """Return where all jobs stand, in a line."""
+        failed = sum(result.state != "succeeded" for result in self.results.values())
+        text = f"{self.space.name}: {len(self.results)} of {total} jobs done"
+        if failed:
+            text += f", {failed} not well"
+        if self.running:
+            job = self.running[0]
+            text += f", {len(self.running)} running; {job.spec.name}: {words_of(job.pods)}"
+        return text
+
+    def _settle(self, job: RunningJob, *, known: bool = True) -> None:
+        if job.result is None:
+            return
+        self.results[job.spec.name] = job.result
+        if known:
+            self.running.remove(job)
+            self.clearing.append(job)
+
+    def _start(self) -> None:
+        taken = {node for job in [*self.running, *self.clearing] for node in job.spec.nodes}
+        for spec in list(self.waiting):
+            if len(self.running) >= self.parallel:
+                return
+            if taken.isdisjoint(spec.nodes):
+                self.waiting.remove(spec)
+                job = RunningJob(spec, self.cluster, self.space)
+                self.running.append(job)
+                job.create()
+            # Also what has to wait holds its nodes, or a big job would wait for ever.
+            taken |= set(spec.nodes)
+
+    def _pods(self) -> dict[str, list[Json]]:
+        found: dict[str, list[Json]] = {}
+        for pod in self.cluster.list_objects(PODS, self.space.name):
+            job = (pod["metadata"].get("labels") or {}).get(JOB_LABEL, "")
+            found.setdefault(job, []).append(pod)
+        return found
+
+    def _refusals(self, pods: Mapping[str, list[Json]]) -> dict[str, list[str]]:
+        """What kept a controller from making pods; asked only for jobs that lack some."""
+        short = {
+            j.spec.name for j in self.running if not j.result and len(pods.get(j.spec.name, ())) < len(j.spec.nodes)
+        }
+        found: dict[str, list[str]] = {}
+        if not short:
+            return found
+        for event in self.cluster.list_objects(EVENTS, self.space.name):
+            about = event.get("involvedObject") or {}
+            name = str(about.get("name", "")).removesuffix("-launcher")
+            if name in short and event.get("type") == "Warning" and "FailedCreate" in str(event.get("reason")):
+                found.setdefault(name, []).append(str(event.get("message") or event["reason"]))
+        return found
+
+    def _lost(self, pods: Sequence[Json]) -> dict[str, str]:
+        lost: dict[str, str] = {}
+        for name in {node_of(pod) for pod in pods if looks_lost(pod)}:
+            node = self.cluster.find(NODES, name)
+            conditions = ((node or {}).get("status") or {}).get("conditions") or []
+            ready: Json = next((entry for entry in conditions if entry.get("type") == "Ready"), {})
+            if ready.get("status") != "True":
+                words = f"{ready.get('reason', '')}: {ready.get('message', '')}"
+                lost[name] = "it is no more in the cluster" if node is None else words.strip(": ")
+        return lost

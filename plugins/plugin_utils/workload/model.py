@@ -79,11 +79,13 @@ class JobSpec:
 class PodResult:
     """One pod of a job: what it wrote, and its exit code if it ended by itself.
 
-    The launcher's log has the output of every rank. `problem` says why a log could not be read.
+    The launcher's log has the output of every rank. `hostname` is what its ranks call the machine in their output
+    (`pair-1-0`), `node` the machine that it is. `problem` says why a log could not be read.
     """
 
     name: str
     node: str
+    hostname: str
     exit_code: int | None
     log: str
     role: PodRole = "worker"

@@ -33,7 +33,10 @@ _PATIENCE_S = 10.0
 
 @dataclass(slots=True)
 class Space:
-    """One test's namespace and priority class; `leftovers` says what could not be removed."""
+    """One test's namespace and priority class; `leftovers` says what could not be removed.
+
+    `kinds` are removed after the pods, `makers` (which would make their pods anew) before them.
+    """
 
     cluster: Cluster
     name: str
@@ -41,6 +44,7 @@ class Space:
     kinds: tuple[Kind, ...]
     emit: Emit = silent
     leftovers: list[str] = field(default_factory=list)
+    makers: tuple[Kind, ...] = ()
 
     @property
     def priority_class(self) -> str:
@@ -78,6 +82,8 @@ class Space:
     def close(self) -> None:
         """Remove everything: pods first, for a group may not go before its members; every step has a time limit."""
         deadline = Deadline.after(self.cleanup_s)
+        for kind in self.makers:
+            self._step(f"{kind.title} of {self.name}", partial(self._dismiss, kind))
         for kind in (PODS, *self.kinds):
             self._step(f"{kind.title} of {self.name}", partial(self._empty, kind, deadline))
         self._step(f"priority class {self.name}", partial(self._drop, PRIORITY_CLASSES))
@@ -93,6 +99,10 @@ class Space:
 
     def _drop(self, kind: Kind) -> None:
         self.cluster.delete(kind, self.name)
+
+    def _dismiss(self, kind: Kind) -> None:
+        for obj in self.cluster.find_all(kind, self.name) or []:
+            self.cluster.delete(kind, obj["metadata"]["name"], self.name)
 
     def _empty(self, kind: Kind, deadline: Deadline) -> None:
         there = self.cluster.find_all(kind, self.name)
@@ -122,6 +132,7 @@ def open_space(
     prefix: str,
     priority: int,
     kinds: tuple[Kind, ...],
+    makers: tuple[Kind, ...] = (),
     cleanup_s: float = 60.0,
     emit: Emit = silent,
 ) -> Iterator[Space]:
@@ -133,11 +144,12 @@ def open_space(
         prefix: first part of its name.
         priority: priority of its pods, below -10.
         kinds: kinds to remove after the pods, in that order.
+        makers: kinds to remove before the pods, because they would make them anew.
         cleanup_s: time limit of the removal.
         emit: takes progress lines.
     """
-    sweep(cluster, cleanup_s=cleanup_s, kinds=kinds, emit=emit)
-    space = Space(cluster, f"{prefix}-{purpose}-{secrets.token_hex(3)}", cleanup_s, kinds, emit)
+    sweep(cluster, cleanup_s=cleanup_s, kinds=kinds, makers=makers, emit=emit)
+    space = Space(cluster, f"{prefix}-{purpose}-{secrets.token_hex(3)}", cleanup_s, kinds, emit, makers=makers)
     with interruptible(f"test {purpose}"):
         try:
             space.open(priority)
@@ -146,7 +158,14 @@ def open_space(
             space.close()
 
 
-def sweep(cluster: Cluster, *, cleanup_s: float, kinds: tuple[Kind, ...] = (), emit: Emit = silent) -> tuple[str, ...]:
+def sweep(
+    cluster: Cluster,
+    *,
+    cleanup_s: float,
+    kinds: tuple[Kind, ...] = (),
+    makers: tuple[Kind, ...] = (),
+    emit: Emit = silent,
+) -> tuple[str, ...]:
     """Remove what runs that are dead left behind; return the names of the spaces removed."""
     swept = []
     for namespace in cluster.list_objects(NAMESPACES, labels=_SELECTOR):
@@ -157,7 +176,7 @@ def sweep(cluster: Cluster, *, cleanup_s: float, kinds: tuple[Kind, ...] = (), e
         if not namespace["metadata"].get("deletionTimestamp"):
             emit(f"removing what a dead run left: {name}")
             swept.append(name)
-        Space(cluster, name, cleanup_s, kinds, emit).close()
+        Space(cluster, name, cleanup_s, kinds, emit, makers=makers).close()
     return tuple(swept)
 
 

@@ -1,0 +1,240 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Where a job stands, from what the API server says about its pods. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .model import JobSpec, JobState, PodRole
+
+Json = dict[str, Any]
+INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
+ROLE_LABEL = "training.kubeflow.org/job-role"
+REPLICA_LABEL = "training.kubeflow.org/replica-index"
+# An image that cannot be had; ErrImagePull comes first and may mend itself, the kubelet then says ImagePullBackOff.
+_IMAGE_WORDS = ("ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
+_NEVER_PULLED = ("not found", "unauthorized", "denied", "does not exist", "manifest unknown")
+_CONTAINER_WORDS = (
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+    "CrashLoopBackOff",
+    "StartError",
+)
+_LOST_WORDS = ("NodeLost", "NodeShutdown", "NodeAffinity", "Terminated", "Shutdown")
+_LOST_DISRUPTIONS = ("DeletionByTaintManager", "DeletionByPodGC", "TerminationByKubelet")
+# Pods whose fellow ended get that long to end, too.
+SPARE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a job ended, and why."""
+
+    state: JobState
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What is seen of one job.
+
+    Args:
+        pods: its pods.
+        refusals: messages of controllers that could not make a pod of it.
+        lost_nodes: nodes of its pods that do not answer, with the node's own words.
+        age_s: time since it was created.
+        ended_s: time since the first of its pods ended; 0 while none has.
+        gone: names of pods that were there before and are not any more.
+    """
+
+    pods: Sequence[Json]
+    refusals: Sequence[str] = ()
+    lost_nodes: Mapping[str, str] = field(default_factory=dict)
+    age_s: float = 0.0
+    ended_s: float = 0.0
+    gone: Sequence[str] = ()
+
+
+def ending_of(spec: JobSpec, sight: Sight) -> Ending | None:
+    """Return how a job ended; None while it may still go well."""
+    for rule in (_done, _disturbed, _crashed, _lost, _not_started, _refused, _not_scheduled, _too_long):
+        ending = rule(spec, sight)
+        if ending:
+            return ending
+    return None
+
+
+def role_of(pod: Json) -> PodRole:
+    """Return whether a pod starts the ranks of all others."""
+    labels = pod["metadata"].get("labels") or {}
+    launcher = labels.get(INDEX_LABEL) == "0" or labels.get(ROLE_LABEL) == "launcher"
+    return "launcher" if launcher else "worker"
+
+
+def order_of(pod: Json) -> tuple[bool, int, str]:
+    """Return the sort key of a pod: the launcher first, the others by their index."""
+    labels = pod["metadata"].get("labels") or {}
+    index = labels.get(INDEX_LABEL) or labels.get(REPLICA_LABEL) or "0"
+    return role_of(pod) != "launcher", int(index) if index.isdigit() else 0, pod["metadata"]["name"]
+
+
+def hostname_of(pod: Json) -> str:
+    """Return what programs in a pod call their machine."""
+    spec = pod.get("spec") or {}
+    if spec.get("hostNetwork"):
+        return str(spec.get("nodeName", ""))
+    return str(spec.get("hostname") or pod["metadata"]["name"])
+
+
+def node_of(pod: Json) -> str:
+    """Return the node of a pod; empty before it has one."""
+    return str((pod.get("spec") or {}).get("nodeName") or "")
+
+
+def phase_of(pod: Json) -> str:
+    """Return the phase of a pod."""
+    return str((pod.get("status") or {}).get("phase") or "Pending")
+
+
+def termination_of(pod: Json) -> tuple[int | None, str]:
+    """Return the exit code of a pod's container and the kubelet's word for it; None while it has none."""
+    for status in (pod.get("status") or {}).get("containerStatuses") or []:
+        ended = (status.get("state") or {}).get("terminated")
+        if ended:
+            return int(ended.get("exitCode", -1)), str(ended.get("reason") or "")
+    return None, ""
+
+
+def where(pod: Json) -> str:
+    """Return name and node of a pod for messages."""
+    node = node_of(pod)
+    return f"{pod['metadata']['name']} on {node}" if node else str(pod["metadata"]["name"])
+
+
+def words_of(pods: Iterable[Json]) -> str:
+    """Return how pods stand, for a progress line: `1 of 2 pods running`."""
+    phases = [phase_of(pod) for pod in pods]
+    if not phases:
+        return "no pod yet"
+    if phases.count("Succeeded"):
+        return f"{phases.count('Succeeded')} of {len(phases)} pods done"
+    return f"{phases.count('Running')} of {len(phases)} pods running"
+
+
+def looks_lost(pod: Json) -> bool:
+    """Tell whether a pod that runs is called not ready, as the API server does when its node is silent."""
+    return phase_of(pod) == "Running" and _condition(pod, "Ready").get("status") == "False"
+
+
+def _condition(item: Json, kind: str) -> Json:
+    conditions = (item.get("status") or {}).get("conditions") or []
+    return next((entry for entry in conditions if entry.get("type") == kind), {})
+
+
+def _waiting(pod: Json) -> tuple[str, str]:
+    status = pod.get("status") or {}
+    for entry in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        waiting = (entry.get("state") or {}).get("waiting")
+        if waiting:
+            return str(waiting.get("reason") or ""), str(waiting.get("message") or "")
+    return "", ""
+
+
+def _done(spec: JobSpec, sight: Sight) -> Ending | None:
+    """The launcher has the exit code of the whole; the others are given a moment to end, MPIJob's workers never do."""
+    launcher = next((pod for pod in sight.pods if role_of(pod) == "launcher"), None)
+    if launcher is None or phase_of(launcher) != "Succeeded":
+        return None
+    open_pods = [pod for pod in sight.pods if phase_of(pod) not in ("Succeeded", "Failed")]
+    if open_pods and spec.kind == "gang-job" and sight.ended_s < SPARE_S:
+        return None
+    return Ending("succeeded", f"exit code 0 of {where(launcher)}")
+
+
+def _disturbed(spec: JobSpec, sight: Sight) -> Ending | None:
+    """Somebody else ended a pod: a user's pod that needs the place, or the loss of the node."""
+    for pod in sight.pods:
+        disruption = _condition(pod, "DisruptionTarget")
+        word = str(disruption.get("reason") or "")
+        text = str(disruption.get("message") or word)
+        if word == "PreemptionByScheduler":
+            return Ending("preempted", f"{where(pod)}: {text}")
+        if word in _LOST_DISRUPTIONS:
+            return Ending("lost-node", f"{where(pod)}: {text}")
+        reason = str((pod.get("status") or {}).get("reason") or "")
+        if phase_of(pod) == "Failed" and reason in _LOST_WORDS:
+            return Ending("lost-node", f"{where(pod)}: {(pod['status'].get('message') or reason)}")
+        if phase_of(pod) == "Failed" and reason == "Preempting":
+            return Ending("preempted", f"{where(pod)}: {(pod['status'].get('message') or reason)}")
+    return None
+
+
+def _crashed(spec: JobSpec, sight: Sight) -> Ending | None:
+    failed = sorted((pod for pod in sight.pods if phase_of(pod) == "Failed"), key=order_of)
+    if not failed:
+        return None
+    # A worker that dies takes the launcher with it, and the launcher can say more.
+    launcher_open = any(role_of(pod) == "launcher" and phase_of(pod) == "Running" for pod in sight.pods)
+    if launcher_open and sight.ended_s < SPARE_S:
+        return None
+    code, word = termination_of(failed[0])
+    status = failed[0].get("status") or {}
+    told = word if word not in ("", "Error") else str(status.get("reason") or "")
+    message = str(status.get("message") or "")
+    more = f" ({'; '.join(part for part in (told, message) if part)})" if told or message else ""
+    ended = f"ended with exit code {code}" if code is not None else "failed"
+    return Ending("failed", f"{where(failed[0])} {ended}{more}")
+
+
+def _lost(spec: JobSpec, sight: Sight) -> Ending | None:
+    for pod in sight.pods:
+        words = sight.lost_nodes.get(node_of(pod))
+        if words is not None:
+            return Ending("lost-node", f"{where(pod)}: the node does not answer ({words})")
+    if sight.gone:
+        return Ending("lost-node", f"pod {sight.gone[0]} was removed by somebody else while it ran")
+    return None
+
+
+def _not_started(spec: JobSpec, sight: Sight) -> Ending | None:
+    for pod in sight.pods:
+        word, message = _waiting(pod)
+        text = f"{where(pod)}: {word}" + (f": {message}" if message else "")
+        final = word == "ErrImagePull" and any(known in message.lower() for known in _NEVER_PULLED)
+        if word in _IMAGE_WORDS or final:
+            return Ending("image", f"{text} (image {spec.image})")
+        if word in _CONTAINER_WORDS:
+            return Ending("failed", text)
+    return None
+
+
+def _refused(spec: JobSpec, sight: Sight) -> Ending | None:
+    if sight.refusals:
+        return Ending("refused", sight.refusals[-1])
+    if not sight.pods and sight.age_s > spec.schedule_s:
+        who = "the job controller" if spec.kind == "gang-job" else "mpi-operator"
+        return Ending("refused", f"no pod was made within {spec.schedule_s:.0f} s; does {who} run?")
+    return None
+
+
+def _not_scheduled(spec: JobSpec, sight: Sight) -> Ending | None:
+    if sight.age_s <= spec.schedule_s:
+        return None
+    waiting = [pod for pod in sight.pods if not node_of(pod)]
+    if not waiting:
+        return None
+    messages = [str(_condition(pod, "PodScheduled").get("message") or "") for pod in waiting]
+    words = next((message for message in messages if message), "the scheduler said nothing about it")
+    text = f"{len(waiting)} of {len(sight.pods)} pods not scheduled after {spec.schedule_s:.0f} s: {words}"
+    return Ending("unschedulable", text)
+
+
+def _too_long(spec: JobSpec, sight: Sight) -> Ending | None:
+    if sight.age_s <= spec.timeout_s:
+        return None
+    return Ending("timeout", f"not done after {spec.timeout_s:.0f} s: {words_of(sight.pods)}")

@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The objects of a test job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from .model import JobSpec
+from .render import render
+from .space import Space
+
+ACCESS = "ranks"
+JOB_LABEL = "gpufleet.io/job"
+_TEMPLATES = Path(__file__).resolve().parents[3] / "recipes" / "workloads"
+_FILES = {"gang-job": "job-gang.yaml.j2", "mpijob": "mpijob.yaml.j2"}
+
+
+def job_objects(spec: JobSpec, space: Space) -> list[dict[str, Any]]:
+    """Return the objects of a job, its group before its pods.
+
+    Raises:
+        InputError: the template does not render with these values.
+    """
+    variables: dict[str, Any] = {
+        "name": spec.name,
+        "namespace": space.name,
+        "nodes": list(spec.nodes),
+        "gpus": spec.gpus_per_node,
+        "image": spec.image,
+        "command": list(spec.command),
+        "env": dict(spec.env),
+        "labels": space.labels,
+        "priority_class": space.priority_class,
+        "gang": spec.gang,
+        "queue": spec.queue,
+        "rdma_resource": spec.rdma_resource,
+        "rdma_count": spec.rdma_count,
+        "device_class": spec.device_class,
+        "annotations": dict(spec.annotations),
+        "shm_gib": spec.shm_gib,
+        "timeout_s": spec.timeout_s,
+        "access": ACCESS,
+    }
+    return render(_TEMPLATES / _FILES[spec.kind], variables)
+
+
+def access_objects(space: Space) -> list[dict[str, Any]]:
+    """Return what the pods of a space's jobs reach each other by, with a key that nobody else has."""
+    private, public = _new_key()
+    variables: dict[str, Any] = {
+        "access": ACCESS, "namespace": space.name, "labels": space.labels, "private_key": private, "public_key": public,
+    }  # fmt: skip
+    return render(_TEMPLATES / "job-gang-access.yaml.j2", variables)
+
+
+def _new_key() -> tuple[str, str]:
+    # Ansible itself needs this library, so it is there.
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    return private.decode(), public.decode()

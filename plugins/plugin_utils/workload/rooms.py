@@ -1,0 +1,124 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which nodes have GPUs that nobody uses: what the device plugin or DRA offers, less what pods and claims hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.kinds import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
+from ..outcome.errors import NotFoundError
+
+Json = dict[str, Any]
+GPU = "nvidia.com/gpu"
+GPU_DRIVER = "gpu.nvidia.com"
+_OPEN_TAINTS = ("nvidia.com/gpu",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRoom:
+    """GPUs of one node: `total` by the device plugin or, where that offers none, by DRA; `closed` says why pods may
+    not come."""
+
+    name: str
+    total: int
+    used: int
+    closed: str = ""
+    by_dra: bool = False
+
+    @property
+    def free(self) -> int:
+        """GPUs that a test may take now."""
+        return 0 if self.closed else max(0, self.total - self.used)
+
+
+def read_rooms(cluster: Cluster, names: Collection[str]) -> dict[str, NodeRoom]:
+    """Return the room on each of these nodes as the API server knows it now.
+
+    Raises:
+        BringupError: the API server does not answer.
+    """
+    nodes = cluster.list_objects(NODES)
+    pods = cluster.list_objects(PODS)
+    return rooms(nodes, pods, _dra(cluster, RESOURCE_CLAIMS), _dra(cluster, RESOURCE_SLICES), names)
+
+
+def _dra(cluster: Cluster, kind: Any) -> list[Json]:
+    try:
+        return cluster.list_objects(kind)
+    except NotFoundError:
+        # A cluster without DRA.
+        return []
+
+
+def rooms(
+    nodes: Iterable[Json], pods: Iterable[Json], claims: Iterable[Json], slices: Iterable[Json], names: Collection[str]
+) -> dict[str, NodeRoom]:
+    """Return the room on each of these nodes; a name that is no node has none and is closed."""
+    held, offered = _held(pods, claims), _offered(slices)
+    found: dict[str, NodeRoom] = {}
+    for node in nodes:
+        name = node["metadata"]["name"]
+        if name in names:
+            plugin = _whole(((node.get("status") or {}).get("allocatable") or {}).get(GPU))
+            total = plugin or offered[name]
+            found[name] = NodeRoom(
+                name=name, total=total, used=held[name], closed=_closed(node), by_dra=not plugin and total > 0
+            )
+    missing = {name: NodeRoom(name=name, total=0, used=0, closed="no such node") for name in names if name not in found}
+    return {**found, **missing}
+
+
+def _held(pods: Iterable[Json], claims: Iterable[Json]) -> Counter[str]:
+    held: Counter[str] = Counter()
+    for pod in pods:
+        node = (pod.get("spec") or {}).get("nodeName")
+        if node and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+            held[node] += _asked(pod["spec"])
+    for claim in claims:
+        allocation = (claim.get("status") or {}).get("allocation") or {}
+        for result in (allocation.get("devices") or {}).get("results") or []:
+            # Its pools are called as its nodes; sharing by adminAccess takes nothing away.
+            if result.get("driver") == GPU_DRIVER and not result.get("adminAccess"):
+                held[result.get("pool", "")] += 1
+    return held
+
+
+def _offered(slices: Iterable[Json]) -> Counter[str]:
+    offered: Counter[str] = Counter()
+    for item in slices:
+        spec = item.get("spec") or {}
+        if spec.get("driver") == GPU_DRIVER:
+            offered[spec.get("nodeName", "")] += len(spec.get("devices") or [])
+    return offered
+
+
+def _asked(spec: Json) -> int:
+    def of(containers: Iterable[Json]) -> list[int]:
+        return [_whole(((c.get("resources") or {}).get("limits") or {}).get(GPU)) for c in containers]
+
+    # Init containers run before the others and give back what they had.
+    return max(sum(of(spec.get("containers") or [])), *of(spec.get("initContainers") or []), 0)
+
+
+def _whole(value: Any) -> int:
+    text = str(value or "0")
+    return int(text) if text.isdigit() else 0
+
+
+def _closed(node: Json) -> str:
+    spec = node.get("spec") or {}
+    if spec.get("unschedulable"):
+        return "cordoned"
+    ready: Json = next((c for c in (node.get("status") or {}).get("conditions") or [] if c.get("type") == "Ready"), {})
+    if ready.get("status") != "True":
+        return f"not Ready ({ready.get('reason') or 'no condition'})"
+    for taint in spec.get("taints") or []:
+        if taint.get("effect") in ("NoSchedule", "NoExecute") and taint.get("key") not in _OPEN_TAINTS:
+            return f"taint {taint.get('key')}"
+    return ""

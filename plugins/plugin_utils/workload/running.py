@@ -1,0 +1,130 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""One job on its way: made, looked at, its logs taken, removed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.errors import ConflictError, ForbiddenError, RefusedError
+from ..clients.kube.kinds import PODS, Kind
+from ..outcome.errors import BringupError, NotFoundError
+from ..runtime.clock import Deadline, now_utc
+from ..runtime.pool import map_bounded
+from .follow import Ending, Sight, ending_of, hostname_of, node_of, order_of, phase_of, role_of, termination_of
+from .manifests import job_objects
+from .model import JobResult, JobSpec, PodResult
+from .space import Space
+
+Json = dict[str, Any]
+_LOG_S = 20.0
+_LOG_WORKERS = 8
+_CLEAR_S = 20.0
+
+
+@dataclass(slots=True)
+class RunningJob:
+    """A job between its creation and the moment when nothing of it is left."""
+
+    spec: JobSpec
+    cluster: Cluster
+    space: Space
+    started: str = field(default_factory=now_utc)
+    began_at: float = field(default_factory=time.monotonic)
+    pods: Sequence[Json] = ()
+    result: JobResult | None = None
+    _made: list[tuple[Kind, str]] = field(default_factory=list)
+    _seen: set[str] = field(default_factory=set)
+    _first_end_at: float = 0.0
+    _cleared: Deadline | None = None
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since it was created."""
+        return time.monotonic() - self.began_at
+
+    def create(self) -> None:
+        """Make its objects; a refusal is a result, not an error.
+
+        Raises:
+            BringupError: the API server does not answer.
+        """
+        try:
+            for obj in job_objects(self.spec, self.space):
+                kind = self.cluster.kind(obj["apiVersion"], obj["kind"])
+                self.cluster.create(kind, obj, self.space.name)
+                self._made.append((kind, obj["metadata"]["name"]))
+        except (RefusedError, ForbiddenError, NotFoundError, ConflictError) as error:
+            self.end(Ending("refused", f"{error.subject}: {error.reason}"))
+
+    def look(self, pods: Sequence[Json], refusals: Sequence[str], lost: Mapping[str, str]) -> None:
+        """Take in what is seen of it now; it may end by that."""
+        self.pods = sorted(pods, key=order_of)
+        names = {pod["metadata"]["name"] for pod in pods}
+        gone = sorted(self._seen - names)
+        self._seen |= names
+        if not self._first_end_at and any(phase_of(pod) in ("Succeeded", "Failed") for pod in pods):
+            self._first_end_at = time.monotonic()
+        ended_s = time.monotonic() - self._first_end_at if self._first_end_at else 0.0
+        sight = Sight(pods=self.pods, refusals=refusals, lost_nodes=lost, age_s=self.age_s, ended_s=ended_s, gone=gone)
+        ending = ending_of(self.spec, sight)
+        if ending:
+            self.end(ending)
+
+    def end(self, ending: Ending) -> None:
+        """Take its logs, write its result and start its removal."""
+        duration_s = self.age_s
+        pods = tuple(map_bounded(self._pod_result, list(self.pods), _LOG_WORKERS))
+        self.result = JobResult(
+            name=self.spec.name, state=ending.state, reason=ending.reason, pods=pods, started=self.started,
+            duration_s=duration_s, nodes=self.spec.nodes,
+        )  # fmt: skip
+        self._cleared = Deadline.after(_CLEAR_S)
+        groups = [(kind, name) for kind, name in self._made if kind.kind == "PodGroup"]
+        # What makes pods first, or it would make them anew; a group may not go before its members.
+        for kind, name in self._made:
+            if (kind, name) not in groups:
+                self._delete(kind, name)
+        for pod in self.pods:
+            self._delete(PODS, pod["metadata"]["name"])
+        self._made = groups
+
+    def cleared(self, pods: Sequence[Json]) -> bool:
+        """Tell whether its nodes are free again: no pod of it is left, or it is left to the end of the space."""
+        for pod in pods:
+            if not pod["metadata"].get("deletionTimestamp"):
+                self._delete(PODS, pod["metadata"]["name"])
+        if pods and self._cleared and self._cleared.left_s > 0:
+            return False
+        for kind, name in self._made:
+            self._delete(kind, name)
+        self._made = []
+        return True
+
+    def _delete(self, kind: Kind, name: str) -> None:
+        try:
+            grace_s = 0 if kind is PODS else None
+            self.cluster.delete(kind, name, self.space.name, grace_period_s=grace_s, timeout_s=_LOG_S)
+        except BringupError as error:
+            # The space removes it at the end, and says so if it cannot.
+            self.space.emit(f"{kind.title} {name}: {error.reason}"[:199])
+
+    def _pod_result(self, pod: Json) -> PodResult:
+        code, word = termination_of(pod)
+        log, problem = self._log(pod) if node_of(pod) else ("", "never on a node")
+        return PodResult(
+            name=pod["metadata"]["name"], node=node_of(pod), hostname=hostname_of(pod), exit_code=code, log=log,
+            role=role_of(pod), reason=word, problem=problem,
+        )  # fmt: skip
+
+    def _log(self, pod: Json) -> tuple[str, str]:
+        path = PODS.path(pod["metadata"]["name"], self.space.name, "log")
+        try:
+            return self.cluster.transport.text("GET", path, timeout_s=_LOG_S), ""
+        except BringupError as error:
+            return "", error.reason
