@@ -65,9 +65,9 @@ class LookupModule(LookupBase):  # type: ignore[misc,unused-ignore]
 
     def run(self, terms: list[str], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
         """Return one value for each selector."""
-        self.set_options(var_options=variables, direct=kwargs)  # type: ignore[no-untyped-call]
+        self.set_options(var_options=variables, direct=kwargs)  # type: ignore[no-untyped-call,unused-ignore]
         names = ("criteria", "recipe_data", "unsupported")
-        options = {name: self.get_option(name) for name in names}  # type: ignore[no-untyped-call]
+        options = {name: self.get_option(name) for name in names}  # type: ignore[no-untyped-call,unused-ignore]
         try:
             answered = answer(request_of(options))
             return [self._value(answered.result, answered.catalogue, term, "default" in kwargs) for term in terms]
@@ -79,5 +79,5 @@ class LookupModule(LookupBase):  # type: ignore[misc,unused-ignore]
             return query(result, catalogue, term)
         except NotFoundError:
             if has_default:
-                return self.get_option("default")  # type: ignore[no-untyped-call]
+                return self.get_option("default")  # type: ignore[no-untyped-call,unused-ignore]
             raise
