@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic
@@ -13,6 +15,9 @@ from ...outcome.errors import BringupError, NotFoundError
 from .cluster import Cluster
 from .errors import ForbiddenError, connection_error
 from .kinds import PODS
+
+_STATUS_CHANNEL = 3
+_EXIT_WORDS = re.compile(r"exit (?:status|code):? (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +66,34 @@ def run_in_pod(
     try:
         client.run_forever(timeout=timeout_s)
         timed_out = bool(client.is_open())
-        # Channel 3 carries the exit status; without it the code is not known.
-        rc = None if timed_out or not client.peek_channel(3) else client.returncode
-        stdout, stderr = str(client.read_stdout(timeout=0) or ""), str(client.read_stderr(timeout=0) or "")
+        rc, said = (None, "") if timed_out else exit_code(str(client.read_channel(_STATUS_CHANNEL, timeout=0) or ""))
+        stdout = str(client.read_stdout(timeout=0) or "")
+        stderr = str(client.read_stderr(timeout=0) or "") + said
     except (OSError, WebSocketException) as error:
         raise connection_error(cluster.transport.host, error) from None
     finally:
         client.close()
     return ExecResult(rc, stdout, stderr, monotonic() - started, timed_out)
+
+
+def exit_code(status: str) -> tuple[int | None, str]:
+    """Return the exit code that a Status tells, None if it tells none, and what it says instead."""
+    try:
+        answer = json.loads(status)
+    except ValueError:
+        return None, status
+    if not isinstance(answer, dict):
+        return None, status
+    if answer.get("status") == "Success":
+        return 0, ""
+    causes = (answer.get("details") or {}).get("causes") or []
+    texts = [str(cause.get("message", "")) for cause in causes if cause.get("reason") == "ExitCode"]
+    if texts and texts[0].isdigit():
+        return int(texts[0]), ""
+    # Some runtimes put the code into words only.
+    message = str(answer.get("message", ""))
+    match = _EXIT_WORDS.search(message)
+    return (int(match[1]), "") if match else (None, message)
 
 
 def _handshake_error(host: str, path: str, text: str) -> BringupError:

@@ -26,6 +26,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.erro
     UnauthorizedError,
     UnreachableError,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.exec import exit_code
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES, PODS, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.wait import (
     OK,
@@ -234,3 +235,21 @@ def test_a_wait_ends_when_all_are_ok_or_one_is_lost(end: State, reads: int) -> N
     assert states["b"] == end
     assert count == reads if reads < 99 else count > 3
     assert lines[0].startswith("parts: 1 of 2; b: not yet")
+
+
+@pytest.mark.parametrize(
+    ("status", "rc"),
+    [
+        ('{"status": "Success"}', 0),
+        ('{"status": "Failure", "details": {"causes": [{"reason": "ExitCode", "message": "3"}]}}', 3),
+        ('{"status": "Failure", "message": "command terminated with exit code 126"}', 126),
+        ('{"status": "Failure", "message": "cmd wait: sh: exit status 3"}', 3),
+        ('{"status": "Failure", "message": "container not running"}', None),
+        ('{"status": "Failure", "details": {"causes": [{"reason": "ExitCode", "message": "x"}]}}', None),
+        ("", None),
+        ("[]", None),
+        ("broken pipe", None),
+    ],
+)
+def test_an_exit_code_is_read_or_not_known(status: str, rc: int | None) -> None:
+    assert exit_code(status)[0] == rc
