@@ -11,6 +11,7 @@ import random
 import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import jsonschema
@@ -24,7 +25,15 @@ CATALOGUE = {entry["id"]: entry for entry in yaml.safe_load((ROOT / "recipes/reh
 
 
 def left_behind(work: Path) -> list[str]:
-    """Processes and mounts that name the directory of a rehearsal."""
+    """Processes and mounts that name the directory of a rehearsal, 20 s after its ansible-playbook ended."""
+    deadline = monotonic() + 20
+    # After a failed gate the supervisor ends the rehearsal by itself, a moment after ansible-playbook.
+    while (found := _running(work)) and monotonic() < deadline:
+        sleep(0.2)
+    return found
+
+
+def _running(work: Path) -> list[str]:
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():

@@ -42,7 +42,7 @@ def _spec(options: dict[str, Any]) -> dict[str, Any]:
     kept = ("type", "required", "default", "choices", "elements", "aliases")
     spec: dict[str, Any] = {}
     for name, option in options.items():
-        spec[name] = {key: option[key] for key in kept if option.get(key) not in (None, [])}
+        spec[name] = {key: option[key] for key in kept if option.get(key) is not None}
         if option.get("suboptions"):
             spec[name]["options"] = _spec(option["suboptions"])
     return spec

@@ -222,4 +222,9 @@ def _with_capabilities(site: Site, facts: InventoryFacts) -> Site:
     words = {*profile.capabilities, *(sku.fabric for sku in skus if sku.fabric != "none")}
     words |= {"multi_node"} if len(site.in_scope) > 1 else set()
     words |= {"nvswitch"} if any(sku.nvswitches for sku in skus) else set()
-    return replace(site, capabilities=tuple(sorted(words)), missing=dict(profile.missing))
+    missing = dict(profile.missing)
+    if site.driver_owner is DriverOwner.HOST:
+        words.add("host_driver")
+    else:
+        missing["host_driver"] = "the operator owns the driver and runs its services inside its own pods"
+    return replace(site, capabilities=tuple(sorted(words)), missing=missing)

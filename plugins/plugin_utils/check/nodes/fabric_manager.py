@@ -17,7 +17,8 @@ SPEC = CheckSpec(
     observation="hosts",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("nvswitch",),
+    # In the operator's pods there is no systemd to ask; the fabric state that check nvlink reads proves the same.
+    requires=("nvswitch", "host_driver"),
     needs_driver=True,
     causes=("fabric-manager-inactive",),
 )
