@@ -20,6 +20,9 @@ import yaml
 from rehearsal_harness import ROOT, Rehearsed, rehearse
 
 HOST = {"gpufleet_sku": "h100", "gpufleet_rack": "r1", "ansible_host": "192.0.2.1"}
+CRITERIA = json.dumps(
+    {"gpufleet_criteria": {"service": "generic", "intent": "training", "os": "ubuntu", "platform": "volcano"}}
+)
 GATES = ("facility", "nodes", "gpu_stack")
 CATALOGUE = {entry["id"]: entry for entry in yaml.safe_load((ROOT / "recipes/rehearsal/faults.yaml").read_text())}
 
@@ -118,7 +121,7 @@ def _at(fault: str, place: int) -> str:
 
 
 def _assert_found(run: Rehearsed, gate: str, faults: list[str]) -> None:
-    """The gate failed for exactly these faults: check, cause and subject; nothing else failed, later gates never ran."""
+    """The gate failed for exactly these faults: check, cause, subject; nothing else failed, later gates never ran."""
     expected = set()
     for fault in faults:
         name, _, place = fault.partition("@")
@@ -233,11 +236,9 @@ def test_the_plan_touches_nothing(tmp_path: Path) -> None:
             }
         )
     )
-    done = subprocess.run(
-        ["ansible-playbook", "playbooks/site.yml", "-i", str(inventory), "--tags", "plan", "-e", f"gpufleet_run_dir={tmp_path}/runs",
-         "-e", '{"gpufleet_criteria": {"service": "generic", "intent": "training", "os": "ubuntu", "platform": "volcano"}}'],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    words = ["-i", str(inventory), "--tags", "plan", "-e", f"gpufleet_run_dir={tmp_path}/runs", "-e", CRITERIA]
+    argv = ["ansible-playbook", "playbooks/site.yml", *words]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
     assert "gang-admission" in done.stdout and "test pods" in done.stdout and "disturbs" in done.stdout
     assert "Look whether the host answers" not in done.stdout
