@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from ...hardware.sku import Sku, sku_or_error
 from .spec import ModelSpec, PlannedNode
-from .values import ClusterModel, Gpu, Hca, LogLine, Node, Rack
+from .values import ClusterModel, Gpu, Hca, LogLine, Node, Rack, Rail
 
 # Where an 8-GPU HGX machine has its GPUs, and the adapter beside each, on the bus.
 _GPU_BUSES = ("1B", "43", "52", "61", "9D", "C3", "D1", "DF")
@@ -38,6 +38,7 @@ def healthy_cluster(spec: ModelSpec, hardware: Mapping[str, Sku]) -> ClusterMode
         name=spec.name,
         seed=spec.seed,
         racks=tuple(_rack(name, members, hardware) for name, members in racks.items()),
+        rails=tuple(Rail(name=f"rail{n}", index=n) for n in range(max(len(node.hcas) for node in nodes))),
         nodes=nodes,
     )
 

@@ -15,7 +15,7 @@ from ...outcome.errors import BringupError, InputError, NotFoundError
 from ...runtime.strict import nearest_hint
 from .derive import healthy_cluster
 from .spec import Change, Fault, ModelSpec
-from .values import ClusterModel, FacilityRecord, Node, Rack, Stack
+from .values import ClusterModel, FacilityRecord, Node, Rack, Rail, Stack
 
 # Dictionaries whose keys are free words take new ones; records do not.
 _FREE_WORDS = ("tools", "services", "diag", "components")
@@ -49,11 +49,13 @@ def apply_fault(model: ClusterModel, fault: Fault) -> ClusterModel:
 
 
 def subject_names(model: ClusterModel, kind: str) -> tuple[str, ...]:
-    """Return the name of everything of that kind (cluster, rack, node, gpu, hca) that a fault can hit."""
+    """Return the name of everything of that kind (cluster, rack, rail, node, gpu, hca) that a fault can hit."""
     if kind == "cluster":
         return (model.name,)
     if kind == "rack":
         return tuple(rack.name for rack in model.racks)
+    if kind == "rail":
+        return tuple(rail.name for rail in model.rails)
     if kind == "node":
         return tuple(node.name for node in model.nodes)
     if kind == "gpu":
@@ -70,10 +72,13 @@ def _parts(model: ClusterModel, fault: Fault) -> dict[str, Any]:
     parts: dict[str, Any] = {
         "cluster": {"facility": to_plain(model.facility), "stack": to_plain(model.stack)},
         "rack": None,
+        "rail": None,
         "node": None,
     }
     if fault.kind == "rack":
         parts["rack"] = to_plain(next(rack for rack in model.racks if rack.name == fault.subject))
+    elif fault.kind == "rail":
+        parts["rail"] = to_plain(next(rail for rail in model.rails if rail.name == fault.subject))
     elif fault.kind != "cluster":
         _add_node_parts(parts, model, fault)
     return parts
@@ -161,14 +166,17 @@ def _put_back(model: ClusterModel, parts: dict[str, Any], source: str) -> Cluste
     cluster = parts["cluster"]
     facility = _structured(FacilityRecord, cluster["facility"], source)
     stack = _structured(Stack, cluster["stack"], source)
-    racks, nodes = model.racks, model.nodes
+    racks, rails, nodes = model.racks, model.rails, model.nodes
     if parts["rack"] is not None:
         changed_rack = _structured(Rack, parts["rack"], source)
         racks = tuple(changed_rack if rack.name == changed_rack.name else rack for rack in racks)
+    if parts["rail"] is not None:
+        changed_rail = _structured(Rail, parts["rail"], source)
+        rails = tuple(changed_rail if rail.name == changed_rail.name else rail for rail in rails)
     if parts["node"] is not None:
         changed = _structured(Node, parts["node"], source)
         nodes = tuple(changed if node.name == changed.name else node for node in nodes)
-    return replace(model, facility=facility, stack=stack, racks=racks, nodes=nodes)
+    return replace(model, facility=facility, stack=stack, racks=racks, rails=rails, nodes=nodes)
 
 
 def _structured(kind: type[Any], data: Any, source: str) -> Any:

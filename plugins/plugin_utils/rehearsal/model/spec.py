@@ -16,7 +16,7 @@ from ...runtime.strict import decode, read_yaml
 from .values import SCHEMA_VERSION
 
 NODES_PER_RACK = 4
-SubjectWord = Literal["cluster", "rack", "node", "gpu", "hca"]
+SubjectWord = Literal["cluster", "rack", "rail", "node", "gpu", "hca"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class PlannedNode:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One change of a patch: `at` is a dotted path whose first word is the part it starts from
-    (cluster, rack, node, gpu, hca); exactly one of `set`, `append`, `add`, `multiply` is given."""
+    (cluster, rack, rail, node, gpu, hca); exactly one of `set`, `append`, `add`, `multiply` is given."""
 
     at: str
     set: Any = None
@@ -43,7 +43,7 @@ class Change:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """A patch to the model: `subject` is the name of what it hits (`gpu03`, `gpu03/gpu5`, `gpu03/mlx5_0`, `rack-a1`,
-    or the cluster's name)."""
+    `rail3`, or the cluster's name)."""
 
     id: str
     kind: SubjectWord

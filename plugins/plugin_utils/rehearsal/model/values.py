@@ -19,6 +19,7 @@ GangBehaviour = Literal["all-or-nothing", "partial", "not-running"]
 DraBehaviour = Literal["allocates", "never-allocates"]
 ComponentState = Literal["ok", "never-ready", "install-fails"]
 Signer = Literal["facility", "stranger", "nobody"]
+BenchmarkState = Literal["ok", "hangs", "truncated", "crashes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,7 @@ class Gpu:
     fabric_state: str = "Completed"
     fabric_status: str = "Success"
     diag: dict[str, DiagStatus] = field(default_factory=dict)
+    computes_right: bool = True
 
     @property
     def pci(self) -> str:
@@ -80,7 +82,8 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hca:
-    """One network adapter port of the compute fabric; not `present`: the adapter is not on the bus."""
+    """One network adapter port of the compute fabric; not `present`: the adapter is not on the bus. `goodput` is the part
+    of its rate that data gets through; no tool but a benchmark shows it."""
 
     index: int
     name: str
@@ -95,6 +98,7 @@ class Hca:
     physical_state: PhysicalState = "LinkUp"
     sm_lid: int = 1
     present: bool = True
+    goodput: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +130,23 @@ class NodeView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Performance:
+    """What only a benchmark on the node shows: parts of the speed it should have, and what its pods get.
+
+    `network` and `nvlink` are parts of their speed; `gpudirect`: adapters reach GPU memory; `rdma_devices`: pods see the
+    adapters; `rdma_libraries`: the container can load the network plugin; `memory_lock`: locked memory is not limited.
+    """
+
+    network: float = 1.0
+    nvlink: float = 1.0
+    gpudirect: bool = True
+    rdma_devices: bool = True
+    rdma_libraries: bool = True
+    memory_lock: bool = True
+    benchmark: BenchmarkState = "ok"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """One GPU host."""
 
@@ -152,6 +173,7 @@ class Node:
     tools: dict[str, ToolState] = field(default_factory=dict)
     kernel_log: tuple[LogLine, ...] = ()
     kubernetes: NodeView = NodeView()
+    performance: Performance = Performance()
 
     @property
     def listed_gpus(self) -> tuple[Gpu, ...]:
@@ -198,6 +220,15 @@ class Rack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rail:
+    """The leaf switches that connect adapter `index` of every node; `goodput` as for an adapter."""
+
+    name: str
+    index: int
+    goodput: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FacilityRecord:
     """How the room's signed record is: who signed it, and what was changed after that."""
 
@@ -227,6 +258,7 @@ class ClusterModel:
     nodes: tuple[Node, ...]
     facility: FacilityRecord = FacilityRecord()
     stack: Stack = Stack()
+    rails: tuple[Rail, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
     def node(self, name: str) -> Node:
