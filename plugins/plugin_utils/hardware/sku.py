@@ -27,7 +27,8 @@ class Sku:
     in `nvidia.com/gpu.product`; `gpu_memory_mib` is what `nvidia-smi` prints as total of the frame buffer.
     `nvlink_links` counts the links of one GPU (0: none), `nvswitches` the switch chips inside the host;
     `nvlink_domain_gpus` the GPUs that reach each other over NVLink (72 in an NVL72 rack whose trays have 4; 0: none).
-    `compute_hcas` counts the network ports that carry GPU traffic, each at `hca_rate_gbps`.
+    `compute_hcas` counts the network ports that carry GPU traffic, each at `hca_rate_gbps`; where the vendor counts
+    adapters of several ports instead, `compute_adapters` is that number.
     `power_max_w`, `heat_w`, `weight_kg` and `rack_units` are those of the whole host. A rack system that is specified
     only as a whole has `rack_hosts` (hosts in a full rack) and the `rack_*` facts instead.
     `peak_tflops` are dense rates of one GPU; `intra_node_busbw_gbps` is the best published all_reduce bus bandwidth
@@ -51,6 +52,7 @@ class Sku:
     nvlink_domain_gpus: int = 0
     compute_hcas: int = 0
     hca_rate_gbps: int = 0
+    compute_adapters: int | None = None
     hca_model: str | None = None
     fabric: Fabric = "none"
     pcie_generation: int | None = None
@@ -77,6 +79,16 @@ class Sku:
     def best_busbw_gbps(self) -> float | None:
         """Best published intra-node all_reduce bus bandwidth in GB/s, None if nobody published one."""
         return max(self.intra_node_busbw_gbps.values(), default=None)
+
+    @property
+    def nics(self) -> int:
+        """How many NICs for GPU traffic the vendor counts, each at `nic_gbps`."""
+        return self.compute_adapters or self.compute_hcas
+
+    @property
+    def nic_gbps(self) -> float:
+        """Rate of one NIC in Gb/s, all of its ports together."""
+        return self.compute_hcas * self.hca_rate_gbps / self.nics if self.nics else 0.0
 
     @property
     def heat_max_w(self) -> int | None:
@@ -116,6 +128,8 @@ def _broken_rule(sku: Sku) -> str:
         return "a count is negative."
     if (sku.compute_hcas == 0) != (sku.hca_rate_gbps == 0):
         return "compute_hcas and hca_rate_gbps must both be given or both be 0."
+    if sku.compute_adapters is not None and (sku.compute_adapters < 1 or sku.compute_hcas % sku.compute_adapters):
+        return f"compute_adapters is {sku.compute_adapters}, expected a part of {sku.compute_hcas} compute_hcas."
     if (sku.nvlink_links == 0) != (sku.nvlink_generation is None):
         return "nvlink_links and nvlink_generation must both be given or both be left out."
     return ""

@@ -1,0 +1,226 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Parser of NCCL's own lines (`NCCL_DEBUG=INFO`, subsystems INIT, ENV, NET, GRAPH, TUNING), releases 2.10 to 2.30.
+
+What proves what differs by release: `Using network` and the `/GDRDMA` of the channel lines are there in all of them,
+`GPU Direct RDMA Enabled` only up to 2.29. Lines of several ranks may come in any order; labels of srun and mpirun are
+taken off.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from .nccl_debug_model import Channel, Choice, HostLog, NcclDebug
+from .text import plain, unreadable
+
+TOOL = "NCCL_DEBUG=INFO"
+_LINE = re.compile(
+    r"(?:\s*(?:\[\d+,\d+\]<std(?:out|err)>:|\d+: ))?\s*(?:(?P<host>\S+?):\d+:\d+ \[-?\d+\] )?"
+    r"(?:\S+ )?NCCL (?P<level>INFO|WARN|ERROR|ABORT) (?P<text>.*)"
+)
+# In newer releases a warning comes with its place before `NCCL WARN`, in older ones a line starts with `misc/x.cc:1`.
+_WARNING = re.compile(r"(?:(?P<host>[^\s:]+):\d+:\d+ \[-?\d+\] )?.*\bNCCL WARN (?P<text>.*)")
+_NETWORK = re.compile(r"Using network (\S.*?)\s*")
+_CHANNEL = re.compile(
+    r"Channel \d+(?:/\d+)? : (\d+)(?:\[[^\]]*\])? -> (\d+)(?:\[[^\]]*\])?(?: \[(send|receive)\])? via (\S+)(.*)"
+)
+_NET_VIA = re.compile(r"NET/(.+?)/(\d+)(?:\((\d+)\))?(/GDRDMA)?(?:\(PCI\))?(?:/Shared)?")
+_DEVICE = re.compile(r"([A-Za-z][\w.-]*):(\d+)/(IB|RoCE)\b")
+_SOCKET = re.compile(r"\[\d+\]([\w.-]+):\S+?<\d+>")
+_ENVIRONMENT = re.compile(r"(NCCL_[A-Z0-9_]+) set (?:by environment )?to (.*?)\.?\s*")
+_READY = re.compile(r".*\brank (\d+) nranks (\d+) .*Init COMPLETE\b.*")
+_CHOICE = re.compile(r"(?:(\w+): )?(?:opCount \S+ )?(\d+) Bytes -> Algo (\w+) proto (\w+).*")
+_CLIQUE = re.compile(r".*\bMNNVL 1 cliqueId \S+ cliqueSize (\d+)\b.*")
+_PROVIDER = re.compile(r"NET/OFI Selected provider is ([\w-]+)(?:.*found (\d+) nics)?.*", re.I)
+_PLUGIN = re.compile(r"NET/OFI Initializing (aws-ofi-nccl \S+)|NET/Plugin: Loaded net plugin (\S+)|P2P plugin (\S+)")
+_ALGORITHMS = ("tree", "ring", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat")
+_PROTOCOLS = ("ll", "ll128", "simple")
+_REASONS = (
+    ("no-device", re.compile(r"NET/IB : No device found")),
+    ("verbs-missing", re.compile(r"Failed to open libibverbs")),
+    ("plugin-missing", re.compile(r"NET/Plugin: Could not find|NET/Plugin: Failed to load")),
+    ("memlock", re.compile(r"ibv_(?:create_cq|create_qp|reg_mr\w*) failed with error Cannot allocate memory")),
+    ("memlock", re.compile(r"Couldn't (?:create CQ|allocate MR)|RLIMIT_MEMLOCK", re.I)),
+)
+_MOST_WARNINGS = 20
+
+
+@dataclass(slots=True)
+class _Host:
+    networks: dict[str, None] = field(default_factory=dict)
+    devices: dict[str, str] = field(default_factory=dict)
+    sockets: dict[str, None] = field(default_factory=dict)
+    channels: dict[Channel, None] = field(default_factory=dict)
+    filters: dict[str, None] = field(default_factory=dict)
+    reasons: dict[str, None] = field(default_factory=dict)
+    plugins: dict[str, None] = field(default_factory=dict)
+    providers: dict[str, None] = field(default_factory=dict)
+    provider_nics: int | None = None
+    warnings: dict[str, None] = field(default_factory=dict)
+    direct_enabled: bool | None = None
+
+
+@dataclass(slots=True)
+class _Log:
+    hosts: dict[str, _Host] = field(default_factory=dict)
+    version: str = ""
+    cuda_driver: int | None = None
+    ready: set[int] = field(default_factory=set)
+    expected: int | None = None
+    choices: dict[Choice, None] = field(default_factory=dict)
+    nvls: bool = False
+    nvls_capable: bool = False
+    clique_size: int | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def parse(text: str) -> NcclDebug:
+    """Return what NCCL said.
+
+    Raises:
+        InputError: no line of NCCL.
+    """
+    log, found = _Log(), 0
+    for line in plain(text).splitlines():
+        if "NCCL " not in line:
+            continue
+        match = _LINE.match(line) or _WARNING.match(line)
+        if match is None:
+            continue
+        found += 1
+        level = match.groupdict().get("level") or "WARN"
+        _take(log, log.hosts.setdefault(match.group("host") or "", _Host()), level, match.group("text").strip())
+    if not found:
+        raise unreadable(TOOL, text.strip()[:80], "lines with `NCCL INFO`")
+    return _result(log)
+
+
+def _take(log: _Log, host: _Host, level: str, text: str) -> None:
+    if level != "INFO" and len(host.warnings) < _MOST_WARNINGS:
+        host.warnings[text[:300]] = None
+    for slug, pattern in _REASONS:
+        if pattern.search(text):
+            host.reasons[slug] = None
+    if channel := _CHANNEL.match(text):
+        host.channels[_channel(channel)] = None
+    elif "Bytes -> Algo" in text:
+        _take_choice(log, text)
+    elif not _take_network(host, text):
+        _take_general(log, host, text)
+
+
+def _take_network(host: _Host, text: str) -> bool:
+    """Take a line about network devices; tell whether it was one."""
+    if network := _NETWORK.fullmatch(text):
+        host.networks[network.group(1)] = None
+    elif text.startswith("NET/IB : Using"):
+        host.devices.update({f"{name}:{port}": layer for name, port, layer in _DEVICE.findall(text)})
+    elif text.startswith("NET/Socket : Using"):
+        host.sockets.update(dict.fromkeys(_SOCKET.findall(text)))
+    elif provider := _PROVIDER.match(text):
+        host.providers[provider.group(1)] = None
+        host.provider_nics = int(provider.group(2)) if provider.group(2) else host.provider_nics
+    elif plugin := _PLUGIN.match(text):
+        host.plugins[next(name for name in plugin.groups() if name)] = None
+    elif "GPU Direct RDMA" in text:
+        enabled = "GPU Direct RDMA Enabled" in text
+        host.direct_enabled = enabled if host.direct_enabled is None else host.direct_enabled and enabled
+    else:
+        return False
+    return True
+
+
+def _take_general(log: _Log, host: _Host, text: str) -> None:
+    if ready := _READY.match(text):
+        log.ready.add(int(ready.group(1)))
+        log.expected = max(log.expected or 0, int(ready.group(2)))
+    elif environment := _ENVIRONMENT.fullmatch(text):
+        name, value = environment.groups()
+        log.environment[name] = value
+        if name == "NCCL_IB_HCA":
+            host.filters[value] = None
+    elif clique := _CLIQUE.match(text):
+        log.clique_size = int(clique.group(1))
+    elif text.startswith("NCCL version "):
+        log.version = log.version or text.split()[2]
+    elif text.startswith("cudaDriverVersion ") and text.split()[1].isdigit():
+        log.cuda_driver = log.cuda_driver or int(text.split()[1])
+    elif "NVLS comm 0x" in text:
+        log.nvls = True
+    elif "NVLS multicast support is available" in text:
+        log.nvls_capable = True
+
+
+def _take_choice(log: _Log, text: str) -> None:
+    match = _CHOICE.search(text)
+    if match is None:
+        return
+    collective, size, algorithm, protocol = match.groups()
+    choice = Choice(
+        collective=collective or "",
+        size=int(size),
+        algorithm=_word(algorithm, _ALGORITHMS),
+        protocol=_word(protocol, _PROTOCOLS),
+    )
+    log.choices[choice] = None
+
+
+def _word(text: str, words: tuple[str, ...]) -> str:
+    """Return the word; up to 2.23 releases print its number."""
+    if text.isdigit():
+        return words[int(text)] if int(text) < len(words) else ""
+    return text.lower().replace("_", "")
+
+
+def _channel(match: re.Match[str]) -> Channel:
+    source, target, direction, via, rest = match.groups()
+    # A plugin's name may have blanks: `via NET/AWS Libfabric/0/GDRDMA`.
+    net = _NET_VIA.fullmatch(f"{via}{rest}".strip()) or _NET_VIA.match(via)
+    if net is None:
+        return Channel(source=int(source), target=int(target), direction=direction or "", via=via.split("(")[0])
+    name, device, proxy, direct = net.groups()
+    return Channel(
+        source=int(source),
+        target=int(target),
+        direction=direction or "",
+        via=f"NET/{name}",
+        device=int(device),
+        direct=bool(direct),
+        proxy=int(proxy) if proxy else None,
+    )
+
+
+def _result(log: _Log) -> NcclDebug:
+    hosts = {
+        name: HostLog(
+            host=name,
+            networks=tuple(host.networks),
+            devices=tuple(host.devices),
+            layers=tuple(dict.fromkeys(host.devices.values())),
+            sockets=tuple(host.sockets),
+            channels=tuple(host.channels),
+            filters=tuple(host.filters),
+            reasons=tuple(host.reasons),
+            plugins=tuple(host.plugins),
+            providers=tuple(host.providers),
+            provider_nics=host.provider_nics,
+            warnings=tuple(host.warnings),
+            direct_enabled=host.direct_enabled,
+        )
+        for name, host in log.hosts.items()
+    }
+    return NcclDebug(
+        hosts=hosts,
+        version=log.version,
+        cuda_driver=log.cuda_driver,
+        ranks_ready=tuple(sorted(log.ready)),
+        ranks_expected=log.expected,
+        choices=tuple(log.choices),
+        nvls=log.nvls,
+        nvls_capable=log.nvls_capable,
+        clique_size=log.clique_size,
+        environment=log.environment,
+    )

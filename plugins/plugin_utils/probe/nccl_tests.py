@@ -1,0 +1,205 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Parser of what nccl-tests prints (`all_reduce_perf` and its sisters), bare or behind the labels of srun and mpirun.
+
+Columns are taken from the table's own header, so that old tables (`error`), new ones (`#wrong`, `#iters`) and those of
+`-I` and `-S` are read the same way. A row that is not whole is an error, never left out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from ..outcome.errors import InputError
+from .nccl_tests_model import Half, NcclTest, RankLine, Row
+from .text import plain, unreadable
+
+TOOL = "nccl-tests"
+_LABEL = re.compile(r"\s*(?:\[\d+,\d+\]<std(?:out|err)>:|\d+: )")
+_DEBUG = re.compile(r"\bNCCL (?:INFO|WARN|TRACE|ERROR|ABORT)\b")
+_ROW = re.compile(r"\s*\d+\s+\d+\s+[A-Za-z]")
+_RANK = re.compile(
+    r"#\s+Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device\s+(\d+)\s+\[([^\]]*)\]\s+(.*?)\s*"
+)
+_OPTIONS = re.compile(r"#\s+nThread\s+\d+\s+nGpus\s+\d+\s+minBytes\s+(\d+)\s+maxBytes\s+(\d+)\s.*?validation:\s*(\d+)")
+_TESTS_VERSION = re.compile(r"#\s+nccl-tests version (\S+)")
+_NCCL_VERSION = re.compile(r"(?:^|\s)NCCL version (\d[\w.+-]*)")
+_BOUNDS = re.compile(r"#\s+Out of bounds values\s*:\s*(\d+)\s+(OK|FAILED)\s*")
+_AVERAGE = re.compile(r"#\s+Avg bus bandwidth\s*:\s*(\S+)(?:\s+(OK|FAILED))?\s*")
+_NAME = re.compile(r"#\s+Collective test (starting|concluded):\s*(\S+)")
+_FAILURE = re.compile(r"Test (?:(?:NCCL|CUDA) )?failure\b.*")
+
+
+def parse(text: str) -> NcclTest:
+    """Return what the run reported.
+
+    Raises:
+        InputError: no table, no row, a second table, or a row that is not whole; lines that tell of a failure are
+            its evidence.
+    """
+    lines = [_LABEL.sub("", line, count=1) for line in plain(text).splitlines()]
+    facts = _Facts()
+    for line in lines:
+        facts.read(line)
+    return facts.result()
+
+
+def failure_lines(text: str) -> tuple[str, ...]:
+    """Return the lines in which the test itself says that it failed."""
+    return tuple(match.group(0).strip()[:300] for line in text.splitlines() if (match := _FAILURE.search(line)))
+
+
+class _Facts:
+    """Collects the facts of a run line by line."""
+
+    def __init__(self) -> None:
+        self._columns: list[str] = []
+        self._rows: list[Row] = []
+        self._ranks: list[RankLine] = []
+        self._found: dict[str, re.Match[str]] = {}
+        self._collective = ""
+        self._concluded = False
+        self._failures: list[str] = []
+
+    def read(self, line: str) -> None:
+        """Take one line."""
+        if failure := _FAILURE.search(line):
+            self._failures.append(failure.group(0).strip()[:300])
+        if _DEBUG.search(line):
+            self._remember("nccl", _NCCL_VERSION.search(line))
+            if _ROW.match(line):
+                raise unreadable(TOOL, line, "a row that is not mixed with NCCL's own lines (NCCL_DEBUG_FILE)")
+        elif line.lstrip().startswith("#"):
+            self._read_comment(line.strip())
+        elif _ROW.match(line):
+            self._rows.append(_row(line, self._columns))
+        else:
+            self._remember("nccl", _NCCL_VERSION.search(line))
+
+    def _read_comment(self, line: str) -> None:
+        words = line.lstrip("#").split()
+        if words[:2] == ["size", "count"]:
+            if self._columns:
+                raise unreadable(TOOL, "a second table", "the output of one run")
+            self._columns = words
+        elif rank := _RANK.fullmatch(line):
+            number, host, device, bus, product = rank.groups()
+            self._ranks.append(RankLine(rank=int(number), host=host, device=int(device), bus=bus, product=product))
+        elif name := _NAME.match(line):
+            self._collective = name.group(2)
+            self._concluded = self._concluded or name.group(1) == "concluded"
+        else:
+            self._remember("options", _OPTIONS.match(line))
+            self._remember("tests", _TESTS_VERSION.match(line))
+            self._remember("bounds", _BOUNDS.fullmatch(line))
+            self._remember("average", _AVERAGE.fullmatch(line))
+
+    def _remember(self, name: str, match: re.Match[str] | None) -> None:
+        if match is not None:
+            self._found.setdefault(name, match)
+
+    def _group(self, name: str, number: int = 1) -> str | None:
+        match = self._found.get(name)
+        return match.group(number) if match else None
+
+    def result(self) -> NcclTest:
+        """Return the run."""
+        if not self._rows:
+            found = "a table without rows" if self._columns else "no table"
+            raise InputError(
+                f"output of {TOOL}",
+                f"found {found}, expected a row per size.",
+                "read the whole log of the run",
+                tuple(self._failures),
+            )
+        options, bounds, average = self._found.get("options"), self._group("bounds"), self._group("average")
+        average_ok = self._group("average", 2)
+        return NcclTest(
+            rows=tuple(self._rows),
+            collective=self._collective,
+            tests_version=self._group("tests") or "",
+            nccl_version=self._group("nccl") or "",
+            ranks=tuple(self._ranks),
+            min_bytes=int(options.group(1)) if options else None,
+            max_bytes=int(options.group(2)) if options else None,
+            validation=options.group(3) != "0" if options else None,
+            out_of_bounds=int(bounds) if bounds else None,
+            out_of_bounds_ok=self._group("bounds", 2) == "OK" if bounds else None,
+            average_gbps=rate(average, "Avg bus bandwidth") if average else None,
+            average_ok=average_ok == "OK" if average_ok else None,
+            concluded=self._concluded,
+            failures=tuple(self._failures),
+        )
+
+
+def rate(text: str, name: str) -> float:
+    """Return a finite number that is not negative.
+
+    Raises:
+        InputError: it is none; `nan` is what a run prints when something was broken.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value < 0:
+        raise unreadable(TOOL, f"{name}: {text}", f"a number for {name}")
+    return value
+
+
+def _row(line: str, columns: list[str]) -> Row:
+    if not columns:
+        raise unreadable(TOOL, line, "the table's header before its rows")
+    words = _fitted(line, columns)
+    cut = [n for n, name in enumerate(columns) if name == "time"]
+    if len(cut) != 2 or "busbw" not in columns[cut[0] : cut[1]] or "busbw" not in columns[cut[1] :]:
+        raise unreadable(TOOL, " ".join(columns), "columns time, algbw and busbw twice")
+    head = dict(zip(columns[: cut[0]], words[: cut[0]], strict=True))
+    root = head.get("root", "")
+    return Row(
+        size=_whole(head["size"], "size"),
+        count=_whole(head["count"], "count"),
+        type=head.get("type", ""),
+        redop=head.get("redop", ""),
+        root=int(root) if re.fullmatch(r"-?\d+", root) else None,
+        out_of_place=_half(columns[cut[0] : cut[1]], words[cut[0] : cut[1]]),
+        in_place=_half(columns[cut[1] :], words[cut[1] :]),
+    )
+
+
+def _fitted(line: str, columns: list[str]) -> list[str]:
+    """Return the row's words, one for each column; `redop` and `root` are blank for some operations."""
+    words = line.split()
+    if columns[-1].lower().startswith("time") and columns[-1] != "time" and len(words) > len(columns):
+        # A time stamp of `-S` is a day and a time.
+        words = [*words[: len(columns) - 1], " ".join(words[len(columns) - 1 :])]
+    if "redop" in columns and 3 < len(words) < len(columns) and not words[3].isalpha():
+        words.insert(3, "")
+    if "root" in columns and len(words) < len(columns):
+        words.insert(columns.index("root"), "")
+    if len(words) != len(columns):
+        raise unreadable(TOOL, line.strip(), f"{len(columns)} columns: {' '.join(columns)}")
+    return words
+
+
+def _half(columns: list[str], words: list[str]) -> Half:
+    values = dict(zip(columns, words, strict=True))
+    wrong, error = values.get("#wrong"), values.get("error")
+    if wrong is None and error is None:
+        raise unreadable(TOOL, " ".join(columns), "a column #wrong or error")
+    return Half(
+        time_us=rate(values["time"], "time"),
+        algbw_gbps=rate(values["algbw"], "algbw"),
+        busbw_gbps=rate(values["busbw"], "busbw"),
+        wrong=None if wrong in (None, "N/A") else _whole(wrong, "#wrong"),
+        error=None if error in (None, "N/A") else rate(error, "error"),
+    )
+
+
+def _whole(text: str | None, name: str) -> int:
+    value = rate(text or "", name)
+    if value != int(value):
+        raise unreadable(TOOL, f"{name}: {text}", f"a whole number for {name}")
+    return int(value)

@@ -1,0 +1,116 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Who is to blame when a pair is slow: a node, or the way between two. Two rounds of disjoint pairs find it out.
+
+Round one pairs every node with another one, all pairs at once. Both nodes of a bad pair are suspects; in round two each
+gets a partner that is known to be good. A node is named only when it was bad in two placements with different partners,
+the second of them known to be good. A pair that was bad although both of its nodes are good elsewhere is a bad path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PairVerdict:
+    """A pair and whether it was good, after repeats. What is not known must not be put in here."""
+
+    pair: Pair
+    good: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blame:
+    """The result: bad nodes, bad paths between good nodes, and nodes of bad pairs that cannot be told apart."""
+
+    nodes: tuple[str, ...] = ()
+    paths: tuple[Pair, ...] = ()
+    unclear: tuple[Pair, ...] = ()
+
+    @property
+    def nobody(self) -> bool:
+        """Whether nothing is to blame."""
+        return not (self.nodes or self.paths or self.unclear)
+
+
+def disjoint_pairs(nodes: Sequence[str], number: int = 0) -> tuple[tuple[Pair, ...], str | None]:
+    """Return the pairs of one round of the circle method, and who is left over where the number of nodes is odd.
+
+    Args:
+        nodes: names, each once.
+        number: round, from 0; over all rounds every two nodes meet once.
+    """
+    circle: list[str | None] = list(nodes)
+    if len(circle) % 2:
+        circle.append(None)
+    if len(circle) < 2:
+        return (), None
+    turn = number % (len(circle) - 1)
+    rest = circle[1:]
+    circle = [circle[0], *rest[len(rest) - turn :], *rest[: len(rest) - turn]]
+    half = len(circle) // 2
+    meetings = list(zip(circle[:half], reversed(circle[half:]), strict=True))
+    pairs = tuple((a, b) for a, b in meetings if a is not None and b is not None)
+    alone = next((a if b is None else b for a, b in meetings if a is None or b is None), None)
+    return pairs, alone
+
+
+def rounds_of(nodes: Sequence[str]) -> int:
+    """Return how many rounds the circle method has for that many nodes."""
+    return max(0, len(nodes) - 1 + len(nodes) % 2)
+
+
+def second_round(
+    suspects: Sequence[str], good: Sequence[str], before: Collection[Pair]
+) -> tuple[tuple[Pair, ...], ...]:
+    """Return waves of disjoint pairs (suspect, partner): each suspect once, with a partner known to be good.
+
+    A partner that the suspect has met already proves nothing new. A suspect for whom there is none is left out.
+
+    Args:
+        suspects: nodes in doubt.
+        good: nodes known to be good.
+        before: pairs that were run already.
+    """
+    met = {frozenset(pair) for pair in before}
+    waiting, waves = list(suspects), []
+    while waiting and good:
+        wave: list[Pair] = []
+        free = list(good)
+        for suspect in list(waiting):
+            partner = next((name for name in free if frozenset((suspect, name)) not in met and name != suspect), None)
+            if partner is not None:
+                free.remove(partner)
+                wave.append((suspect, partner))
+                waiting.remove(suspect)
+        if not wave:
+            break
+        waves.append(tuple(wave))
+    return tuple(waves)
+
+
+def blame(verdicts: Iterable[PairVerdict]) -> Blame:
+    """Return who is to blame, from the pairs of both rounds."""
+    known = list(verdicts)
+    good = {name for verdict in known if verdict.good for name in verdict.pair}
+    bad_with: dict[str, set[str]] = {}
+    for verdict in known:
+        if not verdict.good:
+            first, second = verdict.pair
+            bad_with.setdefault(first, set()).add(second)
+            bad_with.setdefault(second, set()).add(first)
+    nodes = {name for name, others in bad_with.items() if name not in good and len(others) >= 2 and others & good}
+    paths: list[Pair] = []
+    unclear: list[Pair] = []
+    for verdict in known:
+        first, second = verdict.pair
+        if verdict.good or first in nodes or second in nodes:
+            continue
+        both_good = first in good and second in good
+        (paths if both_good else unclear).append(verdict.pair)
+    return Blame(nodes=tuple(sorted(nodes)), paths=tuple(dict.fromkeys(paths)), unclear=tuple(dict.fromkeys(unclear)))

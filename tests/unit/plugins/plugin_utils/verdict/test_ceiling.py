@@ -1,0 +1,129 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The ceilings against every published figure, from the hardware facts that ship."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict import ceiling
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.ceiling import Topology
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.plateau import last_gain
+
+# The SKU whose facts give a row of the vectors, and the hosts of one NVLink domain.
+SKUS = {
+    "2x p4de, 4x100G EFA": ("p4de-24xlarge", 1),
+    "2x p5, 32x100G EFA": ("p5-48xlarge", 1),
+    "2x OCI H100, 8x400G": ("bm-gpu-h100-8", 1),
+    "2x OCI A100, 16x100G": ("bm-gpu-b4-8", 1),
+    "2x GKE A3 Mega, 8x200G": ("a3-megagpu-8g", 1),
+    "8x CoreWeave H100 IB": ("hgx-h100", 1),
+    "4x B200 8x400G, ring": ("hgx-b200", 1),
+    "20x GB200 NVL72 racks": ("gb200-nvl72", 18),
+    "2x B200 8x400G, algorithm unknown": ("dgx-b200", 1),
+    "2x B200 8x400G, algorithm unknown, slow": ("dgx-b200", 1),
+}
+NO_SKU = {"2x MI300X 8x400G RoCE"}
+
+
+@pytest.fixture(scope="module")
+def vectors(shared: Path) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = yaml.safe_load((shared / "vectors/ceilings.yaml").read_text())
+    return entries
+
+
+def test_systems(vectors: list[dict[str, Any]], repository: Path) -> None:
+    hardware = load_hardware([repository / "recipes/hardware"])
+    systems = [entry for entry in vectors if "system" in entry]
+    assert {entry["system"] for entry in systems} == set(SKUS) | NO_SKU
+    for entry in systems:
+        if entry["system"] in NO_SKU:
+            topology = Topology(nodes=entry["nodes"], gpus=entry["gpus"], nics=entry["nics"], nic_gbps=entry["gbps"])
+        else:
+            name, members = SKUS[entry["system"]]
+            topology = ceiling.topology_of(hardware[name], entry["nodes"] * members, entry["nodes"])
+        assert (topology.gpus, topology.nics, topology.nic_gbps) == (entry["gpus"], entry["nics"], entry["gbps"]), entry
+        assert entry["b_x"] is None or topology.intra_gbps == entry["b_x"], entry
+        assert topology.net_gbps == entry["b_net"], entry
+        against = ceiling.reference(topology, entry.get("algorithm", ""))
+        assert against.marginal.gbps == pytest.approx(entry["ref"]), entry
+        rated = ceiling.judge(entry["measured"], against, entry.get("last_gain"))
+        assert rated.rating.value == entry["rating"], (entry, rated)
+        assert rated.unsaturated is (entry.get("last_gain", 0) > 0.05)
+
+
+def test_factors(vectors: list[dict[str, Any]]) -> None:
+    for entry in (entry for entry in vectors if "factor" in entry):
+        topology = Topology(
+            nodes=entry["nodes"], gpus=entry["gpus"], nics=entry.get("nics", 8), nic_gbps=entry.get("gbps", 400)
+        )
+        found = topology.factor if entry["factor"] == "hierarchical" else ceiling.alltoall(topology).gbps
+        assert found == pytest.approx(entry["value"], rel=1e-4), entry
+
+
+H100 = Topology(nodes=2, gpus=8, nics=8, nic_gbps=400, intra_gbps=480)
+
+
+def test_arithmetic_is_told() -> None:
+    assert ceiling.ring(H100).arithmetic == "8 x 400 Gb/s / 8 = 400 GB/s"
+    assert ceiling.hierarchical(H100).arithmetic == (
+        "min(8 x 400 Gb/s / 8 = 400 GB/s x f(2, 8) 1.875; within a node 480 GB/s)"
+    )
+    assert ceiling.in_network(H100).gbps == 480
+    assert ceiling.sendrecv(H100).gbps == 50
+
+
+def test_a_known_algorithm_decides() -> None:
+    assert ceiling.reference(H100, "ring").bad == ceiling.reference(H100, "ring").marginal == ceiling.ring(H100)
+    assert ceiling.reference(H100, "nvlstree").bad == ceiling.hierarchical(H100)
+    unknown = ceiling.reference(H100)
+    assert (unknown.bad, unknown.marginal) == (ceiling.ring(H100), ceiling.hierarchical(H100))
+
+
+def test_within_a_node_needs_a_published_figure() -> None:
+    with pytest.raises(InputError):
+        ceiling.reference(Topology(nodes=1, gpus=8, nics=8, nic_gbps=400))
+    with pytest.raises(InputError):
+        ceiling.judge(1.0, ceiling.reference(Topology(nodes=4, gpus=8, nics=0, nic_gbps=0)), None)
+
+
+def test_a_part_of_a_domain_has_no_published_figure(repository: Path) -> None:
+    gb200 = load_hardware([repository / "recipes/hardware"])["gb200"]
+    assert ceiling.topology_of(gb200, 1, 1).intra_gbps is None
+    assert ceiling.topology_of(gb200, 18, 1).intra_gbps == 838
+    with pytest.raises(InputError):
+        ceiling.topology_of(gb200, 19, 2)
+
+
+@given(st.integers(2, 128), st.integers(1, 72), st.integers(1, 72), st.sampled_from([100, 200, 400, 800]))
+def test_ceilings_are_ordered(nodes: int, gpus: int, nics: int, rate: int) -> None:
+    topology = Topology(nodes=nodes, gpus=gpus, nics=nics, nic_gbps=rate, intra_gbps=480)
+    ring, tree, network = (f(topology).gbps for f in (ceiling.ring, ceiling.hierarchical, ceiling.in_network))
+    assert 0 < ring <= tree * (1 + 1e-9)
+    assert tree <= network * (1 + 1e-9)
+    assert network <= 480
+
+
+@given(st.integers(1, 64), st.floats(1, 900), st.floats(1, 900), st.sampled_from(["", "ring", "tree"]))
+def test_more_bandwidth_is_never_rated_worse(nodes: int, one: float, other: float, algorithm: str) -> None:
+    topology = Topology(nodes=nodes, gpus=8, nics=8, nic_gbps=400, intra_gbps=480)
+    order = [Rating.BAD, Rating.MARGINAL, Rating.GOOD]
+    against = ceiling.reference(topology, algorithm)
+    low, high = (order.index(ceiling.judge(x, against, None).rating) for x in sorted((one, other)))
+    assert low <= high
+
+
+def test_plateau() -> None:
+    assert last_gain({8: 1.0}) is None
+    assert last_gain({1 << 30: 400.0, 1 << 31: 420.0}) == pytest.approx(0.05)
+    assert last_gain({8: 1.0, 1 << 31: 420.0}) is None
+    assert last_gain({8: 0.0, 16: 420.0}) is None
