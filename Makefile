@@ -45,6 +45,14 @@ test: setup ## All tests: unit, integration, rehearsal (ARGS="-k name")
 check: setup ## Everything that is checked before a commit, with the seconds of each step
 	@python tools/check.py $(ARGS)
 
+.PHONY: catalog-check
+catalog-check: setup ## Prove the recipe catalogue: every layer resolves, nothing dangles, nothing is decided by chance
+	@python -m tools.catalog_check
+
+.PHONY: catalog-docs
+catalog-docs: setup ## Write docs/catalogue.md, the table of what the recipe catalogue supports
+	@python -m tools.catalog_docs
+
 .PHONY: format
 format: setup ## Let ruff format and mend
 	ruff check --fix-only .

@@ -52,6 +52,7 @@ STEPS = (
     Step("ansible-lint", ("ansible-lint", "--nocolor", "-q"), in_copy=True),
     Step("imports", ("lint-imports", "--cache-dir", str(CACHE / "import-linter"))),
     Step("docs", (str(BIN / "python"), "tools/docs.py")),
+    Step("catalog", (str(BIN / "python"), "-m", "tools.catalog_check")),
     Step("build", ("ansible-galaxy", "collection", "build", "--force", "--output-path", BUILD), in_copy=True),
     Step("format", ("ruff", "format", "--check", "--quiet", "--diff", ".")),
     Step("ruff", ("ruff", "check", "--quiet", "--output-format", "concise", ".")),

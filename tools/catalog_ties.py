@@ -1,0 +1,104 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ties: two layers that one question can get, neither inheriting from the other, that set the same thing differently.
+
+Which of them wins would depend on their names, or on which further layers the question gets. Mixins are merged after
+all layers, so a mixin must not set what a layer that comes with it sets differently, unless that layer is an ancestor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import ComponentRef, Fragment, Layer, Mixin
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.yaml_text import Path
+from tools.catalog_tree import Problem, Tree
+
+_FIELDS = ("namespace", "chart", "type", "source", "version", "tag", "path", "values_file")
+
+
+@dataclass(frozen=True)
+class Write:
+    """One value that a layer sets itself, or by a mixin that it names."""
+
+    layer: Layer
+    mixin: Mixin | None
+    value: Any
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """Who sets it, for people."""
+        return f"{self.layer.name} (mixin {self.mixin.name})" if self.mixin is not None else self.layer.name
+
+
+def _leaves(data: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    if isinstance(data, dict) and data:
+        for key, value in data.items():
+            yield from _leaves(value, (*path, key))
+    else:
+        yield path, data
+
+
+def _component(ref: ComponentRef, index: int) -> Iterator[tuple[Path, Path, Any]]:
+    at: Path = ("spec", "componentRefs", index)
+    for field in _FIELDS:
+        if getattr(ref, field):
+            yield ("component", ref.name, field), at, getattr(ref, field)
+    if ref.overrides:
+        for path, value in _leaves(dict(ref.overrides)):
+            yield ("values", ref.name, *path), (*at, "overrides", *path), value
+
+
+def _set(fragment: Fragment) -> Iterator[tuple[Path, Path, Any]]:
+    """Everything that a fragment sets: what it is, where in the file, and the value. Lists that are united do not."""
+    for index, constraint in enumerate(fragment.constraints):
+        yield ("constraint", constraint.name), ("spec", "constraints", index), constraint.value
+    for index, ref in enumerate(fragment.components):
+        yield from _component(ref, index)
+    for name, phase in fragment.validation.items():
+        if phase.timeout:
+            yield ("timeout", name), ("spec", "validation", name), phase.timeout
+
+
+def _writes(tree: Tree) -> dict[Path, list[Write]]:
+    found: dict[Path, list[Write]] = {}
+    for layer in tree.catalogue.layers.values():
+        for what, at, value in _set(layer.fragment):
+            found.setdefault(what, []).append(Write(layer, None, value, at))
+        for name in layer.mixins:
+            mixin = tree.catalogue.mixins[name]
+            for what, at, value in _set(mixin.fragment):
+                found.setdefault(what, []).append(Write(layer, mixin, value, at))
+    return found
+
+
+def _by_chance(tree: Tree, one: Write, other: Write) -> bool:
+    """Whether it is not said which of two writes wins, or the wrong one does."""
+    if one.mixin is not None and other.mixin is not None and one.mixin.name == other.mixin.name:
+        return False
+    if (one.mixin is None) == (other.mixin is None):
+        mine, theirs = one.layer.name, other.layer.name
+        return not (tree.inherits(mine, theirs) or tree.inherits(theirs, mine))
+    mixed, plain = (one, other) if one.mixin is not None else (other, one)
+    return not tree.inherits(mixed.layer.name, plain.layer.name)
+
+
+def ties(tree: Tree) -> Iterator[Problem]:
+    """Nothing is set differently by two layers of which neither is the other's ancestor."""
+    writes = _writes(tree)
+    for what, places in writes.items():
+        shorter = [place for length in range(2, len(what)) for place in writes.get(what[:length], ())]
+        pairs = [*combinations(places, 2), *((place, above) for place in places for above in shorter)]
+        for one, other in pairs:
+            if one.value == other.value or not tree.together(one.layer, other.layer):
+                continue
+            if _by_chance(tree, one, other):
+                words = ".".join(str(step) for step in what[1:])
+                text = (
+                    f"{words} is {one.value!r} by {one.name} and {other.value!r} by {other.name}, which do not inherit."
+                )
+                yield tree.at(one.mixin or one.layer, one.path, text)
