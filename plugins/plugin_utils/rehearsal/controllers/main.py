@@ -20,6 +20,7 @@ from ...clients.kube.kinds import (
     CLUSTER_POLICIES,
     DAEMON_SETS,
     DEPLOYMENTS,
+    JOBS,
     NATIVE_POD_GROUPS,
     NODES,
     PODS,
@@ -27,7 +28,7 @@ from ...clients.kube.kinds import (
     VOLCANO_POD_GROUPS,
 )
 from ...outcome.errors import BringupError
-from . import dra_driver, gpu_operator, pod_commands, pod_faults, volcano
+from . import benchmarks, dra_driver, gpu_operator, mpi_operator, pod_commands, pod_faults, volcano
 from .store import Store, follow
 from .truth import Truth, read_truth
 from .world import Change, World
@@ -44,6 +45,9 @@ KINDS = (
     NATIVE_POD_GROUPS,
     volcano.QUEUES,
     pod_commands.CLUSTER_EXECS,
+    JOBS,
+    mpi_operator.MPI_JOBS,
+    benchmarks.LOGS,
 )
 Reconcile = Callable[[World, Truth], list[Change]]
 # Changes come in bursts; one look is enough for all that come within this time.
@@ -110,12 +114,15 @@ def run(options: Options, stop: threading.Event) -> None:
     cluster, store = Cluster(Connection(kubeconfig=options.kubeconfig), _REQUEST_LIMIT_S), Store(KINDS)
     for kind in KINDS:
         threading.Thread(target=follow, args=(cluster, store, kind, stop), daemon=True).start()
+    runs = benchmarks.Benchmarks(options.hosts.parent / "workloads", store.changed.set)
     reconcilers: tuple[Reconcile, ...] = (
         gpu_operator.reconcile,
         pod_faults.reconcile,
         dra_driver.reconcile,
         volcano.reconcile,
         lambda world, truth: pod_commands.reconcile(world, truth, options.hosts),
+        mpi_operator.reconcile,
+        runs.reconcile,
     )
     calm_s = _CALM_S
     while not stop.is_set():

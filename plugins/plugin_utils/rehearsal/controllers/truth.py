@@ -82,12 +82,16 @@ class Truth:
         gang_admission: how its gang scheduler admits (all-or-nothing, partial, not-running).
         claims_allocate: whether the devices of the DRA driver can be allocated.
         policy_state: what the ClusterPolicy says when all operands are ready.
+        model: all of it, for what benchmarks print.
+        skus: facts of the kinds of machines.
     """
 
     nodes: Mapping[str, Node]
     gang_admission: str = ADMITS_WHOLE
     claims_allocate: bool = True
     policy_state: str = "ready"
+    model: ClusterModel | None = None
+    skus: Mapping[str, Sku] = field(default_factory=dict)
 
 
 def read_truth(model_file: Path, hardware: tuple[Path, ...] = ()) -> Truth:
@@ -109,6 +113,8 @@ def truth_of(model: ClusterModel, skus: Mapping[str, Sku]) -> Truth:
         gang_admission=stack.gang_scheduler,
         claims_allocate=stack.dra_driver == "allocates",
         policy_state=stack.cluster_policy,
+        model=model,
+        skus=skus,
     )
 
 

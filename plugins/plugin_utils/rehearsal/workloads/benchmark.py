@@ -1,0 +1,170 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a benchmark's pods ask for: the test, its options, and where its ranks run. Read off the pods, nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+Json = dict[str, Any]
+TESTS = {
+    "all_reduce_perf": "AllReduce",
+    "all_gather_perf": "AllGather",
+    "reduce_scatter_perf": "ReduceScatter",
+    "alltoall_perf": "AlltoAll",
+    "broadcast_perf": "Broadcast",
+    "reduce_perf": "Reduce",
+    "sendrecv_perf": "SendRecv",
+}
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SIZE = re.compile(r"(\d+)([KMGT]?)B?", re.I)
+_RANKS = re.compile(r"(?:^|\s)-(?:np|n)\s+(\d+)\b")
+_PER_NODE = re.compile(r"ppr:(\d+):node|(?:^|\s)-N\s+(\d+)\b|(?:^|\s)-npernode\s+(\d+)\b")
+# Extended resources that bring network adapters into a pod.
+_ADAPTERS = re.compile(r"^(rdma/|.*\b(hostdev|hca|efa|sriov|mlnx|rdma|gdr)\w*)", re.I)
+GPU = "nvidia.com/gpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One pod with ranks: what it calls its machine, its node, and what it sees of the node's adapters."""
+
+    hostname: str
+    node: str
+    gpus: int
+    adapters: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """One run of nccl-tests. `per_process` is the number of GPUs of one process (`-g`)."""
+
+    test: str
+    places: tuple[Place, ...]
+    smallest: int = 32 << 20
+    largest: int = 32 << 20
+    factor: int = 0
+    step: int = 1 << 20
+    iterations: int = 20
+    warmup: int = 1
+    validate: bool = True
+    per_process: int = 1
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def collective(self) -> str:
+        """NCCL's name of the operation."""
+        return TESTS[self.test]
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks, one a GPU."""
+        return sum(place.gpus for place in self.places)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Sizes of the rows."""
+        found, size = [], self.smallest
+        while size <= self.largest:
+            found.append(size)
+            size = size * self.factor if self.factor > 1 else size + self.step
+        return tuple(found)
+
+
+def words_of(pod: Json) -> list[str]:
+    """Return command and arguments of a pod's first container."""
+    container = (pod["spec"].get("containers") or [{}])[0]
+    return [str(word) for word in [*(container.get("command") or []), *(container.get("args") or [])]]
+
+
+def test_in(words: Sequence[str]) -> str:
+    """Return the test that a command starts; empty when it is none."""
+    return next((word.rsplit("/", 1)[-1] for word in words if word.rsplit("/", 1)[-1] in TESTS), "")
+
+
+def benchmark_of(launcher: Json, members: Sequence[Json]) -> Benchmark | None:
+    """Return what a launcher starts on its members (pods with GPUs, in order of their ranks); None when nothing.
+
+    It is None, too, while the launcher asks for more machines than there are members.
+    """
+    words = words_of(launcher)
+    test = test_in(words)
+    if not test:
+        return None
+    at = next(n for n, word in enumerate(words) if word.rsplit("/", 1)[-1] == test)
+    options = _options(words[at + 1 :])
+    per_process = int(options.get("g", options.get("ngpus", "1")))
+    processes, per_node = _world(" ".join(words[:at]), len(members), per_process)
+    machines = -(-processes // per_node)
+    if machines > len(members):
+        return None
+    places = tuple(_place(pod, per_node * per_process) for pod in members[:machines])
+    factor = int(options.get("f", options.get("stepfactor", "0")))
+    smallest = _bytes(options.get("b", options.get("minbytes", "32M")))
+    return Benchmark(
+        test=test, places=places, smallest=max(smallest, 4), factor=factor,
+        largest=_bytes(options.get("e", options.get("maxbytes", "32M"))),
+        step=max(_bytes(options.get("i", options.get("stepbytes", "1M"))), 4),
+        iterations=int(options.get("n", options.get("iters", "20"))),
+        warmup=int(options.get("w", options.get("warmup_iters", "1"))),
+        validate=options.get("c", options.get("check", "1")) != "0", per_process=per_process,
+        env=_environment(launcher),
+    )  # fmt: skip
+
+
+def _world(text: str, members: int, per_process: int) -> tuple[int, int]:
+    """Processes in all and on each machine, as mpirun is told; without mpirun it is one."""
+    if "mpirun" not in text and "mpiexec" not in text:
+        return 1, 1
+    ranks, per_node = _RANKS.search(text), _PER_NODE.search(text)
+    each = next((int(word) for word in per_node.groups() if word), 1) if per_node else 0
+    total = int(ranks.group(1)) if ranks else max(1, each) * members
+    return total, each or -(-total // max(1, members))
+
+
+def _options(words: Sequence[str]) -> dict[str, str]:
+    found, name = {}, ""
+    for word in words:
+        if word.startswith("-") and not word[1:].isdigit():
+            name, _, value = word.lstrip("-").partition("=")
+            found[name] = value
+        elif name:
+            found[name], name = word, ""
+    return found
+
+
+def _bytes(text: str) -> int:
+    match = _SIZE.fullmatch(text)
+    return int(match.group(1)) * _UNITS[match.group(2).upper()] if match else 0
+
+
+def _place(pod: Json, gpus: int) -> Place:
+    spec = pod["spec"]
+    hostname = spec["nodeName"] if spec.get("hostNetwork") else spec.get("hostname") or pod["metadata"]["name"]
+    return Place(hostname=hostname, node=spec.get("nodeName", ""), gpus=gpus, adapters=_sees_adapters(spec))
+
+
+def _sees_adapters(spec: Json) -> bool:
+    for container in spec.get("containers") or []:
+        limits = (container.get("resources") or {}).get("limits") or {}
+        if any(_ADAPTERS.match(name) and str(value) != "0" for name, value in limits.items()):
+            return True
+        if (container.get("securityContext") or {}).get("privileged"):
+            return True
+    return False
+
+
+def _environment(pod: Json) -> dict[str, str]:
+    container = (pod["spec"].get("containers") or [{}])[0]
+    found = {entry["name"]: str(entry.get("value", "")) for entry in container.get("env") or []}
+    words = words_of(pod)
+    for before, word in pairwise(words):
+        if before == "-x" and "=" in word:
+            name, _, value = word.partition("=")
+            found[name] = value
+    return found

@@ -1,0 +1,86 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How fast the simulated hardware is: recipes/rehearsal/performance.yaml."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ...runtime.strict import decode, read_yaml
+
+_FILE = Path(__file__).resolve().parents[4] / "recipes" / "rehearsal" / "performance.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Microseconds: base within a node, and for every doubling of nodes over RDMA and TCP."""
+
+    node: float
+    rdma: float
+    socket: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """Standard deviation of a whole run and of one row, as a part of the value."""
+
+    run: float
+    row: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTime:
+    """Seconds that a run takes in the rehearsal."""
+
+    base: float
+    per_node: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nvls:
+    """Accelerators whose switches reduce, and from how many GPUs on NCCL lets them."""
+
+    accelerators: tuple[str, ...]
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versions:
+    """What the tools say about themselves."""
+
+    nccl: str
+    cuda: str
+    nccl_tests: str
+    nccl_code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Performance:
+    """All of it; see the file's head."""
+
+    nvlink_gb_per_s: dict[str, float]
+    nvlink_efficiency: dict[str, float]
+    pcie_busbw_gb_per_s: float
+    network_efficiency: float
+    without_gpudirect: float
+    socket_gb_per_s: float
+    overlap: float
+    ramp_bytes: int
+    latency_us: Latency
+    noise: Noise
+    run_s: RunTime
+    nvls: Nvls
+    versions: Versions
+
+
+@cache
+def performance() -> Performance:
+    """Return the data.
+
+    Raises:
+        InputError: the file is not what it should be.
+    """
+    return decode(Performance, read_yaml(_FILE), str(_FILE))

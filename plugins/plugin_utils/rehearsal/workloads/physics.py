@@ -1,0 +1,150 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How long a collective takes on the simulated hardware. Pure.
+
+A collective has a stage within every node (NVLink or PCIe) and one between nodes (adapters or TCP). Data is cut into
+equal channels, so the slowest adapter of the slowest node sets the pace of all. The two stages overlap, not quite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log2, sqrt
+
+from ..model.values import Node
+from .performance import Performance
+
+RING, TREE, NVLS, NVLS_TREE = "RING", "TREE", "NVLS", "NVLS_TREE"
+_LL, _LL128, _SIMPLE = "LL", "LL128", "SIMPLE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """One node in a run: how many GPUs take part, and what its network gives.
+
+    Args:
+        gpus: GPUs of the node that take part.
+        local_gb_per_s: bus bandwidth within the node, by algorithm.
+        adapters_gb_per_s: speed of each adapter that is used, one direction; none over TCP.
+    """
+
+    gpus: int
+    local_gb_per_s: dict[str, float]
+    adapters_gb_per_s: tuple[float, ...]
+
+    def network_gb_per_s(self, data: Performance) -> float:
+        """Speed of the whole node: every adapter gets an equal part, so the slowest counts."""
+        if not self.adapters_gb_per_s:
+            return data.socket_gb_per_s
+        return min(self.adapters_gb_per_s) * len(self.adapters_gb_per_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """The nodes of a run. `direct` tells whether GPUs of a node may reach each other without an adapter."""
+
+    machines: tuple[Machine, ...]
+    nvls: bool
+    direct: bool = True
+
+    @property
+    def ranks(self) -> int:
+        """Number of GPUs."""
+        return sum(machine.gpus for machine in self.machines)
+
+    @property
+    def socket(self) -> bool:
+        """Whether any of the nodes has no adapter, and so all talk TCP."""
+        return any(not machine.adapters_gb_per_s for machine in self.machines)
+
+
+def local_speed(node: Node, generation: int | None, data: Performance) -> dict[str, float]:
+    """Return the bus bandwidth within a node, by algorithm, as its GPUs and links are."""
+    links = min((gpu.nvlinks_up for gpu in node.gpus), default=0)
+    if not links:
+        return {"ring": data.pcie_busbw_gb_per_s, "nvls": 0.0}
+    raw = links * data.nvlink_gb_per_s.get(str(generation or 4), 25.0) * node.performance.nvlink
+    return {name: raw * part for name, part in data.nvlink_efficiency.items()}
+
+
+def choose(collective: str, size: int, fleet: Fleet, forced: str = "") -> tuple[str, str]:
+    """Return algorithm and protocol as NCCL would choose them."""
+    nodes = len(fleet.machines)
+    if collective != "AllReduce" or not fleet.direct:
+        return RING, _protocol(size, fleet)
+    wanted = forced.replace("_", "").upper()
+    if wanted in ("RING", "TREE"):
+        return wanted, _protocol(size, fleet)
+    if fleet.nvls and size >= (1 << 20 if nodes > 1 else 1 << 18):
+        return (NVLS_TREE if nodes > 1 else NVLS), _SIMPLE
+    if nodes > 1 and size < 1 << 26:
+        return TREE, _protocol(size, fleet)
+    return RING, _protocol(size, fleet)
+
+
+def _protocol(size: int, fleet: Fleet) -> str:
+    if size < 1 << 16:
+        return _LL
+    return _LL128 if size < 1 << 22 and not fleet.socket else _SIMPLE
+
+
+def time_us(collective: str, size: int, algorithm: str, fleet: Fleet, data: Performance) -> float:
+    """Return how long one operation on `size` bytes takes, in microseconds."""
+    local_s, network_s = _stages(collective, size, algorithm, fleet, data)
+    longer, shorter = max(local_s, network_s), min(local_s, network_s)
+    power = data.overlap if algorithm in (NVLS_TREE, TREE) else 64.0
+    moved_s = longer * (1.0 + (shorter / longer) ** power) ** (1.0 / power) if longer else 0.0
+    ramp = 1.0 + sqrt(data.ramp_bytes / max(size, 1)) if size >= data.ramp_bytes else 2.0
+    return _latency_us(size, fleet, data) + moved_s * ramp * 1e6
+
+
+def _latency_us(size: int, fleet: Fleet, data: Performance) -> float:
+    nodes = len(fleet.machines)
+    step = data.latency_us.socket if fleet.socket and nodes > 1 else data.latency_us.rdma
+    grown = 1.0 + max(0.0, log2(max(size, 1)) - 10) * 0.05
+    return (data.latency_us.node + step * log2(nodes) * 2) * grown
+
+
+def _stages(collective: str, size: int, algorithm: str, fleet: Fleet, data: Performance) -> tuple[float, float]:
+    """Seconds of the stage within nodes and of the one between them."""
+    nodes, ranks = len(fleet.machines), fleet.ranks
+    if ranks < 2:
+        return size / 1.3e12, 0.0
+    network = min(machine.network_gb_per_s(data) for machine in fleet.machines) * 1e9
+    name = "nvls" if algorithm in (NVLS, NVLS_TREE) else "ring"
+    local = min(machine.local_gb_per_s[name] for machine in fleet.machines) * 1e9
+    if not fleet.direct:
+        # Every hop leaves through the GPU's own adapter.
+        return 0.0, size * share(collective, ranks) / min(_each(fleet.machines, data))
+    if nodes == 1:
+        return size * share(collective, ranks) / local, 0.0
+    gpus = min(machine.gpus for machine in fleet.machines)
+    if collective == "AlltoAll":
+        return size * (gpus - 1) / ranks / local, size * (ranks - gpus) / ranks / (network / gpus)
+    if collective == "SendRecv":
+        return size / local, size / min(_each(fleet.machines, data))
+    if algorithm in (NVLS_TREE, TREE):
+        within = size * share(collective, gpus) / local if gpus > 1 else 0.0
+        return within, size * share(collective, nodes) / network
+    return (size * share(collective, ranks) / local if gpus > 1 else 0.0), size * share(collective, ranks) / network
+
+
+def _each(machines: Sequence[Machine], data: Performance) -> list[float]:
+    """Bytes a second of the adapter that one GPU has for itself."""
+    return [
+        min(machine.adapters_gb_per_s) * 1e9 * min(1.0, len(machine.adapters_gb_per_s) / machine.gpus)
+        if machine.adapters_gb_per_s
+        else data.socket_gb_per_s * 1e9 / machine.gpus
+        for machine in machines
+    ]
+
+
+def share(collective: str, ranks: int) -> float:
+    """Return bus bandwidth per algorithm bandwidth, as nccl-tests define it."""
+    if collective == "AllReduce":
+        return 2.0 * (ranks - 1) / ranks
+    if collective in ("AllGather", "ReduceScatter", "AlltoAll"):
+        return (ranks - 1) / ranks
+    return 1.0

@@ -1,0 +1,232 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""One run of a benchmark from the first line to the exit code. Pure: the same run always says the same."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...hardware.sku import Sku
+from ..model.values import ClusterModel
+from .benchmark import Benchmark
+from .nccl_lines import Rank, Speech, ranks_of, uses_nvls
+from .nccl_table import Measured, columns, footer, heading, row_parts
+from .performance import Performance, performance
+from .physics import Fleet, Machine, choose, time_us
+from .transport import SOCKET, Host, find_host
+
+STDOUT, STDERR = "stdout", "stderr"
+_FAILED, _NCCL_FAILED = 1, 3
+_WRONG_FROM = 1 << 16
+_RULE = "-" * 74
+_MPIRUN = (
+    "mpirun detected that one or more processes exited with non-zero status, thus causing",
+    "the job to be terminated. The first process to do so was:",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What a run leaves: lines of its launcher by stream, its exit code (None: it never ends), its time."""
+
+    lines: tuple[tuple[str, str], ...]
+    exit_code: int | None
+    run_s: float
+
+
+def play(run: Benchmark, model: ClusterModel, skus: Mapping[str, Sku], name: str) -> Played:
+    """Return what a run prints and how it ends.
+
+    Args:
+        run: what is run, and where.
+        model: the cluster as it is.
+        skus: facts of its machines.
+        name: name of the run, for its noise: a run that is repeated under another name differs a little.
+
+    Raises:
+        KeyError: a pod is on a node that the model does not have.
+    """
+    data = performance()
+    stage = _Stage(run, model, skus, name, data)
+    run_s = data.run_s.base + data.run_s.per_node * len(run.places)
+    return stage.perform(run_s)
+
+
+class _Stage:
+    def __init__(
+        self, run: Benchmark, model: ClusterModel, skus: Mapping[str, Sku], name: str, data: Performance
+    ) -> None:
+        self.run, self.data = run, data
+        sku = skus[model.node(run.places[0].node).sku]
+        names = sorted(node.name for node in model.nodes)
+        self.hosts = [
+            find_host(place, names.index(place.node), model, sku.nvlink_generation, sku.fabric, run.env, data)
+            for place in run.places
+        ]
+        self.ranks = ranks_of(self.hosts)
+        per_node = run.places[0].gpus
+        nvls = uses_nvls(sku.accelerator, per_node, run.env, data)
+        self.fleets = _fleets(self.hosts, nvls and sku.nvswitches != 0, run.env)
+        seed = f"{model.seed}/{name}/{run.test}"
+        self.draw = random.Random(seed)
+        self.speech = Speech(self.ranks, run.env, data, nvls, seed)
+        # With a file of its own (or stderr) NCCL does not write between the columns of a row.
+        self.debug = run.env.get("NCCL_DEBUG_FILE", "")
+        self.out: list[tuple[str, str]] = []
+
+    def perform(self, run_s: float) -> Played:
+        self._say(heading(self.run, self.ranks, self.data))
+        self._debug(self.speech.version())
+        self._debug(self.speech.init())
+        broken = self._broken()
+        if broken:
+            return Played(lines=tuple(self.out), exit_code=broken, run_s=run_s)
+        rows = self._measure()
+        states = {host.node.performance.benchmark for host in self.hosts}
+        stop = len(rows) // 2 if "hangs" in states or "crashes" in states else len(rows)
+        self._table(rows[:stop])
+        if "hangs" in states:
+            return Played(lines=tuple(self.out), exit_code=None, run_s=run_s)
+        if "crashes" in states:
+            self._crash("crashes")
+            return Played(lines=tuple(self.out), exit_code=_NCCL_FAILED, run_s=run_s)
+        self._say(footer(self.run, rows))
+        code = self._conclude(rows)
+        if "truncated" in states:
+            del self.out[len(self.out) * 4 // 5 :]
+            stream, text = self.out[-1]
+            self.out[-1] = (stream, text[: len(text) // 2])
+        return Played(lines=tuple(self.out), exit_code=code, run_s=run_s)
+
+    def _say(self, lines: Sequence[str]) -> None:
+        self.out += [(STDOUT, line) for line in lines]
+
+    def _debug(self, lines: Sequence[str]) -> None:
+        if self.debug in ("", "stdout", "/dev/stdout"):
+            self._say(lines)
+        elif self.debug in ("stderr", "/dev/stderr"):
+            self.out += [(STDERR, line) for line in lines]
+
+    def _measure(self) -> list[Measured]:
+        drift = self._noise(self.data.noise.run)
+        wrong = any(not rank.gpu.computes_right for rank in self.ranks)
+        rows = []
+        for size in self.run.sizes:
+            base = self._time_us(size) * drift
+            bad = max(1, size // 4 // 1_000_000) if wrong and size >= _WRONG_FROM else 0
+            rows.append(
+                Measured(
+                    size=size,
+                    out_of_place_us=base * self._noise(self.data.noise.row),
+                    in_place_us=base * self._noise(self.data.noise.row),
+                    wrong=bad if self.run.validate else None,
+                )
+            )
+        return rows
+
+    def _time_us(self, size: int) -> float:
+        # Several communicators run side by side; nccl-tests print the mean of all ranks.
+        times = []
+        for fleet in self.fleets:
+            algorithm, _protocol = self._choice(size, fleet)
+            times.append(time_us(self.run.collective, size, algorithm, fleet, self.data))
+        return sum(times) / len(times)
+
+    def _choice(self, size: int, fleet: Fleet) -> tuple[str, str]:
+        return choose(self.run.collective, size, fleet, self.run.env.get("NCCL_ALGO", ""))
+
+    def _noise(self, deviation: float) -> float:
+        return 1.0 + max(-3.0, min(3.0, self.draw.gauss(0.0, 1.0))) * deviation
+
+    def _table(self, rows: Sequence[Measured]) -> None:
+        self._say(["#", *columns()])
+        algorithms: set[str] = set()
+        for row in rows:
+            algorithm, protocol = self._choice(row.size, self.fleets[0])
+            fresh = (
+                [] if algorithms else self.speech.connect({self._choice(s, self.fleets[0])[0] for s in self.run.sizes})
+            )
+            algorithms.add(algorithm)
+            chosen = self.speech.choice(self.run.collective, row.size, algorithm, protocol)
+            self._row(row, [*fresh, *chosen], chosen)
+
+    def _row(self, row: Measured, first: Sequence[str], second: Sequence[str]) -> None:
+        """A row is printed in three pieces; what rank 0 says meanwhile on the same stream goes between them."""
+        head, out_of_place, in_place = row_parts(self.run, row)
+        if self.debug in ("", "stdout", "/dev/stdout") and (first or second):
+            pieces = [head + (first[0] if first else ""), *first[1:]]
+            pieces += [out_of_place + (second[0] if second else ""), *second[1:], in_place]
+            self._say(pieces)
+            return
+        self._debug([*first, *second])
+        self._say([head + out_of_place + in_place])
+
+    def _broken(self) -> int:
+        """What keeps the run from starting: a network that is asked for and not there, memory that cannot be locked."""
+        wanted = self.run.env.get("NCCL_NET", "")
+        for rank in self.ranks:
+            if wanted and wanted.lower() not in ("socket",) and rank.host.network == SOCKET:
+                self._debug(rank.warning("net.cc:345", f"Failed to initialize any NET plugin: NCCL_NET={wanted}"))
+                self._fail(rank, "internal error - please report this issue to the NCCL developers")
+                return _NCCL_FAILED
+            limited = not rank.host.node.performance.memory_lock and bool(rank.host.adapters)
+            if limited and len(self.hosts) > 1:
+                self._say(["#", *columns()])
+                text = "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"
+                self._debug(rank.warning("misc/ibvwrap.cc:213", text))
+                self._fail(rank, "unhandled system error (run with NCCL_DEBUG=INFO for details)")
+                return _NCCL_FAILED
+        return 0
+
+    def _crash(self, word: str) -> None:
+        rank = next(rank for rank in self.ranks if rank.host.node.performance.benchmark == word)
+        self._debug(rank.warning("misc/strongstream.cc:395", "Cuda failure 'an illegal memory access was encountered'"))
+        self._fail(rank, "unhandled cuda error (run with NCCL_DEBUG=INFO for details)")
+
+    def _fail(self, rank: Rank, words: str) -> None:
+        host = rank.host.place.hostname
+        self._say([f"{host}: Test NCCL failure common.cu:1036 '{words} / '"])
+        self._say([f" .. {host} pid {rank.pid}: Test failure common.cu:891"])
+        self._mpirun(rank, _NCCL_FAILED)
+
+    def _mpirun(self, rank: Rank, code: int) -> None:
+        lines = [
+            _RULE,
+            *_MPIRUN,
+            "",
+            f"  Process name: [[4021,1],{rank.number}]",
+            f"  Exit code:    {code}",
+            _RULE,
+        ]
+        self.out += [(STDERR, line) for line in lines]
+
+    def _conclude(self, rows: Sequence[Measured]) -> int:
+        if not any(row.wrong for row in rows):
+            return 0
+        host = self.ranks[0].host.place.hostname
+        self._say([f" .. {host} pid {self.ranks[0].pid}: Test failure common.cu:1127"])
+        self._mpirun(self.ranks[0], _FAILED)
+        return _FAILED
+
+
+def _fleets(hosts: Sequence[Host], nvls: bool, env: Mapping[str, str]) -> list[Fleet]:
+    """The communicators of a run: one, or those of NCCL_TESTS_SPLIT (`MOD`: a GPU of each node, `DIV`: nodes)."""
+    machines = tuple(host.machine for host in hosts)
+    direct = not (env.get("NCCL_P2P_DISABLE") == "1" and env.get("NCCL_SHM_DISABLE") == "1")
+    per_node = machines[0].gpus
+    words = env.get("NCCL_TESTS_SPLIT", "").replace("%", "MOD ").replace("/", "DIV ").upper().split()
+    if len(words) == 2 and words[1].isdigit() and int(words[1]) == per_node:
+        if words[0] == "MOD":
+            return [Fleet(machines=tuple(_rail(m, n) for m in machines), nvls=False) for n in range(per_node)]
+        if words[0] == "DIV":
+            return [Fleet(machines=(machine,), nvls=nvls, direct=direct) for machine in machines]
+    return [Fleet(machines=machines, nvls=nvls, direct=direct)]
+
+
+def _rail(machine: Machine, number: int) -> Machine:
+    adapters = machine.adapters_gb_per_s
+    mine = (adapters[number % len(adapters)],) if adapters else ()
+    return replace(machine, gpus=1, adapters_gb_per_s=mine)

@@ -1,0 +1,96 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which network NCCL finds in a pod, from the node's hardware, its faults, the pod and the environment. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..model.values import ClusterModel, Hca, Node, Rail
+from .benchmark import Place
+from .performance import Performance
+from .physics import Machine, local_speed
+
+IB, SOCKET, LIBFABRIC = "IB", "Socket", "Libfabric"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """One machine of a run as NCCL finds it.
+
+    Args:
+        place: the pod.
+        node: the machine under it.
+        network: name of the network that NCCL chooses.
+        adapters: adapters that it uses, in NCCL's order; none over TCP.
+        visible: whether the pod sees any adapter that is active.
+        libraries: whether the network plugin, or libibverbs, can be loaded.
+        direct: whether adapters reach GPU memory.
+        address: what the management interface is called in the pod.
+    """
+
+    place: Place
+    node: Node
+    network: str
+    adapters: tuple[Hca, ...]
+    visible: bool
+    libraries: bool
+    direct: bool
+    address: str
+    machine: Machine
+
+
+def find_host(
+    place: Place, number: int, model: ClusterModel, generation: int | None, fabric: str, env: Mapping[str, str],
+    data: Performance,
+) -> Host:  # fmt: skip
+    """Return what NCCL finds on one machine.
+
+    Raises:
+        KeyError: the model has no such node.
+    """
+    node = model.node(place.node)
+    seen = place.adapters and node.performance.rdma_devices
+    active = [hca for hca in node.present_hcas if hca.state == "Active"] if seen else []
+    wanted = [hca for hca in active if chosen(hca.name, env.get("NCCL_IB_HCA", ""))]
+    disabled = env.get("NCCL_IB_DISABLE") == "1" or env.get("NCCL_NET", "").lower() == "socket"
+    libraries = node.performance.rdma_libraries
+    adapters = tuple(wanted) if libraries and not disabled else ()
+    # NCCL_NET_GDR_LEVEL=LOC (or 0) forbids it, too.
+    direct = node.performance.gpudirect and env.get("NCCL_NET_GDR_LEVEL", "").upper() not in ("LOC", "0")
+    speeds = tuple(_speed(hca, node, model.rails, direct, data) for hca in adapters)
+    local = local_speed(node, generation, data)
+    name = SOCKET if not adapters else LIBFABRIC if fabric == "efa" else IB
+    return Host(
+        place=place, node=node, network=name, adapters=adapters, visible=bool(active), libraries=libraries,
+        direct=direct, address=f"10.{64 + number // 62500}.{number // 250 % 250}.{number % 250 + 4}",
+        machine=Machine(gpus=place.gpus, local_gb_per_s=local, adapters_gb_per_s=speeds),
+    )  # fmt: skip
+
+
+def chosen(name: str, rule: str, port: int = 1) -> bool:
+    """Tell whether NCCL_IB_HCA lets an adapter through: `^` excludes, `=` wants the whole name, else its beginning."""
+    if not rule:
+        return True
+    exclude = rule.startswith("^")
+    rule = rule.removeprefix("^")
+    exact = rule.startswith("=")
+    matched = any(
+        _matches(name, port, word.strip(), exact) for word in rule.removeprefix("=").split(",") if word.strip()
+    )
+    return matched != exclude
+
+
+def _matches(name: str, port: int, word: str, exact: bool) -> bool:
+    wanted, _, number = word.partition(":")
+    if number and number != str(port):
+        return False
+    return name == wanted if exact else name.startswith(wanted)
+
+
+def _speed(hca: Hca, node: Node, rails: Sequence[Rail], direct: bool, data: Performance) -> float:
+    rail = next((rail.goodput for rail in rails if rail.index == hca.index), 1.0)
+    part = data.network_efficiency * hca.goodput * rail * node.performance.network
+    return hca.rate_gbps / 8 * part * (1.0 if direct else data.without_gpudirect)
