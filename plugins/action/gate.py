@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.closing import (
+    closes_the_run,
+    table_printed_at_the_end,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.decision import decide_gate, refuse_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
 
 
 class ActionModule(VerbBase):
@@ -30,6 +35,9 @@ class ActionModule(VerbBase):
         self.emit(f"gate {verdict.gate}: {verdict.status.value}. {verdict.headline or verdict.message}")
         for entry in verdict.blocking[:10]:
             self.emit(f"{entry.status.value} {entry.check} on {entry.subject}: {entry.cause}: {entry.summary}"[:199])
+        if closes_the_run(run.record, verdict) and not table_printed_at_the_end():
+            for line in closing_lines(run.record, run.path):
+                self.emit(line)
         plain = to_plain(verdict) | {"blocking": to_plain(verdict.blocking[:50])}
         result = {
             "changed": False,

@@ -6,18 +6,16 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 import jsonschema
 import pytest
 import yaml
-from rehearsal_harness import ROOT, Rehearsed, rehearse
+from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
 
 HOST = {"gpufleet_sku": "h100", "gpufleet_rack": "r1", "ansible_host": "192.0.2.1"}
 CRITERIA = json.dumps(
@@ -25,29 +23,6 @@ CRITERIA = json.dumps(
 )
 GATES = ("facility", "nodes", "gpu_stack")
 CATALOGUE = {entry["id"]: entry for entry in yaml.safe_load((ROOT / "recipes/rehearsal/faults.yaml").read_text())}
-
-
-def left_behind(work: Path) -> list[str]:
-    """Processes and mounts that name the directory of a rehearsal, 20 s after its ansible-playbook ended."""
-    deadline = monotonic() + 20
-    # After a failed gate the supervisor ends the rehearsal by itself, a moment after ansible-playbook.
-    while (found := _running(work)) and monotonic() < deadline:
-        sleep(0.2)
-    return found
-
-
-def _running(work: Path) -> list[str]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                text = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            if str(work / "rehearsal") in text:
-                found.append(f"{entry.name} {text}")
-    mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
-    return found + [line for line in mounts if str(work) in line]
 
 
 @pytest.fixture(scope="module")

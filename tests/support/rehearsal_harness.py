@@ -9,6 +9,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,7 +74,7 @@ def rehearse(
     """
     import ansible_runner
 
-    (work / "runner").mkdir(parents=True)
+    (work / "runner").mkdir(parents=True, exist_ok=True)
     extra = {f"gpufleet_{name}": value for name, value in variables.items()}
     extra = {"gpufleet_run_dir": str(work / "runs"), "gpufleet_rehearsal_dir": str(work / "rehearsal")} | extra
     done = ansible_runner.run(
@@ -90,3 +91,26 @@ def rehearse(
         (e["event_data"].get("artifact_data") or {} for e in done.events if e["event"] == "playbook_on_stats"), {}
     )
     return Rehearsed(int(done.rc), output, stats, work / "runs" / "latest")
+
+
+def left_behind(work: Path) -> list[str]:
+    """Processes and mounts that name the directory of a rehearsal, 20 s after its ansible-playbook ended."""
+    deadline = monotonic() + 20
+    # After a failed gate the supervisor ends the rehearsal by itself, a moment after ansible-playbook.
+    while (found := _running(work)) and monotonic() < deadline:
+        sleep(0.2)
+    return found
+
+
+def _running(work: Path) -> list[str]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                text = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if str(work / "rehearsal") in text:
+                found.append(f"{entry.name} {text}")
+    mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    return found + [line for line in mounts if str(work) in line]

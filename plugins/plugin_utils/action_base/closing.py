@@ -1,0 +1,22 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Who prints the table of the gates: the callback where it is enabled, else the gate that ends the run."""
+
+from __future__ import annotations
+
+from ansible import constants
+
+from ..verdict.gate import GateVerdict
+from ..verdict.run import RunRecord
+from .verb import COLLECTION
+
+
+def table_printed_at_the_end() -> bool:
+    """Tell whether the callback is enabled; an installed collection has no ansible.cfg that does it."""
+    return f"{COLLECTION}.gates" in (constants.CALLBACKS_ENABLED or [])
+
+
+def closes_the_run(record: RunRecord, verdict: GateVerdict) -> bool:
+    """Tell whether no gate follows: this one is not passed, or it is the last in scope."""
+    return not verdict.opens_next or verdict.gate == record.scope[-1]

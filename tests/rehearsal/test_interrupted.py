@@ -1,0 +1,63 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Ctrl-C and SIGKILL in the phases of the main job: nothing stays, and the next rehearsal works."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rehearsal_harness import ROOT, left_behind, rehearse
+
+PHASES = {
+    "the probe of the hosts": "Ask the tools of the host",
+    "the installation of the stack": "waiting until it is ready",
+    "the test pods": "looking at gang",
+}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_killed_run_leaves_nothing_and_the_next_one_works(tmp_path: Path, phase: str, number: signal.Signals) -> None:
+    output = tmp_path / "output"
+    words = {
+        "gpufleet_rehearsal_nodes": 3,
+        "gpufleet_run_dir": tmp_path / "runs",
+        "gpufleet_rehearsal_dir": tmp_path / "rehearsal",
+    }
+    extra = [word for name, value in words.items() for word in ("-e", f"{name}={value}")]
+    argv = [
+        sys.executable,
+        "-m",
+        "ansible",
+        "playbook",
+        "playbooks/rehearse.yml",
+        "-e",
+        "gpufleet_gates=facility,nodes,gpu_stack",
+        *extra,
+    ]
+    process = subprocess.Popen(
+        argv, cwd=ROOT, stdout=output.open("w"), stderr=subprocess.STDOUT, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    deadline = time.monotonic() + 180
+    while PHASES[phase] not in output.read_text() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert PHASES[phase] in output.read_text(), output.read_text()[-3000:]
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # Ctrl-C reaches the whole group of the terminal
+    else:
+        process.send_signal(number)
+    process.wait(60)
+    assert not left_behind(tmp_path)
+    record = (tmp_path / "runs/latest/run.json").read_text()
+    assert '"status": "failed"' not in record
+    again = rehearse(tmp_path, rehearsal_nodes=2, gates=["facility"])
+    assert again.rc == 0, again.output[-3000:]
+    assert not left_behind(tmp_path)
