@@ -35,11 +35,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tarball = next(home.glob("gpufleet-bringup-*.tar.gz"))
     work = home / "work"
     work.mkdir()
-    subprocess.run(
-        [*galaxy, "install", "--offline", "-p", str(work / "collections"), str(tarball)],
-        check=True,
-        capture_output=True,
-    )
+    # Not from the checkout: its ansible.cfg knows the collection already.
+    install = [*galaxy, "install", "--offline", "-p", str(work / "collections"), str(tarball)]
+    subprocess.run(install, cwd=work, check=True, capture_output=True)
     return work
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible import constants
+from ansible.constants import config
 
 from ..verdict.gate import GateVerdict
 from ..verdict.run import RunRecord
@@ -14,7 +14,7 @@ from .verb import COLLECTION
 
 def table_printed_at_the_end() -> bool:
     """Tell whether the callback is enabled; an installed collection has no ansible.cfg that does it."""
-    return f"{COLLECTION}.gates" in (constants.CALLBACKS_ENABLED or [])
+    return f"{COLLECTION}.gates" in (config.get_config_value("CALLBACKS_ENABLED") or [])
 
 
 def closes_the_run(record: RunRecord, verdict: GateVerdict) -> bool:
