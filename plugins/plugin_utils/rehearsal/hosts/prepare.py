@@ -19,10 +19,10 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from ...outcome.errors import NotFoundError, UnavailableError
 from ..model.values import ClusterModel, Node, ToolState
@@ -38,6 +38,17 @@ _BROKEN_TOOLS = {
     "empty": "#!/bin/sh\nexit 0\n",
     "garbage": "#!/bin/sh\nprintf '\\000\\001<<%%!!segment\\377\\n}{ 12 ]] not what you asked for\\n'\n",
 }
+
+
+class RealTools(Protocol):
+    """Real tools bound to a simulated device: their names, and what they read on a host."""
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Names of the tools."""
+
+    def host_files(self, node: Node) -> Mapping[str, str]:
+        """Return the files of that host by name."""
 
 
 def host_directory(root: Path, name: str) -> Path:
@@ -56,6 +67,7 @@ def prepare_hosts(
     data: Path,
     *,
     now: datetime | None = None,
+    fabric: RealTools | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
     """Write the directories of all hosts of the model; what an earlier call left is replaced.
@@ -65,6 +77,7 @@ def prepare_hosts(
         root: the rehearsal directory.
         data: the collection's recipes/rehearsal directory.
         now: the time that the logs end at; the present if not given.
+        fabric: the simulated InfiniBand fabric; without one `ibstat` prints what the model says.
         progress: told how many of how many hosts are done.
 
     Raises:
@@ -74,7 +87,7 @@ def prepare_hosts(
     moment = now or datetime.now(UTC)
     try:
         _clear(root)
-        writer = _Writer(root, data, moment)
+        writer = _Writer(root, data, moment, fabric)
         for done, node in enumerate(model.nodes, 1):
             writer.write(node)
             progress(done, len(model.nodes))
@@ -125,12 +138,15 @@ def _clear(root: Path) -> None:
 class _Writer:
     """Writes one host after the other; the same content is on the disk once."""
 
-    def __init__(self, root: Path, data: Path, now: datetime) -> None:
+    def __init__(self, root: Path, data: Path, now: datetime, fabric: RealTools | None) -> None:
         self._root = root
         self._now = now
         self._accelerators = load_accelerators(data)
         self._xml = XmlRenderer(data)
         self._tools = {path.stem: path.read_bytes() for path in sorted((data / "tools").glob("*.sh"))}
+        self._fabric = fabric
+        if fabric is not None:
+            self._tools |= dict.fromkeys(fabric.tools, (data / "fabric" / "tool.sh").read_bytes())
         self._kept: dict[tuple[bytes, int], Path] = {}
         if not self._tools:
             raise NotFoundError(str(data / "tools"), "has no tools.", "reinstall the collection")
@@ -139,7 +155,8 @@ class _Writer:
         home = host_directory(self._root, node.name)
         for name in ("bin", "out", "run", "layers/root/upper/etc", "layers/root/work"):
             (home / name).mkdir(parents=True)
-        for name, text in self._outputs(node).items():
+        bound = self._fabric.host_files(node) if self._fabric is not None else {}
+        for name, text in {**self._outputs(node), **bound}.items():
             self._link(home / "out" / name, text if isinstance(text, bytes) else text.encode(), 0o644)
         for tool, script in self._tools.items():
             self._write_tool(home / "bin" / tool, script, node.tools.get(tool, "ok"))

@@ -40,7 +40,7 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
     _clean(request.directory, progress)
     sources = request.collection / "roles" / "rehearsal" / "files" / "toolchain"
     programs = ensure_toolchain(Workshop(sources, request.cache, os.environ, progress, alive))
-    simulated = prepare_simulators(request)
+    simulated = prepare_simulators(request, progress)
     plane = _start(request, programs, simulated, controller, progress)
     version = programs["kube-apiserver"].version
     progress.say(f"rehearsal: {len(request.nodes)} nodes Ready, Kubernetes {version} on 127.0.0.1")
@@ -86,7 +86,7 @@ def _start(
         spec = SupervisorSpec(
             rehearsal_id=new_id(request.directory), directory=str(request.directory), controller_pid=controller.pid,
             controller_start=controller.start_ticks, keep=request.keep,
-            processes=(*_with_doors(plane, request), *_controllers(plane, simulated, request)),
+            processes=(*_fabric(simulated), *_with_doors(plane, request), *_controllers(plane, simulated, request)),
             volatile=(str(plane.directory),), ports=plane.ports, kubeconfig=str(plane.kubeconfig),
         )  # fmt: skip
         try:
@@ -105,6 +105,10 @@ def _with_doors(plane: ControlPlane, request: RehearsalRequest) -> tuple[Process
     return tuple(
         replace(process, env=process.env | path) if process.name == "kwok" else process for process in plane.processes
     )
+
+
+def _fabric(simulated: Simulated) -> tuple[ProcessSpec, ...]:
+    return simulated.fabric.processes if simulated.fabric is not None else ()
 
 
 def _controllers(plane: ControlPlane, simulated: Simulated, request: RehearsalRequest) -> tuple[ProcessSpec, ...]:

@@ -12,8 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from ...hardware.sku import Sku, load_hardware
+from ...outcome.errors import UnavailableError
+from ...runtime.progress import Progress
 from ..charts.mirror import build_mirror
 from ..control_plane.nodes import NodeSpec
+from ..fabric.cabling import write_cabling
+from ..fabric.plan import SimulatedFabric, plan_fabric
+from ..fabric.programs import ensure_programs
 from ..facility.room import Margins, write_facility
 from ..faults.catalogue import load_catalogue
 from ..faults.choose import choose_faults
@@ -28,6 +33,7 @@ from .request import RehearsalRequest
 MODEL_FILE = "model.yaml"
 _SEED = 1
 _ISSUED_DAYS_AGO = 30
+_COUNTER_INTERVAL_S = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +44,10 @@ class Simulated:
     model_file: Path
     chart_mirror: Path
     settings: dict[str, Any]
+    fabric: SimulatedFabric | None = None
 
 
-def prepare_simulators(request: RehearsalRequest) -> Simulated:
+def prepare_simulators(request: RehearsalRequest, progress: Progress) -> Simulated:
     """Write everything that the simulated part of a rehearsal reads.
 
     Raises:
@@ -54,9 +61,26 @@ def prepare_simulators(request: RehearsalRequest) -> Simulated:
     model = build_model(spec, hardware)
     model_file = request.directory / MODEL_FILE
     write_spec(spec, model_file)
-    prepare_hosts(model, request.directory, data)
-    settings = {"facility": _facility(request, room_state(model, healthy), hardware)}
-    return Simulated(model, model_file, _mirror(request, model), settings)
+    fabric = _fabric(request, model, progress)
+    prepare_hosts(model, request.directory, data, fabric=fabric)
+    settings: dict[str, Any] = {"facility": _facility(request, room_state(model, healthy), hardware)}
+    if fabric is not None:
+        cabling = request.directory / "cabling.yaml"
+        write_cabling(healthy.nodes, cabling)
+        settings["fabric"] = {"plan": str(cabling), "interval_s": _COUNTER_INTERVAL_S}
+    return Simulated(model, model_file, _mirror(request, model), settings, fabric)
+
+
+def _fabric(request: RehearsalRequest, model: ClusterModel, progress: Progress) -> SimulatedFabric | None:
+    """Plan the InfiniBand fabric; without the simulator's programs the rehearsal goes on, and says what that costs."""
+    if not model.infiniband.switches:
+        return None
+    try:
+        programs = ensure_programs(request.cache, progress)
+    except UnavailableError as error:
+        progress.say(f"rehearsal: no InfiniBand fabric, so gate fabric cannot look: {error}")
+        return None
+    return plan_fabric(model, request.directory / "fabric", programs)
 
 
 def _mirror(request: RehearsalRequest, model: ClusterModel) -> Path:

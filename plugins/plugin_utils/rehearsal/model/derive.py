@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from ...hardware.sku import Sku, sku_or_error
 from .spec import ModelSpec, PlannedNode
-from .values import ClusterModel, Gpu, Hca, LogLine, Node, Rack, Rail
+from .values import ClusterModel, Gpu, Hca, InfiniBand, LogLine, Node, Rack, Rail, Switch, Uplink
+from .wiring import wire
 
 # Where an 8-GPU HGX machine has its GPUs, and the adapter beside each, on the bus.
 _GPU_BUSES = ("1B", "43", "52", "61", "9D", "C3", "D1", "DF")
@@ -40,6 +41,15 @@ def healthy_cluster(spec: ModelSpec, hardware: Mapping[str, Sku]) -> ClusterMode
         racks=tuple(_rack(name, members, hardware) for name, members in racks.items()),
         rails=tuple(Rail(name=f"rail{n}", index=n) for n in range(max(len(node.hcas) for node in nodes))),
         nodes=nodes,
+        infiniband=_infiniband(nodes),
+    )
+
+
+def _infiniband(nodes: tuple[Node, ...]) -> InfiniBand:
+    wiring = wire(nodes)
+    return InfiniBand(
+        switches=tuple(Switch(name=name) for name in wiring.switches),
+        uplinks=tuple(Uplink(name=str(lower)) for lower, _upper in wiring.uplinks),
     )
 
 

@@ -15,7 +15,7 @@ from ...outcome.errors import BringupError, InputError, NotFoundError
 from ...runtime.strict import nearest_hint
 from .derive import healthy_cluster
 from .spec import Change, Fault, ModelSpec
-from .values import ClusterModel, FacilityRecord, Node, Rack, Rail, Stack
+from .values import ClusterModel, FacilityRecord, InfiniBand, Node, Rack, Rail, Stack
 
 # Dictionaries whose keys are free words take new ones; records do not.
 _FREE_WORDS = ("tools", "services", "diag", "components")
@@ -49,9 +49,13 @@ def apply_fault(model: ClusterModel, fault: Fault) -> ClusterModel:
 
 
 def subject_names(model: ClusterModel, kind: str) -> tuple[str, ...]:
-    """Return the name of everything of that kind (cluster, rack, rail, node, gpu, hca) that a fault can hit."""
+    """Return the name of everything of that kind (see SubjectWord) that a fault can hit."""
     if kind == "cluster":
         return (model.name,)
+    if kind == "switch":
+        return tuple(switch.name for switch in model.infiniband.switches)
+    if kind == "link":
+        return tuple(uplink.name for uplink in model.infiniband.uplinks)
     if kind == "rack":
         return tuple(rack.name for rack in model.racks)
     if kind == "rail":
@@ -70,13 +74,21 @@ def _parts(model: ClusterModel, fault: Fault) -> dict[str, Any]:
         hint = nearest_hint(fault.subject, known[:200])
         raise NotFoundError(f"fault {fault.id}", f"there is no {fault.kind} {fault.subject!r}.", hint)
     parts: dict[str, Any] = {
-        "cluster": {"facility": to_plain(model.facility), "stack": to_plain(model.stack)},
+        "cluster": {
+            "facility": to_plain(model.facility),
+            "stack": to_plain(model.stack),
+            "infiniband": to_plain(model.infiniband),
+        },
         "rack": None,
         "rail": None,
         "node": None,
     }
     if fault.kind == "rack":
         parts["rack"] = to_plain(next(rack for rack in model.racks if rack.name == fault.subject))
+    elif fault.kind in ("switch", "link"):
+        fabric = parts["cluster"]["infiniband"]
+        entries = fabric["switches" if fault.kind == "switch" else "uplinks"]
+        parts[fault.kind] = next(entry for entry in entries if entry["name"] == fault.subject)
     elif fault.kind == "rail":
         parts["rail"] = to_plain(next(rail for rail in model.rails if rail.name == fault.subject))
     elif fault.kind != "cluster":
@@ -166,6 +178,7 @@ def _put_back(model: ClusterModel, parts: dict[str, Any], source: str) -> Cluste
     cluster = parts["cluster"]
     facility = _structured(FacilityRecord, cluster["facility"], source)
     stack = _structured(Stack, cluster["stack"], source)
+    infiniband = _structured(InfiniBand, cluster["infiniband"], source)
     racks, rails, nodes = model.racks, model.rails, model.nodes
     if parts["rack"] is not None:
         changed_rack = _structured(Rack, parts["rack"], source)
@@ -176,7 +189,9 @@ def _put_back(model: ClusterModel, parts: dict[str, Any], source: str) -> Cluste
     if parts["node"] is not None:
         changed = _structured(Node, parts["node"], source)
         nodes = tuple(changed if node.name == changed.name else node for node in nodes)
-    return replace(model, facility=facility, stack=stack, racks=racks, rails=rails, nodes=nodes)
+    return replace(
+        model, facility=facility, stack=stack, infiniband=infiniband, racks=racks, rails=rails, nodes=nodes
+    )
 
 
 def _structured(kind: type[Any], data: Any, source: str) -> Any:

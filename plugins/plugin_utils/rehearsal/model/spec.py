@@ -16,7 +16,7 @@ from ...runtime.strict import decode, read_yaml
 from .values import SCHEMA_VERSION
 
 NODES_PER_RACK = 4
-SubjectWord = Literal["cluster", "rack", "rail", "node", "gpu", "hca"]
+SubjectWord = Literal["cluster", "rack", "rail", "node", "gpu", "hca", "switch", "link"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,9 @@ GangBehaviour = Literal["all-or-nothing", "partial", "not-running"]
 DraBehaviour = Literal["allocates", "never-allocates"]
 ComponentState = Literal["ok", "never-ready", "install-fails"]
 Signer = Literal["facility", "stranger", "nobody"]
+LinkWidth = Literal["4x", "2x", "1x"]
+LinkSpeed = Literal["HDR", "EDR", "FDR", "QDR"]
+SubnetManagers = Literal["both", "no-standby", "none"]
 BenchmarkState = Literal["ok", "hangs", "truncated", "crashes"]
 
 
@@ -81,6 +84,19 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cable:
+    """One cable of the compute fabric, as the simulator of it can make it. `errors` were counted before the gate looks,
+    `errors_per_s` are added while it looks; `swapped`: its switch end sits where the next adapter's should."""
+
+    up: bool = True
+    width: LinkWidth = "4x"
+    speed: LinkSpeed = "HDR"
+    errors: int = 0
+    errors_per_s: int = 0
+    swapped: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hca:
     """One network adapter port of the compute fabric; not `present`: the adapter is not on the bus. `goodput` is the part
     of its rate that data gets through; no tool but a benchmark shows it."""
@@ -98,6 +114,7 @@ class Hca:
     physical_state: PhysicalState = "LinkUp"
     sm_lid: int = 1
     present: bool = True
+    cable: Cable = Cable()
     goodput: float = 1.0
 
 
@@ -249,6 +266,31 @@ class Stack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """One switch of the compute fabric; not `alive`: it has no power."""
+
+    name: str
+    alive: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uplink:
+    """One cable between two switches; its name is its lower end, `leaf-g1-rail0:33`."""
+
+    name: str
+    cable: Cable = Cable()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InfiniBand:
+    """The switches, the cables between them and the subnet managers; all empty where the hosts have no InfiniBand."""
+
+    switches: tuple[Switch, ...] = ()
+    uplinks: tuple[Uplink, ...] = ()
+    subnet_managers: SubnetManagers = "both"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterModel:
     """The whole simulated cluster, faults already in it."""
 
@@ -259,6 +301,7 @@ class ClusterModel:
     facility: FacilityRecord = FacilityRecord()
     stack: Stack = Stack()
     rails: tuple[Rail, ...] = ()
+    infiniband: InfiniBand = InfiniBand()
     schema_version: int = SCHEMA_VERSION
 
     def node(self, name: str) -> Node:

@@ -1,0 +1,187 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The fabric of a cluster model for ibsim: its net file, and what is told to its console."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..model.values import Cable, ClusterModel, Hca, Node
+from ..model.wiring import Port, Wiring, wire
+
+MANAGERS = ("sm01", "sm02")
+"""Hosts of the subnet managers, each on a spine of its own: no fault of a GPU host takes them away."""
+_COUNTER = "PortCounters.SymbolErrorCounter"
+
+
+@dataclass(frozen=True, slots=True)
+class NetNode:
+    """A node of the net file: `ident` is its name there, `H-...` or `S-...`, `title` its node description."""
+
+    ident: str
+    title: str
+    ports: int
+
+    @property
+    def guid(self) -> str:
+        """Its node GUID, 16 hexadecimal digits."""
+        return self.ident[2:]
+
+
+@dataclass(frozen=True, slots=True)
+class NetLink:
+    """A cable that is up, from an adapter's or a leaf's port to a switch's."""
+
+    node: NetNode
+    port: int
+    switch: NetNode
+    switch_port: int
+    cable: Cable
+    silent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    """What ibsim simulates."""
+
+    nodes: tuple[NetNode, ...]
+    links: tuple[NetLink, ...]
+
+    @property
+    def active_ends(self) -> int:
+        """How many link ends a subnet manager brings up."""
+        return 2 * sum(not link.silent for link in self.links)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A counter that grows: the console's command without its value, where it starts, how fast it grows."""
+
+    command: str
+    start: int
+    per_s: int
+
+
+def adapter_ident(hca: Hca) -> str:
+    """Return the name of an adapter in the net file."""
+    return f"H-{int(hca.guid, 16):016x}"
+
+
+def build_net(model: ClusterModel) -> Net:
+    """Return the fabric as the model has it, faults included."""
+    wiring = wire(model.nodes)
+    alive = {switch.name for switch in model.infiniband.switches if switch.alive}
+    switches = {name: _switch(model.seed, name, ports) for name, ports in wiring.switches.items() if name in alive}
+    adapters = {
+        f"{node.name}/{hca.name}": NetNode(adapter_ident(hca), f"{node.name} {hca.name}", 1)
+        for node, hca in _adapters(model)
+    }
+    managers = [NetNode(manager_ident(model.seed, name), f"{name} mlx5_0", 1) for name in MANAGERS]
+    links = [*_host_links(model, wiring, switches, adapters), *_uplinks(model, wiring, switches)]
+    for number, manager in enumerate(managers, 1):
+        spine = switches.get(f"spine{number}")
+        if spine is not None:
+            links.append(NetLink(manager, 1, spine, spine.ports, Cable()))
+    return Net((*switches.values(), *adapters.values(), *managers), tuple(links))
+
+
+def manager_ident(seed: int, name: str) -> str:
+    """Return the name of a subnet manager's adapter in the net file."""
+    return f"H-{_guid(seed, name)}"
+
+
+def _guid(seed: int, name: str) -> str:
+    # Even, because the simulator gives the port the number after the node's.
+    return f"248a07{int(hashlib.sha256(f'{seed}/{name}'.encode()).hexdigest()[:10], 16) & ~1:010x}"
+
+
+def _switch(seed: int, name: str, ports: int) -> NetNode:
+    return NetNode(f"S-{_guid(seed, name)}", name, ports)
+
+
+def _adapters(model: ClusterModel) -> Iterator[tuple[Node, Hca]]:
+    for node in model.nodes:
+        for hca in node.present_hcas:
+            if hca.link_layer == "InfiniBand":
+                yield node, hca
+
+
+def _host_links(
+    model: ClusterModel, wiring: Wiring, switches: dict[str, NetNode], adapters: dict[str, NetNode]
+) -> Iterator[NetLink]:
+    places = _swapped_places(model, wiring)
+    for node, hca in _adapters(model):
+        name = f"{node.name}/{hca.name}"
+        place = places[name]
+        if hca.cable.up and hca.physical_state == "LinkUp" and place.switch in switches:
+            silent = hca.state != "Active"
+            yield NetLink(adapters[name], 1, switches[place.switch], place.number, hca.cable, silent)
+
+
+def _swapped_places(model: ClusterModel, wiring: Wiring) -> dict[str, Port]:
+    """Return where every cable sits: a swapped one where its neighbour in the host should, and the other way round."""
+    places = dict(wiring.hosts)
+    for node in model.nodes:
+        for hca in node.hcas:
+            if hca.cable.swapped:
+                other = node.hcas[(hca.index + 1) % len(node.hcas)]
+                first, second = f"{node.name}/{hca.name}", f"{node.name}/{other.name}"
+                places[first], places[second] = places[second], places[first]
+    return places
+
+
+def _uplinks(model: ClusterModel, wiring: Wiring, switches: dict[str, NetNode]) -> Iterator[NetLink]:
+    cables = {uplink.name: uplink.cable for uplink in model.infiniband.uplinks}
+    for lower, upper in wiring.uplinks:
+        cable = cables[str(lower)]
+        if cable.up and lower.switch in switches and upper.switch in switches:
+            yield NetLink(switches[lower.switch], lower.number, switches[upper.switch], upper.number, cable)
+
+
+def net_text(net: Net) -> str:
+    """Return the net file."""
+    ends: dict[str, list[tuple[int, str]]] = {node.ident: [] for node in net.nodes}
+    for link in net.links:
+        speed = f"{link.cable.width}{link.cable.speed}"
+        near, far = (link.node, link.port), (link.switch, link.switch_port)
+        for (node, port), (peer, peer_port) in ((near, far), (far, near)):
+            ends[node.ident].append((port, f'"{peer.ident}"[{peer_port}] \t# "{peer.title}" lid 0 {speed}'))
+    blocks = []
+    for node in net.nodes:
+        switch = node.ident.startswith("S-")
+        kind = f"switchguid=0x{node.guid}({node.guid})" if switch else f"caguid=0x{node.guid}"
+        word, tail = ("Switch", " enhanced port 0 lid 0 lmc 0") if switch else ("Ca", "")
+        lines = [kind, f'{word}\t{node.ports} "{node.ident}"\t\t# "{node.title}"{tail}']
+        lines += [f"[{port}]\t{rest}" for port, rest in sorted(ends[node.ident])]
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)
+
+
+def console_start(net: Net) -> list[str]:
+    """Return what the console is told before the subnet managers start."""
+    silent = [f'Error "{link.node.ident}"[{link.port}] 100' for link in net.links if link.silent]
+    errors = [f"{_symbol_errors(link)}{link.cable.errors}" for link in net.links if link.cable.errors]
+    return silent + errors
+
+
+def console_growth(net: Net) -> list[Growth]:
+    """Return the counters that grow while the gates look."""
+    return [
+        Growth(_symbol_errors(link), link.cable.errors, link.cable.errors_per_s)
+        for link in net.links
+        if link.cable.errors_per_s
+    ]
+
+
+def _symbol_errors(link: NetLink) -> str:
+    return f'PerformanceSet "{link.switch.ident}"[{link.switch_port}] {_COUNTER}='
+
+
+def table_sizes(net: Net) -> list[str]:
+    """Return ibsim's options for fabrics that are larger than its tables usually are."""
+    switches = sum(node.ident.startswith("S-") for node in net.nodes)
+    ports = sum(node.ports + 1 for node in net.nodes)
+    return ["-N", str(max(2048, len(net.nodes) + 16)), "-S", str(max(256, switches + 4)), "-P", str(max(13312, ports))]

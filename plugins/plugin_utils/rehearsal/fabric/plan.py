@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A simulated fabric as files, processes for the supervisor, and what binds every host to its own adapters."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from shlex import quote
+
+from ...runtime.files import write_atomic
+from ..lifecycle.launch import python_argv
+from ..lifecycle.spec import ProcessSpec
+from ..model.values import ClusterModel, Node
+from .net import MANAGERS, adapter_ident, build_net, console_growth, console_start, manager_ident, net_text, table_sizes
+from .programs import DIAGNOSTICS, FabricPrograms
+from .simulator import NET_FILE, SCRIPT
+
+_WAVE_START, _WAVE_READY = 0, 4
+_SM_CONFIGURATION = "sminfo_polling_timeout 1000\npolling_retry_number 3\nlog_max_size 8\n"
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedFabric:
+    """A planned fabric: its processes, its socket's name, and its programs."""
+
+    processes: tuple[ProcessSpec, ...]
+    socket_name: str
+    programs: FabricPrograms
+
+    def host_files(self, node: Node) -> dict[str, str]:
+        """Return what the tools of a host read: how to reach the simulator, and the host's adapters."""
+        client = self.programs.client(self.socket_name, "")
+        settings = {**client, "DIAGNOSTICS": str(Path(self.programs.paths["ibstat"]).parent)}
+        rows = [
+            "\t".join((hca.name, adapter_ident(hca), hca.model, hca.firmware, "" if hca.state == "Down" else hca.state))
+            for hca in node.present_hcas
+            if hca.link_layer == "InfiniBand"
+        ]
+        return {
+            "fabric.env": "".join(f"{name}={quote(value)}\n" for name, value in settings.items() if name != "SIM_HOST"),
+            "hcas.tsv": "".join(f"{row}\n" for row in rows),
+            # The same file for every host: links to it are one lock for all.
+            "fabric.lock": "One tool at a time: process ids of two hosts can be the same.\n",
+        }
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Names of the real tools that hosts have."""
+        return DIAGNOSTICS
+
+
+def plan_fabric(model: ClusterModel, directory: Path, programs: FabricPrograms) -> SimulatedFabric | None:
+    """Write the files of the model's fabric and return what to run; None if no host has InfiniBand.
+
+    Args:
+        model: the cluster with its faults.
+        directory: made anew.
+        programs: the simulator's programs.
+
+    Raises:
+        OSError: the directory cannot be written.
+    """
+    net = build_net(model)
+    if not model.infiniband.switches:
+        return None
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(mode=0o700, parents=True)
+    socket_name = f"gpufleet-{secrets.token_hex(6)}"
+    write_atomic(directory / NET_FILE, net_text(net))
+    write_atomic(directory / "opensm.conf", _SM_CONFIGURATION)
+    wanted = {"both": 2, "no-standby": 1, "none": 0}[model.infiniband.subnet_managers]
+    idents = [manager_ident(model.seed, name) for name in MANAGERS]
+    script = {
+        "ibsim": programs.paths["ibsim"], "sizes": table_sizes(net), "start": console_start(net),
+        "growth": [asdict(growth) for growth in console_growth(net)], "tools": programs.paths,
+        "client": programs.client(socket_name, idents[-1]), "managers": wanted,
+        "active_ends": net.active_ends if wanted else 0,
+    }  # fmt: skip
+    write_atomic(directory / SCRIPT, json.dumps(script))
+    environment = {"IBSIM_SOCKNAME": socket_name, "OSM_TMP_DIR": str(directory), "OSM_CACHE_DIR": str(directory)}
+    simulator = python_argv("rehearsal.fabric.simulator", str(directory))
+    ready = python_argv("rehearsal.fabric.ready", str(directory))
+    processes = (
+        ProcessSpec(name="ibsim", argv=simulator, wave=_WAVE_START, env=environment, cwd=str(directory)),
+        *(_manager(number, idents, directory, programs, environment) for number in range(wanted)),
+        ProcessSpec(name="fabric-ready", argv=ready, wave=_WAVE_READY, once=True, limit_s=120),
+    )
+    return SimulatedFabric(processes, socket_name, programs)
+
+
+def _manager(
+    number: int, idents: list[str], directory: Path, programs: FabricPrograms, environment: dict[str, str]
+) -> ProcessSpec:
+    """A subnet manager; the standby starts when there is a master, or both would claim the fabric for a while."""
+    client = programs.client(environment["IBSIM_SOCKNAME"], idents[number])
+    within = " ".join(["env", *(quote(f"{name}={value}") for name, value in client.items())])
+    wait = f"until [ -e {quote(str(directory / 'told'))} ]; do sleep 0.05; done"
+    if number:
+        asked = f"{within} {quote(programs.paths['sminfo'])} 2>/dev/null | grep -q MASTER"
+        wait += f"; until {asked}; do sleep 0.2; done"
+    name = "opensm-standby" if number else "opensm-master"
+    priority = 1 if number else 15
+    run = (
+        f"exec {within} {quote(programs.paths['opensm'])} -p {priority} -s 10 -D 0x82 -F opensm.conf "
+        f"-f {quote(str(directory / f'{name}.log'))}"
+    )
+    argv = ("/bin/sh", "-c", f"{wait}; {run}")
+    return ProcessSpec(name=name, argv=argv, wave=_WAVE_START, env=environment, cwd=str(directory))
