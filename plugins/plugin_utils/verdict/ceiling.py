@@ -95,13 +95,14 @@ class Rated:
     unsaturated: bool = False
 
 
-def topology_of(sku: Sku, hosts: int, domains: int) -> Topology:
+def topology_of(sku: Sku, hosts: int, domains: int, nics: int | None = None) -> Topology:
     """Return the topology of equal hosts.
 
     Args:
         sku: what they are.
         hosts: how many take part.
         domains: over how many NVLink domains they spread; only for a rack-wide domain another number than `hosts`.
+        nics: how many NICs of each host are used, if not all.
 
     Raises:
         InputError: the hosts do not spread evenly.
@@ -113,7 +114,7 @@ def topology_of(sku: Sku, hosts: int, domains: int) -> Topology:
     return Topology(
         nodes=domains,
         gpus=members * sku.gpus,
-        nics=members * sku.nics,
+        nics=members * (sku.nics if nics is None else nics),
         nic_gbps=sku.nic_gbps,
         # Published for a whole domain; a part of one can be faster or slower.
         intra_gbps=sku.best_busbw_gbps if whole else None,

@@ -93,7 +93,8 @@ def decide(
     sorting = _Sorting(site, today)
     for outcome in about:
         sorting.add(outcome, declared=outcome.check in expected)
-    blocking = [*_unanswered(expected, about), *sorting.blocking]
+    # Failures first: what was seen to be bad explains more than what could not be seen.
+    blocking = sorted([*_unanswered(expected, about), *sorting.blocking], key=_after_failures)
     status = _status(blocking)
     return GateVerdict(
         gate=gate,
@@ -191,6 +192,10 @@ def _decided(outcome: Outcome, decision: Waiver) -> Decided:
     )
 
 
+def _after_failures(entry: Blocking) -> bool:
+    return entry.status is not Status.FAILED
+
+
 def _status(blocking: list[Blocking]) -> Status:
     if not blocking:
         return Status.PASSED
@@ -202,7 +207,6 @@ def _message(gate: str, status: Status, sorting: _Sorting, blocking: list[Blocki
     if status is Status.PASSED:
         decided = ((len(sorting.waived), "waived"), (len(sorting.accepted), "accepted as marginal"))
         return ", ".join(["every declared check passed", *(f"{count} {word}" for count, word in decided if count)])
-    # Failures first: what was seen to be bad explains more than what could not be seen.
-    first = min(blocking, key=lambda entry: entry.status is not Status.FAILED)
+    first = blocking[0]
     more = f" and {len(blocking) - 1} more" if len(blocking) > 1 else ""
     return f"gate {gate} is not passed: {first.check} on {first.subject}: {first.cause}{more}"
