@@ -1,0 +1,358 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Test jobs on a real control plane: real controllers make the pods, the real scheduler places, KWOK plays them."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import kinds
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.nodes import NodeSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.plan import (
+    WAVE_READY,
+    plan_control_plane,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.controller import (
+    alive_check,
+    controller_process,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.launch import python_argv
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.spec import (
+    ProcessSpec,
+    SupervisorSpec,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import new_id, start, stop
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+    Change,
+    Fault,
+    ModelSpec,
+    numbered_nodes,
+    write_spec,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.ensure import (
+    Workshop,
+    ensure_toolchain,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.command import run_command
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import (
+    JobResult,
+    JobSpec,
+    job_space,
+    run_jobs,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.space import sweep
+
+NODES = 16
+RDMA = "rdma/hca_shared_devices_a"
+PREFIX = "gpufleet-test"
+COMMAND = ("all_reduce_perf", "-b", "8", "-e", "8G", "-f", "2", "-g", "1")
+ENV = {
+    "NCCL_DEBUG": "INFO",
+    "NCCL_DEBUG_SUBSYS": "INIT,ENV,NET,GRAPH,TUNING",
+    "NCCL_DEBUG_FILE": "/dev/stderr",
+    "NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1,mlx5_4:1,mlx5_5:1,mlx5_6:1,mlx5_7:1",
+}
+MPI_JOBS = Kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs")
+QUOTAS = Kind("v1", "ResourceQuota", "resourcequotas")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A cluster of simulated nodes that offer their GPUs and adapters."""
+
+    directory: Path
+    helm: Path
+    kubeconfig: Path
+    spec: ModelSpec
+    cluster: Cluster
+
+    def with_faults(self, *faults: Fault) -> None:
+        write_spec(replace(self.spec, faults=faults), self.directory / "model.yaml")
+        time.sleep(1.5)  # the simulators look at the model every second
+
+    def install(self, name: str, version: str) -> None:
+        chart = self.directory / "charts" / f"{name}-{version}.tgz"
+        flags = ("--wait", "--timeout=40s", "--create-namespace", "--kubeconfig", str(self.kubeconfig))
+        done = run_command([str(self.helm), "upgrade", "--install", name, str(chart), "-n", name, *flags], 60)
+        assert done.rc == 0, done.stderr
+
+    def run(self, *specs: JobSpec, parallel: int = 8, before: Callable[[str], None] = lambda name: None) -> Any:
+        """Run jobs in a space of their own; nothing may be left of it."""
+        with job_space(self.cluster, "nccl", prefix=PREFIX, priority=-100) as space:
+            before(space.name)
+            results = run_jobs(self.cluster, space, specs, parallel, Progress(silent), Deadline.after(120))
+        assert space.leftovers == []
+        self.nothing_left()
+        return results
+
+    def one(self, spec: JobSpec, **options: Any) -> JobResult:
+        result: JobResult = self.run(spec, **options)[0]
+        return result
+
+    def nothing_left(self) -> None:
+        eventually(lambda: not self.cluster.list_objects(kinds.NAMESPACES, labels="gpufleet.io/purpose=test"))
+        assert not self.cluster.list_objects(kinds.PRIORITY_CLASSES, labels="gpufleet.io/purpose=test")
+        assert not self.cluster.list_objects(kinds.PODS, labels="gpufleet.io/purpose=test")
+        eventually(lambda: not list((self.directory / "workloads").glob("*/*.log")))
+
+
+def eventually(condition: Callable[[], Any], limit_s: float = 30.0) -> Any:
+    """Return what the condition returns once it holds; fail when it does not in time."""
+    end = time.monotonic() + limit_s
+    while True:
+        found = condition()
+        if found:
+            return found
+        if time.monotonic() > end:
+            pytest.fail(f"not within {limit_s} s")
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterator[Bench]:
+    directory = tmp_path_factory.mktemp("rehearsal")
+    controller = controller_process()
+    alive, progress = alive_check(controller), Progress(silent)
+    sources = repository / "roles" / "rehearsal" / "files" / "toolchain"
+    programs = ensure_toolchain(Workshop(sources, default_cache(os.environ), os.environ, progress, alive))
+    spec = ModelSpec(name="bench", seed=7, nodes=numbered_nodes(NODES, "dgx-h100"))
+    write_spec(spec, directory / "model.yaml")
+    charts = (("mpi-operator", "0.6.0"), ("volcano", "1.12.2"))
+    build_mirror(directory / "charts", [{"name": n, "chart": n, "version": v} for n, v in charts])
+    stages = repository / "roles" / "rehearsal" / "files" / "kwok" / "stages.yaml"
+    capacity = {"cpu": "224", "memory": "2Ti", "pods": "250", "nvidia.com/gpu": "8", RDMA: "63"}
+    nodes = tuple(NodeSpec(name=node.name, capacity=capacity) for node in spec.nodes)
+    plane = plan_control_plane(directory / "cluster", {name: p.path for name, p in programs.items()}, nodes, stages)
+    argv = python_argv(
+        "rehearsal.controllers", "--kubeconfig", str(plane.kubeconfig), "--model", str(directory / "model.yaml")
+    )
+    supervisor = SupervisorSpec(
+        rehearsal_id=new_id(directory), directory=str(directory), controller_pid=controller.pid,
+        controller_start=controller.start_ticks, keep=False,
+        processes=(*plane.processes, ProcessSpec(name="controllers", argv=argv, wave=WAVE_READY + 1, grace_s=2.0)),
+        volatile=(str(plane.directory),), ports=plane.ports, kubeconfig=str(plane.kubeconfig),
+    )  # fmt: skip
+    start(supervisor, progress, alive)
+    try:
+        with Cluster(Connection(kubeconfig=str(plane.kubeconfig))) as cluster:
+            yield Bench(directory, programs["helm"].path, plane.kubeconfig, spec, cluster)
+    finally:
+        stop(directory)
+
+
+@pytest.fixture
+def healthy(bench: Bench) -> Iterator[Bench]:
+    """The bench, healthy again after a test that broke it."""
+    yield bench
+    bench.with_faults()
+
+
+def job(name: str, *nodes: str, **more: Any) -> JobSpec:
+    settings: dict[str, Any] = {"gpus_per_node": 8, "image": "nccl", "command": COMMAND, "env": ENV}
+    return JobSpec(name=name, nodes=nodes, **(settings | {"rdma_resource": RDMA} | more))
+
+
+def pairs() -> list[JobSpec]:
+    names = [f"gpu{number:02d}" for number in range(1, NODES + 1)]
+    return [job(f"pair-{n // 2:02d}", names[n], names[n + 1]) for n in range(0, NODES, 2)]
+
+
+def benchmark(node: str, word: str) -> Fault:
+    change = Change(at="node.performance.benchmark", set=word)
+    return Fault(id=word, kind="node", subject=node, patch=(change,))
+
+
+def test_pairs_run_side_by_side_and_their_logs_are_whole(bench: Bench) -> None:
+    began = time.monotonic()
+    results = bench.run(*pairs())
+    print(f"8 pairs on {NODES} nodes: {time.monotonic() - began:.1f} s, removal included")
+    assert [result.state for result in results] == ["succeeded"] * 8, [result.reason for result in results]
+    for spec, result in zip(pairs(), results, strict=True):
+        assert {pod.node for pod in result.pods} == set(spec.nodes)
+        assert [(pod.role, pod.exit_code, pod.problem) for pod in result.pods] == [
+            ("launcher", 0, ""),
+            ("worker", 0, ""),
+        ]
+        lines = result.log.splitlines()
+        assert [sum(word in line for line in lines) for word in (" float     sum ", "Init COMPLETE")] == [31, 16]
+        whole = "# Collective test concluded: all_reduce_perf" in lines
+        remote = [line for line in lines if "via NET/" in line]
+        placed = any(re.fullmatch(rf"#  Rank 15 .* on +{result.pods[1].hostname} device  7 .*", line) for line in lines)
+        assert whole and placed and remote and all("/GDRDMA" in line for line in remote)
+    # They ran at the same time: the last began before the first was done.
+    assert max(begun(result) for result in results) < min(begun(result) + result.duration_s for result in results)
+
+
+def begun(result: JobResult) -> float:
+    return datetime.fromisoformat(result.started.replace("Z", "+00:00")).timestamp()
+
+
+def test_jobs_that_share_a_node_wait_for_each_other(bench: Bench) -> None:
+    specs = [job("first", "gpu01", "gpu02"), job("second", "gpu02", "gpu03"), job("third", "gpu04")]
+    first, second, third = bench.run(*specs)
+    assert {first.state, second.state, third.state} == {"succeeded"}
+    assert begun(second) >= begun(first) + first.duration_s
+    assert begun(third) < begun(second)
+
+
+def test_an_mpijob_runs_the_same(bench: Bench) -> None:
+    bench.install("mpi-operator", "0.6.0")
+    result = bench.one(job("mpi", "gpu05", "gpu06", kind="mpijob", gang="none"))
+    assert result.state == "succeeded", result.reason
+    assert [(pod.role, pod.exit_code) for pod in result.pods] == [("launcher", 0), ("worker", None), ("worker", None)]
+    assert [pod.hostname for pod in result.pods] == ["mpi-launcher", "mpi-worker-0", "mpi-worker-1"]
+    assert re.search(r"Rank 15 .* on +mpi-worker-1 device  7", result.log) is not None
+    assert not bench.cluster.list_objects(MPI_JOBS)
+
+
+def test_a_gang_of_volcano_runs_the_same(bench: Bench) -> None:
+    bench.install("volcano", "1.12.2")
+    result = bench.one(job("gang", "gpu05", "gpu06", gang="volcano"))
+    assert result.state == "succeeded", result.reason
+    assert not bench.cluster.list_objects(kinds.VOLCANO_POD_GROUPS)
+
+
+def test_what_cannot_be_scheduled_says_so_in_the_schedulers_words(bench: Bench) -> None:
+    result = bench.one(job("wide", "gpu01", "gpu02", gpus_per_node=9, schedule_s=3))
+    assert result.state == "unschedulable"
+    assert "Insufficient nvidia.com/gpu" in result.reason
+    assert all(pod.exit_code is None and pod.problem for pod in result.pods)
+
+
+def test_an_image_that_cannot_be_had(bench: Bench) -> None:
+    notes = {"rehearsal.gpufleet.invalid/fault": "ImagePullBackOff"}
+    result = bench.one(job("image", "gpu01", "gpu02", annotations=notes))
+    assert (result.state, "ImagePullBackOff" in result.reason) == ("image", True)
+    assert result.duration_s < 20
+
+
+def test_a_quota_that_refuses_the_pods(bench: Bench) -> None:
+    def limit(namespace: str) -> None:
+        bench.cluster.create(QUOTAS, {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}, namespace)
+        ready = lambda: bench.cluster.get(QUOTAS, "none", namespace).get("status", {}).get("hard")  # noqa: E731
+        eventually(ready)
+
+    result = bench.one(job("quota", "gpu01", "gpu02"), before=limit)
+    assert (result.state, result.pods) == ("refused", ())
+    assert "exceeded quota" in result.reason
+
+
+def test_an_api_server_that_refuses_the_job(bench: Bench) -> None:
+    result = bench.one(job("words", "gpu01", rdma_resource="no/such/resource"))
+    assert result.state == "refused"
+    assert "422" in result.reason
+
+
+def test_no_operator_for_mpijobs(bench: Bench) -> None:
+    run_command([str(bench.helm), "uninstall", "mpi-operator", "-n", "mpi-operator", "--kubeconfig",
+                 str(bench.kubeconfig), "--wait"], 60)  # fmt: skip
+    result = bench.one(job("mpi", "gpu05", "gpu06", kind="mpijob", gang="none", schedule_s=3))
+    assert result.state == "refused"
+    assert "mpi-operator" in result.reason or "not found" in result.reason
+
+
+def test_a_crash_has_its_exit_code_and_its_log(healthy: Bench) -> None:
+    healthy.with_faults(benchmark("gpu02", "crashes"))
+    bad, good = healthy.run(job("bad", "gpu01", "gpu02"), job("good", "gpu03", "gpu04"))
+    assert (bad.state, good.state) == ("failed", "succeeded")
+    assert "exit code 3" in bad.reason and "gpu01" in bad.reason
+    assert "Test NCCL failure" in bad.log and "illegal memory access" in bad.log
+
+
+def test_a_hung_job_ends_at_its_time_limit(healthy: Bench) -> None:
+    healthy.with_faults(benchmark("gpu02", "hangs"))
+    result = healthy.one(job("hung", "gpu01", "gpu02", timeout_s=5))
+    assert result.state == "timeout" and "2 of 2 pods running" in result.reason
+    assert "Init COMPLETE" in result.log and "Out of bounds" not in result.log
+
+
+def test_the_end_of_the_whole_run_ends_every_job(healthy: Bench) -> None:
+    healthy.with_faults(benchmark("gpu02", "hangs"))
+    with job_space(healthy.cluster, "nccl", prefix=PREFIX, priority=-100) as space:
+        specs = [job("hung", "gpu01", "gpu02"), job("waits", "gpu02", "gpu03")]
+        results = run_jobs(healthy.cluster, space, specs, 8, Progress(silent), Deadline.after(5))
+    assert [result.state for result in results] == ["aborted", "aborted"]
+    assert "never started" in results[1].reason
+    healthy.nothing_left()
+
+
+def test_a_node_that_goes_silent(healthy: Bench) -> None:
+    healthy.with_faults(benchmark("gpu08", "hangs"))
+
+    def break_node(name: str) -> None:
+        body = {"metadata": {"annotations": {"rehearsal.gpufleet.invalid/not-ready": "kubelet stopped posting status"}}}
+        pods = lambda: healthy.cluster.list_objects(kinds.PODS, fields=f"spec.nodeName={name}")  # noqa: E731
+        eventually(lambda: any(pod["status"]["phase"] == "Running" for pod in pods()))
+        healthy.cluster.patch(kinds.NODES, name, body)
+
+    thread = threading.Thread(target=break_node, args=("gpu08",))
+    thread.start()
+    try:
+        result = healthy.one(job("lost", "gpu07", "gpu08", timeout_s=60))
+    finally:
+        thread.join()
+        body = {"metadata": {"annotations": {"rehearsal.gpufleet.invalid/not-ready": None}}}
+        healthy.cluster.patch(kinds.NODES, "gpu08", body)
+    assert result.state == "lost-node", result.reason
+    assert "gpu08" in result.reason and "kubelet stopped posting status" in result.reason
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import JobSpec, job_space, run_jobs
+
+cluster = Cluster(Connection(kubeconfig=sys.argv[1]))
+with job_space(cluster, "nccl", prefix="gpufleet-test", priority=-100) as space:
+    specs = [
+        JobSpec(name=f"hung-{n}", nodes=(f"gpu{n:02d}", f"gpu{n + 1:02d}"), gpus_per_node=8, image="nccl",
+                command=("all_reduce_perf", "-g", "1"), gang="native")
+        for n in (1, 3, 5)
+    ]
+    run_jobs(cluster, space, specs, 8, Progress(lambda line: print(line, flush=True)), Deadline.after(120))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_of_a_killed_launcher(healthy: Bench, repository: Path, number: signal.Signals) -> None:
+    healthy.with_faults(*(benchmark(f"gpu{n:02d}", "hangs") for n in (1, 3, 5)))
+    environment = {**os.environ, "PYTHONPATH": str(repository / ".cache")}
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(healthy.kubeconfig)], env=environment, text=True, stderr=subprocess.PIPE
+    ) as process:
+        running = lambda: [p for p in healthy.cluster.list_objects(kinds.PODS, labels="gpufleet.io/purpose=test")  # noqa: E731
+                           if p["status"]["phase"] == "Running"]  # fmt: skip
+        eventually(lambda: len(running()) == 6)
+        process.send_signal(number)
+        process.wait(60)
+    if number == signal.SIGKILL:
+        assert running()
+        assert len(sweep(healthy.cluster, cleanup_s=60, kinds=(kinds.NATIVE_POD_GROUPS,), makers=(kinds.JOBS,))) == 1
+    healthy.nothing_left()
+    assert not healthy.cluster.list_objects(kinds.NATIVE_POD_GROUPS)
+    assert not healthy.cluster.list_objects(kinds.JOBS)
