@@ -69,6 +69,7 @@ def site_from_inventory(facts: InventoryFacts) -> Site:
         rehearsal=bool(options.get("rehearsal")),
         capabilities=(),
     )
+    _check_orchestrator(site, problems)
     _check_minimum(site, problems)
     _check_racks(site, facts.profiles[profile.value].capabilities, problems)
     if problems:
@@ -188,6 +189,12 @@ def _check_settings(facts: InventoryFacts, problems: list[BringupError]) -> None
                     f"gpufleet_settings.{name}", f"is {type(value).__name__}, expected options.", "write option: value"
                 )
             )
+
+
+def _check_orchestrator(site: Site, problems: list[BringupError]) -> None:
+    if site.orchestrator != "kubernetes" and any(gate not in ("facility", "fabric", "nodes") for gate in site.gates):
+        hint = "leave out the gates after nodes in gpufleet_gates"
+        problems.append(InputError("gpufleet_orchestrator", f"{site.orchestrator!r} is not in this release yet.", hint))
 
 
 def _check_minimum(site: Site, problems: list[BringupError]) -> None:

@@ -71,6 +71,7 @@ def test_one_host_is_no_fabric_of_several(site_of: Any) -> None:
         (None, {"waivers": DECISION}, ["gpufleet_waivers", "expected a list"]),
         (None, {"quarantine": [QUARANTINE | {"node": "gpu04"}]}, ["'gpu04'", "did you mean"]),
         (None, {"quarantine": [QUARANTINE], "minimum_nodes": 3}, ["2 of 3", "gpufleet_minimum_nodes is 3"]),
+        (None, {"orchestrator": "slurm"}, ["gpufleet_orchestrator", "'slurm'", "not in this release"]),
         (None, {"settings": {"gpu-cencus": {}}}, ["'gpu-cencus'", "did you mean gpu-census?"]),
         (None, {"settings": {"facility": "x"}}, ["gpufleet_settings.facility", "expected options"]),
     ],
