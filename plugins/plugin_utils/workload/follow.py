@@ -126,11 +126,6 @@ def words_of(pods: Iterable[Json]) -> str:
     return f"{phases.count('Running')} of {len(phases)} pods running"
 
 
-def looks_lost(pod: Json) -> bool:
-    """Tell whether a pod that runs is called not ready, as the API server does when its node is silent."""
-    return phase_of(pod) == "Running" and _condition(pod, "Ready").get("status") == "False"
-
-
 def _condition(item: Json, kind: str) -> Json:
     conditions = (item.get("status") or {}).get("conditions") or []
     return next((entry for entry in conditions if entry.get("type") == kind), {})

@@ -17,7 +17,6 @@ from ..clients.kube.kinds import (
     JOBS,
     KAI_POD_GROUPS,
     NATIVE_POD_GROUPS,
-    NODES,
     PODS,
     SERVICES,
     VOLCANO_POD_GROUPS,
@@ -26,9 +25,10 @@ from ..clients.kube.kinds import (
 from ..outcome.errors import InputError
 from ..runtime.clock import Deadline
 from ..runtime.progress import Emit, Progress, silent
-from .follow import Ending, looks_lost, node_of, words_of
+from .follow import Ending, words_of
 from .manifests import JOB_LABEL, access_objects
 from .model import JobKind, JobResult, JobSpec, JobState, PodResult, PodRole
+from .nodes import NodeWatch
 from .running import RunningJob
 from .space import Space, open_space
 
@@ -104,6 +104,10 @@ class _Floor:
     running: list[RunningJob] = field(default_factory=list)
     clearing: list[RunningJob] = field(default_factory=list)
     results: dict[str, JobResult] = field(default_factory=dict)
+    nodes: NodeWatch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nodes = NodeWatch(self.cluster)
 
     def step(self) -> bool:
         """Start what fits, look at what runs, let go of what is gone; tell whether anything moved."""
@@ -111,10 +115,11 @@ class _Floor:
         self._start()
         pods = self._pods()
         refusals = self._refusals(pods)
+        lost = self.nodes.lost({node for job in self.running for node in job.spec.nodes})
         for job in list(self.running):
             mine = pods.get(job.spec.name, [])
             if job.result is None:
-                job.look(mine, refusals.get(job.spec.name, ()), self._lost(mine))
+                job.look(mine, refusals.get(job.spec.name, ()), lost)
             self._settle(job)
         self.clearing = [job for job in self.clearing if not job.cleared(pods.get(job.spec.name, []))]
         return before != (len(self.waiting), len(self.running), len(self.clearing))
@@ -185,14 +190,3 @@ class _Floor:
             if name in short and event.get("type") == "Warning" and "FailedCreate" in str(event.get("reason")):
                 found.setdefault(name, []).append(str(event.get("message") or event["reason"]))
         return found
-
-    def _lost(self, pods: Sequence[Json]) -> dict[str, str]:
-        lost: dict[str, str] = {}
-        for name in {node_of(pod) for pod in pods if looks_lost(pod)}:
-            node = self.cluster.find(NODES, name)
-            conditions = ((node or {}).get("status") or {}).get("conditions") or []
-            ready: Json = next((entry for entry in conditions if entry.get("type") == "Ready"), {})
-            if ready.get("status") != "True":
-                words = f"{ready.get('reason', '')}: {ready.get('message', '')}"
-                lost[name] = "it is no more in the cluster" if node is None else words.strip(": ")
-        return lost
