@@ -16,6 +16,90 @@ import yaml
 
 CRITERIA = "{service: generic, accelerator: h100, intent: training, os: ubuntu, platform: volcano}"
 
+# What the play asks; @criteria@ and @directory@ are filled in.
+TASKS = """
+- name: predicted
+  gpufleet.bringup.recipe: {criteria: @criteria@, dest: @directory@/recipe.yaml}
+  check_mode: true
+  diff: true
+- name: absent
+  ansible.builtin.stat: {path: @directory@/recipe.yaml}
+- name: first
+  gpufleet.bringup.recipe:
+    criteria: @criteria@
+    dest: @directory@/recipe.yaml
+    run_dir: @directory@/run
+    set: ["gpuoperator:driver.version=570.1"]
+    overrides: {gpu-operator: {driver: {repository: mirror.example}, toolkit: {env: [{name: A}]}}}
+- name: again
+  gpufleet.bringup.recipe:
+    criteria: @criteria@
+    dest: @directory@/recipe.yaml
+    run_dir: @directory@/run
+    set: ["gpuoperator:driver.version=570.1"]
+    overrides: {gpu-operator: {driver: {repository: mirror.example}, toolkit: {env: [{name: A}]}}}
+- name: asked
+  gpufleet.bringup.recipe:
+    {command: query, criteria: @criteria@, selector: "constraints[0].name"}
+- name: explained
+  gpufleet.bringup.recipe:
+    {command: explain, criteria: @criteria@, selector: components.gpu-operator.values.gdrcopy.enabled}
+- name: compared
+  gpufleet.bringup.recipe:
+    command: diff
+    criteria: @criteria@
+    other: {criteria: {service: kind}}
+- name: listed
+  gpufleet.bringup.recipe: {command: list}
+- name: pooled
+  gpufleet.bringup.recipe:
+    criteria: {service: generic, intent: training}
+    pools:
+      - {name: big, criteria: {accelerator: h100}, node_selector: {pool: big}}
+      - {name: plain}
+    hydrated_dest: @directory@/pools.json
+- name: detected
+  gpufleet.bringup.recipe:
+    criteria: {service: generic, intent: training, os: ubuntu}
+    facts:
+      server_version: v1.34.0
+      nodes:
+        - {name: gpu01, gpus: 8, gpu_product: NVIDIA-H100-80GB-HBM3, os_id: rocky, resources: [vpc.amazonaws.com/efa]}
+- name: refused
+  gpufleet.bringup.recipe: {criteria: {service: gke, accelerator: l40s}}
+  ignore_errors: true
+- name: warned
+  gpufleet.bringup.recipe: {criteria: {service: gke, accelerator: l40s}, unsupported: warn}
+- name: missing
+  gpufleet.bringup.recipe: {command: query, criteria: @criteria@, selector: components.nope}
+  ignore_errors: true
+- name: filtered
+  vars:
+    recipe: "{{ lookup('ansible.builtin.file', '@directory@/recipe.yaml') | from_yaml }}"
+    criteria: @criteria@
+    two: {value: ">= 2", nodes: all}
+  ansible.builtin.set_fact:
+    answers:
+      looked: "{{ lookup('gpufleet.bringup.recipe_value', 'components.volcano.chart', criteria=criteria) }}"
+      other: "{{ lookup('gpufleet.bringup.recipe_value', 'components.x', criteria=criteria, default='none') }}"
+      version: "{{ recipe | gpufleet.bringup.recipe_value('components.volcano.version') }}"
+      fallback: "{{ recipe | gpufleet.bringup.recipe_value('components.x.version', default='none') }}"
+      passed: "{{ '1.33' | gpufleet.bringup.constraint_result('>= 1.32.4') }}"
+      nodes: "{{ {'a': '1', 'b': '3'} | gpufleet.bringup.constraint_result(two) }}"
+      unmeasured: "{{ none | gpufleet.bringup.constraint_result('>= 1.32.4') }}"
+      ordered: >-
+        {{ recipe.componentRefs | reverse | gpufleet.bringup.in_deployment_order | map(attribute='name') }}
+      some: "{{ ['volcano', 'nfd'] | gpufleet.bringup.in_deployment_order(recipe) }}"
+      driver: >-
+        {{ recipe | gpufleet.bringup.hydrate
+             | gpufleet.bringup.recipe_value('components.gpu-operator.values.driver.version') }}
+      satisfied: "{{ '1.33' is gpufleet.bringup.satisfies('>= 1.32.4') }}"
+      unsatisfied: "{{ none is gpufleet.bringup.satisfies('!= 1') }}"
+      memory: "{{ '81920 MiB' is gpufleet.bringup.satisfies('>= 80', 'GiB') }}"
+      newer: "{{ 'v26.7.0' is gpufleet.bringup.newer_than('v25.10.1') }}"
+      older: "{{ 'v25.10.1' is gpufleet.bringup.newer_than('v25.10.1') }}"
+"""
+
 
 def play(repository: Path, directory: Path, tasks: str, *arguments: str, expect: int = 0) -> dict[str, Any]:
     """Run tasks in a play on localhost and return the result of each by its name."""
@@ -62,88 +146,7 @@ def play(repository: Path, directory: Path, tasks: str, *arguments: str, expect:
 def results(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Everything that one play asks, and its directory."""
     directory = tmp_path_factory.mktemp("recipe")
-    tasks = f"""
-    - name: predicted
-      gpufleet.bringup.recipe: {{criteria: {CRITERIA}, dest: {directory}/recipe.yaml}}
-      check_mode: true
-      diff: true
-    - name: absent
-      ansible.builtin.stat: {{path: {directory}/recipe.yaml}}
-    - name: first
-      gpufleet.bringup.recipe:
-        criteria: {CRITERIA}
-        dest: {directory}/recipe.yaml
-        run_dir: {directory}/run
-        set: ["gpuoperator:driver.version=570.1"]
-        overrides: {{gpu-operator: {{driver: {{repository: mirror.example}}, toolkit: {{env: [{{name: A}}]}}}}}}
-    - name: again
-      gpufleet.bringup.recipe:
-        criteria: {CRITERIA}
-        dest: {directory}/recipe.yaml
-        run_dir: {directory}/run
-        set: ["gpuoperator:driver.version=570.1"]
-        overrides: {{gpu-operator: {{driver: {{repository: mirror.example}}, toolkit: {{env: [{{name: A}}]}}}}}}
-    - name: asked
-      gpufleet.bringup.recipe:
-        {{command: query, criteria: {CRITERIA}, selector: "constraints[0].name"}}
-    - name: explained
-      gpufleet.bringup.recipe:
-        {{command: explain, criteria: {CRITERIA}, selector: components.gpu-operator.values.gdrcopy.enabled}}
-    - name: compared
-      gpufleet.bringup.recipe:
-        command: diff
-        criteria: {CRITERIA}
-        other: {{criteria: {{service: kind}}}}
-    - name: listed
-      gpufleet.bringup.recipe: {{command: list}}
-    - name: pooled
-      gpufleet.bringup.recipe:
-        criteria: {{service: generic, intent: training}}
-        pools:
-          - {{name: big, criteria: {{accelerator: h100}}, node_selector: {{pool: big}}}}
-          - {{name: plain}}
-        hydrated_dest: {directory}/pools.json
-    - name: detected
-      gpufleet.bringup.recipe:
-        criteria: {{service: generic, intent: training, os: ubuntu}}
-        facts:
-          server_version: v1.34.0
-          nodes:
-            - {{name: gpu01, gpus: 8, gpu_product: NVIDIA-H100-80GB-HBM3, os_id: rocky, link_layers: [InfiniBand]}}
-    - name: refused
-      gpufleet.bringup.recipe: {{criteria: {{service: generic, accelerator: t4}}}}
-      ignore_errors: true
-    - name: warned
-      gpufleet.bringup.recipe: {{criteria: {{service: generic, accelerator: t4}}, unsupported: warn}}
-    - name: missing
-      gpufleet.bringup.recipe: {{command: query, criteria: {CRITERIA}, selector: components.nope}}
-      ignore_errors: true
-    - name: filtered
-      vars:
-        recipe: "{{{{ lookup('ansible.builtin.file', '{directory}/recipe.yaml') | from_yaml }}}}"
-        criteria: {CRITERIA}
-        two: {{value: ">= 2", nodes: all}}
-      ansible.builtin.set_fact:
-        answers:
-          looked: "{{{{ lookup('gpufleet.bringup.recipe_value', 'components.volcano.chart', criteria=criteria) }}}}"
-          other: "{{{{ lookup('gpufleet.bringup.recipe_value', 'components.x', criteria=criteria, default='none') }}}}"
-          version: "{{{{ recipe | gpufleet.bringup.recipe_value('components.volcano.version') }}}}"
-          fallback: "{{{{ recipe | gpufleet.bringup.recipe_value('components.x.version', default='none') }}}}"
-          passed: "{{{{ '1.33' | gpufleet.bringup.constraint_result('>= 1.32.4') }}}}"
-          nodes: "{{{{ {{'a': '1', 'b': '3'}} | gpufleet.bringup.constraint_result(two) }}}}"
-          unmeasured: "{{{{ none | gpufleet.bringup.constraint_result('>= 1.32.4') }}}}"
-          ordered: >-
-            {{{{ recipe.componentRefs | reverse | gpufleet.bringup.in_deployment_order | map(attribute='name') }}}}
-          some: "{{{{ ['volcano', 'nfd'] | gpufleet.bringup.in_deployment_order(recipe) }}}}"
-          driver: >-
-            {{{{ recipe | gpufleet.bringup.hydrate
-                 | gpufleet.bringup.recipe_value('components.gpu-operator.values.driver.version') }}}}
-          satisfied: "{{{{ '1.33' is gpufleet.bringup.satisfies('>= 1.32.4') }}}}"
-          unsatisfied: "{{{{ none is gpufleet.bringup.satisfies('!= 1') }}}}"
-          memory: "{{{{ '81920 MiB' is gpufleet.bringup.satisfies('>= 80', 'GiB') }}}}"
-          newer: "{{{{ 'v26.7.0' is gpufleet.bringup.newer_than('v25.10.1') }}}}"
-          older: "{{{{ 'v25.10.1' is gpufleet.bringup.newer_than('v25.10.1') }}}}"
-    """
+    tasks = TASKS.replace("@criteria@", CRITERIA).replace("@directory@", str(directory))
     return {**play(repository, directory, tasks), "directory": directory}
 
 
@@ -185,7 +188,8 @@ def test_what_is_not_stated_is_read_off_the_cluster(results: dict[str, Any]) -> 
     assert (sources["accelerator"], sources["os"], sources["platform"]) == ("detected", "stated", "unknown")
     warnings = " ".join(results["detected"]["warnings"])
     assert "criteria os: ubuntu is stated and counts; the cluster says rocky (node gpu01: os_id is rocky" in warnings
-    assert "criteria fabric: infiniband was detected" in warnings
+    assert "criteria fabric: efa was detected (node gpu01: resource is vpc.amazonaws.com/efa" in warnings
+    assert "no layer honours it; it is left out" in warnings
 
 
 def test_errors_have_a_code_and_say_what_to_do(results: dict[str, Any]) -> None:
