@@ -68,6 +68,7 @@ def prepare_hosts(
     *,
     now: datetime | None = None,
     fabric: RealTools | None = None,
+    kernel_settings: Path = Path("/proc/sys"),
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
     """Write the directories of all hosts of the model; what an earlier call left is replaced.
@@ -78,6 +79,7 @@ def prepare_hosts(
         data: the collection's recipes/rehearsal directory.
         now: the time that the logs end at; the present if not given.
         fabric: the simulated InfiniBand fabric; without one `ibstat` prints what the model says.
+        kernel_settings: what the hosts' /proc/sys starts as.
         progress: told how many of how many hosts are done.
 
     Raises:
@@ -91,7 +93,7 @@ def prepare_hosts(
         for done, node in enumerate(model.nodes, 1):
             writer.write(node)
             progress(done, len(model.nodes))
-        _copy_kernel_settings(root / "shared" / "proc-sys")
+        _copy_kernel_settings(kernel_settings, root / "shared" / "proc-sys")
     except OSError as error:
         hint = "give the rehearsal a directory on a local disk with room"
         raise UnavailableError(str(root), f"cannot be written: {error.strerror} ({error.filename}).", hint) from None
@@ -122,7 +124,7 @@ def remove_hosts(root: Path) -> None:
         tree = root / name
         if tree.exists():
             # The kernel leaves directories in an overlay's work area that only root may enter as they are.
-            for directory, names, _ in os.walk(tree):
+            for directory, names, _files in os.walk(tree):
                 for inner in {"work", "index"}.intersection(names):
                     os.chmod(os.path.join(directory, inner), 0o700)
             shutil.rmtree(tree)
@@ -223,10 +225,10 @@ class _Writer:
             self._kept[key] = path
 
 
-def _copy_kernel_settings(target: Path) -> None:
+def _copy_kernel_settings(origin: Path, target: Path) -> None:
     """Copy /proc/sys as far as it can be read: the settings that a simulated host starts with."""
-    for directory, _, names in os.walk("/proc/sys"):
-        here = os.path.join(target, os.path.relpath(directory, "/proc/sys"))
+    for directory, _folders, names in os.walk(origin):
+        here = os.path.join(target, os.path.relpath(directory, origin))
         os.makedirs(here, exist_ok=True)
         for name in names:
             try:

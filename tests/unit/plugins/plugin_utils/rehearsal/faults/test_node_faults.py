@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import TOOLS, run_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes import observe_hosts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks, checks_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     HostEvidence,
@@ -23,6 +25,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     write_evidence,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
     FaultDefinition,
@@ -50,42 +53,56 @@ SEED = random.SystemRandom().randrange(10**6)
 Judged = Callable[[ClusterModel], list[Outcome]]
 
 
-def _evidence(node: Node, root: Path, path: str) -> HostEvidence:
+def asked(node: Node, root: Path, monkeypatch: pytest.MonkeyPatch) -> HostEvidence:
+    """Return what the probe finds on a prepared host, run from outside of it."""
     if not node.reachable:
         return unreached(node.name, "No route to host")
-    os.environ["PATH"] = f"{tools_path(root, node.name)}{os.pathsep}{path}"
     slow = 0.4 if "hang" in node.tools.values() else 20.0
-    runs = run_tools(
-        list(TOOLS),
-        timeout_s=20.0,
-        timeouts={name: slow for name in TOOLS if name.startswith(("nvidia", "dcgmi"))},
-        diag_level=3,
-        diag_timeout_s=slow,
-        max_output_bytes=10_000_000,
-    )
-    return HostEvidence(host=node.name, reached=True, tools={name: ToolRun(**run) for name, run in runs.items()})
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", f"{tools_path(root, node.name)}{os.pathsep}{os.environ['PATH']}")
+        runs = run_tools(
+            list(TOOLS),
+            timeout_s=20.0,
+            timeouts={name: slow for name in TOOLS if name.startswith(("nvidia", "dcgmi"))},
+            diag_level=3,
+            diag_timeout_s=slow,
+            max_output_bytes=10_000_000,
+        )
+    tools = {name: from_plain(ToolRun, run, name) for name, run in runs.items()}
+    return HostEvidence(host=node.name, reached=True, tools=tools)
+
+
+def evidence_of(nodes: tuple[Node, ...], root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, HostEvidence]:
+    """Prepare these hosts and run their tools. The kernel settings are left out: no tool reads them."""
+    prepare_hosts(replace(HEALTHY, nodes=nodes), root, DATA, kernel_settings=Path("/nonexistent"))
+    return {node.name: asked(node, root, monkeypatch) for node in nodes}
+
+
+@pytest.fixture(scope="module")
+def healthy_evidence(tmp_path_factory: pytest.TempPathFactory) -> dict[str, HostEvidence]:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        return evidence_of(HEALTHY.nodes, tmp_path_factory.mktemp("healthy"), monkeypatch)
 
 
 @pytest.fixture
-def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Judged:
-    """Prepare the hosts of a model, run their tools from outside, judge gate nodes."""
-    monkeypatch.setenv("PATH", os.environ["PATH"])
+def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, healthy_evidence: dict[str, HostEvidence]) -> Judged:
+    """Run the tools of the hosts of a model, judge gate nodes. A host is a function of its node in the model, so only
+    those that differ from the healthy ones are asked anew."""
 
     def judge(model: ClusterModel) -> list[Outcome]:
-        root, run_dir, path = tmp_path / "rehearsal", tmp_path / "run", os.environ["PATH"]
-        root.mkdir(exist_ok=True)
-        prepare_hosts(model, root, DATA)
-        for node in model.nodes:
-            write_evidence(run_dir, _evidence(node, root, path))
-        os.environ["PATH"] = path
+        changed = tuple(node for node, healthy in zip(model.nodes, HEALTHY.nodes, strict=True) if node != healthy)
+        run_dir = tmp_path / "run"
+        found = healthy_evidence | evidence_of(changed, tmp_path, monkeypatch)
+        for evidence in found.values():
+            write_evidence(run_dir, evidence)
         hosts = tuple(Host(name=node.name, sku="h100", node_name=node.name, rack=node.rack) for node in model.nodes)
         words = ("host_access", "nvswitch", "infiniband", "multi_node", "kubernetes")
         site = Site(name="rehearsal", profile=SiteProfile.ON_PREMISES, hosts=hosts, capabilities=words)
         today = date(2026, 1, 5)
         seen = observe_hosts.observe(ObserveContext(site=site, run_dir=run_dir, today=today, hardware=dict(HARDWARE)))
-        facts = observe_hosts.restore(seen, run_dir, site)
+        facts = observe_hosts.restore(json.loads(json.dumps(seen)), run_dir, site)
         context = JudgeContext(gate="nodes", site=site, today=today, hardware=dict(HARDWARE))
-        mine = [check for check in all_checks() if check.spec.gate == "nodes" and check.spec.observation == "hosts"]
+        mine = [check for check in checks_of("nodes", site) if check.spec.observation == "hosts"]
         assert len(mine) > 10
         return [outcome for check in mine for outcome in check.judge(facts, context)]
 
