@@ -136,7 +136,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterato
     refs = [{"name": name, "chart": f"somewhere/{name}", "version": version} for name, version in CHARTS]
     build_mirror(directory / "charts", refs)
     build_mirror(directory / "failing", [{"name": n, "chart": n, "version": "1.2.3"} for n in BROKEN], BROKEN)
-    stages = repository / "roles" / "rehearsal" / "files" / "kwok" / "stages.yaml"
+    stages = repository / "roles" / "rehearsal" / "files" / "kwok" / "stages.yaml.tpl"
     nodes = tuple(NodeSpec(name=node.name) for node in model.nodes)
     plane = plan_control_plane(directory / "cluster", {name: p.path for name, p in programs.items()}, nodes, stages)
     argv = python_argv(
@@ -208,7 +208,10 @@ def test_gpu_operator_makes_every_gpu_allocatable(gpu_operator: Bench) -> None:
 def test_a_driver_on_the_host_leaves_no_driver_pod(healthy: Bench) -> None:
     done = healthy.install("gpu-operator", "gpu-operator", "--set", "driver.enabled=false,dcgm.enabled=true")
     assert done.rc == 0, done.stderr
-    find = lambda: healthy.cluster.find(kinds.DAEMON_SETS, "nvidia-driver-daemonset", "gpu-operator")  # noqa: E731
+
+    def find() -> Any:
+        return healthy.cluster.find(kinds.DAEMON_SETS, "nvidia-driver-daemonset", "gpu-operator")
+
     eventually(lambda: find() is None)
     eventually(lambda: healthy.policy().get("state") == "ready")
     assert "nvidia.com/gpu.deploy.driver" not in healthy.node("gpu01")["metadata"]["labels"]

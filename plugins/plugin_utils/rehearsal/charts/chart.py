@@ -108,7 +108,7 @@ def _workload(chart: str, workload: Workload, fault: str) -> str:
     if workload.kind == "Deployment":
         spec["replicas"] = 1
     if fault:
-        # KWOK plays it, see roles/rehearsal/files/kwok/stages.yaml.
+        # KWOK plays it, see roles/rehearsal/files/kwok/stages.yaml.tpl.
         pod["metadata"]["annotations"] = {FAULT_ANNOTATION: fault}
     metadata = {"name": workload.name, "namespace": "{{ .Release.Namespace }}", "labels": "@labels"}
     text = _helm_json({"apiVersion": "apps/v1", "kind": workload.kind, "metadata": metadata, "spec": spec}, app)

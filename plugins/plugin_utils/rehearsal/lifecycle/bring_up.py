@@ -80,7 +80,7 @@ def _start(
 ) -> ControlPlane:  # fmt: skip
     paths = {name: program.path for name, program in programs.items()}
     nodes = tuple(kubernetes_node(node) for node in simulated.model.nodes)
-    stages = request.collection / "roles" / "rehearsal" / "files" / "kwok" / "stages.yaml"
+    stages = request.collection / "roles" / "rehearsal" / "files" / "kwok" / "stages.yaml.tpl"
     for attempt in range(1, _TRIES + 1):
         plane = plan_control_plane(request.directory / "cluster", paths, nodes, stages)
         spec = SupervisorSpec(

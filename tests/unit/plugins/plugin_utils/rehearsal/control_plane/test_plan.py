@@ -42,7 +42,7 @@ def test_ports_lie_below_the_range_of_outgoing_connections() -> None:
 
 @pytest.fixture
 def planned(tmp_path: Path, repository: Path) -> Path:
-    stages = repository / "roles/rehearsal/files/kwok/stages.yaml"
+    stages = repository / "roles/rehearsal/files/kwok/stages.yaml.tpl"
     nodes = (NodeSpec(name="gpu01"),)
     plan_control_plane(tmp_path / "cluster", {name: Path("/bin/true") for name in PROGRAMS}, nodes, stages)
     return tmp_path / "cluster"
@@ -55,7 +55,7 @@ def test_no_key_can_be_read_by_others(planned: Path) -> None:
 
 
 def test_every_listener_is_on_loopback(tmp_path: Path, repository: Path) -> None:
-    stages = repository / "roles/rehearsal/files/kwok/stages.yaml"
+    stages = repository / "roles/rehearsal/files/kwok/stages.yaml.tpl"
     plan = plan_control_plane(tmp_path / "c", {name: Path("/bin/true") for name in PROGRAMS}, (), stages)
     for process in plan.processes:
         if process.name.startswith("kube-"):
