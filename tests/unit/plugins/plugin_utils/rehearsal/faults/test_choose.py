@@ -48,7 +48,7 @@ def test_a_subject_is_drawn_by_the_seed_and_stays_drawn() -> None:
 
 def test_a_subject_can_be_a_part_or_its_node() -> None:
     assert chosen("gpu-lost@gpu03/gpu5") == [("gpu-lost", "gpu03/gpu5")]
-    ((_, subject),) = chosen("gpu-lost@gpu03")
+    ((_fault, subject),) = chosen("gpu-lost@gpu03")
     assert subject in subject_names(MODEL, "gpu") and subject.startswith("gpu03/")
     assert chosen("hca-down@gpu03/mlx5_2, power-over-budget@rack-a2") == [
         ("hca-down", "gpu03/mlx5_2"), ("power-over-budget", "rack-a2"),
@@ -56,7 +56,7 @@ def test_a_subject_can_be_a_part_or_its_node() -> None:
 
 
 def test_the_same_fault_twice_hits_two_subjects() -> None:
-    assert len({subject for _, subject in chosen(",".join(["gpu-lost@gpu03"] * 8))}) == 8
+    assert len({subject for _fault, subject in chosen(",".join(["gpu-lost@gpu03"] * 8))}) == 8
     with pytest.raises(ProblemsError, match="every cluster has it already"):
         chosen("record-tampered,record-tampered")
 
@@ -96,4 +96,4 @@ def test_the_list_and_the_page_have_every_fault() -> None:
     table = catalogue_table(CATALOGUE)
     assert all(any(line.startswith(f"{name} ") for line in table.splitlines()) for name in CATALOGUE)
     page = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
-    assert page == catalogue_page(CATALOGUE), "write docs/faults.md anew with catalogue_page"
+    assert page == catalogue_page(CATALOGUE), "write docs/faults.md anew: make fault-docs"
