@@ -1,10 +1,9 @@
-#!/usr/bin/env python3
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How fast recipes resolve, against the budgets of the design; beside it the upstream tool where its binary is.
 
-    bench/recipe.py [DIRECTORY ...]          directories of recipe data, default: our own catalogue
-    GPUFLEET_AICR=/path/to/aicr bench/recipe.py ../shared/upstream/aicr-0.11.1/recipes
+    python bench/recipe.py [DIRECTORY ...]          directories of recipe data, default: our own catalogue
+    GPUFLEET_AICR=/path/to/aicr python bench/recipe.py ../shared/upstream/aicr-0.11.1/recipes
 
 Every figure is the median of several runs. A cold run reads all files in a fresh process; importing the code has a
 budget of its own in the design and is told apart.
@@ -37,7 +36,7 @@ def milliseconds(work: Callable[[], object]) -> float:
 
 def median(work: Callable[[], object], runs: int = RUNS) -> float:
     """Return the median of several runs."""
-    return statistics.median(milliseconds(work) for _ in range(runs))
+    return statistics.median(milliseconds(work) for _run in range(runs))
 
 
 def cold(directories: list[str]) -> None:
@@ -84,7 +83,9 @@ def main() -> int:
     """Print every figure beside its budget; 1 if one is over it."""
     directories = sys.argv[1:] or [str(ROOT / "recipes")]
     command = [sys.executable, __file__, "--cold", *directories]
-    runs = [json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout) for _ in range(RUNS)]
+    runs = [
+        json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout) for _run in range(RUNS)
+    ]
     figures = {name: statistics.median(run[name] for run in runs) for name in [*BUDGETS, "import_ms"]}
     print(f"{', '.join(directories)}: {runs[0]['combinations']} combinations, asked for {runs[0]['criteria']}")
     for name, budget in BUDGETS.items():

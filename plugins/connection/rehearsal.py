@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 name: rehearsal
 short_description: Run tasks on a simulated host of a rehearsal
 version_added: 0.1.0
-author: gpufleet.bringup contributors
+author: gpufleet.bringup contributors (@gpufleet)
 description:
   - Runs every command in namespaces of its own (mount, process, host name) over an overlay of this machine's file
     system, with the simulated tools of that host first on C(PATH).

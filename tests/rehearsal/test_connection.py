@@ -84,7 +84,7 @@ def ansible(root: Path, program: str, *arguments: str, hosts: int = HOSTS) -> su
     env = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache"), "ANSIBLE_NOCOLOR": "1"}
     env.pop("ANSIBLE_CONFIG", None)
     argv = [str(Path(sys.executable).with_name(program)), "-i", str(inventory), *arguments]
-    return subprocess.run(argv, env=env, cwd=root.parent, capture_output=True, text=True, timeout=240)
+    return subprocess.run(argv, env=env, cwd=root.parent, capture_output=True, text=True, timeout=240, check=False)
 
 
 def alive(needle: str) -> list[int]:
@@ -153,7 +153,7 @@ def test_hosts_do_not_see_each_other(rehearsal: Path, marker: str) -> None:
         assert enclosed(rehearsal, "gpu03", f"echo x > {place}/{marker}")[0] == 0
         assert enclosed(rehearsal, "gpu03", f"cat {place}/{marker}") == (0, "x\n")
         assert enclosed(rehearsal, "gpu04", f"cat {place}/{marker}")[0] != 0
-    (_, one), (_, other) = (enclosed(rehearsal, host, "cat /etc/machine-id") for host in ("gpu03", "gpu04"))
+    one, other = (enclosed(rehearsal, host, "cat /etc/machine-id")[1] for host in ("gpu03", "gpu04"))
     assert one != other and len(one) == len(other) == 33
     assert enclosed(rehearsal, "gpu03", "hostname; echo $GPUFLEET_REHEARSAL_HOST") == (0, "gpu03\ngpu03\n")
 
@@ -169,7 +169,7 @@ def test_the_model_cannot_be_read_from_inside(rehearsal: Path) -> None:
         f"cat /proc/{os.getpid()}/root{rehearsal}/model.yaml",
         f"cd {rehearsal} && cat ../../../../../../../../..{rehearsal}/model.yaml",
         f"nsenter -t 1 -m cat {rehearsal}/model.yaml",
-        f"mknod /root/disk b $(stat -c '%Hd %Ld' {rehearsal}) && head -c 100 /root/disk",
+        f"mknod /opt/disk b $(stat -c '%Hd %Ld' {rehearsal}) && head -c 100 /opt/disk",
     ):
         rc, text = enclosed(rehearsal, "gpu05", attempt)
         assert SECRET not in text and (rc != 0 or text == ""), attempt
@@ -246,10 +246,10 @@ def test_exit_codes_signals_and_bytes_come_through(rehearsal: Path) -> None:
 
 
 def test_commands_of_one_host_take_turns(rehearsal: Path) -> None:
-    script = "n=$(cat /root/count 2>/dev/null || echo 0); sleep 0.1; echo $((n + 1)) > /root/count"
-    running = [subprocess.Popen(enclosed_argv(rehearsal, "gpu13", script)) for _ in range(6)]
+    script = "n=$(cat /opt/count 2>/dev/null || echo 0); sleep 0.1; echo $((n + 1)) > /opt/count"
+    running = [subprocess.Popen(enclosed_argv(rehearsal, "gpu13", script)) for _turn in range(6)]
     assert [process.wait(timeout=60) for process in running] == [0] * 6
-    assert enclosed(rehearsal, "gpu13", "cat /root/count") == (0, "6\n")
+    assert enclosed(rehearsal, "gpu13", "cat /opt/count") == (0, "6\n")
 
 
 def test_where_it_cannot_separate_it_refuses_and_runs_nothing(rehearsal: Path, marker: str, tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_where_it_cannot_separate_it_refuses_and_runs_nothing(rehearsal: Path, m
     # The process that is named as the parent is the one that replaces itself by the enclosure's caller.
     argv[-2] = str(os.getpid())
     result = subprocess.run([drop, "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", *argv],
-                            capture_output=True, text=True)  # fmt: skip
+                            capture_output=True, text=True, check=False)  # fmt: skip
     assert result.returncode == 125 and "rehearsal enclosure refused" in result.stderr
 
 
@@ -288,14 +288,14 @@ def test_a_plain_user_gets_hosts_of_his_own(tmp_path: Path, marker: str) -> None
             f"sys.exit(enclosure.main([{str(root)!r}, 'gpu01', str(os.getppid()), {command!r}]))"
         )
         argv = [drop, "--reuid", "65534", "--regid", "65534", "--clear-groups", str(python), "-I", "-c", code]
-        result = subprocess.run(argv, capture_output=True, text=True, cwd="/")
+        result = subprocess.run(argv, capture_output=True, text=True, cwd="/", check=False)
         if "making namespaces" in result.stderr:
             pytest.skip(f"users may not make namespaces here: {result.stderr.strip()}")
         assert (result.returncode, result.stdout) == (0, "x\n0\n8\n"), result.stderr
         # What the kernel leaves in the work areas may not keep him from removing it.
         remove = f"import sys; sys.path[:0] = {[str(ROOT / '.cache')]!r}; from pathlib import Path; {REMOVE}"
         result = subprocess.run(
-            [*argv[:-1], remove + f"(Path({str(root)!r}))"], capture_output=True, text=True, cwd="/"
+            [*argv[:-1], remove + f"(Path({str(root)!r}))"], capture_output=True, text=True, cwd="/", check=False
         )
         if "ModuleNotFoundError" not in result.stderr:  # a checkout that only its owner can read
             assert not (root / "hosts").exists(), result.stderr

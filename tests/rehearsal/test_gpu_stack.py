@@ -87,11 +87,11 @@ class Bench:
     cluster: Cluster
     mirror: Path
 
-    def plan(self, recipe: dict[str, Any] = RECIPE, **more: Any) -> tuple[Plan, tuple[Component, ...]]:
-        components = components_of(recipe)
+    def plan(self, recipe: dict[str, Any] | None = None, **more: Any) -> tuple[Plan, tuple[Component, ...]]:
+        components = components_of(recipe or RECIPE)
         return make_plan(components, installed(self.helm, self.cluster), **more), components
 
-    def install(self, recipe: dict[str, Any] = RECIPE, **more: Any) -> tuple[Done, ...]:
+    def install(self, recipe: dict[str, Any] | None = None, **more: Any) -> tuple[Done, ...]:
         plan, components = self.plan(recipe, **more)
         limits = Limits(ready_s=90, pull_grace_s=5)
         done = Installer(self.helm, self.cluster, str(self.mirror), limits).run(plan, components)

@@ -99,7 +99,7 @@ def _assert_found(run: Rehearsed, gate: str, faults: list[str]) -> None:
     """The gate failed for exactly these faults: check, cause, subject; nothing else failed, later gates never ran."""
     expected = set()
     for fault in faults:
-        name, _, place = fault.partition("@")
+        name, _at, place = fault.partition("@")
         expect = CATALOGUE[name]["expect"]
         expected.add((expect["check"], expect["cause"], place.split("/")[0]))
     found = {(check, cause) for _gate, check, _subjects, cause in run.failed()}

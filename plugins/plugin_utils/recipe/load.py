@@ -272,5 +272,5 @@ def _verified(catalogue: Catalogue, loading: _Loading, directories: Sequence[Pat
 
 
 def _line_order(problem: BringupError) -> tuple[str, int, str]:
-    file, _, line = problem.subject.rpartition(":")
+    file, _colon, line = problem.subject.rpartition(":")
     return (file, int(line), problem.reason) if line.isdigit() else (problem.subject, 0, problem.reason)

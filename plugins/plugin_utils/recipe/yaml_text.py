@@ -141,7 +141,7 @@ class _Builder:
         if not self._stack:
             return False
         frame = self._stack[-1]
-        return not frame.has_key and type(frame.container) is dict
+        return not frame.has_key and isinstance(frame.container, dict)
 
     def on_scalar(self, event: Any) -> None:
         """Take a key or a value."""

@@ -113,9 +113,9 @@ def _value(kind: Any, data: Any, source: str, path: str, problems: list[BringupE
         return _dataclass(kind, data, source, path, problems)
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        if data is None and type(None) in inner:
+        if data is None and types.NoneType in inner:
             return None
-        plain = [option for option in inner if option is not type(None)]
+        plain = [option for option in inner if option is not types.NoneType]
         return _value(plain[0], data, source, path, problems)
     if origin is Literal:
         if data not in inner or isinstance(data, bool):

@@ -139,7 +139,8 @@ JudgeHost = Callable[[Case], Report | Outcome]
 
 def value_of(value: T | ProbeFailure) -> T:
     """Return the parsed value of a tool that per_host has already found usable."""
-    assert not isinstance(value, ProbeFailure)
+    if isinstance(value, ProbeFailure):
+        raise AssertionError(f"per_host let {value} through")
     return value
 
 

@@ -22,7 +22,7 @@ def free_ports(names: tuple[str, ...], chooser: random.Random | None = None) -> 
     """
     source = chooser or random.SystemRandom()
     chosen: dict[str, int] = {}
-    for _ in range(_TRIES):
+    for _try in range(_TRIES):
         if len(chosen) == len(names):
             return chosen
         port = source.randrange(_LOW, _HIGH)

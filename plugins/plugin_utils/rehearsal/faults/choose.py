@@ -71,7 +71,7 @@ def _chosen(
 ) -> list[Fault]:
     if text.endswith((".yaml", ".yml")) or "/" in text.partition("@")[0]:
         return list(_from_file(Path(text), model))
-    name, _, subject = text.partition("@")
+    name, _at, subject = text.partition("@")
     definition = catalogue.get(name)
     if definition is None:
         hint = f"{nearest_hint(name, catalogue)} (FAULTS=list prints all)"

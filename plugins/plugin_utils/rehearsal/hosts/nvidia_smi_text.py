@@ -58,8 +58,8 @@ def query_fields(node: Node, facts: Accelerator) -> dict[str, tuple[str, list[st
         "utilization.gpu": ("%", ["0"] * len(gpus)),
         "temperature.gpu": ("", [str(gpu.temperature_c) for gpu in gpus]),
         "power.draw": ("W", [f"{gpu.power_w:.2f}" for gpu in gpus]),
-        "power.limit": ("W", [f"{facts.power_limit_w:.2f}" for _ in gpus]),
-        "clocks.max.sm": ("MHz", [str(facts.max_clock_mhz) for _ in gpus]),
+        "power.limit": ("W", [f"{facts.power_limit_w:.2f}"] * len(gpus)),
+        "clocks.max.sm": ("MHz", [str(facts.max_clock_mhz)] * len(gpus)),
         "ecc.errors.uncorrected.volatile.total": ("", [str(gpu.ecc.volatile_uncorrectable) for gpu in gpus]),
         "ecc.errors.corrected.volatile.total": ("", [str(gpu.ecc.volatile_correctable) for gpu in gpus]),
     }

@@ -110,8 +110,8 @@ def _switch(value: bool) -> str:
 
 
 def _identity(node: Node, gpu: Gpu, position: int, facts: Accelerator) -> dict[str, object]:
-    domain, bus, _ = gpu.pci_bus_id.split(":")
-    vendor, _, device = node.gpu_pci_id.partition(":")
+    domain, bus, _slot = gpu.pci_bus_id.split(":")
+    vendor, _colon, device = node.gpu_pci_id.partition(":")
     return {
         "product": escape(gpu.product),
         "architecture": facts.architecture,

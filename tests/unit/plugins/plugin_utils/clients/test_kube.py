@@ -147,7 +147,7 @@ def test_errors_say_what_was_refused(server: Server, cluster: Cluster, status: i
 
 
 def test_absence_is_an_answer_where_it_is_asked_for(server: Server, cluster: Cluster) -> None:
-    for _ in range(3):
+    for _read in range(3):
         server.say(404, {"message": "no"})
     assert cluster.find(PODS, "x", "ns") is None
     assert cluster.find_all(PODS) is None

@@ -194,7 +194,7 @@ def test_a_garbled_file_is_an_input_error_never_a_crash(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     raw = bytearray((ROOT / "recipes" / "hardware" / "dgx-h100.yaml").read_bytes())
-    for _ in range(data.draw(st.integers(1, 4))):
+    for _change in range(data.draw(st.integers(1, 4))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     directory = tmp_path_factory.mktemp("garbled")
     (directory / "dgx-h100.yaml").write_bytes(bytes(raw))

@@ -130,7 +130,7 @@ class Oracle:
         names = {"source": "defaultRepository", "version": "defaultVersion", "namespace": "defaultNamespace"}
         for key, default in names.items():
             found[key] = found.get(key) or helm.get(default) or ""
-        found["chart"] = found.get("chart") or str(helm.get("defaultChart") or "").split("/")[-1]
+        found["chart"] = found.get("chart") or str(helm.get("defaultChart") or "").rsplit("/", maxsplit=1)[-1]
         manifest = entry.get("manifest") or {}
         found["namespace"] = found["namespace"] or manifest.get("defaultNamespace") or ""
         return found

@@ -265,7 +265,7 @@ def test_the_fuzzed_decoder_shows_no_traceback(data: st.DataObject, tmp_path: Pa
     api = data.draw(st.sampled_from(["gpufleet.bringup/v1", "aicr.nvidia.com/v1alpha1", "aicr.run/v1alpha2"]))
     text = DOCUMENTS.format(kind=kind).replace("gpufleet.bringup/v1", api)
     junk = st.sampled_from(["[", "{", "- ", ": ", "null", "true", "1.5", "'", "&a ", "*a", "!!x ", "\n", "  ", "<<: "])
-    for _ in range(data.draw(st.integers(1, 6))):
+    for _change in range(data.draw(st.integers(1, 6))):
         at = data.draw(st.integers(0, len(text)))
         cut = data.draw(st.integers(0, 12))
         text = text[:at] + data.draw(junk | st.text(max_size=4)) + text[at + cut :]

@@ -43,12 +43,12 @@ def some_values(dice: random.Random, depth: int = 3) -> Any:
     """Return random chart values."""
     if depth == 0 or dice.random() < 0.3:
         return dice.choice([True, False, None, 0, 7, "", "text", [1, {"a": 2}], {}, "24.04"])
-    return {dice.choice("abcd"): some_values(dice, depth - 1) for _ in range(dice.randint(1, 3))}
+    return {dice.choice("abcd"): some_values(dice, depth - 1) for _key in range(dice.randint(1, 3))}
 
 
 def some_overrides(dice: random.Random) -> dict[str, Any]:
     """Return random overrides; now and then they switch the component off."""
-    values = {dice.choice("abcd"): some_values(dice) for _ in range(dice.randint(0, 3))}
+    values = {dice.choice("abcd"): some_values(dice) for _key in range(dice.randint(0, 3))}
     return {**values, "enabled": dice.random() < 0.5} if dice.random() < 0.15 else values
 
 
@@ -176,7 +176,7 @@ def test_random_trees(seed: int, current: bool, tmp_path: Path) -> None:
     tree = Tree(tmp_path / "tree", "aicr.run/v1alpha2" if current else "aicr.nvidia.com/v1alpha1")
     random_tree(dice, tree, current=current)
     catalogue, oracle = tree.load(), Oracle(tree.root, current=current)
-    recipes = sum(compare(catalogue, oracle, some_query(dice)) for _ in range(25))
+    recipes = sum(compare(catalogue, oracle, some_query(dice)) for _query in range(25))
     assert recipes > 0
 
 
@@ -185,9 +185,9 @@ def test_perturbed_upstream_trees(seed: int, upstream_tree: Path, tmp_path: Path
     dice = random.Random(seed)
     perturbed(dice, upstream_tree, tmp_path / "tree")
     catalogue, oracle = load_catalogue([tmp_path / "tree"]), Oracle(tmp_path / "tree", current=False)
-    assert sum(compare(catalogue, oracle, some_query(dice)) for _ in range(60)) > 0
+    assert sum(compare(catalogue, oracle, some_query(dice)) for _query in range(60)) > 0
 
 
 def test_the_oracle_knows_the_unperturbed_tree(upstream_tree: Path, upstream: Catalogue) -> None:
     oracle, dice = Oracle(upstream_tree, current=False), random.Random(0)
-    assert all(compare(upstream, oracle, some_query(dice)) for _ in range(100))
+    assert all(compare(upstream, oracle, some_query(dice)) for _query in range(100))

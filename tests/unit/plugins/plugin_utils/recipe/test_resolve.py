@@ -59,7 +59,7 @@ def test_an_order_of_another_spelling_is_the_same() -> None:
     dice = random.Random(7)
     graph = {name: dice.sample(names[:number], min(number, 3)) for number, name in enumerate(names)}
     orders = set()
-    for _ in range(20):
+    for _round in range(20):
         shuffled = dice.sample(names, len(names))
         orders.add(sorted_graph({name: dice.sample(graph[name], len(graph[name])) for name in shuffled}))
     assert len(orders) == 1
@@ -77,7 +77,7 @@ def test_merging_does_not_depend_on_the_order_of_files(upstream_tree: Path, tmp_
 
 def test_twice_gives_the_same_bytes(upstream_tree: Path) -> None:
     texts = set()
-    for _ in range(2):
+    for _round in range(2):
         catalogue = load_catalogue([upstream_tree])
         for _again in range(2):
             texts.add(dump_yaml(hydrated(recipe(catalogue, **EKS_TRAINING), catalogue)))
