@@ -28,7 +28,7 @@ from ...clients.kube.kinds import (
     VOLCANO_POD_GROUPS,
 )
 from ...outcome.errors import BringupError
-from . import benchmarks, dra_driver, gpu_operator, mpi_operator, pod_commands, pod_faults, volcano
+from . import benchmarks, dra_driver, gpu_operator, mpi_operator, pod_commands, pod_faults, rdma_plugin, volcano
 from .store import Store, follow
 from .truth import Truth, read_truth
 from .world import Change, World
@@ -119,6 +119,7 @@ def run(options: Options, stop: threading.Event) -> None:
         gpu_operator.reconcile,
         pod_faults.reconcile,
         dra_driver.reconcile,
+        rdma_plugin.reconcile,
         volcano.reconcile,
         lambda world, truth: pod_commands.reconcile(world, truth, options.hosts),
         mpi_operator.reconcile,
