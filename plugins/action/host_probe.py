@@ -11,6 +11,7 @@ from ansible.errors import AnsibleError
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
+    HOSTS,
     HostEvidence,
     ToolRun,
     evidence_file,
@@ -27,16 +28,17 @@ class ActionModule(VerbBase):
     """Collect from one host; whatever goes wrong on it is written down and not a failed task."""
 
     verb = "host_probe"
+    kind = HOSTS
     _requires_connection = True
 
     def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Run the module, write the evidence, return a summary."""
         run_dir = existing_run_dir(options["run_dir"])
         host = str(task_vars.get("inventory_hostname", ""))
-        relative = evidence_file(host)
+        relative = evidence_file(host, self.kind)
         evidence = self._collected(host, options, task_vars)
         try:
-            write_evidence(run_dir, evidence)
+            write_evidence(run_dir, evidence, self.kind)
         except OSError as error:
             raise InputError(str(run_dir / relative), f"cannot be written: {error.strerror}.") from None
         return {
@@ -52,7 +54,7 @@ class ActionModule(VerbBase):
         given = {name: value for name, value in options.items() if value is not None}
         try:
             result = self._execute_module(
-                module_name="gpufleet.bringup.host_probe", module_args=given, task_vars=task_vars
+                module_name=f"gpufleet.bringup.{self.verb}", module_args=given, task_vars=task_vars
             )
         except AnsibleError as error:
             return unreached(host, excerpt(str(error), 400))

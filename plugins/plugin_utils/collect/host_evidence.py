@@ -17,6 +17,7 @@ from ..runtime.redaction import redact
 
 HOSTS = "hosts"
 DRIVERS = "drivers"
+FABRIC = "fabric"
 _SCHEMA_VERSION = 1
 
 # Tools that speak to the GPU driver. With driver_owner operator they run in the operator's pod, one exec each:

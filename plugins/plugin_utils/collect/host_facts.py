@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -74,11 +74,13 @@ class HostFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetFacts:
-    """What gate nodes judges: every host, the rules, and by SKU the PCI addresses that its complete hosts have."""
+    """What gate nodes judges: every host, the rules, by SKU the PCI addresses that its complete hosts have, and by host
+    what the site's cabling plan rates its adapters at."""
 
     hosts: dict[str, HostFacts]
     rules: NodeRules
     slots: dict[str, tuple[str, ...]]
+    rated_gbps: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +120,11 @@ def load_hosts(run_dir: Path, site: Site) -> dict[str, HostFacts]:
     return {host.name: host_facts(host.name, run_dir, site.driver_owner) for host in site.hosts}
 
 
-def fleet_facts(hosts: dict[str, HostFacts], rules: NodeRules, site: Site) -> FleetFacts:
+def fleet_facts(
+    hosts: dict[str, HostFacts], rules: NodeRules, site: Site, rated_gbps: Mapping[str, int] | None = None
+) -> FleetFacts:
     """Return the hosts together with what only the fleet as a whole tells."""
-    return FleetFacts(hosts=hosts, rules=rules, slots=_slots(hosts, site))
+    return FleetFacts(hosts=hosts, rules=rules, slots=_slots(hosts, site), rated_gbps=dict(rated_gbps or {}))
 
 
 def host_facts(host: str, run_dir: Path, owner: DriverOwner) -> HostFacts:

@@ -59,6 +59,7 @@ class SubjectKind(str, Enum):
     GPU = "gpu"
     HCA = "hca"
     LINK = "link"
+    SWITCH = "switch"
     RAIL = "rail"
     COMPONENT = "component"
 

@@ -19,6 +19,8 @@ from .model import DriverOwner, Host, Site, SiteProfile
 from .profiles import Profile
 
 T = TypeVar("T")
+# What is installed is known only after hosts were asked, and what is declared must be known before.
+_NO_IBDIAGNET = "gpufleet_settings.ibdiagnet is not given; set it to {} where ibutils2 is installed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +231,8 @@ def _with_capabilities(site: Site, facts: InventoryFacts) -> Site:
     words = {*profile.capabilities, *(sku.fabric for sku in skus if sku.fabric != "none")}
     words |= {"multi_node"} if len(site.in_scope) > 1 else set()
     words |= {"nvswitch"} if any(sku.nvswitches for sku in skus) else set()
-    missing = dict(profile.missing)
+    words |= {"ibdiagnet"} if "ibdiagnet" in site.settings else set()
+    missing = {"ibdiagnet": _NO_IBDIAGNET} | dict(profile.missing)
     if site.driver_owner is DriverOwner.HOST:
         words.add("host_driver")
     else:

@@ -74,8 +74,9 @@ def _named(case: Case) -> tuple[str, ...]:
 
 
 def _rate(case: Case) -> int:
-    """Return the rated speed; 0 leaves it to the fabric gate, which reads it from the switches."""
-    return int(case.context.settings(SPEC.id).get("rate_gbps", case.sku.hca_rate_gbps))
+    """Return the rated speed: what the site states, else its cabling plan's, else the SKU's; 0 leaves it to gate fabric."""
+    planned = case.fleet.rated_gbps.get(case.host.name, case.sku.hca_rate_gbps)
+    return int(case.context.settings(SPEC.id).get("rate_gbps", planned))
 
 
 def _ports(case: Case, hcas: tuple[Hca, ...]) -> list[_Port]:

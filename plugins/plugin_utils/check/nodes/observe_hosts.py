@@ -13,6 +13,7 @@ from ...collect.host_facts import FleetFacts, fleet_facts, load_hosts
 from ...collect.node_rules import NodeRules, load_node_rules
 from ...outcome.codec import from_plain, to_plain
 from ...outcome.errors import InputError
+from ...site.cabling import site_cabling
 from ...site.model import DriverOwner, Site
 from ..spec import ObserveContext
 
@@ -23,7 +24,7 @@ def observe(context: ObserveContext) -> dict[str, Any]:
     """Return the evidence files that are there, those that are not, and the rules.
 
     Raises:
-        InputError: no host left any evidence, or the rules cannot be read.
+        InputError: no host left any evidence, or the rules or the site's cabling plan cannot be read.
     """
     site = context.site
     kinds = (HOSTS, DRIVERS) if site.driver_owner is DriverOwner.OPERATOR else (HOSTS,)
@@ -39,7 +40,21 @@ def observe(context: ObserveContext) -> dict[str, Any]:
             "run the play that collects from the hosts",
         )
     context.emit(f"{len(found) - len(missing)} of {len(found)} hosts left evidence")
-    return {"schema_version": 1, "files": found, "missing": missing, "rules": to_plain(load_node_rules())}
+    return {
+        "schema_version": 1,
+        "files": found,
+        "missing": missing,
+        "rules": to_plain(load_node_rules()),
+        "rated_gbps": _rated(context),
+    }
+
+
+def _rated(context: ObserveContext) -> dict[str, int]:
+    """Return the rate of every host's adapters by the cabling plan, if the site states one."""
+    plan = site_cabling(context.site, context.hardware)
+    if plan is None or plan.generated:
+        return {}
+    return {link.host: link.rate_gbps for link in plan.links if link.host}
 
 
 def restore(data: Any, run_dir: Path, site: Site) -> FleetFacts:
@@ -51,4 +66,4 @@ def restore(data: Any, run_dir: Path, site: Site) -> FleetFacts:
     if not isinstance(data, dict) or data.get("schema_version") != 1:
         raise InputError("observation hosts", "its schema_version is not 1.", "judge it with the release that made it")
     rules = from_plain(NodeRules, data.get("rules"), "observation hosts")
-    return fleet_facts(load_hosts(run_dir, site), rules, site)
+    return fleet_facts(load_hosts(run_dir, site), rules, site, data.get("rated_gbps"))

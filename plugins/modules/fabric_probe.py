@@ -1,0 +1,140 @@
+#!/usr/bin/python
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Module fabric_probe: asks the InfiniBand tools of one host. The action plugin of the same name keeps the answers."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: fabric_probe
+short_description: Collect what InfiniBand tools say about a whole fabric
+version_added: 0.1.0
+author: gpufleet.bringup contributors (@gpufleet)
+description:
+  - Runs C(sminfo), C(saquery), C(iblinkinfo) and C(ibqueryerrors) on a host that is connected to the fabric, in one
+    module execution. Each subnet is read twice, with O(interval) between.
+  - Keeps everything they print as C(evidence/fabric/<host>.json) in the run directory on the controller.
+  - Counters are read and never cleared.
+  - A tool that is missing, fails or hangs is data and not a failed task. Gate fabric judges it.
+extends_documentation_fragment:
+  - gpufleet.bringup.attributes
+  - gpufleet.bringup.run
+attributes:
+  check_mode:
+    support: full
+    description: Looks only.
+  diff_mode:
+    support: none
+    description: Shows nothing as a difference.
+options:
+  ports:
+    description:
+      - Ports of this host through which to look, as C(adapter:port), one in each subnet.
+      - Without it the tools choose, and there is one subnet.
+    type: list
+    elements: str
+    default: []
+  interval:
+    description: Seconds between the two readings. Slow growth of a counter needs a longer time to be seen.
+    type: float
+    default: 10
+  ibdiagnet:
+    description: Whether C(ibdiagnet) (ibutils2) is run, too. It reads counters and cables of the whole fabric.
+    type: bool
+    default: false
+  timeout:
+    description: Time limit of each tool but C(ibdiagnet), seconds.
+    type: int
+    default: 120
+  ibdiagnet_timeout:
+    description: Time limit of C(ibdiagnet), seconds.
+    type: int
+    default: 1800
+  max_output_bytes:
+    description: How much of each output is kept. A longer one keeps its beginning and its end and says so.
+    type: int
+    default: 67108864
+"""
+
+EXAMPLES = r"""
+- name: Read the fabric through the first active port
+  gpufleet.bringup.fabric_probe:
+    run_dir: "{{ hostvars['localhost']['gpufleet_run'] }}"
+  become: true
+
+- name: Read two subnets, with a minute between the readings
+  gpufleet.bringup.fabric_probe:
+    run_dir: "{{ hostvars['localhost']['gpufleet_run'] }}"
+    ports: ["mlx5_0:1", "mlx5_1:1"]
+    interval: 60
+  become: true
+"""
+
+RETURN = r"""
+reached:
+  description: Whether the host was reached and the probe ran.
+  type: bool
+  returned: always
+reason:
+  description: Why the host was not reached, empty if it was.
+  type: str
+  returned: always
+  sample: ""
+evidence:
+  description: Where everything that was collected is kept, relative to the run directory.
+  type: str
+  returned: always
+  sample: evidence/fabric/gpu01.json
+tools:
+  description: What became of each tool, in a few words.
+  type: dict
+  returned: always
+  sample:
+    sminfo: ok, 0.1 s
+    iblinkinfo: ok, 1.2 s
+"""
+
+import re
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.gpufleet.bringup.plugins.module_utils.fabric_tools import run_fabric_tools
+
+_PORT = re.compile(r"[A-Za-z0-9_.-]+(:[0-9]+)?")
+
+
+def main() -> None:
+    """Run the tools and return what they did; the action plugin writes it down."""
+    module = AnsibleModule(
+        argument_spec={
+            "run_dir": {"type": "path", "required": True},
+            "ports": {"type": "list", "elements": "str", "default": []},
+            "interval": {"type": "float", "default": 10},
+            "ibdiagnet": {"type": "bool", "default": False},
+            "timeout": {"type": "int", "default": 120},
+            "ibdiagnet_timeout": {"type": "int", "default": 1800},
+            "max_output_bytes": {"type": "int", "default": 67108864},
+        },
+        supports_check_mode=True,
+    )
+    options = module.params
+    for name in ("interval", "timeout", "ibdiagnet_timeout", "max_output_bytes"):
+        if options[name] <= 0:
+            module.fail_json(msg=f"{name} is {options[name]}, expected more than 0")
+    for port in options["ports"]:
+        if not _PORT.fullmatch(port):
+            module.fail_json(msg=f"ports: {port!r}, expected adapter:port such as mlx5_0:1")
+    results = run_fabric_tools(
+        options["ports"],
+        interval_s=options["interval"],
+        ibdiagnet=options["ibdiagnet"],
+        timeout_s=options["timeout"],
+        ibdiagnet_timeout_s=options["ibdiagnet_timeout"],
+        max_output_bytes=options["max_output_bytes"],
+    )
+    module.exit_json(changed=False, tool_runs=results)
+
+
+if __name__ == "__main__":
+    main()

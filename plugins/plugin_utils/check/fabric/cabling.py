@@ -1,0 +1,50 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check cabling: every cable is where the plan has it."""
+
+from __future__ import annotations
+
+from ...outcome.model import Outcome, SubjectKind
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .case import REQUIRES, Finding, blocked, conclude
+from .facts import FabricFacts
+from .view import Seen, link_subjects, misplaced, overlay
+
+SPEC = CheckSpec(
+    id="cabling",
+    gate="fabric",
+    title="No cable in another's place",
+    observation="fabric",
+    per=SubjectKind.SITE,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=REQUIRES,
+    causes=("miswired",),
+)
+
+
+def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Cables that changed places are one finding. A generated plan tells rails apart, not ports."""
+    stopped = blocked(SPEC, value, context)
+    if stopped is not None:
+        return stopped
+    view = overlay(value, context.site)
+    findings = [_finding(group) for group in misplaced(view, value.plan)]
+    what = "every adapter is on its rail" if value.plan.generated else "every cable is where the plan has it"
+    return conclude(SPEC, value, context, findings, what, "iblinkinfo -l")
+
+
+def _finding(group: tuple[Seen, ...]) -> Finding:
+    found = "; ".join(f"{entry.link.near} is on {entry.actual}, planned {_planned(entry)}" for entry in group)
+    swapped = "swap the cables of " if len(group) > 1 else "move the cable of "
+    ends = " and ".join(str(entry.link.near) for entry in group)
+    return Finding(
+        cause="miswired",
+        text=found,
+        hint=f"{swapped}{ends}, or correct the plan",
+        subjects=tuple(subject for entry in group for subject in link_subjects(entry.link)),
+    )
+
+
+def _planned(entry: Seen) -> str:
+    return str(entry.link.far) if entry.link.far is not None else f"rail {entry.link.rail}"

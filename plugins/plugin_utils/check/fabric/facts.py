@@ -1,0 +1,140 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What one host saw of the fabric, parsed: subnet managers, every port twice, error counters twice; and the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...collect.host_evidence import HostEvidence, ToolRun
+from ...collect.host_facts import ProbeFailure
+from ...outcome.errors import InputError
+from ...probe import ibdiagnet, iblinkinfo, ibqueryerrors, saquery, sminfo
+from ...probe.ibdiagnet import Diagnosis
+from ...probe.iblinkinfo import LinkEnd
+from ...probe.ibqueryerrors import ErrorReport
+from ...probe.sminfo import SmInfo
+from ...runtime.redaction import excerpt
+from ...runtime.strict import decode, read_yaml
+from ...site.cabling import CablingPlan
+
+_RECIPES = Path(__file__).parents[4] / "recipes"
+# It ends with 1 to say that it found a counter that is not 0.
+_RC_IS_ANSWER = ("ibqueryerrors", "ibdiagnet")
+_NO_MANAGER = "iberror: failed: query"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricLimits:
+    """Limits of gate fabric (recipes/thresholds/fabric.yaml): by counter, how much it may grow in an hour, and where it
+    ends."""
+
+    growth_per_hour: dict[str, int]
+    saturates_at: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubnetFacts:
+    """One subnet, looked at through `port` (empty: the port that the tools chose). `master` is None if the tools found
+    no subnet manager; `managers` are those that answered, `silent_lids` those that did not."""
+
+    port: str
+    master: SmInfo | ProbeFailure | None
+    master_again: SmInfo | ProbeFailure | None
+    managers: tuple[SmInfo, ...] | ProbeFailure
+    silent_lids: tuple[int, ...]
+    links_before: tuple[LinkEnd, ...] | ProbeFailure
+    links: tuple[LinkEnd, ...] | ProbeFailure
+    errors_before: ErrorReport | ProbeFailure
+    errors: ErrorReport | ProbeFailure
+    diagnosis: Diagnosis | ProbeFailure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricFacts:
+    """What gate fabric judges. `reason` tells why nothing was seen; `evidence` is relative to the run directory."""
+
+    host: str
+    plan: CablingPlan
+    limits: FabricLimits
+    interval_s: float
+    subnets: tuple[SubnetFacts, ...] = ()
+    reason: str = ""
+    evidence: str = ""
+
+
+def load_limits(recipes: Path = _RECIPES) -> FabricLimits:
+    """Return the limits that this release ships.
+
+    Raises:
+        InputError: the file is missing or invalid.
+    """
+    path = recipes / "thresholds" / "fabric.yaml"
+    return decode(FabricLimits, read_yaml(path), str(path))
+
+
+def subnets_of(evidence: HostEvidence) -> tuple[SubnetFacts, ...]:
+    """Return every subnet that the evidence tells of."""
+    suffixes = sorted(name.removeprefix("sminfo") for name in evidence.tools if name.partition("@")[0] == "sminfo")
+    return tuple(_subnet(evidence.tools, suffix) for suffix in suffixes)
+
+
+def _subnet(tools: Mapping[str, ToolRun], suffix: str) -> SubnetFacts:
+    def value(name: str, parse: Callable[[str], Any]) -> Any:
+        return _value(name.partition("_")[0], tools.get(name + suffix), parse)
+
+    managers, silent = _managers(tools, suffix)
+    return SubnetFacts(
+        port=suffix.removeprefix("@"),
+        master=_master(tools.get(f"sminfo{suffix}")),
+        master_again=_master(tools.get(f"sminfo_again{suffix}")),
+        managers=managers,
+        silent_lids=silent,
+        links_before=value("iblinkinfo", iblinkinfo.parse),
+        links=value("iblinkinfo_again", iblinkinfo.parse),
+        errors_before=value("ibqueryerrors", ibqueryerrors.parse),
+        errors=value("ibqueryerrors_again", ibqueryerrors.parse),
+        diagnosis=value("ibdiagnet", ibdiagnet.parse) if f"ibdiagnet{suffix}" in tools else None,
+    )
+
+
+def _master(run: ToolRun | None) -> SmInfo | ProbeFailure | None:
+    """Return who answers as the subnet manager; None where the tool asked and nobody did."""
+    if run is not None and run.rc not in (0, None) and _NO_MANAGER in run.stdout + run.stderr:
+        return None
+    value: SmInfo | ProbeFailure = _value("sminfo", run, sminfo.parse)
+    return value
+
+
+def _managers(tools: Mapping[str, ToolRun], suffix: str) -> tuple[tuple[SmInfo, ...] | ProbeFailure, tuple[int, ...]]:
+    lids: tuple[int, ...] | ProbeFailure = _value("saquery", tools.get(f"saquery{suffix}"), saquery.parse_managers)
+    if isinstance(lids, ProbeFailure):
+        return lids, ()
+    answers = {lid: _value("sminfo", tools.get(f"sminfo_{lid}{suffix}"), sminfo.parse) for lid in lids}
+    there = tuple(info for info in answers.values() if isinstance(info, SmInfo))
+    return there, tuple(lid for lid, info in answers.items() if not isinstance(info, SmInfo))
+
+
+def _value(tool: str, run: ToolRun | None, parse: Callable[[str], Any]) -> Any:
+    if run is None:
+        return ProbeFailure(tool, "not-collected", "the tool was not run")
+    command = " ".join(run.argv)
+    if run.missing:
+        return ProbeFailure(tool, "missing", f"{run.argv[0] if run.argv else tool} is not installed")
+    if run.timed_out or run.rc is None:
+        return ProbeFailure(tool, "timeout", f"`{command}` did not end within {run.duration_s:.0f} s")
+    said = excerpt(f"{run.stdout.strip()} {run.stderr.strip()}", 300)
+    if run.rc != 0 and not (tool in _RC_IS_ANSWER and run.stdout.strip()):
+        return ProbeFailure(tool, "failed", f"`{command}` ended with {run.rc}: {said}")
+    if run.truncated:
+        return ProbeFailure(tool, "garbage", f"the output of `{command}` was cut after {len(run.stdout)} characters")
+    if not run.stdout.strip():
+        return ProbeFailure(tool, "empty", f"`{command}` ended with {run.rc} and printed nothing")
+    try:
+        return parse(run.stdout)
+    except InputError as error:
+        return ProbeFailure(tool, "garbage", f"`{command}`: {error.reason}")

@@ -1,0 +1,78 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check link-present: every cable of the plan carries a signal."""
+
+from __future__ import annotations
+
+from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .case import CABLE, REQUIRES, Finding, blocked, conclude
+from .facts import FabricFacts
+from .view import Seen, View, link_subjects, overlay
+
+SPEC = CheckSpec(
+    id="link-present",
+    gate="fabric",
+    title="Every planned link present",
+    observation="fabric",
+    per=SubjectKind.SITE,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=REQUIRES,
+    causes=("link-missing", "switch-dead", "host-absent"),
+)
+
+
+def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """A switch that is not there is one finding, not one for each of its cables; so is a host."""
+    stopped = blocked(SPEC, value, context)
+    if stopped is not None:
+        return stopped
+    view = overlay(value, context.site)
+    findings = [*_switches(view), *_hosts(view)]
+    findings += [_link(entry) for entry in view.seen if entry.missing and entry.link.name not in view.explained]
+    summary = f"all {len(view.seen)} planned links of {value.plan.source} are there"
+    return conclude(SPEC, value, context, findings, summary, "iblinkinfo -l")
+
+
+def _switches(view: View) -> list[Finding]:
+    return [
+        Finding(
+            cause="switch-dead",
+            text=f"{name} is not in the fabric, nor is any of its {len(cables)} planned links",
+            hint=f"look at power and management port of {name}; `ibnetdiscover` must list it",
+            subjects=(Subject(SubjectKind.SWITCH, name),),
+            measured=(Measure("links_missing", len(cables), "count"),),
+            expected=(Expectation("links_missing", "==", 0, Basis.INVENTORY, "count"),),
+        )
+        for name, cables in view.dead_switches.items()
+    ]
+
+
+def _hosts(view: View) -> list[Finding]:
+    return [
+        Finding(
+            cause="host-absent",
+            text=f"{host} is not in the fabric: none of its {len(cables)} planned links has a signal",
+            hint=f"see that {host} is powered on and its adapters' driver is loaded (`lspci -d 15b3:`, `ibstat`)",
+            subjects=(node_subject(host),),
+            measured=(Measure("links_missing", len(cables), "count"),),
+            expected=(Expectation("links_missing", "==", 0, Basis.INVENTORY, "count"),),
+        )
+        for host, cables in view.absent_hosts.items()
+    ]
+
+
+def _link(entry: Seen) -> Finding:
+    found = []
+    for end, seen in ((entry.link.near, entry.near), (entry.link.far, entry.far)):
+        if end is None:
+            continue
+        if seen is None:
+            found.append(f"{end} is not seen")
+        elif seen.up and seen.peer is not None:
+            found.append(f"{end} is connected to {seen.peer.name}:{seen.peer.port}")
+        else:
+            found.append(f"{end} is {seen.state}, {seen.physical}")
+    text = f"{entry.link.name}: no signal ({'; '.join(found)})"
+    return Finding(cause="link-missing", text=text, hint=CABLE, subjects=link_subjects(entry.link))

@@ -1,0 +1,65 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check link-rate: every link runs at the width and speed that the plan rates it at."""
+
+from __future__ import annotations
+
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...probe.iblinkinfo import LinkEnd
+from ...site.cabling import LANE_GBPS
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .case import CABLE, REQUIRES, Finding, blocked, conclude
+from .facts import FabricFacts
+from .view import Seen, link_subjects, overlay
+
+SPEC = CheckSpec(
+    id="link-rate",
+    gate="fabric",
+    title="Every link at rated width and speed",
+    observation="fabric",
+    per=SubjectKind.SITE,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=REQUIRES,
+    causes=("degraded-width", "degraded-speed"),
+)
+# The tools print five digits of a rate.
+_ROUNDING = 0.001
+
+
+def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Rated by the plan; the actual width and speed are what the port says that it runs at."""
+    stopped = blocked(SPEC, value, context)
+    if stopped is not None:
+        return stopped
+    view = overlay(value, context.site)
+    running = [(entry, entry.end) for entry in view.seen if entry.end is not None and entry.end.width]
+    findings = [finding for entry, end in running if (finding := _finding(entry, end)) is not None]
+    rates = sorted({f"{entry.link.width} {entry.link.speed}" for entry, _end in running})
+    if not running:
+        rates = ["no link is up"]
+    return conclude(SPEC, value, context, findings, f"{len(running)} links at {', '.join(rates)}", "iblinkinfo -l")
+
+
+def _finding(entry: Seen, end: LinkEnd) -> Finding | None:
+    link = entry.link
+    lanes, rated = int(end.width.removesuffix("X")), link.lane_gbps
+    narrow, slow = lanes < link.lanes, end.lane_gbps < rated * (1 - _ROUNDING)
+    if not narrow and not slow:
+        return None
+    seen = f"{lanes}x {_speed(end.lane_gbps)} ({lanes} x {end.lane_gbps} Gb/s)"
+    return Finding(
+        cause="degraded-width" if narrow else "degraded-speed",
+        text=f"{link.name}: {seen}, rated {link.width} {link.speed} ({link.lanes} x {rated} Gb/s)",
+        hint=CABLE,
+        subjects=link_subjects(link),
+        measured=(Measure("link_lanes", lanes, "count"), Measure("link_lane_rate", end.lane_gbps, "Gb/s")),
+        expected=(
+            Expectation("link_lanes", ">=", link.lanes, Basis.INVENTORY, "count"),
+            Expectation("link_lane_rate", ">=", rated, Basis.INVENTORY, "Gb/s"),
+        ),
+    )
+
+
+def _speed(lane_gbps: float) -> str:
+    return next((name for name, lane in LANE_GBPS.items() if abs(lane - lane_gbps) <= lane * _ROUNDING), "?")

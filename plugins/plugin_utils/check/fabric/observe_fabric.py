@@ -1,0 +1,78 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Observer of gate fabric: which host looked at the fabric, the cabling plan, and the limits to judge by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ...collect.host_evidence import FABRIC, read_evidence
+from ...outcome.codec import dumps, from_plain, to_plain
+from ...outcome.errors import InputError
+from ...runtime.files import write_atomic
+from ...site.cabling import SETTINGS, CablingPlan, site_cabling
+from ...site.model import Site
+from ..spec import ObserveContext
+from .facts import FabricFacts, FabricLimits, load_limits, subnets_of
+
+KEY = "fabric"
+PLAN_FILE = "cabling.json"
+_INTERVAL_S = 10.0
+
+
+def observe(context: ObserveContext) -> dict[str, Any]:
+    """Return where the evidence is, and the limits; the plan is kept as cabling.json in the run directory.
+
+    Raises:
+        InputError: no host looked, more than one did, or the plan or the limits are not valid.
+    """
+    plan = site_cabling(context.site, context.hardware)
+    if plan is None:
+        raise InputError(
+            "cabling plan", "no host of the inventory has InfiniBand.", "state gpufleet_settings.fabric.plan"
+        )
+    write_atomic(context.run_dir / PLAN_FILE, dumps(plan))
+    files = sorted(path.name for path in (context.run_dir / "evidence" / FABRIC).glob("*.json"))
+    if len(files) != 1:
+        found = f"{len(files)} hosts left some, expected one."
+        raise InputError("evidence of the fabric", found, "run the play that reads the fabric, on one host")
+    context.emit(f"{len(plan.links)} planned links, read from {files[0].removesuffix('.json')}")
+    return {
+        "schema_version": 1,
+        "file": f"evidence/{FABRIC}/{files[0]}",
+        "limits": to_plain(load_limits()),
+        "interval_s": float(context.site.settings.get(SETTINGS, {}).get("interval_s", _INTERVAL_S)),
+    }
+
+
+def restore(data: Any, run_dir: Path, site: Site) -> FabricFacts:
+    """Return the facts from plan, evidence and limits of that run.
+
+    Raises:
+        InputError: what was saved is not what this release writes.
+    """
+    del site
+    if not isinstance(data, dict) or data.get("schema_version") != 1:
+        raise InputError("observation fabric", "its schema_version is not 1.", "judge it with the release that made it")
+    plan = _plan(run_dir / PLAN_FILE)
+    evidence = read_evidence(run_dir / str(data["file"]))
+    return FabricFacts(
+        host=evidence.host,
+        plan=plan,
+        limits=from_plain(FabricLimits, data.get("limits"), "observation fabric"),
+        interval_s=float(data["interval_s"]),
+        subnets=subnets_of(evidence) if evidence.reached else (),
+        reason="" if evidence.reached else evidence.reason,
+        evidence=str(data["file"]),
+    )
+
+
+def _plan(path: Path) -> CablingPlan:
+    from ...outcome.codec import load
+
+    plan = load(CablingPlan, path)
+    if plan.schema_version != 1:
+        raise InputError(str(path), f"schema_version is {plan.schema_version}, this release reads 1.")
+    return plan

@@ -1,0 +1,164 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The plan laid over what was seen: for every planned cable in scope, where its ends are. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ...collect.host_facts import ProbeFailure
+from ...outcome.model import Subject, SubjectKind
+from ...probe.iblinkinfo import LinkEnd
+from ...site.cabling import CablingPlan, End, PlannedLink
+from ...site.model import Site
+from .facts import FabricFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One planned cable: what is known of its two ends, and on which port its near end really is (None: nowhere)."""
+
+    link: PlannedLink
+    near: LinkEnd | None
+    far: LinkEnd | None
+    actual: End | None
+
+    @property
+    def end(self) -> LinkEnd | None:
+        """The end that tells most: one with a signal if there is one."""
+        ends = [end for end in (self.near, self.far) if end is not None]
+        return next((end for end in ends if end.up), ends[0] if ends else None)
+
+    @property
+    def connected(self) -> bool:
+        """Whether the near end has a signal, wherever the cable goes."""
+        return self.near is not None and self.near.up
+
+    @property
+    def silent(self) -> bool:
+        """Whether the switch sees a signal on the cable's port, and nobody answers behind it."""
+        return not self.connected and self.far is not None and self.far.up and self.far.peer is None
+
+    @property
+    def missing(self) -> bool:
+        """Whether there is no signal on the cable."""
+        return not self.connected and not self.silent
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The planned cables in scope, and what explains several of them at once."""
+
+    seen: tuple[Seen, ...]
+    dead_switches: dict[str, tuple[Seen, ...]] = field(default_factory=dict)
+    absent_hosts: dict[str, tuple[Seen, ...]] = field(default_factory=dict)
+
+    @property
+    def explained(self) -> frozenset[str]:
+        """Names of the links that a dead switch or an absent host explains."""
+        groups = (*self.dead_switches.values(), *self.absent_hosts.values())
+        return frozenset(seen.link.name for group in groups for seen in group)
+
+
+def ends_of(facts: FabricFacts, *, before: bool = False) -> dict[End, LinkEnd]:
+    """Return every port that was seen, by node description and number."""
+    sweeps = [subnet.links_before if before else subnet.links for subnet in facts.subnets]
+    return {End(end.name, end.port): end for sweep in sweeps if not isinstance(sweep, ProbeFailure) for end in sweep}
+
+
+def overlay(facts: FabricFacts, site: Site) -> View:
+    """Return the view of the second reading; cables of hosts that are set aside are left out."""
+    ends = ends_of(facts)
+    seen = tuple(_seen(link, ends) for link in facts.plan.links if link.host not in site.quarantined)
+    dead = _dead_switches(facts.plan, seen, {end.node for end in ends})
+    gone = {entry.link.name for group in dead.values() for entry in group}
+    return View(seen, dead, _absent_hosts(entry for entry in seen if entry.link.name not in gone))
+
+
+def _seen(link: PlannedLink, ends: dict[End, LinkEnd]) -> Seen:
+    near = ends.get(link.near)
+    if near is None and link.far is None:
+        # A plan that nobody wrote cannot know how the hosts' agents name adapters: mlx5_0 or HCA-1.
+        near = ends.get(End(f"{link.host} HCA-{link.rail + 1}", link.near.port))
+    peer = near.peer if near is not None and near.up else None
+    actual = End(peer.name, peer.port) if peer is not None else None
+    return Seen(link, near, ends.get(link.far) if link.far is not None else None, actual)
+
+
+def _dead_switches(plan: CablingPlan, seen: tuple[Seen, ...], there: set[str]) -> dict[str, tuple[Seen, ...]]:
+    absent = [name for name in plan.switches if name not in there]
+    found = {}
+    for name in absent:
+        cables = tuple(s for s in seen if name in (s.link.near.node, s.link.far.node if s.link.far else ""))
+        if cables and all(entry.missing or entry.actual is None for entry in cables):
+            found[name] = cables
+    return found
+
+
+def _absent_hosts(seen: Iterable[Seen]) -> dict[str, tuple[Seen, ...]]:
+    by_host: dict[str, list[Seen]] = {}
+    for entry in seen:
+        if entry.link.host:
+            by_host.setdefault(entry.link.host, []).append(entry)
+    return {
+        host: tuple(entries)
+        for host, entries in by_host.items()
+        if len(entries) > 1 and all(entry.missing for entry in entries)
+    }
+
+
+def link_subjects(link: PlannedLink) -> tuple[Subject, ...]:
+    """Return the subjects of a link: itself, and the adapter of its host."""
+    own = Subject(SubjectKind.LINK, link.name, link.host)
+    if not link.host:
+        return (own, Subject(SubjectKind.LINK, str(link.near)))
+    return (own, Subject(SubjectKind.HCA, f"{link.host}/{link.hca}", link.host))
+
+
+def misplaced(view: View, plan: CablingPlan) -> list[tuple[Seen, ...]]:
+    """Return the cables that are where others should be, those that changed places with each other together."""
+    places = _rail_places(view.seen) if plan.generated else _port_places(view.seen)
+    wrong = {entry.link.name: (entry, planned, actual) for entry, planned, actual in places if planned != actual}
+    by_planned = {planned: name for name, (_entry, planned, _actual) in wrong.items()}
+    groups: list[tuple[Seen, ...]] = []
+    done: set[str] = set()
+    for name in wrong:
+        group: list[Seen] = []
+        following: str | None = name
+        while following is not None and following not in done:
+            done.add(following)
+            group.append(wrong[following][0])
+            following = by_planned.get(wrong[following][2])
+        if group:
+            groups.append(tuple(group))
+    return groups
+
+
+_Place = tuple[object, ...]
+
+
+def _port_places(seen: tuple[Seen, ...]) -> list[tuple[Seen, _Place, _Place]]:
+    return [
+        (entry, (entry.link.far,), (entry.actual,)) for entry in seen if entry.connected and entry.actual is not None
+    ]
+
+
+def _rail_places(seen: tuple[Seen, ...]) -> list[tuple[Seen, _Place, _Place]]:
+    """Without planned ports: most adapters on a switch say which rail it carries; a switch of many rails says none."""
+    carried: dict[str, Counter[int]] = {}
+    for entry in seen:
+        if entry.actual is not None:
+            carried.setdefault(entry.actual.node, Counter())[entry.link.rail] += 1
+    rails = {
+        switch: counts.most_common(1)[0][0]
+        for switch, counts in carried.items()
+        if 2 * counts.most_common(1)[0][1] > counts.total()
+    }
+    return [
+        (entry, (entry.link.host, entry.link.rail), (entry.link.host, rails[entry.actual.node]))
+        for entry in seen
+        if entry.actual is not None and entry.actual.node in rails
+    ]

@@ -1,0 +1,237 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The cabling plan: which adapter port is on which switch port, and how fast every cable must be.
+
+A site states it in a file (gpufleet_settings.fabric.plan). Without one it is generated from racks and rails: adapter k
+of every host belongs to rail k, whatever switches the rail has, at the rate that the SKU states.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..hardware.sku import Sku
+from ..outcome.errors import BringupError, InputError, ProblemsError
+from ..runtime.strict import decode, nearest_hint, read_yaml
+from .model import Host, Site
+
+SETTINGS = "fabric"
+LANE_GBPS = {
+    "SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR": 14.0625, "EDR": 25.78125, "HDR": 53.125, "NDR": 106.25, "XDR": 212.5,
+}  # fmt: skip
+"""Signalling rate of one lane, as iblinkinfo prints it."""
+_DATA_GBPS = {"SDR": 2, "DDR": 4, "QDR": 8, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200}
+_WIDTHS = ("1x", "2x", "4x", "8x", "12x")
+_MAX_PORTS = 254
+_END = re.compile(r"(.+):(\d+)")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class End:
+    """One end of a cable: the node description (`gpu01 mlx5_0`, a switch's name) and the port."""
+
+    node: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.node}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedLink:
+    """One cable. `host` and `hca` say whose adapter `near` is, empty between switches; `far` is None in a generated
+    plan, which does not know the switches. `rail` is the adapter's place among those of its host, from 0."""
+
+    near: End
+    far: End | None
+    width: str
+    speed: str
+    host: str = ""
+    hca: str = ""
+    rail: int = -1
+
+    @property
+    def name(self) -> str:
+        """Both ends, for people."""
+        return f"{self.near} - {self.far if self.far is not None else f'rail {self.rail}'}"
+
+    @property
+    def lanes(self) -> int:
+        """How many lanes it must have."""
+        return int(self.width.removesuffix("x"))
+
+    @property
+    def lane_gbps(self) -> float:
+        """Signalling rate that each lane must have."""
+        return LANE_GBPS[self.speed]
+
+    @property
+    def rate_gbps(self) -> int:
+        """Data rate, as ibstat prints it."""
+        return _DATA_GBPS[self.speed] * self.lanes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CablingPlan:
+    """Every cable. `generated`: nobody stated it, so switches are not named in it."""
+
+    links: tuple[PlannedLink, ...]
+    switches: tuple[str, ...] = ()
+    generated: bool = False
+    source: str = ""
+    schema_version: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rate:
+    width: str
+    speed: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PlanFile:
+    speed: str
+    switches: dict[str, int]
+    hosts: dict[str, dict[str, str]]
+    schema_version: int
+    width: str = "4x"
+    trunks: tuple[str, ...] = ()
+    rates: dict[str, _Rate] = field(default_factory=dict)
+
+
+def site_cabling(site: Site, hardware: Mapping[str, Sku]) -> CablingPlan | None:
+    """Return the plan of the site; None if it has no InfiniBand host and states none.
+
+    Raises:
+        ProblemsError: everything wrong with the stated plan, as one list.
+        InputError: the file cannot be read.
+    """
+    path = site.settings.get(SETTINGS, {}).get("plan")
+    if path:
+        return read_plan(Path(str(path)).expanduser(), site, hardware)
+    links = [link for host in site.hosts for link in _generated(host, hardware.get(host.sku))]
+    return CablingPlan(links=tuple(links), generated=True, source="racks and rails") if links else None
+
+
+def _generated(host: Host, sku: Sku | None) -> Iterator[PlannedLink]:
+    if sku is None or sku.fabric != "infiniband":
+        return
+    speed = next((name for name, lane in _DATA_GBPS.items() if lane * 4 >= sku.hca_rate_gbps), "XDR")
+    for rail in range(sku.compute_hcas):
+        near = End(f"{host.name} mlx5_{rail}", 1)
+        yield PlannedLink(near=near, far=None, width="4x", speed=speed, host=host.name, hca=f"mlx5_{rail}", rail=rail)
+
+
+def read_plan(path: Path, site: Site, hardware: Mapping[str, Sku]) -> CablingPlan:
+    """Return the plan of a file.
+
+    Raises:
+        ProblemsError: unknown keys, hosts, switches or ports, a port twice, another size than the inventory's.
+        InputError: the file cannot be read.
+    """
+    document = decode(_PlanFile, read_yaml(path), str(path))
+    reader = _Reader(str(path), document)
+    links = reader.links()
+    reader.compare(site, hardware)
+    if reader.problems:
+        raise ProblemsError(f"cabling plan {path}", tuple(reader.problems))
+    return CablingPlan(links=tuple(links), switches=tuple(document.switches), source=str(path))
+
+
+class _Reader:
+    """Turns the file into links and keeps what is wrong with it."""
+
+    def __init__(self, source: str, document: _PlanFile) -> None:
+        self.problems: list[BringupError] = []
+        self._source, self._document = source, document
+        self._taken: dict[End, str] = {}
+
+    def links(self) -> list[PlannedLink]:
+        """Return every cable that can be read."""
+        document = self._document
+        if document.schema_version != 1:
+            self._wrong("schema_version", f"is {document.schema_version}, this release reads 1.", "write it anew")
+        self._rate("the plan", document.width, document.speed)
+        for name, ports in document.switches.items():
+            if not 1 <= ports <= _MAX_PORTS:
+                self._wrong(f"switches.{name}", f"has {ports} ports, expected 1 to {_MAX_PORTS}.", "correct the number")
+        found = [link for host, ports in document.hosts.items() for link in self._host(host, ports)]
+        found += [link for text in document.trunks if (link := self._trunk(text)) is not None]
+        known = {str(end) for link in found for end in (link.near, link.far)}
+        for end in document.rates:
+            if end not in known:
+                self._wrong(f"rates.{end}", "is no end of a planned cable.", nearest_hint(end, known))
+        return found
+
+    def _host(self, host: str, ports: Mapping[str, str]) -> Iterator[PlannedLink]:
+        for rail, (hca, text) in enumerate(ports.items()):
+            near = End(f"{host} {hca}", 1)
+            far = self._switch_port(text, f"hosts.{host}.{hca}")
+            if far is not None:
+                width, speed = self._rated(near, far)
+                yield PlannedLink(near=near, far=far, width=width, speed=speed, host=host, hca=hca, rail=rail)
+
+    def _trunk(self, text: str) -> PlannedLink | None:
+        first, separator, second = text.partition(" - ")
+        if not separator:
+            self._wrong(f"trunks: {text!r}", "is not two ends.", "write `leaf1:33 - spine1:1`")
+            return None
+        ends = [self._switch_port(part, f"trunks: {text!r}") for part in (first, second)]
+        if ends[0] is None or ends[1] is None:
+            return None
+        width, speed = self._rated(ends[0], ends[1])
+        return PlannedLink(near=ends[0], far=ends[1], width=width, speed=speed)
+
+    def _switch_port(self, text: str, where: str) -> End | None:
+        match = _END.fullmatch(text.strip())
+        if match is None:
+            self._wrong(where, f"is {text!r}, expected switch:port.", "write the switch's name, a colon and the port")
+            return None
+        end = End(match[1].strip(), int(match[2]))
+        ports = self._document.switches.get(end.node)
+        if ports is None:
+            hint = nearest_hint(end.node, self._document.switches)
+            self._wrong(where, f"{end.node!r} is not among the plan's switches.", hint)
+            return None
+        if not 1 <= end.port <= ports:
+            self._wrong(where, f"{end} does not exist: {end.node} has {ports} ports.", "correct the port")
+            return None
+        first = self._taken.setdefault(end, where)
+        if first != where:
+            self._wrong(where, f"{end} is taken already, by {first}.", "give every port once")
+            return None
+        return end
+
+    def _rated(self, *ends: End) -> tuple[str, str]:
+        for end in ends:
+            rate = self._document.rates.get(str(end))
+            if rate is not None:
+                self._rate(f"rates.{end}", rate.width, rate.speed)
+                return rate.width, rate.speed
+        return self._document.width, self._document.speed
+
+    def _rate(self, where: str, width: str, speed: str) -> None:
+        if width not in _WIDTHS:
+            self._wrong(where, f"width is {width!r}.", f"one of {', '.join(_WIDTHS)}")
+        if speed not in LANE_GBPS:
+            self._wrong(where, f"speed is {speed!r}.", f"one of {', '.join(LANE_GBPS)}")
+
+    def compare(self, site: Site, hardware: Mapping[str, Sku]) -> None:
+        """Compare the plan's hosts and their adapters with the inventory's."""
+        expected = {host.name: hardware[host.sku].compute_hcas for host in site.hosts if host.sku in hardware}
+        for name in self._document.hosts:
+            if name not in expected:
+                hint = nearest_hint(name, expected)
+                self._wrong(f"hosts.{name}", "is not a host of the inventory.", hint)
+        for name, count in expected.items():
+            planned = len(self._document.hosts.get(name, {}))
+            if planned != count:
+                reason = f"has {planned} adapters in the plan, its SKU has {count}."
+                self._wrong(f"hosts.{name}", reason, "make plan and inventory the same size")
+
+    def _wrong(self, where: str, reason: str, hint: str) -> None:
+        self.problems.append(InputError(f"{self._source}: {where}", reason, hint))
