@@ -64,7 +64,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.space import sweep
 
 NODES = 16
-RDMA = "rdma/hca_shared_devices_a"
+RDMA = "rdma/rdma_shared_device_a"
 PREFIX = "gpufleet-test"
 COMMAND = ("all_reduce_perf", "-b", "8", "-e", "8G", "-f", "2", "-g", "1")
 ENV = {
@@ -140,7 +140,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterato
     write_spec(spec, directory / "model.yaml")
     charts = (("mpi-operator", "0.6.0"), ("volcano", "1.12.2"))
     build_mirror(directory / "charts", [{"name": n, "chart": n, "version": v} for n, v in charts])
-    stages = repository / "roles" / "rehearsal" / "files" / "kwok" / "stages.yaml"
+    stages = repository / "roles" / "rehearsal" / "files" / "kwok" / "stages.yaml.tpl"
     capacity = {"cpu": "224", "memory": "2Ti", "pods": "250", "nvidia.com/gpu": "8", RDMA: "63"}
     nodes = tuple(NodeSpec(name=node.name, capacity=capacity) for node in spec.nodes)
     plane = plan_control_plane(directory / "cluster", {name: p.path for name, p in programs.items()}, nodes, stages)

@@ -152,6 +152,7 @@ class Performance:
 
     `network` and `nvlink` are parts of their speed; `gpudirect`: adapters reach GPU memory; `rdma_devices`: pods see the
     adapters; `rdma_libraries`: the container can load the network plugin; `memory_lock`: locked memory is not limited.
+    `adapter_prefix`: how containers call the adapters, where that is not as the host does.
     """
 
     network: float = 1.0
@@ -160,6 +161,7 @@ class Performance:
     rdma_devices: bool = True
     rdma_libraries: bool = True
     memory_lock: bool = True
+    adapter_prefix: str = ""
     benchmark: BenchmarkState = "ok"
 
 

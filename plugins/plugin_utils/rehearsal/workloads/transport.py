@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..model.values import ClusterModel, Hca, Node, Rail
 from .benchmark import Place
 from .performance import Performance
 from .physics import Machine, local_speed
 
+# What is left of the rate on a link with fewer lanes, or slower ones, than the cable was made for.
+_LANES = {"4x": 1.0, "2x": 0.5, "1x": 0.25}
+_RATES = {"HDR": 1.0, "EDR": 0.5, "FDR": 0.28, "QDR": 0.2}
 IB, SOCKET, LIBFABRIC = "IB", "Socket", "Libfabric"
 
 
@@ -53,7 +56,7 @@ def find_host(
     """
     node = model.node(place.node)
     seen = place.adapters and node.performance.rdma_devices
-    active = [hca for hca in node.present_hcas if hca.state == "Active"] if seen else []
+    active = [_named(hca, node) for hca in node.present_hcas if hca.state == "Active" and hca.cable.up] if seen else []
     wanted = [hca for hca in active if chosen(hca.name, env.get("NCCL_IB_HCA", ""))]
     disabled = env.get("NCCL_IB_DISABLE") == "1" or env.get("NCCL_NET", "").lower() == "socket"
     libraries = node.performance.rdma_libraries
@@ -83,6 +86,11 @@ def chosen(name: str, rule: str, port: int = 1) -> bool:
     return matched != exclude
 
 
+def _named(hca: Hca, node: Node) -> Hca:
+    prefix = node.performance.adapter_prefix
+    return replace(hca, name=f"{prefix}{hca.index}") if prefix else hca
+
+
 def _matches(name: str, port: int, word: str, exact: bool) -> bool:
     wanted, _, number = word.partition(":")
     if number and number != str(port):
@@ -92,5 +100,6 @@ def _matches(name: str, port: int, word: str, exact: bool) -> bool:
 
 def _speed(hca: Hca, node: Node, rails: Sequence[Rail], direct: bool, data: Performance) -> float:
     rail = next((rail.goodput for rail in rails if rail.index == hca.index), 1.0)
-    part = data.network_efficiency * hca.goodput * rail * node.performance.network
+    cable = _LANES[hca.cable.width] * _RATES[hca.cable.speed]
+    part = data.network_efficiency * hca.goodput * rail * node.performance.network * cable
     return hca.rate_gbps / 8 * part * (1.0 if direct else data.without_gpudirect)

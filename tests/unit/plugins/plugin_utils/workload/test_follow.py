@@ -1,0 +1,157 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How a job ended is read off its pods; nothing that may still go well is an end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow import (
+    INDEX_LABEL,
+    Sight,
+    ending_of,
+    hostname_of,
+    order_of,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.rooms import rooms
+
+Json = dict[str, Any]
+SPEC = JobSpec(name="pair", nodes=("gpu01", "gpu02"), gpus_per_node=8, image="nccl", command=("all_reduce_perf",))
+
+
+def pod(index: int, phase: str = "Running", **status: Any) -> Json:
+    labels = {INDEX_LABEL: str(index)}
+    spec: Json = {"nodeName": f"gpu0{index + 1}", "hostname": f"pair-{index}"}
+    return {
+        "metadata": {"name": f"pair-{index}-x", "labels": labels},
+        "spec": spec,
+        "status": {"phase": phase, **status},
+    }
+
+
+def ended(index: int, code: int, word: str = "Error", **status: Any) -> Json:
+    state = {"terminated": {"exitCode": code, "reason": word}}
+    phase = "Failed" if code else "Succeeded"
+    return pod(index, phase, containerStatuses=[{"state": state}], **status)
+
+
+def waiting(index: int, word: str, message: str = "") -> Json:
+    state = {"waiting": {"reason": word, "message": message}}
+    return pod(index, "Pending", containerStatuses=[{"state": state}])
+
+
+def unplaced(index: int, message: str) -> Json:
+    item = pod(index, "Pending", conditions=[{"type": "PodScheduled", "status": "False", "message": message}])
+    del item["spec"]["nodeName"]
+    return item
+
+
+def disturbed(index: int, reason: str) -> Json:
+    return pod(index, "Failed", conditions=[{"type": "DisruptionTarget", "status": "True", "reason": reason}])
+
+
+ENDINGS = {
+    "both done": (Sight(pods=[ended(0, 0), ended(1, 0)]), "succeeded", "exit code 0"),
+    "worker that does not end": (Sight(pods=[ended(0, 0), pod(1)], ended_s=11), "succeeded", "pair-0-x on gpu01"),
+    "crash": (Sight(pods=[ended(0, 3), pod(1)]), "failed", "pair-0-x on gpu01 ended with exit code 3"),
+    "out of memory": (Sight(pods=[ended(0, 137, "OOMKilled"), pod(1)]), "failed", "137 (OOMKilled)"),
+    "worker crash": (Sight(pods=[pod(0), ended(1, 71)], ended_s=11), "failed", "pair-1-x on gpu02"),
+    "eviction": (Sight(pods=[pod(0, "Failed", reason="Evicted", message="disk full")]), "failed", "disk full"),
+    "preemption": (Sight(pods=[disturbed(0, "PreemptionByScheduler"), pod(1)]), "preempted", "pair-0-x"),
+    "taint": (Sight(pods=[pod(0), disturbed(1, "DeletionByTaintManager")]), "lost-node", "gpu02"),
+    "shutdown": (Sight(pods=[pod(0), pod(1, "Failed", reason="NodeShutdown")]), "lost-node", "NodeShutdown"),
+    "silent node": (Sight(pods=[pod(0), pod(1)], lost_nodes={"gpu02": "NodeStatusUnknown"}), "lost-node", "Unknown"),
+    "pod taken away": (Sight(pods=[pod(0)], gone=["pair-1-x"]), "lost-node", "pair-1-x"),
+    "image backoff": (Sight(pods=[waiting(0, "ImagePullBackOff"), pod(1)]), "image", "ImagePullBackOff"),
+    "image unknown": (Sight(pods=[waiting(0, "ErrImagePull", "manifest unknown")]), "image", "manifest unknown"),
+    "bad mount": (Sight(pods=[waiting(0, "CreateContainerConfigError", "no secret")]), "failed", "no secret"),
+    "quota": (Sight(pods=[], refusals=["exceeded quota: small"]), "refused", "exceeded quota"),
+    "no controller": (Sight(pods=[], age_s=31), "refused", "job controller"),
+    "no room": (
+        Sight(pods=[unplaced(0, "0/2 nodes are available"), pod(1)], age_s=31),
+        "unschedulable",
+        "1 of 2 pods not scheduled after 30 s: 0/2 nodes are available",
+    ),
+    "too long": (Sight(pods=[pod(0), pod(1)], age_s=601), "timeout", "not done after 600 s"),
+}
+
+
+@pytest.mark.parametrize(("sight", "state", "words"), ENDINGS.values(), ids=ENDINGS.keys())
+def test_every_end_is_told_apart(sight: Sight, state: str, words: str) -> None:
+    ending = ending_of(SPEC, sight)
+    assert ending is not None
+    assert ending.state == state
+    assert words in ending.reason
+
+
+@pytest.mark.parametrize(
+    "sight",
+    [
+        Sight(pods=[]),
+        Sight(pods=[pod(0), pod(1)], age_s=599),
+        Sight(pods=[ended(0, 0), pod(1)], ended_s=1),
+        Sight(pods=[pod(0), ended(1, 71)], ended_s=1),
+        Sight(pods=[waiting(0, "ErrImagePull", "i/o timeout"), pod(1)]),
+        Sight(pods=[waiting(0, "ContainerCreating"), pod(1)]),
+        Sight(pods=[unplaced(0, "0/2 nodes are available"), pod(1)], age_s=29),
+    ],
+)
+def test_what_may_still_go_well_goes_on(sight: Sight) -> None:
+    assert ending_of(SPEC, sight) is None
+
+
+def test_the_launcher_comes_first_and_is_called_by_its_hostname() -> None:
+    pods = sorted([pod(10), pod(2), pod(0)], key=order_of)
+    assert [hostname_of(item) for item in pods] == ["pair-0", "pair-2", "pair-10"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"name": "Pair"}, {"name": "p" * 41}, {"nodes": ()}, {"nodes": ("a", "a")}, {"gpus_per_node": 0}, {"image": ""}],
+)
+def test_a_job_that_cannot_be_is_refused(wrong: Json) -> None:
+    good: Json = {"name": "pair", "nodes": ("a", "b"), "gpus_per_node": 8, "image": "i", "command": ("c",)}
+    JobSpec(**good)
+    with pytest.raises(InputError):
+        JobSpec(**(good | wrong))
+
+
+def node(name: str, gpus: str = "8", ready: str = "True", **spec: Any) -> Json:
+    conditions = [{"type": "Ready", "status": ready, "reason": "KubeletNotReady"}]
+    return {
+        "metadata": {"name": name},
+        "spec": spec,
+        "status": {"conditions": conditions, "allocatable": {"nvidia.com/gpu": gpus} if gpus else {}},
+    }
+
+
+def user(name: str, gpus: int, phase: str = "Running") -> Json:
+    container = {"resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}
+    return {"spec": {"nodeName": name, "containers": [container]}, "status": {"phase": phase}}
+
+
+def claim(pool: str, driver: str = "gpu.nvidia.com", count: int = 1) -> Json:
+    results = [{"driver": driver, "pool": pool, "device": f"gpu-{n}"} for n in range(count)]
+    return {"status": {"allocation": {"devices": {"results": results}}}}
+
+
+def test_free_gpus_count_pods_and_claims() -> None:
+    taint = {"key": "other", "effect": "NoSchedule"}
+    nodes = [node("a"), node("b", unschedulable=True), node("c", ready="False"), node("d", taints=[taint])]
+    nodes += [node("e", gpus=""), node("f")]
+    pods = [user("a", 3), user("a", 4, "Succeeded"), user("f", 8)]
+    slices = [{"spec": {"driver": "gpu.nvidia.com", "nodeName": "e", "devices": [{}] * 4}}]
+    claims = [claim("a", count=2), claim("a", driver="compute-domain.nvidia.com"), claim("e")]
+    found = rooms(nodes, pods, claims, slices, ["a", "b", "c", "d", "e", "f", "gone"])
+    assert {name: room.free for name, room in found.items()} == {
+        "a": 3, "b": 0, "c": 0, "d": 0, "e": 3, "f": 0, "gone": 0,
+    }  # fmt: skip
+    assert found["e"].by_dra and not found["a"].by_dra
+    closed = {name: room.closed for name, room in found.items() if room.closed}
+    assert closed == {
+        "b": "cordoned", "c": "not Ready (KubeletNotReady)", "d": "taint other", "gone": "no such node",
+    }  # fmt: skip

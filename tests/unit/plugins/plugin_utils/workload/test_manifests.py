@@ -1,0 +1,110 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The objects of a test job: what a cluster needs to know is in them, and nothing that would hurt others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import access_objects, job_objects
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.space import Space
+
+COMMAND = ("/opt/all_reduce_perf", "-b", "8", 'it\'s "quoted" {{ no template }}')
+SPEC = JobSpec(
+    name="pair", nodes=("gpu01", "gpu02"), gpus_per_node=8, image="host/nccl:1", command=COMMAND,
+    env={"NCCL_DEBUG": "INFO", "NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1"}, rdma_resource="rdma/x",
+)  # fmt: skip
+GROUPS = {
+    "native": "scheduling.k8s.io/v1alpha2",
+    "volcano": "scheduling.volcano.sh/v1beta1",
+    "kai-scheduler": "scheduling.run.ai/v2alpha2",
+}
+
+
+def space() -> Space:
+    return Space(cast(Any, None), "test-nccl-abc", 60.0, ())
+
+
+@pytest.mark.parametrize(("gang", "api_version"), GROUPS.items())
+def test_a_gang_is_one_group_and_one_indexed_job(gang: str, api_version: str) -> None:
+    group, job = job_objects(replace(SPEC, gang=gang), space())
+    assert (group["apiVersion"], group["kind"], job["kind"]) == (api_version, "PodGroup", "Job")
+    smallest = group["spec"].get("minMember") or group["spec"]["schedulingPolicy"]["gang"]["minCount"]
+    assert smallest == job["spec"]["parallelism"] == job["spec"]["completions"] == 2
+    pod = job["spec"]["template"]
+    assert pod["spec"]["schedulerName"] == ("default-scheduler" if gang == "native" else gang)
+    named = [pod["spec"].get("schedulingGroup", {}).get("podGroupName"), *pod["metadata"]["annotations"].values()]
+    assert "pair" in named
+    assert "nodeName" not in pod["spec"]
+    assert pod["spec"]["priorityClassName"] == "test-nccl-abc"
+    container = pod["spec"]["containers"][0]
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": 8, "rdma/x": 1}
+    assert tuple(container["command"][-4:]) == COMMAND
+    assert "-np 16 " in container["command"][2] and "-x NCCL_DEBUG -x NCCL_IB_HCA" in container["command"][2]
+    env = {entry["name"]: entry["value"] for entry in container["env"]}
+    assert env["HOSTS"] == "pair-0.ranks:8,pair-1.ranks:8"
+    assert env["PEERS"] == "pair-1.ranks"
+    assert env["NCCL_IB_HCA"] == "=mlx5_0:1,mlx5_1:1"
+
+
+def test_one_node_needs_no_peer_and_a_job_may_go_without_a_gang() -> None:
+    (job,) = job_objects(replace(SPEC, nodes=("gpu01",), gang="none", rdma_resource="", env={}), space())
+    container = job["spec"]["template"]["spec"]["containers"][0]
+    assert {entry["name"]: entry["value"] for entry in container["env"]} == {"HOSTS": "pair-0.ranks:8", "PEERS": ""}
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": 8}
+
+
+@pytest.mark.parametrize("kind", ["gang-job", "mpijob"])
+def test_gpus_by_claim_are_not_asked_of_the_device_plugin(kind: Any) -> None:
+    objects = job_objects(replace(SPEC, kind=kind, gang="none", device_class="gpu.nvidia.com"), space())
+    claim = next(obj for obj in objects if obj["kind"] == "ResourceClaimTemplate")
+    exactly = claim["spec"]["spec"]["devices"]["requests"][0]["exactly"]
+    assert (exactly["deviceClassName"], exactly["count"]) == ("gpu.nvidia.com", 8)
+    spec = objects[-1]["spec"]
+    pod = spec["template"]["spec"] if kind == "gang-job" else spec["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
+    assert pod["resourceClaims"][0]["resourceClaimTemplateName"] == "pair"
+    assert pod["containers"][0]["resources"] == {"claims": [{"name": "gpus"}], "limits": {"rdma/x": 1}}
+
+
+@pytest.mark.parametrize("env", [SPEC.env, {}])
+def test_an_mpijob_is_what_its_own_schema_wants(shared: Path, env: dict[str, str]) -> None:
+    import jsonschema
+    import yaml
+
+    text = (shared / "crds" / "mpi-operator" / "mpijobs.kubeflow.org.yaml").read_text(encoding="utf-8")
+    versions = yaml.safe_load(text)["spec"]["versions"]
+    schema = next(v["schema"]["openAPIV3Schema"] for v in versions if v["name"] == "v2beta1")
+    (job,) = job_objects(replace(SPEC, kind="mpijob", gang="volcano", env=env), space())
+    jsonschema.validate(job, _strict(schema))
+    assert job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 2
+    launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    assert tuple(launcher["command"][-4:]) == COMMAND and "resources" not in launcher
+
+
+def _strict(schema: Any) -> Any:
+    """A structural schema that knows int-or-string and refuses unknown fields, as the API server does."""
+    if not isinstance(schema, dict):
+        return [_strict(item) for item in schema] if isinstance(schema, list) else schema
+    found = {key: _strict(value) for key, value in schema.items()}
+    if found.get("x-kubernetes-int-or-string"):
+        return {"type": ["integer", "string"]}
+    if (
+        isinstance(found.get("properties"), dict)
+        and found.get("type") == "object"
+        and "metadata" not in found["properties"]
+    ):
+        found.setdefault("additionalProperties", False)
+    return found
+
+
+def test_a_space_has_a_key_of_its_own() -> None:
+    service, secret = access_objects(space())
+    assert (service["spec"]["clusterIP"], service["spec"]["publishNotReadyAddresses"]) == ("None", True)
+    assert secret["stringData"]["key"].startswith("-----BEGIN OPENSSH PRIVATE KEY-----\n")
+    assert secret["stringData"]["known_hosts"] == "* " + secret["stringData"]["authorized_keys"]
+    assert access_objects(space())[1]["stringData"]["key"] != secret["stringData"]["key"]
