@@ -135,3 +135,32 @@ def test_a_rehearsal_directory_that_cannot_be_written(tmp_path: Path) -> None:
     run = rehearse(tmp_path, rehearsal_nodes=2, rehearsal_dir=str(blocked / "rehearsal"))
     assert run.rc != 0 and "gpufleet_rehearsal_dir" in run.output and "Traceback" not in run.output
     assert os.path.isfile(blocked)
+
+
+def test_an_api_server_that_forbids(tmp_path: Path) -> None:
+    kept = rehearse(tmp_path / "kept", rehearsal_nodes=1, gates=["facility"], rehearsal_keep=True)
+    try:
+        assert kept.rc == 0, kept.output[-3000:]
+        admin = next((tmp_path / "kept/rehearsal").rglob("*admin*.kubeconfig"), None) or next(
+            (tmp_path / "kept/rehearsal").rglob("*kubeconfig*")
+        )
+        config = _as_nobody(admin, tmp_path)
+        run = site(tmp_path, {"n1": HOST}, criteria=CRITERIA, helm="/bin/true", kubeconfig=str(config))
+        assert_refused(run, "this user may not list nodes", "ClusterRole")
+    finally:
+        rehearse(tmp_path / "kept", playbook="rehearse_stop.yml")
+
+
+def _as_nobody(admin: Path, tmp_path: Path) -> Path:
+    """Make a kubeconfig for a service account that nobody gave a right."""
+    from kubernetes import client, config
+
+    api = config.new_client_from_config(str(admin))
+    core = client.CoreV1Api(api)
+    core.create_namespaced_service_account("default", {"metadata": {"name": "nobody"}})
+    token = core.create_namespaced_service_account_token("nobody", "default", {"spec": {}}).status.token
+    plain = yaml.safe_load(admin.read_text())
+    plain["users"] = [{"name": plain["users"][0]["name"], "user": {"token": token}}]
+    path = tmp_path / "nobody"
+    path.write_text(yaml.safe_dump(plain))
+    return path
