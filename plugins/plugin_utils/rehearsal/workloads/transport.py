@@ -57,7 +57,9 @@ def find_host(
     node = model.node(place.node)
     seen = place.adapters and node.performance.rdma_devices
     active = [_named(hca, node) for hca in node.present_hcas if hca.state == "Active" and hca.cable.up] if seen else []
-    wanted = [hca for hca in active if chosen(hca.name, env.get("NCCL_IB_HCA", ""))]
+    # The filter is that of NCCL's own network; plugins do not look at it.
+    rule = env.get("NCCL_IB_HCA", "") if fabric != "efa" else ""
+    wanted = [hca for hca in active if chosen(hca.name, rule)]
     disabled = env.get("NCCL_IB_DISABLE") == "1" or env.get("NCCL_NET", "").lower() == "socket"
     libraries = node.performance.rdma_libraries
     adapters = tuple(wanted) if libraries and not disabled else ()
