@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ...clients.kube.kinds import PODS, Kind
 from ...runtime.files import write_atomic
-from ..workloads.benchmark import benchmark_of, test_in, words_of
+from ..workloads.benchmark import benchmark_of, named_test, words_of
 from ..workloads.play import STDOUT, Played, play
 from .truth import Truth
 from .world import CREATE, MERGE, Change, Json, Key, World, annotations_of, is_deleted, key_of, labels_of
@@ -145,7 +145,7 @@ def _candidates(world: World) -> Iterable[Json]:
     for pod in world.all(PODS):
         if pod["spec"].get("restartPolicy") == "Always" or is_deleted(pod):
             continue
-        if ROLE_LABEL in labels_of(pod) or test_in(words_of(pod)):
+        if ROLE_LABEL in labels_of(pod) or named_test(words_of(pod)):
             yield pod
 
 

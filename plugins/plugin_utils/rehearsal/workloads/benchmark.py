@@ -82,7 +82,7 @@ def words_of(pod: Json) -> list[str]:
     return [str(word) for word in [*(container.get("command") or []), *(container.get("args") or [])]]
 
 
-def test_in(words: Sequence[str]) -> str:
+def named_test(words: Sequence[str]) -> str:
     """Return the test that a command starts; empty when it is none."""
     return next((word.rsplit("/", 1)[-1] for word in words if word.rsplit("/", 1)[-1] in TESTS), "")
 
@@ -93,7 +93,7 @@ def benchmark_of(launcher: Json, members: Sequence[Json]) -> Benchmark | None:
     It is None, too, while the launcher asks for more machines than there are members.
     """
     words = words_of(launcher)
-    test = test_in(words)
+    test = named_test(words)
     if not test:
         return None
     at = next(n for n, word in enumerate(words) if word.rsplit("/", 1)[-1] == test)

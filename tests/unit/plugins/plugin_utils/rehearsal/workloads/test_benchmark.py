@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.benchmark import (
     benchmark_of,
-    test_in,
+    named_test,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
@@ -76,4 +76,4 @@ def test_one_process_may_have_all_gpus() -> None:
 def test_what_is_no_benchmark_is_left_alone() -> None:
     pod = plain("sleep", "infinity")
     assert benchmark_of(pod, [pod]) is None
-    assert test_in(["/pause"]) == "" and test_in(["sh", "-c", "echo all_reduce_perf"]) == ""
+    assert named_test(["/pause"]) == "" and named_test(["sh", "-c", "echo all_reduce_perf"]) == ""
