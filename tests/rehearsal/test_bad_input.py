@@ -141,9 +141,7 @@ def test_an_api_server_that_forbids(tmp_path: Path) -> None:
     kept = rehearse(tmp_path / "kept", rehearsal_nodes=1, gates=["facility"], rehearsal_keep=True)
     try:
         assert kept.rc == 0, kept.output[-3000:]
-        admin = next((tmp_path / "kept/rehearsal").rglob("*admin*.kubeconfig"), None) or next(
-            (tmp_path / "kept/rehearsal").rglob("*kubeconfig*")
-        )
+        admin = next((tmp_path / "kept/rehearsal/cluster").glob("admin*.kubeconfig"))
         config = _as_nobody(admin, tmp_path)
         run = site(tmp_path, {"n1": HOST}, criteria=CRITERIA, helm="/bin/true", kubeconfig=str(config))
         assert_refused(run, "this user may not list nodes", "ClusterRole")
