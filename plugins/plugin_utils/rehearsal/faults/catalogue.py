@@ -26,13 +26,14 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultDefinition:
-    """One entry of the catalogue."""
+    """One entry of the catalogue. `earlier`: what gate fabric finds of it where that gate is in scope and comes first."""
 
     id: str
     kind: SubjectWord
     description: str
     expect: Expected
     patch: tuple[Change, ...]
+    earlier: Expected | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,255 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Gate fabric on a real subnet manager: ibsim, opensm and infiniband-diags run, and every fault must be found as one."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.module_utils.fabric_tools import run_fabric_tools
+from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import run_tools
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric import observe_fabric
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import checks_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
+    FABRIC,
+    HostEvidence,
+    ToolRun,
+    write_evidence,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import ibstat, smpquery
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.cabling import write_cabling
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.plan import SimulatedFabric, plan_fabric
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.programs import (
+    FabricPrograms,
+    ensure_programs,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts, tools_path
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.process_table import identify
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.spec import SupervisorSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import new_id, read_state
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import start as start_spec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import stop
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+    Fault,
+    ModelSpec,
+    numbered_nodes,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "recipes" / "rehearsal"
+HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
+CATALOGUE = load_catalogue(DATA)
+EXPECTED = {
+    name: expect
+    for name, fault in CATALOGUE.items()
+    for expect in (fault.expect, fault.earlier)
+    if expect is not None and expect.gate == "fabric"
+}
+INTERVAL_S = 1.5
+# Drawn anew in every run, printed when a test fails.
+SEED = random.SystemRandom().randrange(10**6)
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> FabricPrograms:
+    """The simulator's programs; without them nothing here can be shown."""
+    try:
+        return ensure_programs(tmp_path_factory.mktemp("cache"), Progress(print))
+    except UnavailableError as error:
+        pytest.skip(str(error))
+
+
+@dataclass
+class Running:
+    """A fabric that runs, and its site."""
+
+    directory: Path
+    model: ClusterModel
+    faults: tuple[Fault, ...]
+    fabric: SimulatedFabric
+
+    def site(self, **settings: Any) -> Site:
+        """The site as its operator describes it."""
+        hosts = tuple(Host(name=n.name, sku="h100", node_name=n.name, rack=n.rack) for n in self.model.nodes)
+        words = ("infiniband", "multi_node", "subnet_manager", "host_access")
+        options = {"plan": str(self.directory / "cabling.yaml"), "interval_s": INTERVAL_S} | settings
+        return Site(
+            name="test", profile=SiteProfile.ON_PREMISES, hosts=hosts, capabilities=words, settings={"fabric": options}
+        )
+
+    def look(self, monkeypatch: pytest.MonkeyPatch, host: str = "gpu01", **options: Any) -> list[Outcome]:
+        """Run the tools on one host, outside of its enclosure, and judge gate fabric."""
+        with monkeypatch.context() as patch:
+            patch.setenv("PATH", f"{tools_path(self.directory, host)}{os.pathsep}{os.environ['PATH']}")
+            runs = run_fabric_tools(
+                options.get("ports", []), interval_s=INTERVAL_S, ibdiagnet=False, timeout_s=60, ibdiagnet_timeout_s=60,
+                max_output_bytes=1 << 26,
+            )  # fmt: skip
+        tools = {name: from_plain(ToolRun, run, name) for name, run in runs.items()}
+        run_dir = self.directory / "run"
+        write_evidence(run_dir, HostEvidence(host=host, reached=True, tools=tools), FABRIC)
+        return judge(run_dir, self.site())
+
+
+def judge(run_dir: Path, site: Site) -> list[Outcome]:
+    """Judge what lies in a run directory."""
+    today = date(2026, 11, 21)
+    seen = observe_fabric.observe(ObserveContext(site=site, run_dir=run_dir, today=today, hardware=dict(HARDWARE)))
+    facts = observe_fabric.restore(json.loads(json.dumps(seen)), run_dir, site)
+    context = JudgeContext(gate="fabric", site=site, today=today, hardware=dict(HARDWARE))
+    checks = [check for check in checks_of("fabric", site) if not check.spec.missing_capabilities(site)]
+    assert len(checks) == 5
+    return [outcome for check in checks for outcome in check.judge(facts, context)]
+
+
+@contextmanager
+def running(directory: Path, programs: FabricPrograms, nodes: int, faults: str = "") -> Iterator[Running]:
+    """Start the fabric of a model under a supervisor, and end it."""
+    planned = ModelSpec(name="test", seed=7, nodes=numbered_nodes(nodes, "h100"))
+    healthy = build_model(planned, HARDWARE)
+    chosen = choose_faults(faults, healthy, CATALOGUE, SEED)
+    model = build_model(ModelSpec(name="test", seed=7, nodes=planned.nodes, faults=chosen), HARDWARE)
+    fabric = plan_fabric(model, directory / "fabric", programs)
+    assert fabric is not None
+    prepare_hosts(model, directory, DATA, fabric=fabric)
+    write_cabling(healthy.nodes, directory / "cabling.yaml")
+    own = identify(os.getpid())
+    assert own is not None
+    spec = SupervisorSpec(
+        rehearsal_id=new_id(directory), directory=str(directory), controller_pid=own.pid,
+        controller_start=own.start_ticks, keep=False, processes=fabric.processes,
+    )  # fmt: skip
+    try:
+        start_spec(spec, Progress(print), lambda: None)
+        yield Running(directory, model, chosen, fabric)
+    finally:
+        stop(directory)
+
+
+def held(outcomes: list[Outcome]) -> list[Outcome]:
+    """What is not passed, without what only waits for another check."""
+    return [o for o in outcomes if o.status is not Status.PASSED and not o.cause.startswith("blocked-by-")]
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory, programs: FabricPrograms) -> Iterator[Running]:
+    """64 hosts with 8 rails, healthy."""
+    with running(tmp_path_factory.mktemp("large"), programs, 64) as fabric:
+        yield fabric
+
+
+def test_a_healthy_fabric_of_512_adapters_gives_no_alarm_in_ten_looks(
+    large: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(10):
+        outcomes = large.look(monkeypatch, f"gpu{1 + 6 * number:02d}")
+        (large.directory / "run" / "evidence" / FABRIC / f"gpu{1 + 6 * number:02d}.json").rename(
+            large.directory / "run" / "last.json"
+        )
+        assert {o.status for o in outcomes} == {Status.PASSED}, held(outcomes)
+
+
+def test_512_adapters_are_judged_within_five_seconds_of_the_sweep(
+    large: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large.look(monkeypatch)
+    began = monotonic()
+    outcomes = judge(large.directory / "run", large.site())
+    taken = monotonic() - began
+    assert {o.status for o in outcomes} == {Status.PASSED}
+    assert taken < 5.0, f"{taken:.1f} s"
+    # The same evidence against a plan that nobody wrote: rated NDR by the SKU, which the simulator cannot reach.
+    generated = judge(large.directory / "run", large.site(plan=""))
+    assert {(o.check, o.cause) for o in held(generated)} == {("link-rate", "degraded-speed")}
+    assert len(held(generated)) == 512
+
+
+def test_every_host_has_the_tools_for_its_own_adapters(large: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = large.model.node("gpu07")
+    monkeypatch.setenv("PATH", f"{tools_path(large.directory, 'gpu07')}{os.pathsep}{os.environ['PATH']}")
+    run = run_tools(
+        ["ibstat"], timeout_s=60, timeouts={}, diag_level=0, diag_timeout_s=1, max_output_bytes=1 << 20
+    )["ibstat"]  # fmt: skip
+    hcas = ibstat.parse(run["stdout"])
+    assert [(hca.name, hca.node_guid) for hca in hcas] == [(hca.name, hca.guid) for hca in node.hcas]
+    assert {(p.state, p.physical_state, p.rate_gbps, p.link_layer) for hca in hcas for p in hca.ports} == {
+        ("Active", "LinkUp", 200, "InfiniBand")
+    }
+    tool = tools_path(large.directory, "gpu07") / "smpquery"
+    info = smpquery.parse(os.popen(f"{tool} -C mlx5_3 -D portinfo 0 1").read())
+    assert (info.state, info.width, info.lane_gbps) == ("Active", "4X", 53.125)
+    assert info.lid == hcas[3].ports[0].base_lid
+    assert "can't open UMAD port" in os.popen(f"{tool} -C mlx5_9 -D portinfo 0 1 2>&1").read()
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_a_fault_is_found_as_what_it_is_and_nothing_else_fails(
+    name: str, tmp_path: Path, programs: FabricPrograms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expect = EXPECTED[name]
+    with running(tmp_path, programs, 10, name) as fabric:
+        outcomes = fabric.look(monkeypatch)
+        (fault,) = fabric.faults
+    told = f"seed {SEED}: {fault.id} on {fault.subject}: {held(outcomes)}"
+    if expect.status == "passed":
+        assert not held(outcomes), told
+        return
+    assert {(o.check, o.cause, o.status.value) for o in held(outcomes)} == {
+        (expect.check, expect.cause, expect.status)
+    }, told
+    assert len(held(outcomes)) == 1, told
+    (found,) = held(outcomes)
+    names = {subject.name for subject in found.subjects}
+    if fault.kind != "cluster":
+        assert any(fault.subject in name for name in names), told
+    if name == "no-subnet-manager":
+        assert all(o.cause == "blocked-by-subnet-manager" for o in outcomes if o is not found)
+
+
+def test_the_standby_takes_over_when_the_master_dies(
+    tmp_path: Path, programs: FabricPrograms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(tmp_path, programs, 4) as fabric:
+        state = read_state(tmp_path)
+        assert state is not None
+        (master,) = [child for child in state.children if child.name == "opensm-master"]
+        os.kill(master.pid, signal.SIGKILL)
+        deadline = monotonic() + 40
+        outcomes = fabric.look(monkeypatch)
+        while monotonic() < deadline and {o.cause for o in held(outcomes)} != {"no-standby-subnet-manager"}:
+            sleep(0.5)
+            outcomes = fabric.look(monkeypatch)
+    # Master again, every link Active; what is missing now is the one behind it.
+    assert [(o.check, o.cause) for o in held(outcomes)] == [("subnet-manager", "no-standby-subnet-manager")]
+
+
+def test_two_faults_are_two_findings(tmp_path: Path, programs: FabricPrograms, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(tmp_path, programs, 6, "cable-unplugged@gpu02/mlx5_1,cables-swapped@gpu04/mlx5_6") as fabric:
+        outcomes = fabric.look(monkeypatch, ports=["mlx5_2:1"])
+    assert {(o.check, o.cause) for o in held(outcomes)} == {("link-present", "link-missing"), ("cabling", "miswired")}
+    (miswired,) = [o for o in held(outcomes) if o.cause == "miswired"]
+    assert {"gpu04/mlx5_6", "gpu04/mlx5_7"} <= {subject.name for subject in miswired.subjects}
+    assert "gpu04 mlx5_6:1 is on leaf-g1-rail7:4, planned leaf-g1-rail6:4" in miswired.summary
