@@ -1,0 +1,196 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How fast runs were against ceiling and peers, and whether a suspicion held when it was repeated. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+from ...hardware.sku import Sku
+from ...outcome.errors import InputError
+from ...outcome.model import Rating
+from ...verdict.ceiling import Rated, Reference, judge, reference, topology_of
+from ...verdict.peers import PeerVerdict, compare, confirmed
+from ...verdict.plateau import last_gain
+from .model import Phase, Plan, Problem, Run, Sight
+from .rules import JudgeSettings
+
+# `open` has to be repeated before it counts; `unknown` has no figure, or nothing to hold it against.
+Verdict = Literal["good", "marginal", "bad", "open", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a host, a pair or the whole did over all of its runs.
+
+    `value` is the median in GB/s. `rated` is its rating by the ceiling, None where there is none.
+    """
+
+    hosts: tuple[str, ...]
+    runs: tuple[Run, ...]
+    verdict: Verdict
+    value: float = 0.0
+    rated: Rated | None = None
+    peers: PeerVerdict | None = None
+    problem: Problem | None = None
+
+    @property
+    def below_peers(self) -> bool:
+        """Whether the median is under what its peers allow."""
+        peers = self.peers
+        return peers is not None and peers.evaluated and not peers.cohort_to_blame and self.value < peers.limit
+
+    @property
+    def unsaturated(self) -> bool:
+        """Whether the figure still grows with the size."""
+        return self.rated is not None and self.rated.unsaturated
+
+    @property
+    def best_run(self) -> Run:
+        """The run whose figure is nearest to the median; the first without figures."""
+        judged = [run for run in self.runs if run.problem is None]
+        return min(judged, key=lambda run: abs(run.value - self.value)) if judged else self.runs[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cohort:
+    """Equals that were run alike."""
+
+    standings: tuple[Standing, ...]
+    peers: PeerVerdict
+
+    @property
+    def to_blame(self) -> bool:
+        """Whether what they share is at fault."""
+        return self.peers.cohort_to_blame
+
+    def find(self, hosts: Iterable[str]) -> Standing | None:
+        """Return how these hosts did."""
+        names = frozenset(hosts)
+        return next((standing for standing in self.standings if frozenset(standing.hosts) == names), None)
+
+
+def domains(plan: Plan, hosts: Sequence[str], sku: Sku) -> int:
+    """Return over how many NVLink domains hosts spread."""
+    if sku.nvlink_domain == "node":
+        return len(hosts)
+    return len({plan.host(name).rack or name for name in hosts})
+
+
+def reference_of(
+    plan: Plan, sku: Sku, hosts: Sequence[str], algorithm: str, nics: int | None = None
+) -> Reference | None:
+    """Return what a run of these hosts is held against, None where facts are missing.
+
+    Args:
+        plan: the plan.
+        sku: what the hosts are.
+        hosts: who took part.
+        algorithm: what NCCL used.
+        nics: how many NICs were used, if not all.
+    """
+    try:
+        topology = topology_of(sku, len(hosts), domains(plan, hosts, sku), nics)
+        found = reference(topology, algorithm)
+    except InputError:
+        return None
+    return found if found.bad.gbps > 0 else None
+
+
+def rate_run(plan: Plan, sku: Sku, run: Run) -> Rated | None:
+    """Return the rating of a run by its ceiling; only for a run without a problem."""
+    against = reference_of(plan, sku, run.record.hosts, run.algorithm, 1 if run.record.rail is not None else None)
+    return judge(run.value, against, _gain(run), plan.rules.judge.ceiling) if against else None
+
+
+def _gain(run: Run) -> float | None:
+    assert run.test is not None
+    return last_gain({row.size: row.busbw_gbps for row in run.test.rows})
+
+
+def cohort_of(
+    sight: Sight,
+    hardware: Mapping[str, Sku],
+    phase: Phase,
+    groups: Iterable[tuple[str, ...]],
+    line: PeerVerdict | None = None,
+) -> Cohort:
+    """Return how equal groups of hosts did in a phase.
+
+    Args:
+        sight: plan and runs.
+        hardware: facts of every SKU.
+        phase: which runs.
+        groups: the hosts of each, all of the same SKU.
+        line: what the peers of an earlier round allow; without it the groups are compared with each other.
+    """
+    ran = {group: sight.of(phase, group) for group in groups}
+    ran = {group: runs for group, runs in ran.items() if runs}
+    peers = line or _peers(sight.plan, hardware, ran)
+    standings = [_standing(sight.plan, hardware, group, runs, peers) for group, runs in ran.items()]
+    return Cohort(standings=tuple(standings), peers=peers)
+
+
+def _peers(plan: Plan, hardware: Mapping[str, Sku], ran: Mapping[tuple[str, ...], tuple[Run, ...]]) -> PeerVerdict:
+    firsts = {"+".join(group): runs[0] for group, runs in ran.items() if runs[0].problem is None}
+    references = [
+        found
+        for run in firsts.values()
+        if (found := reference_of(plan, _sku(plan, hardware, run.record.hosts), run.record.hosts, run.algorithm))
+    ]
+    least = min((found.marginal.gbps for found in references), default=None)
+    rules = plan.rules.judge
+    floor = rules.marginal * least if least is not None else None
+    return compare({name: run.value for name, run in firsts.items()}, rules.peers, floor)
+
+
+def _sku(plan: Plan, hardware: Mapping[str, Sku], hosts: Sequence[str]) -> Sku:
+    return hardware[plan.host(hosts[0]).sku]
+
+
+def _standing(
+    plan: Plan, hardware: Mapping[str, Sku], group: tuple[str, ...], runs: tuple[Run, ...], peers: PeerVerdict
+) -> Standing:
+    problem = next((run.problem for run in runs if run.problem), None)
+    if problem is not None:
+        return Standing(hosts=group, runs=runs, verdict="unknown", problem=problem)
+    sku = _sku(plan, hardware, group)
+    value = median(run.value for run in runs)
+    nearest = min(runs, key=lambda run: abs(run.value - value))
+    rated = rate_run(plan, sku, nearest)
+    flags = [_suspect(plan, sku, run, peers) for run in runs]
+    standing = Standing(hosts=group, runs=runs, verdict="good", value=value, rated=rated, peers=peers)
+    return _with_verdict(standing, flags, plan.rules.judge, plan.rules.run.repeats)
+
+
+def _suspect(plan: Plan, sku: Sku, run: Run, peers: PeerVerdict) -> bool:
+    rated = rate_run(plan, sku, run)
+    under_ceiling = rated is not None and rated.rating is not Rating.GOOD
+    return under_ceiling or (peers.evaluated and not peers.cohort_to_blame and run.value < peers.limit)
+
+
+def _with_verdict(standing: Standing, flags: list[bool], rules: JudgeSettings, repeats: int) -> Standing:
+    rated, peers = standing.rated, standing.peers
+    verdict: Verdict = "good"
+    if rated is None and not (peers and peers.evaluated):
+        verdict = "unknown"
+    elif flags[0] and peers and peers.cohort_to_blame:
+        # Repeating what all share would only tell the same again.
+        verdict = "bad" if rated is not None and rated.rating is Rating.BAD else "marginal"
+    elif flags[0] and len(flags) < repeats:
+        verdict = "open"
+    elif flags[0] and confirmed(flags, repeats):
+        bad = (rated is not None and rated.rating is Rating.BAD) or standing.below_peers
+        verdict = "bad" if bad and not standing.unsaturated else "marginal"
+    return Standing(
+        hosts=standing.hosts,
+        runs=standing.runs,
+        verdict=verdict,
+        value=standing.value,
+        rated=rated,
+        peers=peers,
+    )

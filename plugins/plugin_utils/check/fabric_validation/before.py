@@ -1,0 +1,40 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What stands before a verdict about bandwidth: hosts without a run, and what another check reports already. Pure."""
+
+from __future__ import annotations
+
+from ...outcome.model import Outcome
+from ..spec import Answer
+from .conclusion import Kind
+from .model import PlannedHost
+
+
+def not_possible(answer: Answer, kind: Kind | None, host: PlannedHost) -> Outcome | None:
+    """Return the outcome for a host of which no run can say anything; its reason is told by check nccl-results."""
+    if kind is None:
+        return answer.unknown("sku-unknown", f"no hardware facts for SKU {host.sku!r}", "correct gpufleet_sku")
+    if host.closed:
+        return blocked(answer, "nccl-results", f"no run was possible: {host.closed}")
+    return None
+
+
+def blocked(answer: Answer, check: str, because: str) -> Outcome:
+    """Return the outcome of a check that waits for what another one reports."""
+    return answer.unknown(f"blocked-by-{check}", f"not judged: {because}"[:400], f"see check {check}")
+
+
+def not_paired(answer: Answer, kind: Kind, name: str) -> Outcome | None:
+    """Return the outcome for a host that was not run with another one, None if it was."""
+    if any(name in standing.hosts for standing in kind.pairs):
+        return None
+    alone = kind.alone.find((name,))
+    if alone is None or alone.problem is not None:
+        return blocked(answer, "nccl-results", f"{name} gave no result by itself")
+    if name in kind.without_rdma:
+        return blocked(answer, "nccl-transport", "its pods get no network adapter")
+    if name not in kind.usable:
+        return blocked(answer, "nccl-intra-node-bw", f"{name} is slow by itself")
+    text = f"{name} was run with no other host: {len(kind.usable)} of {len(kind.hosts)} {kind.sku_name} are usable"
+    return answer.unknown("no-partner", text, "mend or add hosts of that kind, then run the gate again")

@@ -1,0 +1,167 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: two hosts at a time reach what their adapters allow; what is slow is named: host, adapter, rail or path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...outcome.model import Measure, Outcome, Subject, SubjectKind, node_subject
+from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from .bandwidth import Standing
+from .before import blocked, not_paired, not_possible
+from .conclusion import Conclusion, Kind, Rails
+from .model import PlannedHost, Sight
+from .telling import figures, link, nodes, rate_text
+
+SPEC = CheckSpec(
+    id="nccl-pair-bw",
+    gate="fabric_validation",
+    title="Bandwidth between hosts, in disjoint pairs",
+    observation="nccl",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.TEST_PODS,
+    duration_s=600.0,
+    requires=("kubernetes", "multi_node"),
+    causes=("cohort-slow", "pair-bandwidth-low", "slow-nic", "slow-node", "slow-path", "slow-rail"),
+)
+_NIC_HINT = "`ibstat` and `mlxlink -d {hca} -c -e` on {host}, counters of its switch port; reseat or change the cable"
+_NODE_HINT = "all of its adapters are slow: compare PCIe links, ACS, IOMMU, CPU frequency and NUMA with a good host"
+_RAIL_HINT = "look at the leaf switches of that rail: `ibqueryerrors`, `iblinkinfo`, their uplinks and firmware"
+_PATH_HINT = "both hosts are fine with others: look at the links between their leaves, and at adaptive routing"
+_COHORT_HINT = "all pairs are slow alike: look at spine links, adaptive routing, image, NCCL version and settings"
+_UNCLEAR_HINT = "there is no host known to be good to compare with: mend or add hosts, then run the gate again"
+
+
+def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return an outcome for every host; one for several where they share what is to blame."""
+    outcomes: list[Outcome] = []
+    for kind in Conclusion.of(sight, context.hardware).kinds.values():
+        together = _together(sight, context, kind)
+        outcomes += together
+        told = {subject.node for outcome in together for subject in outcome.subjects}
+        outcomes += [_judge_host(sight, context, host, kind) for host in kind.hosts if host.name not in told]
+    unknown = [host for host in sight.plan.hosts if host.sku not in context.hardware]
+    return (*outcomes, *(_judge_host(sight, context, host, None) for host in unknown))
+
+
+def _together(sight: Sight, context: JudgeContext, kind: Kind) -> list[Outcome]:
+    """Return what is told once about several hosts: a slow rail, a slow cohort."""
+    slow = [s for s in kind.pairs if kind.pair_good(s) is False and s.problem is None]
+    if not slow or not (kind.first.to_blame or kind.slow_rails):
+        return []
+    names = tuple(dict.fromkeys(name for s in slow for name in s.hosts))
+    if not kind.first.to_blame and kind.blame.nodes:
+        names = tuple(name for name in names if name in kind.blame.nodes)
+    worst = min(slow, key=lambda s: s.value)
+    details = figures(worst, sight.plan.rules.judge)
+    if kind.slow_rails:
+        rails = tuple(Subject(SubjectKind.RAIL, f"rail{rail}") for rail in kind.slow_rails)
+        looked = [kind.rails_of(pair) for pair in kind.rail_pairs]
+        text = f"{_rail_words(kind.slow_rails)} slow on every pair that was looked at: {_rail_rates(looked[0])}"
+        answer = Answer(SPEC, context, rails[0])
+        return [answer.failed("slow-rail", text, _RAIL_HINT, **{**details, "more_subjects": rails[1:] + nodes(names)})]
+    answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
+    make = answer.failed if any(s.verdict == "bad" for s in slow) else answer.marginal
+    text = f"{len(slow)} of {len(kind.first.standings)} pairs are slow alike, so what they share is to blame: "
+    return [make("cohort-slow", text + rate_text(worst), _COHORT_HINT, **{**details, "more_subjects": nodes(names)})]
+
+
+def _judge_host(sight: Sight, context: JudgeContext, host: PlannedHost, kind: Kind | None) -> Outcome:
+    answer = Answer(SPEC, context, node_subject(host.name))
+    impossible = not_possible(answer, kind, host)
+    if kind is None or impossible is not None:
+        return impossible or answer.unknown("sku-unknown", f"no hardware facts for SKU {host.sku!r}")
+    unpaired = not_paired(answer, kind, host.name)
+    if unpaired is not None:
+        return unpaired
+    if host.name in kind.broken:
+        return blocked(answer, "nccl-transport", kind.broken[host.name].text)
+    good = next((s for s in kind.pairs if host.name in s.hosts and kind.pair_good(s)), None)
+    if host.name in kind.blame.nodes:
+        return _named(answer, sight, kind, host.name)
+    path = next((pair for pair in (*kind.blame.paths, *kind.blame.unclear) if host.name in pair), None)
+    if path is not None:
+        return _path(answer, sight, kind, path)
+    if good is not None:
+        return answer.passed(f"{' with '.join(good.hosts)}: {rate_text(good)}", **figures(good, sight.plan.rules.judge))
+    return _unknown(answer, sight, kind, host.name)
+
+
+def _named(answer: Answer, sight: Sight, kind: Kind, name: str) -> Outcome:
+    bad = kind.bad_pairs_of(name)
+    slow = [s for s in bad if s.problem is None]
+    if not slow:
+        return blocked(answer, "nccl-results", "its runs with other hosts give no figure")
+    details = figures(slow[0], sight.plan.rules.judge)
+    partners = ", ".join(other for s in bad for other in s.hosts if other != name)
+    text = f"{name} is slow with {partners}: {rate_text(slow[0])}"
+    if all(s.verdict == "marginal" for s in slow):
+        cause = "unsaturated" if slow[0].unsaturated else "pair-bandwidth-marginal"
+        return answer.marginal(cause, text, _NODE_HINT, **details)
+    rails = next((kind.rails_of(pair) for pair in kind.rail_pairs if name in pair), None)
+    if rails is None or not rails.slow:
+        return answer.failed("slow-node", text, _NODE_HINT, **_with_rails(details, rails))
+    return _slow_nic(answer, kind, name, rails, text, details)
+
+
+def _slow_nic(answer: Answer, kind: Kind, name: str, rails: Rails, text: str, details: dict[str, Any]) -> Outcome:
+    hcas = [kind.sight.plan.host(name).hcas[rail].partition(":")[0] for rail in rails.slow]
+    parts = tuple(Subject(SubjectKind.HCA, f"{name}/{hca}", name) for hca in hcas)
+    return answer.failed(
+        "slow-nic",
+        f"{', '.join(hcas)} of {name} is slow ({_rail_rates(rails)}); {text}",
+        _NIC_HINT.format(hca=hcas[0], host=name),
+        **{**_with_rails(details, rails), "more_subjects": parts},
+    )
+
+
+def _path(answer: Answer, sight: Sight, kind: Kind, pair: tuple[str, str]) -> Outcome:
+    standing = next(s for s in kind.pairs if s.hosts == pair)
+    if standing.problem is not None:
+        return blocked(answer, "nccl-results", "the run of the pair gives no figure")
+    details = {**figures(standing, sight.plan.rules.judge), "more_subjects": (link(pair),)}
+    text = f"{' with '.join(pair)}: {rate_text(standing)}"
+    known = pair in kind.blame.paths
+    if standing.verdict == "marginal":
+        cause = "unsaturated" if standing.unsaturated else "pair-bandwidth-marginal"
+        return answer.marginal(cause, text, _PATH_HINT if known else _UNCLEAR_HINT, **details)
+    if known:
+        return answer.failed("slow-path", f"{text}; both are fine with others", _PATH_HINT, **details)
+    rails = next((kind.rails_of(looked) for looked in kind.rail_pairs if set(looked) == set(pair)), None)
+    more = f"; {_rail_words(rails.slow)} slow ({_rail_rates(rails)})" if rails and rails.slow else ""
+    return answer.failed("pair-bandwidth-low", f"{text}{more}", _UNCLEAR_HINT, **_with_rails(details, rails))
+
+
+def _unknown(answer: Answer, sight: Sight, kind: Kind, name: str) -> Outcome:
+    mine: list[Standing] = [s for s in kind.pairs if name in s.hosts]
+    spoilers = [other for s in mine for other in s.hosts if other in kind.broken]
+    if spoilers:
+        return blocked(answer, "nccl-transport", f"its only partner {spoilers[0]} has no RDMA")
+    standing = mine[0]
+    if standing.problem is not None:
+        return blocked(answer, "nccl-results", "its run gives no figure")
+    details = figures(standing, sight.plan.rules.judge)
+    if standing.verdict == "open":
+        return answer.unknown("not-repeated", f"{rate_text(standing)}; not repeated", "run the gate again", **details)
+    hint = "give the SKU compute_hcas and hca_rate_gbps, or judge at least four pairs"
+    return answer.unknown("no-reference", f"{rate_text(standing)}; nothing to hold it against", hint, **details)
+
+
+def _with_rails(details: dict[str, Any], rails: Rails | None) -> dict[str, Any]:
+    if rails is None:
+        return details
+    rates = tuple(Measure(f"busbw over rail{rail}", round(value, 2), "GB/s") for rail, value in rails.values.items())
+    return {**details, "measured": (*details.get("measured", ()), *rates)}
+
+
+def _rail_words(rails: tuple[int, ...]) -> str:
+    return f"{', '.join(f'rail{rail}' for rail in rails)} {'is' if len(rails) == 1 else 'are'}"
+
+
+def _rail_rates(rails: Rails) -> str:
+    rates = {rail: f"{value:.1f} GB/s" for rail, value in rails.values.items()}
+    told = ", ".join(f"rail{rail} {rates.get(rail, 'no result')}" for rail in rails.slow)
+    others = [value for rail, value in rails.values.items() if rail not in rails.slow]
+    return f"{told}, others {min(others):.1f} and more" if others else told

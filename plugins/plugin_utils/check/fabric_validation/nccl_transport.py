@@ -1,0 +1,103 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: data between hosts goes over RDMA and the planned adapters, straight from and to the GPUs."""
+
+from __future__ import annotations
+
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
+from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from .before import blocked, not_paired, not_possible
+from .conclusion import Conclusion, Kind
+from .model import PlannedHost, Run, Sight
+from .telling import evidence
+from .transport import Transport, host_log, transport_of
+
+SPEC = CheckSpec(
+    id="nccl-transport",
+    gate="fabric_validation",
+    title="NCCL uses RDMA with GPUDirect over the planned adapters",
+    observation="nccl",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.TEST_PODS,
+    duration_s=600.0,
+    requires=("kubernetes", "multi_node"),
+    causes=(
+        "gpudirect-missing",
+        "hca-filter-no-match",
+        "hca-set-differs",
+        "memlock-limit",
+        "net-plugin-missing",
+        "rdma-resource-missing",
+        "socket-transport",
+        "verbs-missing",
+        "wrong-network",
+    ),
+)
+
+
+def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return an outcome for every host."""
+    conclusion = Conclusion.of(sight, context.hardware)
+    return tuple(_judge_host(sight, context, host, conclusion.kind_of(host)) for host in sight.plan.hosts)
+
+
+def _judge_host(sight: Sight, context: JudgeContext, host: PlannedHost, kind: Kind | None) -> Outcome:
+    answer = Answer(SPEC, context, node_subject(host.name))
+    impossible = not_possible(answer, kind, host)
+    if kind is None or impossible is not None:
+        return impossible or answer.unknown("sku-unknown", f"no hardware facts for SKU {host.sku!r}")
+    if host.name in kind.without_rdma:
+        resource = sight.plan.rdma_resource
+        hint = f"kubectl describe node {host.node}; mend the device plugin that offers {resource}"
+        text = f"node {host.node} offers no {resource}, as other nodes do: its pods would get no network adapter"
+        return answer.failed("rdma-resource-missing", text, hint)
+    return not_paired(answer, kind, host.name) or _judge_runs(answer, sight, host, kind)
+
+
+def _judge_runs(answer: Answer, sight: Sight, host: PlannedHost, kind: Kind) -> Outcome:
+    seen = [(run, transport_of(run, host, sight.plan, kind.sku)) for run in sight.with_host(host.name, ("pair", "all"))]
+    for run, transport in seen:
+        if transport.proof == "broken":
+            return _failed(answer, host, run, transport)
+    for run, transport in seen:
+        if transport.proof == "proven":
+            return _proven(answer, host, run, transport)
+    if all(run.problem for run, _transport in seen):
+        return blocked(answer, "nccl-results", "no run with another host gave a result")
+    text = "; ".join(dict.fromkeys(transport.text for _run, transport in seen))
+    hint = "read the log; NCCL_DEBUG_SUBSYS must contain INIT and NET"
+    proof = tuple(evidence(run) for run, _transport in seen)
+    return answer.unknown("transport-unproven", f"not proven: {text}", hint, evidence=proof)
+
+
+def _failed(answer: Answer, host: PlannedHost, run: Run, transport: Transport) -> Outcome:
+    return answer.failed(
+        transport.cause,
+        f"{host.name}: {transport.text}"[:500],
+        transport.hint,
+        evidence=(_lines(run, host),),
+        expected=(Expectation("adapters", "==", ", ".join(run.record.hcas.get(host.name, ())), Basis.INVENTORY),),
+    )
+
+
+def _proven(answer: Answer, host: PlannedHost, run: Run, transport: Transport) -> Outcome:
+    said = host_log(run, host.name)
+    channels = said.network_channels if said else ()
+    return answer.passed(
+        transport.text,
+        measured=(
+            Measure("network", said.networks[0] if said and said.networks else ""),
+            Measure("adapters", len(said.devices) if said else 0, "count"),
+            Measure("connections", len(channels), "count"),
+            Measure("connections with GPUDirect", sum(channel.direct for channel in channels), "count"),
+        ),
+        evidence=(_lines(run, host),),
+    )
+
+
+def _lines(run: Run, host: PlannedHost) -> Evidence:
+    said = host_log(run, host.name)
+    words = [*(f"Using network {name}" for name in said.networks), *said.warnings[:3]] if said else []
+    kept = evidence(run)
+    return Evidence(kept.source, host.name, "; ".join(words)[:400], kept.path)

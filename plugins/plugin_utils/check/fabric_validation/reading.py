@@ -1,0 +1,76 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""From a run and its log to a figure or the reason why there is none. Pure, fails closed."""
+
+from __future__ import annotations
+
+from ...outcome.errors import InputError
+from ...probe import nccl_debug, nccl_tests
+from ...probe.nccl_debug_model import NcclDebug
+from ...probe.nccl_tests_model import NcclTest
+from .model import Problem, Record, Run
+from .rules import Rules
+
+_LAUNCH_WORDS = {
+    "unschedulable": "the scheduler found no place",
+    "image": "the image cannot be had",
+    "refused": "the API server refused it",
+    "lost-node": "a node went away",
+    "preempted": "a user's pod took the place",
+    "aborted": "the time of all runs was over",
+}
+
+
+def read_run(record: Record, log: str, rules: Rules) -> Run:
+    """Return what is known of a run."""
+    debug = _debug(log)
+    try:
+        test: NcclTest | None = nccl_tests.parse(log)
+        unreadable = ""
+    except InputError as error:
+        test, unreadable = None, error.reason
+    problem = _problem(record, test, unreadable, log, rules)
+    return Run(record=record, test=test, debug=debug, problem=problem)
+
+
+def _debug(log: str) -> NcclDebug | None:
+    try:
+        return nccl_debug.parse(log)
+    except InputError:
+        return None
+
+
+def _problem(record: Record, test: NcclTest | None, unreadable: str, log: str, rules: Rules) -> Problem | None:
+    if test is not None and test.wrong:
+        return Problem("wrong-results", f"{test.wrong} wrong values", bad=True)
+    if record.state in _LAUNCH_WORDS:
+        return Problem(f"launch-{record.state}", f"{_LAUNCH_WORDS[record.state]}: {record.reason}"[:400])
+    if record.state == "timeout":
+        rows = f"{len(test.rows)} sizes were done" if test else "no size was done"
+        return Problem("run-hung", f"did not end in its time, {rows}: {record.reason}"[:400])
+    failures = nccl_tests.failure_lines(log)
+    if record.state != "succeeded" or record.exit_code not in (0, None) or failures:
+        words = failures[0] if failures else record.reason
+        return Problem("run-crashed", f"crashed: {words}"[:400])
+    if test is None:
+        return Problem("output-incomplete", f"its output cannot be read: {unreadable}"[:400])
+    return _incomplete(record, test, rules)
+
+
+def _incomplete(record: Record, test: NcclTest, rules: Rules) -> Problem | None:
+    if not test.complete:
+        return Problem("output-incomplete", f"its output ends without a footer after {len(test.rows)} sizes")
+    missing = test.missing_sizes(record.smallest, rules.run.largest, rules.run.factor)
+    if missing:
+        return Problem("output-incomplete", f"{len(missing)} sizes are missing, {missing[0]} B the first")
+    if test.rank_count != record.ranks:
+        found = "no whole list of ranks" if test.rank_count is None else f"{test.rank_count} ranks"
+        return Problem("output-incomplete", f"{found}, {record.ranks} were started")
+    if not test.validated:
+        return Problem("not-validated", "the values were not checked (#wrong is N/A), so `0 OK` proves nothing")
+    if test.out_of_bounds_ok is not True:
+        return Problem("wrong-results", "values out of bounds", bad=True)
+    if record.ranks < 2:
+        return Problem("not-judged", "one rank moves nothing, its bandwidth is no figure")
+    return None

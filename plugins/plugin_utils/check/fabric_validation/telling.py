@@ -1,0 +1,104 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How figures are told: measures with their sizes, expectations with their arithmetic, the log behind them. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Subject, SubjectKind, node_subject
+from ...verdict.ceiling import CeilingLimits
+from .bandwidth import Standing
+from .model import Run
+from .rules import JudgeSettings
+
+# Smaller messages are about latency; they are in the evidence.
+_LEAST_SIZE = 1 << 26
+
+
+def figures(standing: Standing, rules: JudgeSettings) -> dict[str, Any]:
+    """Return measured, expected and evidence of a standing, as the outcomes take them."""
+    if standing.problem is not None:
+        return {"evidence": tuple(evidence(run) for run in standing.runs if run.problem)}
+    run = standing.best_run
+    return {
+        "measured": measures(standing, run),
+        "expected": (*_by_ceiling(standing, rules.ceiling), *_by_peers(standing)),
+        "evidence": tuple(evidence(run) for run in standing.runs),
+    }
+
+
+def measures(standing: Standing, run: Run) -> tuple[Measure, ...]:
+    """Return the figures that a baseline needs: bandwidth by size, and what else it depends on."""
+    assert run.test is not None
+    sizes = {row.size: row.busbw_gbps for row in run.test.rows if row.size >= _LEAST_SIZE}
+    debug = run.debug
+    facts = (
+        Measure("busbw", round(standing.value, 2), "GB/s"),
+        Measure("size", run.test.largest.size, "B"),
+        Measure("test", run.record.command[0].rpartition("/")[2] if run.record.command else "all_reduce_perf"),
+        Measure("nodes", len(run.record.hosts), "count"),
+        Measure("ranks", run.record.ranks, "count"),
+        Measure("runs", len(standing.runs), "count"),
+        Measure("algorithm", run.algorithm or "unknown"),
+        Measure("nccl", (debug.version if debug else "") or run.test.nccl_version or "unknown"),
+    )
+    return facts + tuple(Measure(f"busbw at {size} B", value, "GB/s") for size, value in sorted(sizes.items()))
+
+
+def _by_ceiling(standing: Standing, limits: CeilingLimits) -> tuple[Expectation, ...]:
+    rated = standing.rated
+    if rated is None:
+        return ()
+    ceiling = rated.ceiling
+    text = f"{ceiling.name} ceiling {ceiling.gbps:.4g} GB/s = {ceiling.arithmetic}; measured / it = {rated.ratio:.3f}"
+    return (
+        Expectation(
+            "busbw",
+            ">=",
+            round(limits.marginal * ceiling.gbps, 2),
+            Basis.CEILING,
+            "GB/s",
+            f"{limits.marginal:g} x {ceiling.gbps:.4g}, bad under {limits.bad:g} x; {text}",
+        ),
+    )
+
+
+def _by_peers(standing: Standing) -> tuple[Expectation, ...]:
+    peers = standing.peers
+    if peers is None or not peers.evaluated:
+        return ()
+    return (Expectation("busbw", ">=", round(peers.limit, 2), Basis.PEERS, "GB/s", peers.arithmetic),)
+
+
+def evidence(run: Run) -> Evidence:
+    """Return what was read."""
+    record = run.record
+    rail = f" over adapter {record.rail}" if record.rail is not None else ""
+    figure = f"{run.value:.2f} GB/s at {run.test.largest.size} B" if run.test else ""
+    excerpt = run.problem.text if run.problem else figure
+    command = " ".join(record.command) or "nccl-tests"
+    return Evidence(f"{command}{rail}, run {record.attempt}", ", ".join(record.hosts[:8]), excerpt, record.log)
+
+
+def rate_text(standing: Standing) -> str:
+    """Return the figure in words: `287.1 GB/s, 0.60 of what the topology allows`."""
+    parts = [f"{standing.value:.1f} GB/s"]
+    if standing.rated is not None:
+        parts.append(f"{standing.rated.ratio:.2f} of the {standing.rated.ceiling.name} ceiling")
+    if standing.below_peers and standing.peers is not None:
+        parts.append(f"peers reach {standing.peers.median:.1f}")
+    if standing.unsaturated:
+        parts.append("still growing with the size")
+    return ", ".join(parts)
+
+
+def nodes(names: tuple[str, ...]) -> tuple[Subject, ...]:
+    """Return the subjects of hosts."""
+    return tuple(node_subject(name) for name in names)
+
+
+def link(pair: tuple[str, ...]) -> Subject:
+    """Return the subject of the way between two hosts."""
+    return Subject(SubjectKind.LINK, "--".join(pair))

@@ -1,0 +1,136 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What NCCL's lines prove about the transport of one host in one run: RDMA, GPUDirect, the adapters of the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ...hardware.sku import Sku
+from ...probe.nccl_debug_model import HostLog
+from .model import Plan, PlannedHost, Run
+from .rules import NetworkFacts
+
+Proof = Literal["proven", "broken", "elsewhere", "unproven"]
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """`proven`; `broken` with cause, text and hint; `elsewhere`: the other host spoils it; `unproven`: nothing says."""
+
+    proof: Proof
+    cause: str = ""
+    text: str = ""
+    hint: str = ""
+
+
+_HINTS = {
+    "rdma-resource-missing": "let the network operator or device plugin offer adapters to pods, "
+    "or name the resource (settings of fabric_validation: rdma_resource)",
+    "hca-filter-no-match": "compare `ls /sys/class/infiniband` on the host with the plan's adapters "
+    "(settings of fabric_validation: hcas)",
+    "net-plugin-missing": "use an image with the fabric's NCCL plugin, or put its directory into LD_LIBRARY_PATH",
+    "verbs-missing": "use an image with libibverbs",
+    "memlock-limit": "raise the limit of locked memory (ulimit -l unlimited in the container runtime's unit)",
+    "gpudirect-missing": "load nvidia-peermem or enable DMA-BUF, switch ACS off, and look at `nvidia-smi topo -m`",
+    "hca-set-differs": "compare the adapters in the container with the cabling plan; NCCL_IB_HCA must name these only",
+    "wrong-network": "look which NCCL network plugin the image loads",
+    "socket-transport": "read the lines NET/ of the log",
+}
+
+
+def transport_of(run: Run, host: PlannedHost, plan: Plan, sku: Sku) -> Transport:
+    """Return what the log of a run between hosts proves about one of them."""
+    said = host_log(run, host.name)
+    if said is None:
+        return Transport("unproven", text="no line of NCCL about this host in the log")
+    facts = plan.rules.networks.get(sku.fabric, NetworkFacts(names=(), plugin=False))
+    broken = _memlock(said, run) or _network(said, host, plan, facts) or _adapters(said, run, host)
+    if broken is not None:
+        return broken
+    channels = said.network_channels
+    if any(channel.network == "Socket" for channel in channels) and facts.names != ("Socket",):
+        return Transport("elsewhere", text="its channels use TCP because of the other host")
+    if plan.rules.judge.gpudirect and facts.names != ("Socket",):
+        return _gpudirect(said)
+    return Transport("proven", text=_words(said))
+
+
+def host_log(run: Run, host: str) -> HostLog | None:
+    """Return the lines about a host; where all lines of a log carry no host, nothing can be told apart."""
+    if run.debug is None:
+        return None
+    names = [name for name, owner in run.record.hostnames.items() if owner == host]
+    return next((run.debug.hosts[name] for name in names if name in run.debug.hosts), None)
+
+
+def _broken(cause: str, text: str) -> Transport:
+    return Transport("broken", cause, text, _HINTS[cause])
+
+
+def _memlock(said: HostLog, run: Run) -> Transport | None:
+    if "memlock" not in said.reasons or not (said.uses_socket or run.problem):
+        return None
+    words = next((text for text in said.warnings if "allocate memory" in text), "locked memory ran out")
+    return _broken("memlock-limit", f"adapters cannot lock memory: {words}")
+
+
+def _network(said: HostLog, host: PlannedHost, plan: Plan, facts: NetworkFacts) -> Transport | None:
+    if facts.names == ("Socket",):
+        return None
+    if said.uses_socket:
+        return _socket(said, host, plan, facts)
+    strange = [name for name in said.networks if not name.startswith(facts.names)]
+    if strange:
+        return _broken("wrong-network", f"NCCL uses network {strange[0]}, expected {' or '.join(facts.names)}")
+    return None
+
+
+def _socket(said: HostLog, host: PlannedHost, plan: Plan, facts: NetworkFacts) -> Transport:
+    start = f"plain TCP over {', '.join(said.sockets) or 'a socket'} instead of RDMA"
+    if facts.plugin and "plugin-missing" in said.reasons:
+        return _broken("net-plugin-missing", f"{start}: NCCL's network plugin was not found")
+    if "verbs-missing" in said.reasons:
+        return _broken("verbs-missing", f"{start}: libibverbs is not in the image")
+    if "no-device" in said.reasons:
+        if not plan.rdma_resource or not host.rdma_offered:
+            asked = plan.rdma_resource or "no RDMA resource"
+            return _broken("rdma-resource-missing", f"{start}: the pod has no adapter, it asks for {asked}")
+        if said.filters:
+            return _broken("hca-filter-no-match", f"{start}: no adapter matches NCCL_IB_HCA {said.filters[0]}")
+    if "plugin-missing" in said.reasons and "no-device" not in said.reasons:
+        return _broken("net-plugin-missing", f"{start}: NCCL's network plugin was not found")
+    return _broken("socket-transport", f"{start}; NCCL does not say why")
+
+
+def _adapters(said: HostLog, run: Run, host: PlannedHost) -> Transport | None:
+    planned = run.record.hcas.get(host.name, ())
+    if not planned or not said.devices or set(planned) == set(said.devices):
+        return None
+    extra = [name for name in said.devices if name not in planned]
+    absent = [name for name in planned if name not in said.devices]
+    texts = [f"{', '.join(extra)} not of the plan"] if extra else []
+    texts += [f"{', '.join(absent)} of the plan not used"] if absent else []
+    return _broken("hca-set-differs", "NCCL's adapters: " + "; ".join(texts))
+
+
+def _gpudirect(said: HostLog) -> Transport:
+    channels = said.network_channels
+    staged = [channel for channel in channels if not channel.direct]
+    if staged:
+        one = staged[0]
+        text = f"{len(staged)} of {len(channels)} connections go through host memory, such as rank {one.source} to "
+        return _broken("gpudirect-missing", f"{text}{one.target} via {one.via}/{one.device} without /GDRDMA")
+    if said.direct_enabled is False and not channels:
+        return _broken("gpudirect-missing", "NCCL says `GPU Direct RDMA Disabled`")
+    if channels or (said.networks and said.direct_enabled):
+        return Transport("proven", text=_words(said))
+    return Transport("unproven", text="no channel line says which way the data went")
+
+
+def _words(said: HostLog) -> str:
+    network = said.networks[0] if said.networks else next((c.network for c in said.network_channels), "")
+    direct = " with GPUDirect" if any(channel.direct for channel in said.network_channels) else ""
+    return f"network {network}{direct}, {len(said.devices)} adapters" if said.devices else f"network {network}{direct}"

@@ -1,0 +1,319 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The gate over whole fleets: healthy ones pass, each fault is found once, with its cause and its subject."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from nccl_fleet import Fleet
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.model import Plan, Wanted
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+
+MakeFleet = Callable[..., Fleet]
+SOCKET = (
+    "NET/Socket : Using [0]eth0:10.0.0.2<0>\nUsing network Socket\nChannel 00/0 : 0[0] -> 8[0] [send] via NET/Socket/0"
+)
+
+
+def told(outcomes: tuple[Outcome, ...]) -> list[tuple[str, str, str]]:
+    """What is not passed and waits for nothing: check, cause, names of the subjects."""
+    return sorted(
+        (o.check, o.cause, " ".join(subject.name for subject in o.subjects))
+        for o in outcomes
+        if o.status is not Status.PASSED and not o.cause.startswith("blocked-by-")
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 16, 17, 64])
+@pytest.mark.parametrize("algorithm", ["RING", "NVLS_TREE"])
+def test_healthy(fleet: MakeFleet, count: int, algorithm: str) -> None:
+    here = fleet(count, algorithm=algorithm)
+    sight = here.sight()
+    outcomes = here.outcomes(sight)
+    assert [o for o in outcomes if o.status is not Status.PASSED] == []
+    phases = Counter(run.record.phase for run in sight.runs)
+    assert phases["node"] == count
+    assert phases["pair"] == ((count + 1) // 2 if count > 1 else 0)
+    assert phases["all"] == (1 if count > 2 else 0)
+    assert phases["rail"] == 0
+    assert len({o.check for o in outcomes}) == (5 if count > 1 else 2)
+
+
+def test_ten_healthy_runs_of_64_raise_no_alarm(fleet: MakeFleet) -> None:
+    for seed in range(10):
+        here = fleet(64, noise=0.01)
+        here.draw = random.Random(seed)
+        assert told(here.outcomes()) == []
+
+
+@pytest.mark.parametrize("count", [4, 7, 8, 16])
+def test_nvlink(fleet: MakeFleet, count: int) -> None:
+    here = fleet(count, nvlink={"gpu03": 0.7})
+    assert told(here.outcomes()) == [("nccl-intra-node-bw", "nvlink-bandwidth-low", "gpu03")]
+
+
+@pytest.mark.parametrize("count", [8, 9, 16])
+@pytest.mark.parametrize("part", [0.5, 0.8])
+def test_slow_adapter(fleet: MakeFleet, count: int, part: float) -> None:
+    here = fleet(count, nics={("gpu02", 5): part}, algorithm="RING")
+    assert told(here.outcomes()) == [("nccl-pair-bw", "slow-nic", "gpu02 gpu02/mlx5_5")]
+
+
+def test_slow_adapter_of_the_one_left_over(fleet: MakeFleet) -> None:
+    here = fleet(9)
+    alone = [name for name in here.hosts if all(name not in r.record.hosts for r in here.sight().in_phase("pair")[:4])]
+    bad = fleet(9, nics={(alone[0], 2): 0.4})
+    assert told(bad.outcomes()) == [("nccl-pair-bw", "slow-nic", f"{alone[0]} {alone[0]}/mlx5_2")]
+
+
+def test_slow_host(fleet: MakeFleet) -> None:
+    here = fleet(16, nics={("gpu11", rail): 0.5 for rail in range(8)})
+    assert told(here.outcomes()) == [("nccl-pair-bw", "slow-node", "gpu11")]
+
+
+@pytest.mark.parametrize("count", [4, 8, 16])
+def test_slow_rail(fleet: MakeFleet, count: int) -> None:
+    here = fleet(count)
+    here.nics = {(name, 3): 0.4 for name in here.hosts}
+    (found,) = told(here.outcomes())
+    assert found[:2] == ("nccl-pair-bw", "slow-rail")
+    assert found[2].startswith("rail3 ")
+    assert set(found[2].split()[1:]) == set(here.hosts)
+
+
+def test_slow_path(fleet: MakeFleet) -> None:
+    pair = fleet(8).sight().in_phase("pair")[1].record.hosts
+    here = fleet(8, paths={frozenset(pair): 0.5})
+    found = told(here.outcomes())
+    assert {(check, cause) for check, cause, _names in found} == {("nccl-pair-bw", "slow-path")}
+    assert {names.split()[0] for _check, _cause, names in found} == set(pair)
+
+
+def test_a_slow_cohort_blames_nobody(fleet: MakeFleet) -> None:
+    here = fleet(16)
+    here.nics = {(name, rail): 0.4 for name in here.hosts for rail in range(8)}
+    (found,) = told(here.outcomes())
+    assert found[:2] == ("nccl-pair-bw", "cohort-slow")
+    assert found[2].startswith("here ")
+    slow_inside = fleet(8, nvlink={f"gpu{n:02d}": 0.6 for n in range(1, 9)})
+    assert [entry[:2] for entry in told(slow_inside.outcomes())] == [("nccl-intra-node-bw", "cohort-slow")]
+
+
+def test_two_hosts_cannot_be_told_apart(fleet: MakeFleet) -> None:
+    found = told(fleet(2, nics={("gpu02", 5): 0.3}).outcomes())
+    assert {entry[:2] for entry in found} == {("nccl-pair-bw", "pair-bandwidth-low")}
+    assert all("gpu01--gpu02" in names for _check, _cause, names in found)
+
+
+def test_whole_slower_than_its_pairs(fleet: MakeFleet) -> None:
+    (found,) = told(fleet(16, whole=0.5).outcomes())
+    assert found[:2] == ("nccl-all-nodes-bw", "all-nodes-bandwidth-low")
+    (found,) = told(fleet(16, whole=0.84).outcomes())
+    assert found[:2] == ("nccl-all-nodes-bw", "all-nodes-bandwidth-marginal")
+
+
+@pytest.mark.parametrize(
+    ("says", "cause"),
+    [
+        ("NCCL_IB_HCA set to =mlx5_0:1\nNET/IB : No device found.\n" + SOCKET, "hca-filter-no-match"),
+        ("NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin.\n" + SOCKET, "net-plugin-missing"),
+        ("Failed to open libibverbs.so[.1]\n" + SOCKET, "verbs-missing"),
+        ("WARN Call to ibv_create_cq failed with error Cannot allocate memory\n" + SOCKET, "memlock-limit"),
+        (SOCKET, "socket-transport"),
+        ("Using network IB\nChannel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0", "gpudirect-missing"),
+        (
+            "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_bond_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\nUsing network IB\n"
+            "Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA",
+            "hca-set-differs",
+        ),
+        ("Using network FasTrak\nChannel 00/0 : 0[0] -> 8[0] [send] via NET/FasTrak/0/GDRDMA", "wrong-network"),
+    ],
+)
+@pytest.mark.parametrize("count", [4, 16])
+def test_transport(fleet: MakeFleet, count: int, says: str, cause: str) -> None:
+    here = fleet(count, says={"gpu03": says})
+    # Full speed all the same: a transport that is not what it should be fails whatever the bandwidth.
+    assert told(here.outcomes()) == [("nccl-transport", cause, "gpu03")]
+
+
+def test_no_resource_anywhere(fleet: MakeFleet) -> None:
+    here = fleet(2, plan_change=lambda plan: replace(plan, rdma_resource=""))
+    here.says = dict.fromkeys(here.hosts, "NET/IB : No device found.\n" + SOCKET)
+    assert {entry[:2] for entry in told(here.outcomes())} == {("nccl-transport", "rdma-resource-missing")}
+
+
+def test_no_resource_on_one_node(fleet: MakeFleet) -> None:
+    def without(plan: Plan) -> Plan:
+        hosts = (*plan.hosts[:2], replace(plan.hosts[2], rdma_offered=0), *plan.hosts[3:])
+        return replace(plan, hosts=hosts)
+
+    here = fleet(8, plan_change=without)
+    assert told(here.outcomes()) == [("nccl-transport", "rdma-resource-missing", "gpu03")]
+    assert not here.sight().with_host("gpu03", ("pair", "all"))
+
+
+def test_silent_log_is_no_proof(fleet: MakeFleet) -> None:
+    found = told(fleet(4, says={"gpu02": ""}).outcomes())
+    assert found == [("nccl-transport", "transport-unproven", "gpu02")]
+
+
+def spoil(host: str, phases: tuple[str, ...], edit: Callable[[str], str]) -> Callable[[Wanted, str], str]:
+    return lambda want, text: edit(text) if host in want.hosts and want.phase in phases else text
+
+
+WRONG = spoil(
+    "gpu04",
+    ("node",),
+    lambda t: t.replace(" 0\n# Out of bounds values : 0 OK", " 3\n# Out of bounds values : 3 FAILED"),
+)
+CUT = spoil("gpu04", ("node",), lambda text: text[: text.index("# Out of bounds")])
+NO_ROWS = spoil("gpu04", ("node",), lambda text: text[: text.index(HEAD_END) + len(HEAD_END)])
+HEAD_END = "time  algbw  busbw  #wrong\n"
+UNCHECKED = spoil("gpu04", ("node",), lambda text: text.replace(" 0  10.0", " N/A  10.0"))
+FEW_RANKS = spoil("gpu04", ("node",), lambda text: text.replace("#  Rank 7 ", "#  Kram 7 "))
+HOLE = spoil(
+    "gpu04", ("node",), lambda text: "\n".join(x for x in text.splitlines() if not x.startswith("  1073741824 "))
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        (WRONG, "wrong-results"),
+        (CUT, "output-incomplete"),
+        (NO_ROWS, "output-incomplete"),
+        (HOLE, "output-incomplete"),
+        (UNCHECKED, "not-validated"),
+        (FEW_RANKS, "output-incomplete"),
+        (spoil("gpu04", ("node",), lambda _text: ""), "output-incomplete"),
+    ],
+)
+def test_results_of_a_host(fleet: MakeFleet, change: Callable[[Wanted, str], str], cause: str) -> None:
+    here = fleet(8, change=change)
+    outcomes = here.outcomes()
+    assert told(outcomes) == [("nccl-results", cause, "gpu04")]
+    (found,) = [o for o in outcomes if o.cause == cause]
+    assert found.status is (Status.FAILED if cause == "wrong-results" else Status.OTHER)
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "cause"),
+    [
+        ("timeout", None, "run-hung"),
+        ("failed", 1, "run-crashed"),
+        ("unschedulable", None, "launch-unschedulable"),
+        ("image", None, "launch-image"),
+        ("refused", None, "launch-refused"),
+        ("lost-node", None, "launch-lost-node"),
+        ("preempted", None, "launch-preempted"),
+        ("aborted", None, "launch-aborted"),
+        ("succeeded", 3, "run-crashed"),
+    ],
+)
+@pytest.mark.parametrize("phase", ["node", "pair"])
+def test_endings(fleet: MakeFleet, state: str, code: int | None, cause: str, phase: str) -> None:
+    here = fleet(
+        8, state=lambda want: (state, code) if "gpu04" in want.hosts and want.phase == phase else ("succeeded", 0)
+    )
+    assert told(here.outcomes()) == [("nccl-results", cause, "gpu04")]
+
+
+def test_memlock_that_ends_the_run(fleet: MakeFleet) -> None:
+    here = fleet(
+        8,
+        says={"gpu04": "WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"},
+        state=lambda want: ("failed", 1) if "gpu04" in want.hosts and want.phase == "pair" else ("succeeded", 0),
+    )
+    assert told(here.outcomes()) == [("nccl-transport", "memlock-limit", "gpu04")]
+
+
+def test_wrong_results_of_the_whole(fleet: MakeFleet) -> None:
+    change = spoil("gpu04", ("all",), lambda t: t.replace("values : 0 OK", "values : 9 FAILED"))
+    (found,) = told(fleet(8, change=change).outcomes())
+    assert found[:2] == ("nccl-all-nodes-bw", "wrong-results")
+
+
+def test_closed_host(fleet: MakeFleet) -> None:
+    def closed(plan: Plan) -> Plan:
+        return replace(plan, hosts=(replace(plan.hosts[0], closed="cordoned"), *plan.hosts[1:]))
+
+    here = fleet(6, plan_change=closed)
+    outcomes = here.outcomes()
+    assert told(outcomes) == [("nccl-results", "no-capacity", "gpu01")]
+    assert sum(o.status is Status.PASSED for o in outcomes) == 4 * 5
+
+
+def test_one_bad_sample_of_three_is_no_fault(fleet: MakeFleet) -> None:
+    def once(want: Wanted, text: str) -> str:
+        if want.phase != "node" or want.hosts != ("gpu02",) or want.attempt > 1:
+            return text
+        return slowed(text)
+
+    here = fleet(8, change=once)
+    sight = here.sight()
+    assert len(sight.of("node", ["gpu02"])) == 3
+    assert told(here.outcomes(sight)) == []
+
+
+def slowed(text: str) -> str:
+    rows = []
+    for line in text.splitlines():
+        words = line.split()
+        if line.startswith("  ") and len(words) == 13:
+            words[7] = words[11] = f"{float(words[7]) * 0.5:.2f}"
+            line = "  " + " ".join(words)
+        rows.append(line)
+    return "\n".join(rows) + "\n"
+
+
+def test_unsaturated_is_marginal(fleet: MakeFleet) -> None:
+    def growing(want: Wanted, text: str) -> str:
+        if want.phase != "all":
+            return text
+        return text.replace(next(x for x in text.splitlines() if x.startswith("  8589934592")),
+                            "  8589934592 2147483648 float sum -1 10.0 1.0 250.0 0 10.0 1.0 250.0 0").replace(
+            next(x for x in text.splitlines() if x.startswith("  4294967296")),
+            "  4294967296 1073741824 float sum -1 10.0 1.0 200.0 0 10.0 1.0 200.0 0")  # fmt: skip
+
+    (found,) = told(fleet(16, change=growing).outcomes())
+    assert found[:2] == ("nccl-all-nodes-bw", "unsaturated")
+
+
+def test_two_bad_of_eight(fleet: MakeFleet) -> None:
+    here = fleet(16, nics={("gpu02", 5): 0.5, ("gpu09", 1): 0.6})
+    found = told(here.outcomes())
+    assert found == [
+        ("nccl-pair-bw", "slow-nic", "gpu02 gpu02/mlx5_5"),
+        ("nccl-pair-bw", "slow-nic", "gpu09 gpu09/mlx5_1"),
+    ]
+
+
+def test_any_host_any_adapter(fleet: MakeFleet) -> None:
+    draw = random.Random(3)
+    for _time in range(8):
+        name, rail = f"gpu{draw.randint(1, 16):02d}", draw.randrange(8)
+        here = fleet(16, nics={(name, rail): draw.uniform(0.2, 0.7)})
+        assert told(here.outcomes()) == [("nccl-pair-bw", "slow-nic", f"{name} {name}/mlx5_{rail}")]
+
+
+def test_measures_carry_what_a_baseline_needs(fleet: MakeFleet) -> None:
+    (whole,) = [o for o in fleet(4).outcomes() if o.check == "nccl-all-nodes-bw"]
+    measured = {m.name: m.value for m in whole.measured}
+    assert measured["algorithm"] == "nvlstree"
+    assert (measured["nodes"], measured["ranks"], measured["nccl"]) == (4, 32, "2.27.7+cuda12.9")
+    assert measured["size"] == 8 << 30
+    assert f"busbw at {8 << 30} B" in measured
+    (expected,) = whole.expected
+    assert "8 x 400 Gb/s / 8 = 400 GB/s" in expected.arithmetic
+
+
+def test_unknown_setting(fleet: MakeFleet) -> None:
+    with pytest.raises(InputError, match="larges"):
+        fleet(2, settings={"larges": 5}).sight()
