@@ -22,7 +22,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
     requires=("kubernetes",),
-    causes=("cohort-slow", "nvlink-bandwidth-low"),
+    causes=("cohort-slow", "slow-nvlink"),
 )
 _HINT = "`nvidia-smi nvlink -e` and `nvidia-smi topo -m` on the host; look for XID 74 and for links that retrain"
 _COHORT_HINT = "all hosts share it: compare image, NCCL version, driver and fabric manager with a known good fleet"
@@ -61,7 +61,7 @@ def _rated(answer: Answer, host: PlannedHost, standing: Standing, sight: Sight) 
         return answer.passed(text, **details)
     repeated = f"{text}, in most of {len(standing.runs)} runs"
     if standing.verdict == "bad":
-        return answer.failed("nvlink-bandwidth-low", repeated, _HINT, **details)
+        return answer.failed("slow-nvlink", repeated, _HINT, **details)
     if standing.verdict == "marginal" and standing.unsaturated:
         return answer.marginal("unsaturated", repeated, "measure with a larger size (largest)", **details)
     if standing.verdict == "marginal":

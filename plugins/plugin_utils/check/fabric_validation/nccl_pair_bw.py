@@ -24,9 +24,9 @@ SPEC = CheckSpec(
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
     requires=("kubernetes", "multi_node"),
-    causes=("cohort-slow", "pair-bandwidth-low", "slow-nic", "slow-node", "slow-path", "slow-rail"),
+    causes=("cohort-slow", "pair-bandwidth-low", "slow-adapter", "slow-node", "slow-path", "slow-rail"),
 )
-_NIC_HINT = "`ibstat` and `mlxlink -d {hca} -c -e` on {host}, counters of its switch port; reseat or change the cable"
+_ADAPTER_HINT = "`ibstat` and `mlxlink -d {hca} -c -e` on {host}, counters of its switch port; reseat or change the cable"
 _NODE_HINT = "all of its adapters are slow: compare PCIe links, ACS, IOMMU, CPU frequency and NUMA with a good host"
 _RAIL_HINT = "look at the leaf switches of that rail: `ibqueryerrors`, `iblinkinfo`, their uplinks and firmware"
 _PATH_HINT = "both hosts are fine with others: look at the links between their leaves, and at adaptive routing"
@@ -103,16 +103,16 @@ def _named(answer: Answer, sight: Sight, kind: Kind, name: str) -> Outcome:
     rails = next((kind.rails_of(pair) for pair in kind.rail_pairs if name in pair), None)
     if rails is None or not rails.slow:
         return answer.failed("slow-node", text, _NODE_HINT, **_with_rails(details, rails))
-    return _slow_nic(answer, kind, name, rails, text, details)
+    return _slow_adapter(answer, kind, name, rails, text, details)
 
 
-def _slow_nic(answer: Answer, kind: Kind, name: str, rails: Rails, text: str, details: dict[str, Any]) -> Outcome:
+def _slow_adapter(answer: Answer, kind: Kind, name: str, rails: Rails, text: str, details: dict[str, Any]) -> Outcome:
     hcas = [kind.sight.plan.host(name).hcas[rail].partition(":")[0] for rail in rails.slow]
     parts = tuple(Subject(SubjectKind.HCA, f"{name}/{hca}", name) for hca in hcas)
     return answer.failed(
-        "slow-nic",
+        "slow-adapter",
         f"{', '.join(hcas)} of {name} is slow ({_rail_rates(rails)}); {text}",
-        _NIC_HINT.format(hca=hcas[0], host=name),
+        _ADAPTER_HINT.format(hca=hcas[0], host=name),
         **{**_with_rails(details, rails), "more_subjects": parts},
     )
 

@@ -56,21 +56,21 @@ def test_ten_healthy_runs_of_64_raise_no_alarm(fleet: MakeFleet) -> None:
 @pytest.mark.parametrize("count", [4, 7, 8, 16])
 def test_nvlink(fleet: MakeFleet, count: int) -> None:
     here = fleet(count, nvlink={"gpu03": 0.7})
-    assert told(here.outcomes()) == [("nccl-intra-node-bw", "nvlink-bandwidth-low", "gpu03")]
+    assert told(here.outcomes()) == [("nccl-intra-node-bw", "slow-nvlink", "gpu03")]
 
 
 @pytest.mark.parametrize("count", [8, 9, 16])
 @pytest.mark.parametrize("part", [0.5, 0.8])
 def test_slow_adapter(fleet: MakeFleet, count: int, part: float) -> None:
     here = fleet(count, nics={("gpu02", 5): part}, algorithm="RING")
-    assert told(here.outcomes()) == [("nccl-pair-bw", "slow-nic", "gpu02 gpu02/mlx5_5")]
+    assert told(here.outcomes()) == [("nccl-pair-bw", "slow-adapter", "gpu02 gpu02/mlx5_5")]
 
 
 def test_slow_adapter_of_the_one_left_over(fleet: MakeFleet) -> None:
     here = fleet(9)
     alone = [name for name in here.hosts if all(name not in r.record.hosts for r in here.sight().in_phase("pair")[:4])]
     bad = fleet(9, nics={(alone[0], 2): 0.4})
-    assert told(bad.outcomes()) == [("nccl-pair-bw", "slow-nic", f"{alone[0]} {alone[0]}/mlx5_2")]
+    assert told(bad.outcomes()) == [("nccl-pair-bw", "slow-adapter", f"{alone[0]} {alone[0]}/mlx5_2")]
 
 
 def test_slow_host(fleet: MakeFleet) -> None:
@@ -290,8 +290,8 @@ def test_two_bad_of_eight(fleet: MakeFleet) -> None:
     here = fleet(16, nics={("gpu02", 5): 0.5, ("gpu09", 1): 0.6})
     found = told(here.outcomes())
     assert found == [
-        ("nccl-pair-bw", "slow-nic", "gpu02 gpu02/mlx5_5"),
-        ("nccl-pair-bw", "slow-nic", "gpu09 gpu09/mlx5_1"),
+        ("nccl-pair-bw", "slow-adapter", "gpu02 gpu02/mlx5_5"),
+        ("nccl-pair-bw", "slow-adapter", "gpu09 gpu09/mlx5_1"),
     ]
 
 
@@ -300,7 +300,7 @@ def test_any_host_any_adapter(fleet: MakeFleet) -> None:
     for _time in range(8):
         name, rail = f"gpu{draw.randint(1, 16):02d}", draw.randrange(8)
         here = fleet(16, nics={(name, rail): draw.uniform(0.2, 0.7)})
-        assert told(here.outcomes()) == [("nccl-pair-bw", "slow-nic", f"{name} {name}/mlx5_{rail}")]
+        assert told(here.outcomes()) == [("nccl-pair-bw", "slow-adapter", f"{name} {name}/mlx5_{rail}")]
 
 
 def test_measures_carry_what_a_baseline_needs(fleet: MakeFleet) -> None:
