@@ -11,9 +11,11 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.detect import Detection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.difference import difference
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.explain import explain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.listing import listing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output import (
     Written,
@@ -45,6 +47,7 @@ class ActionModule(VerbBase):
             "explain": self._explain,
             "diff": self._diff,
             "list": self._list,
+            "hydrate": self._hydrate,
         }
         return {"exit_code": 0, "changed": False, **commands[options["command"]](options)}
 
@@ -66,6 +69,10 @@ class ActionModule(VerbBase):
             result["diff"] = [_diff_of(file) for file in written if file.changed]
         return result
 
+    def _hydrate(self, options: dict[str, Any]) -> dict[str, Any]:
+        answered = answer(request_of(options))
+        return {"value": hydrated(answered.result, answered.catalogue), "warnings": [*answered.warnings]}
+
     def _query(self, options: dict[str, Any]) -> dict[str, Any]:
         answered = answer(request_of(options))
         value = query(answered.result, answered.catalogue, options["selector"])
@@ -86,7 +93,8 @@ class ActionModule(VerbBase):
         return {"difference": to_plain(found), "same": found.same, "warnings": [*left.warnings, *right.warnings]}
 
     def _list(self, options: dict[str, Any]) -> dict[str, Any]:
-        return {"listing": listing(catalogue_of([Path(text) for text in options["recipe_data"] or ()]))}
+        catalogue = catalogue_of([Path(text) for text in options["recipe_data"] or ()])
+        return {"listing": listing(catalogue, parse_criteria(options["criteria"], catalogue.vocabulary))}
 
 
 def _other(options: dict[str, Any]) -> dict[str, Any]:

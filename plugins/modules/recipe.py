@@ -34,9 +34,10 @@ options:
       - V(explain) tells which layers set that value and what each replaced; without O(selector), the chain of the
         layers.
       - V(diff) compares the recipe with the one of O(other).
-      - V(list) returns the supported combinations, the components and the criteria values of the catalogue.
+      - V(list) returns what the catalogue supports beside O(criteria), its components and its criteria values.
+      - V(hydrate) returns the recipe with the merged chart values of every component and writes nothing.
     type: str
-    choices: [resolve, query, explain, diff, list]
+    choices: [resolve, query, explain, diff, list, hydrate]
     default: resolve
   criteria:
     description:
@@ -232,9 +233,9 @@ files:
   elements: str
   returned: resolve
 value:
-  description: The value that was asked for.
+  description: The value that was asked for, or the hydrated recipe.
   type: raw
-  returned: query
+  returned: query, hydrate
 explanation:
   description: The value, the chains of layers, and the layers that set it with what each replaced.
   type: dict
@@ -248,7 +249,9 @@ same:
   type: bool
   returned: diff
 listing:
-  description: Combinations, components and criteria values.
+  description:
+    - The number of all supported combinations, the values that each service is supported with (two of one row need not
+      go together), the combinations that a layer is for, components and criteria values.
   type: dict
   returned: list
 exit_code:

@@ -7,21 +7,55 @@ from __future__ import annotations
 
 from typing import Any
 
-from .criteria import ANY
+from .criteria import ANY, Criteria
+from .lattice import Lattice, lattice
 from .model import Catalogue
 from .resolve import matching_leaves
 from .support import supported_combinations
 
+EVERYTHING = Criteria()
 
-def listing(catalogue: Catalogue) -> dict[str, Any]:
-    """Return every supported combination with its layer, every component with its version, every criteria value."""
+
+def environments(supported: Lattice, catalogue: Catalogue, stated: Criteria) -> list[dict[str, Any]]:
+    """Return for each service the values of every other criterion that it is supported with, beside what is stated.
+
+    Two values of one row need not be supported together.
+    """
+    together: dict[str, int] = {}
+    mask = supported.mask(stated)
+    service_bits = supported.places("service")
+    for member in supported.members if mask or not stated.stated else ():
+        if member & mask == mask:
+            for service, bit in service_bits.items():
+                if member & bit:
+                    together[service] = together.get(service, 0) | member
+    rows = []
+    for service in sorted(together):
+        values: dict[str, list[str]] = {}
+        for name, value in supported.criteria(together[service]).stated:
+            values.setdefault(name, []).append(value)
+        others = [name for name in catalogue.vocabulary.names if name in values and name != "service"]
+        rows.append({"service": service, **{name: values[name] for name in others}})
+    return rows
+
+
+def listing(catalogue: Catalogue, stated: Criteria = EVERYTHING) -> dict[str, Any]:
+    """Return what the catalogue supports, every component with its version, and every criteria value.
+
+    `combinations` are those that a layer is for. `environments` says for each service which values it is supported
+    with, beside `stated`, and `supported` how many combinations of all these there are.
+    """
+    supported = lattice(catalogue)
     return {
+        "supported": len(supported),
+        "environments": environments(supported, catalogue, stated),
         "combinations": [
             {
                 "criteria": criteria.to_dict(),
                 "overlays": [layer.name for layer in matching_leaves(criteria, catalogue)],
             }
             for criteria in supported_combinations(catalogue)
+            if stated.matches(criteria)
         ],
         "components": [
             {

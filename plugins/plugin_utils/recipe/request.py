@@ -19,9 +19,10 @@ from .load import catalogue_directories, load_catalogue
 from .merge import merged_values
 from .model import Catalogue, RecipeResult
 from .overrides import as_mapping, with_overrides
+from .policy import Unsupported, require_supported
 from .pools import Pool, PooledRecipe, resolve_pools
 from .resolve import resolve
-from .support import Unsupported, relaxed, require_supported
+from .support import relaxed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

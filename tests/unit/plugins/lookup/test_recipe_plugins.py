@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -50,7 +51,15 @@ TASKS = """
     criteria: @criteria@
     other: {criteria: {service: kind}}
 - name: listed
-  gpufleet.bringup.recipe: {command: list}
+  gpufleet.bringup.recipe: {command: list, criteria: {fabric: efa}}
+- name: filled
+  gpufleet.bringup.recipe: {command: hydrate, criteria: @criteria@}
+  check_mode: true
+- name: upgraded
+  gpufleet.bringup.recipe:
+    command: diff
+    criteria: @criteria@
+    other: {recipe_data: [@directory@/older]}
 - name: pooled
   gpufleet.bringup.recipe:
     criteria: {service: generic, intent: training}
@@ -146,6 +155,10 @@ def play(repository: Path, directory: Path, tasks: str, *arguments: str, expect:
 def results(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Everything that one play asks, and its directory."""
     directory = tmp_path_factory.mktemp("recipe")
+    older = directory / "older"
+    shutil.copytree(repository / "recipes", older)
+    registry = (older / "registry.yaml").read_text(encoding="utf-8")
+    (older / "registry.yaml").write_text(registry.replace("v26.7.0", "v26.3.1"), encoding="utf-8")
     tasks = TASKS.replace("@criteria@", CRITERIA).replace("@directory@", str(directory))
     return {**play(repository, directory, tasks), "directory": directory}
 
@@ -173,6 +186,17 @@ def test_questions(results: dict[str, Any]) -> None:
     assert "generic-training" in results["explained"]["msg"][-1]
     assert "volcano" in results["compared"]["difference"]["components_removed"]
     assert results["listed"]["listing"]["combinations"]
+    assert [entry["service"] for entry in results["listed"]["listing"]["environments"]] == ["eks"]
+    filled = {entry["name"]: entry["values"] for entry in results["filled"]["value"]["componentRefs"]}
+    assert filled["gpu-operator"]["driver"]["enabled"] is True
+
+
+def test_two_versions_of_the_catalogue_are_compared(results: dict[str, Any]) -> None:
+    found = results["upgraded"]["difference"]
+    assert [(change["path"], change["left"], change["right"]) for change in found["changes"]] == [
+        ("components.gpu-operator.version", "v26.7.0", "v26.3.1")
+    ]
+    assert not results["upgraded"]["same"]
 
 
 def test_pools(results: dict[str, Any]) -> None:

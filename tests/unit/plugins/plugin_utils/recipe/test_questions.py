@@ -21,20 +21,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.difference import difference
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.explain import explain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import component_values, self_contained
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.listing import listing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue, RecipeResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.overrides import as_mapping, with_overrides
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.paths import leaves, lookup, parse_path, shown
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.policy import Unsupported
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.query import query
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import Request, answer, catalogue_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import (
-    Unsupported,
-    not_honoured,
-    suggestions,
-    supported_combinations,
-    unsupported_reason,
-)
 
 from .conftest import Tree
 
@@ -175,64 +168,6 @@ def test_diff(upstream: Catalogue) -> None:
     other = with_overrides(training, upstream, {"gpu-operator": {"driver": {"version": "1"}}})
     (change,) = difference(training, upstream, other, upstream).changes
     assert (change.path, change.kind) == ("components.gpu-operator.values.driver.version", "changed")
-
-
-def test_list(own: Catalogue) -> None:
-    found = listing(own)
-    assert {"criteria": {"service": "kind"}, "overlays": ["monitoring-hpa", "kind"]} in found["combinations"]
-    assert {entry["name"] for entry in found["components"]} == set(own.registry)
-    assert "a100" in found["criteria"]["accelerator"]
-
-
-def test_every_listed_combination_is_supported(upstream: Catalogue, own: Catalogue) -> None:
-    for catalogue in (upstream, own):
-        combinations = supported_combinations(catalogue)
-        assert len(combinations) > 5
-        for criteria in combinations:
-            assert unsupported_reason(criteria, catalogue) == ("", "")
-
-
-@pytest.mark.parametrize(
-    ("stated", "lost", "first"),
-    [
-        ({"service": "gke"}, "service=gke", "[service=gke, os=cos] (add os=cos)"),
-        (
-            {"service": "gke", "os": "ubuntu"},
-            "service=gke, os=ubuntu",
-            "[service=gke, os=cos] (os=cos instead of ubuntu)",
-        ),
-        ({"service": "eks", "accelerator": "a100"}, "accelerator=a100", "[service=eks] (drop accelerator=a100)"),
-        (
-            {"service": "eks", "accelerator": "h100"},
-            "accelerator=h100",
-            "[service=eks, accelerator=h100, intent=inference] (add intent=inference)",
-        ),
-        ({"service": "oke"}, "service=oke", "[service=aks] (service=aks instead of oke)"),
-    ],
-)  # fmt: skip
-def test_what_nobody_supports(stated: dict[str, str], lost: str, first: str, upstream: Catalogue) -> None:
-    criteria = parse_criteria(stated, upstream.vocabulary)
-    reason, hint = unsupported_reason(criteria, upstream)
-    assert f"no layer that fits honours {lost}." in reason
-    near = suggestions(criteria, upstream)
-    assert str(near[0]) == first
-    assert first in hint
-    for suggestion in near:
-        assert not not_honoured(suggestion.criteria, upstream)
-
-
-def test_the_policy_decides(upstream_tree: Path) -> None:
-    strict = Request(criteria={"service": "gke"}, recipe_data=(upstream_tree,))
-    with pytest.raises(InputError, match="Nearest supported"):
-        answer(strict)
-    warned = answer(Request(criteria={"service": "gke"}, recipe_data=(upstream_tree,), unsupported=Unsupported.WARN))
-    assert warned.result.layers == ("base", "monitoring-hpa")
-    assert "Nearest supported" in warned.warnings[-1]
-
-
-def test_a_layer_can_be_right_regardless(own: Catalogue) -> None:
-    assert not not_honoured(parse_criteria({"service": "kind", "gpu": "a100"}, own.vocabulary), own)
-    assert not_honoured(parse_criteria({"service": "kind", "fabric": "efa"}, own.vocabulary), own)
 
 
 @pytest.mark.parametrize(

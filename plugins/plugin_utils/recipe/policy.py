@@ -1,0 +1,45 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What to say and do about a question with a criterion that no layer honours: the policy above resolution."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from ..outcome.errors import InputError
+from .criteria import Criteria
+from .model import Catalogue, RecipeResult
+from .suggest import suggestions
+from .support import not_honoured
+
+
+class Unsupported(str, Enum):
+    """What a question does that has a criterion which no layer honours."""
+
+    ERROR = "error"
+    WARN = "warn"
+
+
+def unsupported_reason(criteria: Criteria, catalogue: Catalogue) -> tuple[str, str]:
+    """Return what is not supported about a question and what would be; two empty texts if all of it is."""
+    lost = not_honoured(criteria, catalogue)
+    if not lost:
+        return "", ""
+    words = ", ".join(f"{name}={value}" for name, value in lost)
+    near = "; ".join(str(suggestion) for suggestion in suggestions(criteria, catalogue))
+    return f"no recipe is for {criteria}: no layer that fits honours {words}.", f"Nearest supported: {near}."
+
+
+def require_supported(result: RecipeResult, catalogue: Catalogue, policy: Unsupported) -> tuple[str, ...]:
+    """Return warnings about criteria that nothing honours.
+
+    Raises:
+        InputError: there are some and the policy is error.
+    """
+    reason, hint = unsupported_reason(result.criteria, catalogue)
+    if not reason:
+        return ()
+    if policy is Unsupported.ERROR:
+        raise InputError("criteria", reason, hint)
+    return (f"criteria: {reason} {hint}",)

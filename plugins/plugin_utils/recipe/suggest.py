@@ -1,0 +1,98 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What to ask instead of a question that the catalogue does not answer: the nearest ones that it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .criteria import Criteria, make_criteria
+from .lattice import parts
+from .model import Catalogue
+from .support import not_honoured
+
+_VALUES_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """One supported question near another, and how to get there from it.
+
+    A dimension in both `add` and `drop` gets another value; `also` are further values that would do, where it is the
+    only one that changes.
+    """
+
+    criteria: Criteria
+    add: tuple[tuple[str, str], ...]
+    drop: tuple[tuple[str, str], ...]
+    also: tuple[str, ...] = ()
+
+    @property
+    def rank(self) -> tuple[int, int, int, tuple[tuple[str, str], ...]]:
+        """Fewest changes first; of these adding before dropping before another value: clusters are as they are."""
+        wanted, given = {name for name, _value in self.add}, {name for name, _value in self.drop}
+        return len(wanted | given), len(wanted & given), len(given - wanted), self.criteria.stated
+
+    @property
+    def kind(self) -> frozenset[tuple[str, str]]:
+        """Which dimensions change, and how."""
+        wanted, given = {name for name, _value in self.add}, {name for name, _value in self.drop}
+        changes = (("add", wanted - given), ("replace", wanted & given), ("drop", given - wanted))
+        return frozenset((name, how) for how, names in changes for name in names)
+
+    def __str__(self) -> str:
+        wanted, given = dict(self.add), dict(self.drop)
+        changes = [f"add {name}={wanted[name]}" for name in wanted if name not in given]
+        changes += [f"{name}={wanted[name]} instead of {given[name]}" for name in wanted if name in given]
+        changes += [f"drop {name}={given[name]}" for name in given if name not in wanted]
+        more = ", ".join(self.also[:_VALUES_SHOWN]) + (" …" if len(self.also) > _VALUES_SHOWN else "")
+        return f"[{self.criteria}] ({', '.join(changes)}{f'; or {more}' if more else ''})"
+
+
+def honoured_part(criteria: Criteria, catalogue: Catalogue) -> Criteria:
+    """Return the largest part of a question that is supported: there is exactly one, maybe empty."""
+    while True:
+        lost = not_honoured(criteria, catalogue)
+        if not lost:
+            return criteria
+        criteria = Criteria(tuple(item for item in criteria.stated if item not in lost))
+
+
+def _near(criteria: Criteria, catalogue: Catalogue) -> Iterator[Criteria]:
+    """Yield questions near one: without what nothing honours, with what that needs, or with another value for it."""
+    yield criteria
+    stated = criteria.to_dict()
+    known = parts(catalogue)
+    for item in not_honoured(criteria, catalogue):
+        for part in known:
+            if item in part.stated:
+                yield make_criteria({**stated, **part.to_dict()})
+            elif item[0] in part.to_dict():
+                yield make_criteria({**stated, item[0]: part.get(item[0])})
+
+
+def suggestions(criteria: Criteria, catalogue: Catalogue, limit: int = 3) -> tuple[Suggestion, ...]:
+    """Return the nearest supported questions, the nearest of each kind of change."""
+    found: dict[Criteria, Suggestion] = {}
+    for near in dict.fromkeys(_near(criteria, catalogue)):
+        candidate = honoured_part(near, catalogue)
+        if candidate.stated and candidate not in found:
+            add = tuple(item for item in candidate.stated if item not in criteria.stated)
+            drop = tuple(item for item in criteria.stated if item not in candidate.stated)
+            found[candidate] = Suggestion(criteria=candidate, add=add, drop=drop)
+    nearest: dict[frozenset[tuple[str, str]], list[Suggestion]] = {}
+    for suggestion in sorted(found.values(), key=lambda each: each.rank):
+        # What changes more than another one does is not near.
+        if not any(kind < suggestion.kind for kind in nearest):
+            nearest.setdefault(suggestion.kind, []).append(suggestion)
+    return tuple(_joined(alike) for alike in list(nearest.values())[:limit])
+
+
+def _joined(alike: list[Suggestion]) -> Suggestion:
+    first = alike[0]
+    if len(first.add) != 1:
+        return first
+    also = tuple(other.add[0][1] for other in alike[1:])
+    return Suggestion(criteria=first.criteria, add=first.add, drop=first.drop, also=also)
