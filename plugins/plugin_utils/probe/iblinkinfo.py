@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..outcome.errors import InputError
 from .text import plain, unreadable
 
 TOOL = "iblinkinfo"
@@ -23,9 +22,9 @@ _PEER = re.compile(
 _NO_PEER = re.compile(r'\[[^\]]*\]\s+""\s+\(.*\)')
 _BLIND = '"Port not available"'
 _STATE = re.compile(
-    r"(?:(?P<width>\d+X)\s+(?P<lane>[\d.]+) Gbps\s+)?(?P<state>[A-Za-z?]+)\s*/\s*(?P<physical>[A-Za-z?]+)"
+    r"(?:(?P<width>\d+X)\s+(?P<lane>\d+(?:\.\d+)?) Gbps\s+)?(?P<state>[A-Za-z?]+)\s*/\s*(?P<physical>[A-Za-z?]+)"
 )
-_FASTER = re.compile(r"([\d.]+) Gbps")
+_FASTER = re.compile(r"(\d+(?:\.\d+)?) Gbps")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +102,7 @@ def _end(match: re.Match[str], name: str, guid: str, switch: bool) -> LinkEnd:
         state=link["state"],
         physical=link["physical"],
         width=link["width"] or "",
-        lane_gbps=_rate(link["lane"] or "0"),
+        lane_gbps=float(link["lane"] or 0),
         could_be_gbps=could,
         switch=switch,
         peer=peer,
@@ -118,11 +117,4 @@ def _peer(text: str) -> tuple[Peer | None, float]:
         raise unreadable(TOOL, text, "the other end of a link, or nothing")
     faster = _FASTER.search(match["could"])
     peer = Peer(name=match["name"].strip(), port=int(match["port"]), lid=int(match["lid"]), guid=match["guid"] or "")
-    return peer, _rate(faster.group(1)) if faster else 0.0
-
-
-def _rate(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"output of {TOOL}", f"{text[:20]!r} is no rate.", f"run `{TOOL}` on the node") from None
+    return peer, float(faster[1]) if faster else 0.0

@@ -12,7 +12,7 @@ from .text import plain, unreadable, whole
 
 TOOL = "smpquery portinfo"
 _FIELD = re.compile(r"(\w+):\.*(.*)")
-_GBPS = re.compile(r"([\d.]+) Gbps")
+_GBPS = re.compile(r"(\d+(?:\.\d+)?) Gbps")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

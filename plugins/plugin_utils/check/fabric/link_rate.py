@@ -33,12 +33,17 @@ def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     if stopped is not None:
         return stopped
     view = overlay(value, context.site)
-    running = [(entry, entry.end) for entry in view.seen if entry.end is not None and entry.end.width]
-    findings = [finding for entry, end in running if (finding := _finding(entry, end)) is not None]
-    rates = sorted({f"{entry.link.width} {entry.link.speed}" for entry, _end in running})
+    running = [(entry, ends) for entry in view.seen if (ends := [end for end in entry.running if end.width])]
+    findings = [finding for entry, ends in running if (finding := _finding(entry, min(ends, key=_rate))) is not None]
+    rates = sorted({f"{entry.link.width} {entry.link.speed}" for entry, _ends in running})
     if not running:
         rates = ["no link is up"]
     return conclude(SPEC, value, context, findings, f"{len(running)} links at {', '.join(rates)}", "iblinkinfo -l")
+
+
+def _rate(end: LinkEnd) -> float:
+    """Return the signalling rate of the whole link; where its ends disagree the slower one counts."""
+    return int(end.width.removesuffix("X")) * end.lane_gbps
 
 
 def _finding(entry: Seen, end: LinkEnd) -> Finding | None:

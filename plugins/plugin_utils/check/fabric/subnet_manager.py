@@ -16,7 +16,7 @@ from ...site.cabling import End
 from ..spec import CheckSpec, Disturbance, JudgeContext
 from .case import REQUIRES, Finding, conclude, site_answer, unusable, waiting
 from .facts import FabricFacts, SubnetFacts
-from .view import View, ends_of, link_subjects, overlay
+from .view import Seen, View, ends_of, link_subjects, overlay
 
 SPEC = CheckSpec(
     id="subnet-manager",
@@ -107,13 +107,10 @@ def _stuck(before: SmInfo, after: SmInfo) -> bool:
 def _unsettled(facts: FabricFacts, view: View) -> list[Finding]:
     hint = "read the subnet manager's log (opensm.log: ERR, SUBNET UP); `smpquery portinfo <lid> <port>` of the port"
     findings = [
-        Finding(
-            cause="not-converged", text=f"{entry.link.name}: {_state(entry.end)}, expected Active", hint=hint,
-            subjects=link_subjects(entry.link),
-        )
+        Finding(cause="not-converged", text=f"{entry.link.name}: {text}", hint=hint, subjects=link_subjects(entry.link))
         for entry in view.seen
-        if not entry.missing and (entry.silent or (entry.end is not None and entry.end.state != "Active"))
-    ]  # fmt: skip
+        if (text := _unsettled_text(entry))
+    ]
     for subnet in facts.subnets:
         findings += [
             Finding(cause="not-converged", text=f"LID {lid} belongs to {' and '.join(owners)}", hint=hint)
@@ -127,10 +124,17 @@ def _unsettled(facts: FabricFacts, view: View) -> list[Finding]:
     return findings
 
 
-def _state(end: LinkEnd | None) -> str:
-    if end is None:
-        return "not seen"
-    return f"{end.state}, {end.physical}" + (", nobody answers behind it" if end.up and end.peer is None else "")
+def _unsettled_text(entry: Seen) -> str:
+    """Return what is not settled about a cable with a signal, or nothing."""
+    waiting = [end for end in entry.running if end.state != "Active"]
+    if waiting:
+        ends = ", ".join(f"{end.name}:{end.port} is {end.state}" for end in waiting)
+        return f"{ends}, expected Active" + ("; nobody answers at the other end" if entry.silent else "")
+    if entry.silent:
+        return f"{entry.link.far} has a signal, and nobody answers at the other end"
+    if entry.one_sided:
+        return f"{entry.link.near} says it is connected to {entry.actual}, which does not say so"
+    return ""
 
 
 def _shared_lids(subnet: SubnetFacts) -> dict[int, list[str]]:

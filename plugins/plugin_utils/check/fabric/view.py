@@ -19,18 +19,28 @@ from .facts import FabricFacts
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One planned cable: what is known of its two ends, and on which port its near end really is (None: nowhere)."""
+    """One planned cable: what is known of its two planned ends, and on which port its near end really is (None:
+    nowhere); `other` is what that port says."""
 
     link: PlannedLink
     near: LinkEnd | None
     far: LinkEnd | None
     actual: End | None
+    other: LinkEnd | None
 
     @property
-    def end(self) -> LinkEnd | None:
-        """The end that tells most: one with a signal if there is one."""
-        ends = [end for end in (self.near, self.far) if end is not None]
-        return next((end for end in ends if end.up), ends[0] if ends else None)
+    def running(self) -> tuple[LinkEnd, ...]:
+        """The ends of the cable that have a signal, wherever they are plugged in."""
+        ends = (self.near, self.other) if self.connected else (self.far,) if self.silent else ()
+        return tuple(end for end in ends if end is not None and end.up)
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether one end says that it is connected and the other end knows nothing of it."""
+        if self.near is None or self.actual is None:
+            return False
+        peer = self.other.peer if self.other is not None else None
+        return peer is None or End(peer.name, peer.port) != End(self.near.name, self.near.port)
 
     @property
     def connected(self) -> bool:
@@ -85,7 +95,8 @@ def _seen(link: PlannedLink, ends: dict[End, LinkEnd]) -> Seen:
         near = ends.get(End(f"{link.host} HCA-{link.rail + 1}", link.near.port))
     peer = near.peer if near is not None and near.up else None
     actual = End(peer.name, peer.port) if peer is not None else None
-    return Seen(link, near, ends.get(link.far) if link.far is not None else None, actual)
+    other = ends.get(actual) if actual is not None else None
+    return Seen(link, near, ends.get(link.far) if link.far is not None else None, actual, other)
 
 
 def _dead_switches(plan: CablingPlan, seen: tuple[Seen, ...], there: set[str]) -> dict[str, tuple[Seen, ...]]:
