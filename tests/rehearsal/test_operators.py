@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -208,10 +209,7 @@ def test_gpu_operator_makes_every_gpu_allocatable(gpu_operator: Bench) -> None:
 def test_a_driver_on_the_host_leaves_no_driver_pod(healthy: Bench) -> None:
     done = healthy.install("gpu-operator", "gpu-operator", "--set", "driver.enabled=false,dcgm.enabled=true")
     assert done.rc == 0, done.stderr
-
-    def find() -> Any:
-        return healthy.cluster.find(kinds.DAEMON_SETS, "nvidia-driver-daemonset", "gpu-operator")
-
+    find = partial(healthy.cluster.find, kinds.DAEMON_SETS, "nvidia-driver-daemonset", "gpu-operator")
     eventually(lambda: find() is None)
     eventually(lambda: healthy.policy().get("state") == "ready")
     assert "nvidia.com/gpu.deploy.driver" not in healthy.node("gpu01")["metadata"]["labels"]
@@ -232,8 +230,7 @@ def test_a_failing_driver_pod_is_seen_where_it_would_be(healthy: Bench) -> None:
     eventually(lambda: healthy.node(victim)["status"]["allocatable"]["nvidia.com/gpu"] == "0")
     others = [node.name for node in healthy.spec.nodes if node.name != victim]
     assert {healthy.node(name)["status"]["allocatable"]["nvidia.com/gpu"] for name in others} == {"8"}
-    pods = eventually(lambda: _waiting_pods(healthy, victim))
-    assert pods["nvidia-driver-daemonset"] == "CrashLoopBackOff"
+    eventually(lambda: _waiting_pods(healthy, victim).get("nvidia-driver-daemonset") == "CrashLoopBackOff")
     eventually(lambda: _waiting_pods(healthy, victim).get("nvidia-device-plugin-daemonset") == "PodInitializing")
     assert not any(_waiting_pods(healthy, name) for name in others)
 
