@@ -106,7 +106,8 @@ class Space:
 
     def _empty(self, kind: Kind, deadline: Deadline) -> None:
         there = self.cluster.find_all(kind, self.name)
-        for obj in there or []:
+        # What waits for a place goes first: it must not get the place of what goes.
+        for obj in sorted(there or [], key=lambda obj: bool((obj.get("spec") or {}).get("nodeName"))):
             self.cluster.delete(kind, obj["metadata"]["name"], self.name, grace_period_s=0)
         if not there:
             return

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal
 
@@ -37,6 +37,7 @@ class Standing:
     rated: Rated | None = None
     peers: PeerVerdict | None = None
     problem: Problem | None = None
+    attempts: int = 1
 
     @property
     def below_peers(self) -> bool:
@@ -136,7 +137,8 @@ def cohort_of(
 
 
 def _peers(plan: Plan, hardware: Mapping[str, Sku], ran: Mapping[tuple[str, ...], tuple[Run, ...]]) -> PeerVerdict:
-    firsts = {"+".join(group): runs[0] for group, runs in ran.items() if runs[0].problem is None}
+    judged = {group: [run for run in runs if run.problem is None] for group, runs in ran.items()}
+    firsts = {"+".join(group): runs[0] for group, runs in judged.items() if runs}
     references = [
         found
         for run in firsts.values()
@@ -155,15 +157,21 @@ def _sku(plan: Plan, hardware: Mapping[str, Sku], hosts: Sequence[str]) -> Sku:
 def _standing(
     plan: Plan, hardware: Mapping[str, Sku], group: tuple[str, ...], runs: tuple[Run, ...], peers: PeerVerdict
 ) -> Standing:
+    attempts = max(run.record.attempt for run in runs)
+    lasting = [run for run in runs if run.problem is None or not run.problem.passing]
+    # What a second try mended was nothing.
+    runs = tuple(lasting) or runs
     problem = next((run.problem for run in runs if run.problem), None)
     if problem is not None:
-        return Standing(hosts=group, runs=runs, verdict="unknown", problem=problem)
+        return Standing(hosts=group, runs=runs, verdict="unknown", problem=problem, attempts=attempts)
     sku = _sku(plan, hardware, group)
     value = median(run.value for run in runs)
     nearest = min(runs, key=lambda run: abs(run.value - value))
     rated = rate_run(plan, sku, nearest)
     flags = [_suspect(plan, sku, run, peers) for run in runs]
-    standing = Standing(hosts=group, runs=runs, verdict="good", value=value, rated=rated, peers=peers)
+    standing = Standing(
+        hosts=group, runs=runs, verdict="good", value=value, rated=rated, peers=peers, attempts=attempts
+    )
     return _with_verdict(standing, flags, plan.rules.judge, plan.rules.run.repeats)
 
 
@@ -186,11 +194,4 @@ def _with_verdict(standing: Standing, flags: list[bool], rules: JudgeSettings, r
     elif flags[0] and confirmed(flags, repeats):
         bad = (rated is not None and rated.rating is Rating.BAD) or standing.below_peers
         verdict = "bad" if bad and not standing.unsaturated else "marginal"
-    return Standing(
-        hosts=standing.hosts,
-        runs=standing.runs,
-        verdict=verdict,
-        value=standing.value,
-        rated=rated,
-        peers=peers,
-    )
+    return replace(standing, verdict=verdict)

@@ -32,10 +32,12 @@ def _firsts(phase: Phase, groups: Iterable[tuple[str, ...]]) -> Iterator[Wanted]
 
 def _repeats(phase: Phase, standings: Iterable[Standing], repeats: int) -> Iterator[Wanted]:
     for standing in standings:
-        # Also what has been repeated already, or the step would never be found done.
+        last = standing.attempts
         if standing.verdict == "open":
-            for attempt in range(2, repeats + 1):
+            for attempt in range(last + 1, last + 1 + repeats - len(standing.runs)):
                 yield Wanted(phase=phase, hosts=standing.hosts, attempt=attempt)
+        elif standing.problem is not None and standing.problem.passing and last == 1:
+            yield Wanted(phase=phase, hosts=standing.hosts, attempt=2)
 
 
 def _again(kind: Kind, phase: Phase, cohort: Cohort) -> Iterator[Wanted]:

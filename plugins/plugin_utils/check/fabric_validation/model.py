@@ -106,6 +106,11 @@ class Problem:
     text: str
     bad: bool = False
 
+    @property
+    def passing(self) -> bool:
+        """Whether it says something about the moment and nothing about the hosts: worth another try."""
+        return self.cause in ("launch-unschedulable", "launch-preempted")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:

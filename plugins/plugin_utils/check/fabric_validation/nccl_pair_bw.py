@@ -26,7 +26,7 @@ SPEC = CheckSpec(
     requires=("kubernetes", "multi_node"),
     causes=("cohort-slow", "pair-bandwidth-low", "slow-adapter", "slow-node", "slow-path", "slow-rail"),
 )
-_ADAPTER_HINT = "`ibstat` and `mlxlink -d {hca} -c -e` on {host}, counters of its switch port; reseat or change the cable"
+_ADAPTER_HINT = "`ibstat` and `mlxlink -d {hca} -c -e` on {host}, counters of its switch port; reseat or change it"
 _NODE_HINT = "all of its adapters are slow: compare PCIe links, ACS, IOMMU, CPU frequency and NUMA with a good host"
 _RAIL_HINT = "look at the leaf switches of that rail: `ibqueryerrors`, `iblinkinfo`, their uplinks and firmware"
 _PATH_HINT = "both hosts are fine with others: look at the links between their leaves, and at adaptive routing"

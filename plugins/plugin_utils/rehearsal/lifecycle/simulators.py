@@ -68,6 +68,8 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress) -> Simulat
         cabling = request.directory / "cabling.yaml"
         write_cabling(healthy.nodes, cabling)
         settings["fabric"] = {"plan": str(cabling), "interval_s": _COUNTER_INTERVAL_S}
+    # A run takes seconds here; nobody wants to wait a quarter of an hour for one that hangs.
+    settings["fabric_validation"] = {"timeout_s": 60.0 + 0.1 * len(request.nodes), "schedule_s": 30.0}
     return Simulated(model, model_file, _mirror(request, model), settings, fabric)
 
 

@@ -317,3 +317,26 @@ def test_measures_carry_what_a_baseline_needs(fleet: MakeFleet) -> None:
 def test_unknown_setting(fleet: MakeFleet) -> None:
     with pytest.raises(InputError, match="larges"):
         fleet(2, settings={"larges": 5}).sight()
+
+
+@pytest.mark.parametrize("phase", ["node", "pair", "all"])
+@pytest.mark.parametrize("state", ["unschedulable", "preempted"])
+def test_what_passes_by_itself_is_tried_again(fleet: MakeFleet, phase: str, state: str) -> None:
+    def once(want: Wanted) -> tuple[str, int | None]:
+        return (state, None) if want.phase == phase and want.attempt == 1 else ("succeeded", 0)
+
+    here = fleet(8, state=once)
+    sight = here.sight()
+    assert told(here.outcomes(sight)) == []
+    assert {run.record.attempt for run in sight.in_phase(phase)} == {1, 2}  # type: ignore[arg-type]
+
+
+def test_a_slow_host_that_was_preempted_first_is_repeated_all_the_same(fleet: MakeFleet) -> None:
+    here = fleet(
+        8,
+        nvlink={"gpu02": 0.6},
+        state=lambda want: ("preempted", None) if "gpu02" in want.hosts and want.attempt == 1 else ("succeeded", 0),
+    )
+    sight = here.sight()
+    assert [run.record.attempt for run in sight.of("node", ["gpu02"])] == [1, 2, 3, 4]
+    assert told(here.outcomes(sight)) == [("nccl-intra-node-bw", "slow-nvlink", "gpu02")]
