@@ -23,7 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.signature
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site, SiteProfile
 
-ROOT = Path(__file__).resolve().parents[6]
+ROOT = Path(__file__).resolve().parents[2]
 SIGNER = "facility@example.org"
 
 

@@ -15,9 +15,6 @@ from typing import Any
 import pytest
 import yaml
 
-# One play serves all tests, so one worker takes them.
-pytestmark = pytest.mark.xdist_group("recipe-plugins")
-
 CRITERIA = "{service: generic, accelerator: h100, intent: training, os: ubuntu, platform: volcano}"
 
 # What the play asks; @criteria@ and @directory@ are filled in.
