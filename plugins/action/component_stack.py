@@ -44,7 +44,7 @@ class ActionModule(VerbBase):
         helm.check_version()
         with Cluster(connection) as cluster:
             adopt, downgrade = options["adopt"], options["allow_downgrade"]
-            plan = make_plan(components, installed(helm, cluster), adopt=adopt, allow_downgrade=downgrade)
+            plan = make_plan(components, installed(helm, cluster, components), adopt=adopt, allow_downgrade=downgrade)
             limits = Limits(
                 ready_s=options["ready_timeout_s"], pull_grace_s=options["pull_grace_s"], parallel=options["parallel"]
             )

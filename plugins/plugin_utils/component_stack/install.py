@@ -17,6 +17,7 @@ from ..clients.kube.wait import Phase, State, wait_all
 from ..outcome.errors import BringupError
 from ..runtime.clock import Deadline, elapsed_text
 from ..runtime.progress import Emit, silent
+from .apply import apply_manifests, preview_manifests
 from .facts import stack_facts
 from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Action, Component, Plan, Step
 from .read import read_workloads, release_state, reported_state
@@ -96,13 +97,15 @@ class Installer:
         for component in components:
             if not plan.step(component.name).action.changes:
                 continue
-            request = self.request(component)
+            take_over = plan.step(component.name).take_over
+            complete = preview_manifests(self.cluster, component, take_over=take_over)
             try:
-                self.helm.upgrade(request, dry_run=True)
-                told[component.name] = "server"
+                if component.has_chart:
+                    self.helm.upgrade(self.request(component), dry_run=True)
             except HelmError:
                 # Its CRDs or its namespace come with what is installed before it.
-                told[component.name] = "predicted"
+                complete = False
+            told[component.name] = "server" if complete else "predicted"
         return told
 
     def _one(self, component: Component, step: Step) -> Done:
@@ -120,6 +123,10 @@ class Installer:
             if step.action.changes:
                 self._apply(component, step)
             state, works = self._wait(component)
+            after = [manifest for manifest in component.manifests if not manifest.before]
+            if step.action.changes and after and component.has_chart and state.phase is Phase.OK:
+                apply_manifests(self.cluster, component, after, self.emit, take_over=step.take_over)
+                state, works = self._wait(component)
         except BringupError as error:
             self.emit(f"{component.name}: {error.reason}"[:199])
             reason = f"{error.subject}: {error.reason}"
@@ -144,8 +151,12 @@ class Installer:
 
     def _apply(self, component: Component, step: Step) -> None:
         started = monotonic()
-        self.emit(f"{component.name} {component.version}: {step.action.value}")
-        self.helm.upgrade(self.request(component), take_ownership=step.action is Action.ADOPT)
+        self.emit(f"{component.name} {step.wanted_version}: {step.action.value}")
+        # What comes after a chart waits until its workloads, which may have to admit it, are ready.
+        now = [manifest for manifest in component.manifests if manifest.before or not component.has_chart]
+        apply_manifests(self.cluster, component, now, self.emit, take_over=step.take_over)
+        if component.has_chart:
+            self.helm.upgrade(self.request(component), take_ownership=step.action is Action.ADOPT)
         self.emit(f"{component.name}: applied in {elapsed_text(monotonic() - started)}, waiting until it is ready")
 
     def _wait(self, component: Component) -> tuple[State, bool]:
@@ -155,7 +166,7 @@ class Installer:
 
         def read() -> dict[str, State]:
             nonlocal works
-            workloads = read_workloads(self.cluster, [component.namespace], self.limits.pull_grace_s)
+            workloads = read_workloads(self.cluster, component.namespaces, self.limits.pull_grace_s)
             state = release_state(component.release, workloads)
             works = state.phase is Phase.OK
             if works and conditions:

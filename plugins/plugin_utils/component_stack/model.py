@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any
 
 from ..outcome.errors import InputError, ProblemsError
+from .manifest import Manifest, manifests_of
 
 MANAGED_BY_LABEL = "gpufleet.io/managed-by"
 MANAGED_BY = "gpufleet.bringup"
@@ -21,7 +22,10 @@ DIGEST_LABEL = "gpufleet.io/digest"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """One Helm component of the recipe, with its merged values and the components that it needs first."""
+    """One component of the recipe: a Helm chart with its merged values, manifests before and after it, or only these.
+
+    `depends_on` are the components that it needs first.
+    """
 
     name: str
     namespace: str
@@ -30,15 +34,23 @@ class Component:
     source: str
     values: dict[str, Any] = field(default_factory=dict)
     depends_on: tuple[str, ...] = ()
+    manifests: tuple[Manifest, ...] = ()
+    has_chart: bool = True
+
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """The namespaces in which its workloads may be."""
+        named = (manifest.body["metadata"].get("namespace") for manifest in self.manifests)
+        return frozenset((self.namespace, *(str(name) for name in named if name)))
 
     @property
     def release(self) -> str:
-        """Helm's key of its release: `namespace/name`."""
+        """Helm's key of its release, `namespace/name`; manifests are told apart by the same key."""
         return f"{self.namespace}/{self.name}"
 
     @property
     def digest(self) -> str:
-        """Digest over chart, version and values: the same digest means nothing is to be done."""
+        """Digest over chart, version and values: the same digest means that nothing is to be done about the chart."""
         content = json.dumps([self.chart.rpartition("/")[2], self.version, self.values], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:32]
 
@@ -74,6 +86,7 @@ class Step:
     action: Action
     wanted_version: str
     found_version: str = ""
+    take_over: bool = False
     reason: str = ""
     hint: str = ""
 
@@ -105,7 +118,8 @@ def components_of(recipe: Mapping[str, Any]) -> tuple[Component, ...]:
     found = [_component(entry, problems) for entry in recipe.get("componentRefs") or []]
     by_name = {component.name: component for component in found if component is not None}
     order = [str(name) for name in recipe.get("deploymentOrder") or []]
-    problems += _order_problems(by_name, order)
+    if not problems:
+        problems += _order_problems(by_name, order)
     if not found and not problems:
         problems.append(InputError("recipe", "has no components.", "resolve a recipe for this cluster"))
     if problems:
@@ -118,10 +132,18 @@ def _component(entry: Mapping[str, Any], problems: list[InputError]) -> Componen
     subject = f"component {name or '(no name)'}"
     kind = str(entry.get("type") or "Helm")
     if kind != "Helm":
-        problems.append(InputError(subject, f"is of type {kind}; only Helm components are installed.", "disable it"))
-    if entry.get("manifestFiles"):
-        problems.append(InputError(subject, "has manifest files, which are not applied.", "put them into a chart"))
-    missing = [key for key in ("name", "namespace", "version") if not entry.get(key)]
+        hint = (
+            "render it (kubectl kustomize) into a manifest file of a private recipe directory, or install it yourself "
+            f"and switch it off: overrides {name}: {{enabled: false}}"
+        )
+        problems.append(InputError(subject, f"is of type {kind}, which is not installed.", hint))
+        return None
+    known = len(problems)
+    manifests = manifests_of(entry, subject, problems)
+    if len(problems) > known:
+        return None
+    has_chart = not manifests or any(entry.get(key) for key in ("chart", "version", "source"))
+    missing = [key for key in ("name", "namespace", "version")[: 3 if has_chart else 2] if not entry.get(key)]
     if missing:
         problems.append(InputError(subject, f"lacks {', '.join(missing)}.", "resolve the recipe again"))
         return None
@@ -129,10 +151,12 @@ def _component(entry: Mapping[str, Any], problems: list[InputError]) -> Componen
         name=name,
         namespace=str(entry["namespace"]),
         chart=str(entry.get("chart") or name),
-        version=str(entry["version"]),
+        version=str(entry.get("version") or ""),
         source=str(entry.get("source") or ""),
         values=dict(entry.get("values") or {}),
         depends_on=tuple(str(ref) for ref in entry.get("dependencyRefs") or ()),
+        manifests=manifests,
+        has_chart=has_chart,
     )
 
 

@@ -6,20 +6,28 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..clients.helm.helm import Release
 from ..constraint.version import parse_version
 from ..outcome.errors import InputError
 from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Action, Component, Plan, Step
 
+# What stands for the version of a component that has no chart.
+_MANIFESTS = "manifests"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """What is installed: helm's releases, and the labels of each release by `namespace/name`."""
+    """What is installed: helm's releases, and the labels of each release by `namespace/name`.
+
+    A component that is only manifests counts as a release, and a release whose manifests are not applied as the recipe
+    says is `incomplete`. `foreign` are objects of manifests that somebody else made.
+    """
 
     releases: Mapping[str, Release] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    foreign: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def is_ours(self, key: str) -> bool:
         """Whether we installed or adopted that release."""
@@ -41,7 +49,11 @@ def make_plan(
         adopt: names of components whose foreign release we may take over.
         allow_downgrade: whether an older version than the installed one may be put in its place.
     """
-    return Plan(steps=tuple(_step(component, installed, adopt, allow_downgrade) for component in components))
+    steps = []
+    for component in components:
+        step = _step(component, installed, adopt, allow_downgrade)
+        steps.append(replace(step, take_over=component.name in adopt))
+    return Plan(steps=tuple(steps))
 
 
 def _step(component: Component, installed: Installed, adopt: Collection[str], allow_downgrade: bool) -> Step:
@@ -60,10 +72,13 @@ def _step(component: Component, installed: Installed, adopt: Collection[str], al
     if not allow_downgrade and _is_older(component.version, release.chart_version):
         reason = f"the recipe wants {component.version}, older than the installed {release.chart_version}"
         return _made(component, Action.DOWNGRADE, release, reason, "correct the recipe, or set allow_downgrade")
-    return _ours(component, installed, release)
+    return _ours(component, installed, release, component.name in adopt)
 
 
-def _ours(component: Component, installed: Installed, release: Release) -> Step:
+def _ours(component: Component, installed: Installed, release: Release, take_over: bool) -> Step:
+    foreign = installed.foreign.get(component.release, ())
+    if foreign and take_over:
+        return _made(component, Action.ADOPT, release, f"{', '.join(foreign)} taken over as told")
     if not installed.is_ours(component.release):
         return _made(component, Action.ADOPT, release, "taken over as told")
     if release.status != "deployed":
@@ -72,13 +87,17 @@ def _ours(component: Component, installed: Installed, release: Release) -> Step:
         return _made(component, Action.UPGRADE, release, "another version")
     if installed.labels[component.release].get(DIGEST_LABEL) != component.digest:
         return _made(component, Action.UPGRADE, release, "other values")
+    if foreign:
+        reason = f"{', '.join(foreign)} was made by somebody else and is left alone"
+        return _made(component, Action.UNCHANGED, release, reason, f"to take it over, add {component.name} to adopt")
     return _made(component, Action.UNCHANGED, release)
 
 
 def _absent(component: Component, installed: Installed) -> Step:
     chart = component.chart.rpartition("/")[2]
     # Two GPU operators on one cluster break both, whatever their releases are called.
-    other = next((release for release in installed.releases.values() if release.chart == chart), None)
+    others = installed.releases.values() if component.has_chart else ()
+    other = next((release for release in others if release.chart == chart), None)
     if other is None:
         return _made(component, Action.INSTALL, None)
     where = f"{other.namespace}/{other.name}"
@@ -92,8 +111,8 @@ def _made(component: Component, action: Action, release: Release | None, reason:
         component=component.name,
         namespace=component.namespace,
         action=action,
-        wanted_version=component.version,
-        found_version=release.chart_version if release else "",
+        wanted_version=component.version or _MANIFESTS,
+        found_version=(release.chart_version or _MANIFESTS) if release else "",
         reason=reason,
         hint=hint,
     )

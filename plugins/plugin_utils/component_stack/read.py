@@ -6,24 +6,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ..clients.helm.helm import Helm
+from ..clients.helm.helm import Helm, Release
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import DAEMON_SETS, DEPLOYMENTS, JOBS, PODS, SECRETS, STATEFUL_SETS
 from ..clients.kube.wait import OK, State, failed, pending
 from ..outcome.errors import NotFoundError
+from .apply import ManifestState, manifest_state
 from .facts import ReadyWhen
+from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
 from .plan import Installed
 from .workloads import Workload, workload_of
 
+# A release some of whose manifests are not there, or not as the recipe says.
+INCOMPLETE = "incomplete"
 WORKLOAD_KINDS = (DEPLOYMENTS, DAEMON_SETS, STATEFUL_SETS, JOBS)
 
 
-def installed(helm: Helm, cluster: Cluster) -> Installed:
-    """Return helm's releases and their labels. Only the metadata of release Secrets is read, never their content."""
-    releases = helm.releases()
+def installed(helm: Helm, cluster: Cluster, components: Iterable[Component] = ()) -> Installed:
+    """Return helm's releases and their labels, and what there is of the components' manifests.
+
+    Only the metadata of release Secrets is read, never their content.
+    """
+    releases = dict(helm.releases())
     labels: dict[str, dict[str, str]] = {}
     for metadata in cluster.list_metadata(SECRETS, labels="owner=helm"):
         found = metadata.get("labels") or {}
@@ -31,7 +39,28 @@ def installed(helm: Helm, cluster: Cluster) -> Installed:
         # The labels of the newest revision are the release's own.
         if key in releases and str(releases[key].revision) == str(found.get("version")):
             labels[key] = found
-    return Installed(releases=releases, labels=labels)
+    foreign: dict[str, tuple[str, ...]] = {}
+    for component in components:
+        if component.manifests:
+            state = manifest_state(cluster, component)
+            foreign[component.release] = state.foreign
+            if not component.has_chart:
+                _count_as_release(component, state, releases, labels)
+            elif component.release in releases and state.pending and releases[component.release].status == "deployed":
+                releases[component.release] = replace(releases[component.release], status=INCOMPLETE)
+    return Installed(releases=releases, labels=labels, foreign=foreign)
+
+
+def _count_as_release(
+    component: Component, state: ManifestState, releases: dict[str, Release], labels: dict[str, dict[str, str]]
+) -> None:
+    """Add a component that is only manifests to the releases, if any of them is there."""
+    if not (state.same or state.different or state.foreign):
+        return
+    status = INCOMPLETE if state.pending else "deployed"
+    releases[component.release] = Release(component.name, component.namespace, 1, status, component.chart, "")
+    if state.same or state.different:
+        labels[component.release] = {MANAGED_BY_LABEL: MANAGED_BY, DIGEST_LABEL: component.digest}
 
 
 def read_workloads(cluster: Cluster, namespaces: Iterable[str], grace_s: float) -> list[Workload]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from .manifest import COMPONENT_ANNOTATION
+
 Json = dict[str, Any]
 RELEASE_ANNOTATION = "meta.helm.sh/release-name"
 RELEASE_NAMESPACE_ANNOTATION = "meta.helm.sh/release-namespace"
@@ -41,12 +43,12 @@ class Workload:
 
 
 def release_of(obj: Mapping[str, Any]) -> str:
-    """Return the `namespace/name` of the Helm release that an object belongs to, empty if to none."""
+    """Return the `namespace/name` of the release or component that an object belongs to, empty if to none."""
     metadata = obj.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     name = annotations.get(RELEASE_ANNOTATION, "")
     namespace = annotations.get(RELEASE_NAMESPACE_ANNOTATION) or metadata.get("namespace", "")
-    return f"{namespace}/{name}" if name else ""
+    return f"{namespace}/{name}" if name else str(annotations.get(COMPONENT_ANNOTATION, ""))
 
 
 def workload_of(kind: str, obj: Json, pods: Iterable[Json], now: datetime, grace_s: float) -> Workload:

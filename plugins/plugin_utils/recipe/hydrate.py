@@ -134,8 +134,24 @@ def plain(result: RecipeResult) -> dict[str, Any]:
     return data
 
 
+def manifest_texts(component: ComponentRef, catalogue: Catalogue) -> list[dict[str, str]]:
+    """Return the manifest files of a component with their text, for an installer that does not have the catalogue.
+
+    Raises:
+        InputError: one cannot be read.
+    """
+    found = []
+    for when, files in (("before", component.pre_manifest_files), ("after", component.manifest_files)):
+        for name in files:
+            path = catalogue.files.get(name)
+            if unsafe_reason(name) or path is None:
+                raise InputError(f"manifest file {name}", "does not exist in any tree.")
+            found.append({"when": when, "file": name, "text": read_text(path)})
+    return found
+
+
 def hydrated(result: RecipeResult, catalogue: Catalogue) -> dict[str, Any]:
-    """Return the recipe as an installer wants it: every enabled component with its merged chart `values`.
+    """Return the recipe as an installer wants it: every enabled component with its chart `values` and `manifests`.
 
     A disabled component is provided by somebody else: it is only named in `metadata.disabled`, and nobody waits for it.
 
@@ -149,6 +165,9 @@ def hydrated(result: RecipeResult, catalogue: Catalogue) -> dict[str, Any]:
     for component, entry in zip(result.components, data["componentRefs"], strict=True):
         if component.name in enabled:
             entry["values"] = component_values(component, catalogue)
+            manifests = manifest_texts(component, catalogue)
+            if manifests:
+                entry["manifests"] = manifests
             entry["dependencyRefs"] = [name for name in component.dependency_refs if name in enabled]
             entries.append(entry)
     data["componentRefs"] = entries

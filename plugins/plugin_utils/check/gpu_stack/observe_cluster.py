@@ -83,9 +83,9 @@ def _look(
     components: tuple[Component, ...],
     permissions: tuple[PermissionView, ...],
 ) -> ClusterView:
-    state = installed(helm, cluster)
+    state = installed(helm, cluster, components)
     views = tuple(_component(component, state, _install_results(context)) for component in components)
-    namespaces = {component.namespace for component in components}
+    namespaces = {name for component in components for name in component.namespaces}
     namespaces |= {view.release.partition("/")[0] for view in views if view.release}
     workloads = tuple(read_workloads(cluster, namespaces, _PULL_GRACE_S))
     policies = cluster.find_all(CLUSTER_POLICIES)

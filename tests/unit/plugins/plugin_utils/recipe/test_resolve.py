@@ -196,17 +196,23 @@ def test_kustomize_and_manifests_before_and_after(tree: Tree) -> None:
     registry["components"].append({"name": "flux", "displayName": "flux", "kustomize": kustomize})
     tree.write("registry.yaml", yaml.safe_dump(registry))
     for name in ("a", "b", "c"):
-        tree.write(f"components/nfd/{name}.yaml", "")
+        tree.write(f"components/nfd/{name}.yaml", f"# {name}\n")
     before, after = ["components/nfd/a.yaml"], ["components/nfd/b.yaml"]
     nfd = {"name": "nfd", "preManifestFiles": before, "manifestFiles": after}
     tree.overlay("base", {"componentRefs": [{"name": "flux"}, nfd]})
     later = {"name": "nfd", "manifestFiles": ["components/nfd/b.yaml", "components/nfd/c.yaml"]}
     tree.overlay("eks", {"criteria": {"service": "eks"}, "componentRefs": [later, {"name": "flux", "tag": "v2"}]})
-    flux, found = plain(recipe(tree.load(), service="eks"))["componentRefs"]
+    catalogue = tree.load()
+    flux, found = plain(recipe(catalogue, service="eks"))["componentRefs"]
     assert flux == {"name": "flux", "type": "Kustomize", "source": "https://git", "path": "a", "tag": "v2"}
     assert found["preManifestFiles"] == before
     assert found["manifestFiles"] == ["components/nfd/b.yaml", "components/nfd/c.yaml"]
     assert found["chart"] == "nfd"
+    # An installer has no catalogue: what it applies is in the hydrated recipe, like the values.
+    assert hydrated(recipe(catalogue, service="eks"), catalogue)["componentRefs"][1]["manifests"] == [
+        {"when": when, "file": f"components/nfd/{name}.yaml", "text": f"# {name}\n"}
+        for when, name in (("before", "a"), ("after", "b"), ("after", "c"))
+    ]
 
 
 LOW = {

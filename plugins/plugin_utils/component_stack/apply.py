@@ -1,0 +1,141 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Reads and applies the manifests of components: on the server's side, ours labelled, those of others left alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.errors import ConflictError
+from ..clients.kube.kinds import NAMESPACES
+from ..outcome.errors import BringupError, NotFoundError
+from ..runtime.clock import Deadline
+from ..runtime.progress import Emit
+from .manifest import COMPONENT_ANNOTATION, Json, Manifest
+from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
+
+# A kind or a webhook that a chart has just brought may take a moment until the server knows it.
+_SERVED_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestState:
+    """What the cluster has of a component's manifests, by title: applied as they are, to be applied, of others."""
+
+    same: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    different: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """What is to be applied."""
+        return (*self.absent, *self.different)
+
+
+def manifest_state(cluster: Cluster, component: Component) -> ManifestState:
+    """Return what the cluster has of a component's manifests."""
+    found: dict[str, list[str]] = {"same": [], "absent": [], "different": [], "foreign": []}
+    for manifest in component.manifests:
+        found[_standing(_live(cluster, component, manifest), manifest)].append(manifest.title)
+    return ManifestState(**{name: tuple(titles) for name, titles in found.items()})
+
+
+def _live(cluster: Cluster, component: Component, manifest: Manifest) -> Json | None:
+    try:
+        kind = cluster.kind(manifest.body["apiVersion"], manifest.body["kind"])
+    except NotFoundError:
+        return None
+    namespace = _namespace(component, manifest) if kind.namespaced else ""
+    return cluster.find(kind, manifest.body["metadata"]["name"], namespace)
+
+
+def _standing(live: Json | None, manifest: Manifest) -> str:
+    if live is None:
+        return "absent"
+    labels = live["metadata"].get("labels") or {}
+    if labels.get(MANAGED_BY_LABEL) != MANAGED_BY:
+        return "foreign"
+    return "same" if labels.get(DIGEST_LABEL) == manifest.digest else "different"
+
+
+def _namespace(component: Component, manifest: Manifest) -> str:
+    return str(manifest.body["metadata"].get("namespace") or component.namespace)
+
+
+def labelled(component: Component, manifest: Manifest) -> Json:
+    """Return the object as it is applied: with our labels, and the component that it belongs to."""
+    metadata = manifest.body["metadata"]
+    labels = {**(metadata.get("labels") or {}), MANAGED_BY_LABEL: MANAGED_BY, DIGEST_LABEL: manifest.digest}
+    annotations = {**(metadata.get("annotations") or {}), COMPONENT_ANNOTATION: component.release}
+    return {**manifest.body, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
+
+
+def apply_manifests(
+    cluster: Cluster, component: Component, manifests: Collection[Manifest], emit: Emit, *, take_over: bool
+) -> None:
+    """Apply manifests in their order; what others made is left alone unless it may be taken over.
+
+    Raises:
+        BringupError: the server refuses one, or does not know its kind after a minute.
+    """
+    deadline = Deadline.after(_SERVED_S)
+    for manifest in manifests:
+        live = _live(cluster, component, manifest)
+        if _standing(live, manifest) == "foreign" and not take_over:
+            emit(f"{component.name}: {manifest.title} was made by somebody else and is left alone"[:199])
+            continue
+        if live is None:
+            _make_namespace(cluster, component, manifest)
+        while True:
+            try:
+                _apply(cluster, component, manifest, take_over=take_over)
+                break
+            except BringupError as error:
+                passing = isinstance(error, NotFoundError) or "webhook" in error.reason
+                if not passing or deadline.left_s <= 0:
+                    raise
+                time.sleep(1.0)
+
+
+def _apply(
+    cluster: Cluster, component: Component, manifest: Manifest, *, take_over: bool, dry_run: bool = False
+) -> None:
+    kind = cluster.kind(manifest.body["apiVersion"], manifest.body["kind"])
+    namespace = _namespace(component, manifest) if kind.namespaced else ""
+    cluster.apply(kind, labelled(component, manifest), namespace, dry_run=dry_run, force=take_over)
+
+
+def _make_namespace(cluster: Cluster, component: Component, manifest: Manifest) -> None:
+    """Make the namespace of an object, as helm does for a chart; one that is not ours to own gets no label."""
+    name = _namespace(component, manifest)
+    if manifest.body["kind"] == "Namespace" or cluster.find(NAMESPACES, name) is not None:
+        return
+    try:
+        cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    except ConflictError:
+        # Somebody else was faster.
+        return
+
+
+def preview_manifests(cluster: Cluster, component: Component, *, take_over: bool) -> bool:
+    """Let the server compute what would be applied; tell whether it could for all of it.
+
+    Raises:
+        BringupError: the server refuses one.
+    """
+    complete = True
+    for manifest in component.manifests:
+        standing = _standing(_live(cluster, component, manifest), manifest)
+        if standing == "same" or (standing == "foreign" and not take_over):
+            continue
+        try:
+            _apply(cluster, component, manifest, take_over=take_over, dry_run=True)
+        except NotFoundError:
+            # Its namespace or its kind comes with what is installed before it.
+            complete = False
+    return complete
