@@ -34,6 +34,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import ibstat, smpquery
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric import programs as programs_module
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.cabling import write_cabling
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.plan import SimulatedFabric, plan_fabric
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.programs import (
@@ -72,6 +73,7 @@ EXPECTED = {
     if expect is not None and expect.gate == "fabric"
 }
 INTERVAL_S = 1.5
+find = programs_module.find_programs
 # Drawn anew in every run, printed when a test fails.
 SEED = random.SystemRandom().randrange(10**6)
 
@@ -247,6 +249,21 @@ def test_the_standby_takes_over_when_the_master_dies(
             outcomes = fabric.look(monkeypatch)
     # Master again, every link Active; what is missing now is the one behind it.
     assert [(o.check, o.cause) for o in held(outcomes)] == [("subnet-manager", "no-standby-subnet-manager")]
+
+
+def test_programs_that_are_unpacked_and_not_installed_serve_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        # As on a machine that has none of them.
+        patch.setattr(programs_module, "find_programs", lambda root: None if root == Path("/") else find(root))
+        try:
+            unpacked = ensure_programs(tmp_path / "cache", Progress(print))
+        except UnavailableError as error:
+            pytest.skip(str(error))
+    assert all(path.startswith(str(tmp_path)) for path in (*unpacked.paths.values(), unpacked.simulation))
+    with running(tmp_path / "fabric", unpacked, 2) as fabric:
+        assert not held(fabric.look(monkeypatch))
 
 
 def test_two_faults_are_two_findings(tmp_path: Path, programs: FabricPrograms, monkeypatch: pytest.MonkeyPatch) -> None:

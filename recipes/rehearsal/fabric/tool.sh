@@ -16,33 +16,32 @@ flock -w 120 9 || { echo "$tool: iberror: failed: the simulator is busy" >&2; ex
 
 preload=$LD_PRELOAD
 unset LD_PRELOAD
-on() {
+on() { # on <adapter's ident> <tool> <arguments>
     host=$1 program=$DIAGNOSTICS/$2
     shift 2
-    env SIM_HOST="$host" LD_PRELOAD="$preload" "$program" "$@"
+    SIM_HOST=$host LD_PRELOAD=$preload "$program" "$@"
 }
 
 ident() { awk -F '\t' -v name="$1" '$1 == name { print $2 }' "$out/hcas.tsv"; }
 
-# What the simulator cannot say of an adapter: its name, model and firmware, and the rate of its port.
-adapter() {
-    name=$1 host=$2 model=$3 firmware=$4 state=$5
-    speed=$(on "$host" smpquery -D portinfo 0 1 2>/dev/null |
-        awk -F '\\.+' '/^LinkWidthActive:/ { width = $2 + 0 }
-            /^PhysLinkState:/ { up = $2 == "LinkUp" }
-            /^LinkSpeedExtActive:/ { extended = $0; sub(/^[^.]*\.+/, "", extended) }
-            END { if (up) print width, extended }')
-    width=${speed%% *} rate=10
-    case ${speed#* } in
-        "14.0625 Gbps") rate=$((14 * width)) ;;
-        "25.78125 Gbps") rate=$((25 * width)) ;;
-        "53.125 Gbps") rate=$((50 * width)) ;;
-    esac
-    change="s/^CA 'ibsim0'/CA '$name'/; s/CA type: .*/CA type: $model/; s/Firmware version: .*/Firmware version: $firmware/
-        s/Rate: .*/Rate: $rate/; s/Link layer: IB\$/Link layer: InfiniBand/"
-    [ "$state" = Active ] || [ -z "$state" ] || change="$change; s/State: A.*/State: $state/; s/SM lid: .*/SM lid: 0/"
-    on "$host" ibstat | sed "$change"
-}
+# What the simulator cannot say of an adapter: its name, model and firmware, and the rate of its port, which smpquery
+# tells. Fed with ADAPTER lines, each followed by what smpquery and ibstat print.
+# shellcheck disable=SC2016
+adapters='
+/^ADAPTER\t/ { split($0, own, "\t"); lanes = 0; lane = 0; up = 0; next }
+/^LinkWidthActive:/ { sub(/^[^.]*\.+/, ""); lanes = $0 + 0; next }
+/^PhysLinkState:/ { up = /LinkUp/; next }
+/^LinkSpeedExtActive:/ { sub(/^[^.]*\.+/, ""); lane = $0 + 0; next }
+/^\t\t\t/ || (/^[^\t]/ && !/^CA /) { next }
+/^CA / { print "CA \047" own[2] "\047"; next }
+/^\tCA type:/ { print "\tCA type: " own[3]; next }
+/^\tFirmware version:/ { print "\tFirmware version: " own[4]; next }
+/^\t\tRate:/ { print "\t\tRate: " (up && lane ? lanes * (lane > 50 ? 50 : lane > 25 ? 25 : 14) : 10); next }
+/^\t\tLink layer: IB$/ { print "\t\tLink layer: InfiniBand"; next }
+own[5] == "Initializing" && /^\t\tState: A/ { print "\t\tState: " own[5]; next }
+own[5] == "Initializing" && /^\t\tSM lid:/ { print "\t\tSM lid: 0"; next }
+{ print }
+'
 
 if [ "$tool" = ibstat ]; then
     case "$*" in
@@ -54,10 +53,12 @@ if [ "$tool" = ibstat ]; then
             [ -n "$(ident "$wanted")" ] || { echo "ibstat: iberror: failed: '$1' IB device can't be found"; exit 255; }
             ;;
     esac
-    while IFS="$(printf '\t')" read -r name host model firmware state; do
+    while IFS="$(printf '\t')" read -r name where model firmware state; do
         [ -z "$wanted" ] || [ "$wanted" = "$name" ] || continue
-        adapter "$name" "$host" "$model" "$firmware" "$state" </dev/null
-    done <"$out/hcas.tsv"
+        printf 'ADAPTER\t%s\t%s\t%s\t%s\n' "$name" "$model" "$firmware" "$state"
+        on "$where" smpquery -D portinfo 0 1 </dev/null 2>/dev/null
+        on "$where" ibstat </dev/null
+    done <"$out/hcas.tsv" | awk "$adapters"
     exit
 fi
 

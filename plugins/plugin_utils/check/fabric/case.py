@@ -44,13 +44,19 @@ def site_answer(spec: CheckSpec, context: JudgeContext) -> Answer:
 
 
 def conclude(
-    spec: CheckSpec, facts: FabricFacts, context: JudgeContext, findings: Sequence[Finding], summary: str, source: str
+    spec: CheckSpec,
+    facts: FabricFacts,
+    context: JudgeContext,
+    findings: Sequence[Finding],
+    summary: str,
+    source: str,
+    measured: tuple[Measure, ...] = (),
 ) -> tuple[Outcome, ...]:
-    """Return one outcome for every finding, or that the check passed."""
+    """Return one outcome for every finding, or that the check passed, with `summary` and `measured`."""
     answer = site_answer(spec, context)
     evidence = (Evidence(source, facts.host, "", facts.evidence),)
     if not findings:
-        return (answer.passed(summary, evidence=evidence),)
+        return (answer.passed(summary, evidence=evidence, measured=measured),)
     outcomes = []
     for finding in findings:
         make = answer.marginal if finding.marginal else answer.failed

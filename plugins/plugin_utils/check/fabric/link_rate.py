@@ -38,7 +38,9 @@ def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     rates = sorted({f"{entry.link.width} {entry.link.speed}" for entry, _ends in running})
     if not running:
         rates = ["no link is up"]
-    return conclude(SPEC, value, context, findings, f"{len(running)} links at {', '.join(rates)}", "iblinkinfo -l")
+    summary = f"{len(running)} links at {', '.join(rates)}"
+    measured = (Measure("links", len(running), "count"),)
+    return conclude(SPEC, value, context, findings, summary, "iblinkinfo -l", measured)
 
 
 def _rate(end: LinkEnd) -> float:
