@@ -1,0 +1,149 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The SQLite file of the history: opening, schema versions, and its errors in words."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..outcome.errors import BringupError, InputError, NotFoundError, UnavailableError
+from ..runtime.clock import Deadline
+from .tables import tables
+
+# How long one run waits for another that writes; a gate is recorded in well under a second.
+BUSY_TIMEOUT_S = 30.0
+_RETRY_S = 0.05
+_DAMAGE = ("malformed", "not a database", "disk image", "no such table", "no such column")
+
+
+def open_database(path: Path) -> Any:
+    """Return SQLAlchemy's engine for the file, made or brought to this release's schema if need be.
+
+    Raises:
+        BringupError: SQLAlchemy is missing, or the file is damaged, foreign, too new or cannot be written.
+    """
+    with told(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _use_write_ahead_log(path)
+        engine = _engine(path)
+        with engine.begin() as connection:
+            _migrate(connection, path)
+        return engine
+
+
+def _engine(path: Path) -> Any:
+    from sqlalchemy import URL, create_engine, event
+    from sqlalchemy.pool import NullPool
+
+    url = URL.create("sqlite", database=str(path))
+    # No pool: Ansible forks, and a SQLite connection must not cross a fork.
+    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_TIMEOUT_S})
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _record: Any) -> None:
+        # Python's sqlite3 begins transactions late; here SQLAlchemy's event below begins them.
+        connection.isolation_level = None
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Any) -> None:
+        # The write lock is taken before reading, else two writers that read first cannot both go on.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return engine
+
+
+def _use_write_ahead_log(path: Path) -> None:
+    """Let readers go on beside a writer. The switch ignores the busy timeout, so it is tried again until it works."""
+    deadline = Deadline.after(BUSY_TIMEOUT_S)
+    while True:
+        try:
+            with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)) as connection:
+                if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                    connection.execute("PRAGMA journal_mode = WAL")
+                return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or not deadline.left_s:
+                raise
+            time.sleep(_RETRY_S)
+
+
+def _create(connection: Any) -> None:
+    tables().metadata.create_all(connection)
+    connection.execute(tables().schema_version.insert().values(version=0))
+
+
+# The n-th takes a file from version n to n + 1; one that was released never changes.
+MIGRATIONS: tuple[Callable[[Any], None], ...] = (_create,)
+
+
+def _migrate(connection: Any, path: Path) -> None:
+    found = _version(connection, path)
+    for migration in MIGRATIONS[found:]:
+        migration(connection)
+    if found < len(MIGRATIONS):
+        connection.execute(tables().schema_version.update().values(version=len(MIGRATIONS)))
+
+
+def _version(connection: Any, path: Path) -> int:
+    """Return the file's schema version, 0 for an empty file.
+
+    Raises:
+        InputError: it is not a history file of this or an older release.
+    """
+    from sqlalchemy import inspect, select
+
+    names = inspect(connection).get_table_names()
+    if not names:
+        return 0
+    hint = "set gpufleet_store to another file"
+    if "schema_version" not in names:
+        raise InputError(str(path), f"is another program's database (tables {', '.join(names[:5])}).", hint)
+    versions = connection.execute(select(tables().schema_version.c.version)).scalars().all()
+    if len(versions) != 1 or not isinstance(versions[0], int) or versions[0] < 1:
+        raise InputError(str(path), f"has no schema version that can be read: found {versions[:3]}.", hint)
+    if versions[0] > len(MIGRATIONS):
+        text = f"has schema version {versions[0]}, this release knows versions up to {len(MIGRATIONS)}."
+        raise InputError(str(path), text, f"update gpufleet.bringup, or {hint}")
+    return versions[0]
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite and SQLAlchemy into ours, with the fix.
+
+    Raises:
+        BringupError: what went wrong with that file.
+    """
+    try:
+        from sqlalchemy.exc import SQLAlchemyError
+    except ModuleNotFoundError:
+        raise NotFoundError(
+            "Python package sqlalchemy", "is not installed; it is needed for the history.", "pip install sqlalchemy"
+        ) from None
+    try:
+        yield
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        raise _problem(path, str(getattr(error, "orig", None) or error)) from None
+    except OSError as error:
+        raise UnavailableError(
+            str(path), f"cannot be made: {error.strerror}.", "set gpufleet_store to a file that can be written"
+        ) from None
+
+
+def _problem(path: Path, text: str) -> BringupError:
+    if any(word in text for word in _DAMAGE):
+        hint = f"move it away, then the next gate starts a new history: mv '{path}' '{path}.damaged'"
+        return UnavailableError(str(path), f"is damaged or not a history file: {text}.", hint)
+    if "locked" in text:
+        hint = "see which process holds it (fuser), wait for it, and run the gate again"
+        return UnavailableError(str(path), f"another process kept it locked for {BUSY_TIMEOUT_S:g} s.", hint)
+    return UnavailableError(
+        str(path), f"cannot be used: {text}.", "make it writable, or set gpufleet_store to a file that is"
+    )

@@ -1,0 +1,219 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The history of runs: what gates recorded, the accepted figures, and the ledger of passes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..hardware.sku import Sku
+from ..outcome.model import Measure, Outcome
+from ..site.model import Site
+from ..verdict.gate import GateVerdict
+from ..verdict.run import RunRecord
+from .database import open_database, told
+from .facts import DRIVER_VERSION, GateFacts, agreed, baselines, measured_drivers, passes
+from .model import Baseline, BaselineKey, Pass, Recorded
+from .tables import tables
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """An open history file. Every method is one transaction; nothing stays open in between."""
+
+    path: Path
+    engine: Any
+
+    def record_gate(
+        self,
+        record: RunRecord,
+        verdict: GateVerdict,
+        outcomes: Iterable[Outcome],
+        site: Site,
+        hardware: Mapping[str, Sku],
+        recipe: Mapping[str, Any] | None = None,
+    ) -> Recorded:
+        """Record a decided gate in one transaction; recorded again, it takes the place of what was there.
+
+        Raises:
+            BringupError: the file cannot be written.
+        """
+        facts = GateFacts(
+            record=record, verdict=verdict, outcomes=tuple(outcomes), site=site, hardware=hardware, recipe=recipe
+        )
+        with told(self.path), self.engine.begin() as connection:
+            _forget(connection, record.run_id, verdict.gate)
+            known = _known_drivers(connection, record.run_id)
+            facts = replace(facts, drivers=known | measured_drivers(facts.outcomes))
+            _insert_run(connection, facts)
+            _insert_outcomes(connection, facts)
+            ledger, (figures, notes) = passes(facts), baselines(facts)
+            _insert(connection, tables().ledger, [_ledger_row(facts, entry) for entry in ledger])
+            _insert(connection, tables().baseline, [_baseline_row(verdict.gate, entry) for entry in figures])
+        return Recorded(outcomes=len(facts.outcomes), passes=len(ledger), baselines=len(figures), notes=notes)
+
+    def baselines(self, *, rehearsal: bool, site: str = "") -> tuple[Baseline, ...]:
+        """Return the accepted figure of every key, check, site and subject: the oldest one, so that drift adds up.
+
+        Raises:
+            BringupError: the file cannot be read.
+        """
+        table = tables().baseline
+        query = table.select().where(table.c.rehearsal.is_(rehearsal)).order_by(table.c.accepted, table.c.run_id)
+        if site:
+            query = query.where(table.c.site == site)
+        first: dict[tuple[Any, ...], Baseline] = {}
+        for row in self._rows(query):
+            entry = _baseline(row)
+            first.setdefault((entry.site, entry.key, entry.check, entry.subject), entry)
+        return tuple(first.values())
+
+    def last_passes(self, site: str, *, rehearsal: bool) -> tuple[Pass, ...]:
+        """Return the newest pass of every gate, check and subject of that site.
+
+        Raises:
+            BringupError: the file cannot be read.
+        """
+        table = tables().ledger
+        query = table.select().where(table.c.site == site, table.c.rehearsal.is_(rehearsal))
+        newest: dict[tuple[str, str, str], Pass] = {}
+        for row in self._rows(query.order_by(table.c.passed, table.c.run_id)):
+            newest[row["gate"], row["check_id"], row["subject"]] = _pass(row)
+        return tuple(newest.values())
+
+    def _rows(self, query: Any) -> list[Any]:
+        with told(self.path), self.engine.begin() as connection:
+            return list(connection.execute(query).mappings())
+
+
+def open_store(path: Path) -> Store:
+    """Return the history in that file; it is made if it is not there.
+
+    Raises:
+        BringupError: SQLAlchemy is missing, or the file is damaged, foreign, too new or cannot be written.
+    """
+    return Store(path, open_database(path))
+
+
+def _forget(connection: Any, run_id: str, gate: str) -> None:
+    # Measurements go with their outcomes.
+    for table in (tables().ledger, tables().baseline, tables().outcome, tables().gate):
+        connection.execute(table.delete().where(table.c.run_id == run_id, table.c.gate == gate))
+
+
+def _known_drivers(connection: Any, run_id: str) -> dict[str, str]:
+    """Return the driver versions that earlier gates of the run measured."""
+    from sqlalchemy import select
+
+    outcome, measurement = tables().outcome, tables().measurement
+    query = (
+        select(outcome.c.node, measurement.c.text)
+        .join(measurement, measurement.c.outcome_id == outcome.c.id)
+        .where(outcome.c.run_id == run_id, measurement.c.name == DRIVER_VERSION)
+    )
+    return agreed((node, text) for node, text in connection.execute(query))
+
+
+def _insert(connection: Any, table: Any, rows: list[dict[str, Any]]) -> None:
+    if rows:
+        connection.execute(table.insert(), rows)
+
+
+def _insert_run(connection: Any, facts: GateFacts) -> None:
+    from sqlalchemy.dialects.sqlite import insert
+
+    record, verdict = facts.record, facts.verdict
+    row = {
+        "run_id": record.run_id,
+        "site": facts.site.name,
+        "rehearsal": facts.rehearsal,
+        "started": record.started,
+        "scope": ",".join(record.scope),
+        "nodes": record.nodes,
+        "quarantined": record.quarantined,
+    }
+    connection.execute(insert(tables().run).values(row).on_conflict_do_update(index_elements=["run_id"], set_=row))
+    gate = {
+        "run_id": record.run_id,
+        "gate": verdict.gate,
+        "status": verdict.status.value,
+        "message": verdict.message,
+        "started": verdict.started,
+        "duration_s": verdict.duration_s,
+    }
+    connection.execute(tables().gate.insert().values(gate))
+
+
+def _insert_outcomes(connection: Any, facts: GateFacts) -> None:
+    from sqlalchemy import func, select
+
+    table = tables().outcome
+    # The write lock is held, so nobody else takes these numbers.
+    last = connection.execute(select(func.max(table.c.id))).scalar() or 0
+    numbered = list(enumerate(facts.outcomes, last + 1))
+    _insert(connection, table, [_outcome_row(facts, number, outcome) for number, outcome in numbered])
+    measures = [
+        _measure_row(number, position, measure)
+        for number, outcome in numbered
+        for position, measure in enumerate(outcome.measured)
+    ]
+    _insert(connection, tables().measurement, measures)
+
+
+def _outcome_row(facts: GateFacts, number: int, outcome: Outcome) -> dict[str, Any]:
+    main, *more = outcome.subjects
+    return {
+        "id": number,
+        "run_id": facts.record.run_id,
+        "gate": facts.verdict.gate,
+        "check_id": outcome.check,
+        "subject": main.name,
+        "node": main.node,
+        "more_subjects": ",".join(subject.name for subject in more),
+        "status": outcome.status.value,
+        "rating": outcome.rating.value,
+        "cause": outcome.cause,
+        "summary": outcome.summary,
+        "started": outcome.started,
+        "duration_s": outcome.duration_s,
+    }
+
+
+def _measure_row(outcome_id: int, position: int, measure: Measure) -> dict[str, Any]:
+    value = measure.value
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return {
+        "outcome_id": outcome_id,
+        "position": position,
+        "name": measure.name,
+        "number": value if is_number else None,
+        "text": "" if value is None else str(value),
+        "unit": measure.unit,
+    }
+
+
+def _ledger_row(facts: GateFacts, entry: Pass) -> dict[str, Any]:
+    row = asdict(entry)
+    return row | {"check_id": row.pop("check"), "site": facts.site.name, "rehearsal": facts.rehearsal}
+
+
+def _pass(row: Mapping[str, Any]) -> Pass:
+    names = ("gate", "subject", "run_id", "passed", "fingerprint", "gate_passed")
+    return Pass(check=row["check_id"], **{name: row[name] for name in names})
+
+
+def _baseline_row(gate: str, entry: Baseline) -> dict[str, Any]:
+    row = asdict(entry)
+    return {**row.pop("key"), "check_id": row.pop("check"), "gate": gate, **row}
+
+
+def _baseline(row: Mapping[str, Any]) -> Baseline:
+    parts = ("rehearsal", "sku", "nodes", "test", "size", "algorithm", "nccl_version", "driver_version")
+    names = ("subject", "busbw_gb_per_s", "run_id", "site", "accepted")
+    key = BaselineKey(**{name: row[name] for name in parts})
+    return Baseline(key=key, check=row["check_id"], **{name: row[name] for name in names})
