@@ -12,6 +12,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.closi
     table_printed_at_the_end,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.decision import decide_gate, refuse_gate
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.history import record_history
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase, existing_run_dir
@@ -35,6 +36,9 @@ class ActionModule(VerbBase):
         self.emit(f"gate {verdict.gate}: {verdict.status.value}. {verdict.headline or verdict.message}")
         for entry in verdict.blocking[:10]:
             self.emit(f"{entry.status.value} {entry.check} on {entry.subject}: {entry.cause}: {entry.summary}"[:199])
+        # After the verdict is saved: the history must not be able to stop it.
+        store = None if self.check_mode else options["store"]
+        warnings = record_history(run, verdict, store, self.emit, converged=not options["problem"])
         if closes_the_run(run.record, verdict) and not table_printed_at_the_end():
             for line in closing_lines(run.record, run.path):
                 self.emit(line)
@@ -45,4 +49,6 @@ class ActionModule(VerbBase):
             "stats": run_stats(run),
             "exit_code": 0 if verdict.opens_next else 8,
         }
+        if warnings:
+            result["warnings"] = warnings
         return result if verdict.opens_next else result | {"failed": True, "msg": verdict.message}

@@ -22,7 +22,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    description: Writes nothing outside the run directory.
+    description: Writes nothing outside the run directory; the history is left alone.
   diff_mode:
     support: none
     description: Shows nothing as a difference.
@@ -44,6 +44,13 @@ options:
     description: Why the gate could not be looked at, because what it converges failed. The gate is then C(other).
     type: str
     default: ""
+  store:
+    description:
+      - File of the history (SQLite), made if it is not there. The decided gate is recorded in it with its results,
+        passes and, if the gate is passed, the figures that later ones are compared with.
+      - A history that cannot be written is a warning. It never changes a verdict.
+      - Without it nothing is recorded.
+    type: path
 """
 
 EXAMPLES = r"""
@@ -51,6 +58,7 @@ EXAMPLES = r"""
   gpufleet.bringup.gate:
     run_dir: "{{ gpufleet_run }}"
     gate: nodes
+    store: "{{ gpufleet_store }}"
 """
 
 RETURN = r"""

@@ -93,7 +93,7 @@ def verdict_from_files(run: Run, declaration: Declaration) -> GateVerdict:
     expected |= dict.fromkeys(_foreign(run, gate), (site.name,))
     left_out = tuple(f"{entry.id} ({entry.reason})" for entry in declaration.not_declared)
     try:
-        outcomes = _read_all(run, gate)
+        outcomes = gate_outcomes(run, gate)
     except InputError as error:
         return _unreadable(gate, error, len(expected), left_out)
     verdict = decide(gate, expected, outcomes, site, run_day(run.record), left_out)
@@ -101,7 +101,12 @@ def verdict_from_files(run: Run, declaration: Declaration) -> GateVerdict:
     return replace(verdict, headline=headline(rules.get(gate), outcomes))
 
 
-def _read_all(run: Run, gate: str) -> tuple[Outcome, ...]:
+def gate_outcomes(run: Run, gate: str) -> tuple[Outcome, ...]:
+    """Return every outcome of the gate, own and third parties', as its CTRF files say.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
     own = read_suite(ctrf_path(run.path, gate), gate)
     foreign = [
         outcome

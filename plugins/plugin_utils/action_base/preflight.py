@@ -35,7 +35,12 @@ from .verb import collection_root
 Layer = Callable[[Run, dict[str, Any], dict[str, Any], Emit], dict[str, Any]]
 
 # Python package (as imported) to what it is for; all are needed by every run.
-_PACKAGES = {"cattrs": "reading and writing results", "yaml": "recipe data", "junitparser": "JUnit files"}
+_PACKAGES = {
+    "cattrs": "reading and writing results",
+    "yaml": "recipe data",
+    "junitparser": "JUnit files",
+    "sqlalchemy": "the history of runs",
+}
 
 
 def gates_of_release() -> tuple[str, ...]:

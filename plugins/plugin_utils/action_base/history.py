@@ -1,0 +1,66 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Recording a decided gate in the history. Whatever goes wrong there is a warning; the verdict is saved already."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+from ansible.utils.display import Display
+
+from ..outcome.errors import BringupError, InputError
+from ..outcome.model import Outcome
+from ..runtime.progress import Emit
+from ..runtime.redaction import redact
+from ..store.history import open_store
+from ..store.model import Recorded
+from ..verdict.gate import GateVerdict
+from .decision import gate_outcomes
+from .run import Run
+
+
+def record_history(run: Run, verdict: GateVerdict, store: str | None, emit: Emit, *, converged: bool) -> list[str]:
+    """Record the gate and return warnings, none if it is recorded or there is no history.
+
+    A gate that could not converge was not looked at: it is recorded without results.
+    """
+    if not store:
+        return []
+    path = Path(store).expanduser().absolute()
+    try:
+        recorded = _record(run, verdict, path, converged=converged)
+    except BringupError as error:
+        return [_not_recorded(verdict, str(error), emit)]
+    except Exception as crash:  # noqa: BLE001 - not even a defect here may change a verdict
+        Display().vvv(traceback.format_exc())
+        text = f"{type(crash).__name__}: {redact(str(crash))[:400]}; this is a defect, report it"
+        return [_not_recorded(verdict, text, emit)]
+    emit(
+        f"history: {recorded.outcomes} results, {recorded.passes} passes, {recorded.baselines} baselines in {path}"[
+            :199
+        ]
+    )
+    for note in recorded.notes[:3]:
+        emit(f"history: {note}"[:199])
+    return []
+
+
+def _record(run: Run, verdict: GateVerdict, path: Path, *, converged: bool) -> Recorded:
+    outcomes = _outcomes(run, verdict.gate) if converged else ()
+    return open_store(path).record_gate(run.record, verdict, outcomes, run.site, run.hardware, run.recipe)
+
+
+def _outcomes(run: Run, gate: str) -> tuple[Outcome, ...]:
+    try:
+        return gate_outcomes(run, gate)
+    except InputError:
+        # The verdict says already that the results cannot be read, and is not a pass.
+        return ()
+
+
+def _not_recorded(verdict: GateVerdict, text: str, emit: Emit) -> str:
+    line = f"gate {verdict.gate} is not in the history: {text}"
+    emit(line[:199])
+    return line
