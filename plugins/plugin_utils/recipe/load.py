@@ -84,6 +84,15 @@ def _detection(document: Document, problems: list[BringupError]) -> list[Detecti
     return rules
 
 
+def _check_os_images(document: Document, problems: list[BringupError]) -> None:
+    for index, data in enumerate(document.data.get("osImages") or ()):
+        try:
+            re.compile(data["pattern"] + "|").match("").expand(data.get("version") or "")  # type: ignore[union-attr]
+        except (re.error, IndexError) as error:
+            reason = f"the pattern and its version do not fit together: {error}."
+            problems.append(document.problem(("osImages", index, "pattern"), reason))
+
+
 def _vocabulary(documents: Sequence[Document], dialect: Dialect, problems: list[BringupError]) -> Vocabulary:
     """Return the vocabulary of all documents, in which an alias of the first dialect may mean something else."""
     dimensions: dict[str, Dimension] = {}
@@ -99,6 +108,7 @@ def _vocabulary(documents: Sequence[Document], dialect: Dialect, problems: list[
             legacy.update(document.data.get("legacyAliases") or {})
             # The rules of a later directory are tried first.
             rules = _detection(document, problems) + rules
+            _check_os_images(document, problems)
     for name, values in _foreign_values(documents).items():
         if name in dimensions and not dimensions[name].number:
             new = frozenset(values) - set(dimensions[name].aliases)

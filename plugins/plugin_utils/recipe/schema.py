@@ -191,6 +191,7 @@ _DETECTION = Table(
     {"dimension": Text(), "value": Text(), "fact": Text(), "pattern": Text()},
     required=("dimension", "value", "fact", "pattern"),
 )
+_OS_IMAGE = Table({"id": Text(), "pattern": Text(), "version": Text()}, required=("id", "pattern"))
 VOCABULARY = Table(
     {
         "kind": Text(),
@@ -199,6 +200,7 @@ VOCABULARY = Table(
         "legacyAliases": Named(Named(Text())),
         "queryKeys": Named(Text()),
         "detection": Items(_DETECTION),
+        "osImages": Items(_OS_IMAGE),
     },
     required=("kind", "apiVersion", "dimensions"),
 )

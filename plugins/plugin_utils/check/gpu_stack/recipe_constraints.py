@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ...constraint.evaluate import evaluate, evaluate_nodes
 from ...constraint.model import Constraint, ConstraintResult, ConstraintStatus, Quantifier, Severity
 from ...outcome.errors import InputError
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
+from ...recipe.os_image import os_release
 from ..spec import Answer, CheckSpec, JudgeContext
 from .roots import shielded
 from .view import ClusterView, NodeView
@@ -27,23 +28,9 @@ SPEC = CheckSpec(
     causes=("constraint-not-met",),
 )
 _SERVER = "K8s.server.version"
-_OS = re.compile(r"(?P<id>[A-Za-z]+)\D*(?P<version>\d+(?:\.\d+)?)?")
-_IDS = {"ubuntu": "ubuntu", "red": "rhel", "rocky": "rocky", "almalinux": "almalinux", "debian": "debian"}
-
-
-def _os_id(node: NodeView) -> str | None:
-    match = _OS.match(node.os_image)
-    return _IDS.get(match["id"].lower()) if match else None
-
-
-def _os_version(node: NodeView) -> str | None:
-    match = _OS.match(node.os_image)
-    return match["version"] if match else None
-
-
 _PER_NODE: dict[str, Callable[[NodeView], str | None]] = {
-    "OS.release.ID": _os_id,
-    "OS.release.VERSION_ID": _os_version,
+    "OS.release.ID": lambda node: os_release(node.os_image)[0],
+    "OS.release.VERSION_ID": lambda node: os_release(node.os_image)[1],
     "OS.sysctl./proc/sys/kernel/osrelease": lambda node: node.kernel or None,
 }
 
@@ -75,6 +62,7 @@ def _constraint(entry: dict[str, Any]) -> Constraint:
             severity=Severity(entry.get("severity") or "error"),
             remediation=str(entry.get("remediation") or ""),
             unit=str(entry.get("unit") or ""),
+            nodes=Quantifier(entry.get("nodes") or ""),
         )
     except (KeyError, ValueError) as error:
         raise InputError(
@@ -89,15 +77,9 @@ def _evaluated(constraint: Constraint, view: ClusterView, context: JudgeContext)
     if read is None:
         return evaluate(constraint, None)
     nodes = [node for host in context.site.in_scope if (node := view.node(host.node_name))]
-    every = Constraint(
-        name=constraint.name,
-        value=constraint.value,
-        severity=constraint.severity,
-        remediation=constraint.remediation,
-        unit=constraint.unit,
-        nodes=Quantifier.ALL,
-    )
-    return evaluate_nodes(every, {node.name: read(node) for node in nodes})
+    # Who does not say of how many nodes means all.
+    quantified = replace(constraint, nodes=Quantifier(constraint.nodes.value or Quantifier.ALL))
+    return evaluate_nodes(quantified, {node.name: read(node) for node in nodes})
 
 
 def _not_met(answer: Answer, result: ConstraintResult) -> Outcome:

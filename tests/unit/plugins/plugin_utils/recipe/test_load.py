@@ -139,6 +139,14 @@ def test_a_pattern_that_is_none(tree: Tree) -> None:
     assert "not a regular expression" in problems_of(tree)[0]
 
 
+@pytest.mark.parametrize("image", ["{id: x, pattern: '('}", r"{id: x, pattern: 'X (\d+)', version: '\2'}"])
+def test_an_os_image_that_cannot_be_read(image: str, tree: Tree) -> None:
+    text = "apiVersion: gpufleet.bringup/v1\nkind: CriteriaVocabulary\ndimensions: {}\n"
+    tree.write("criteria.yaml", f"{text}osImages:\n  - {image}\n")
+    (problem,) = problems_of(tree)
+    assert "criteria.yaml:5: the pattern and its version do not fit together" in problem
+
+
 def test_in_an_upstream_tree_unknown_keys_are_warnings(upstream_like: Tree) -> None:
     upstream_like.registry("nfd")
     upstream_like.overlay(

@@ -1,0 +1,44 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which operating system a node runs, by the one line that Kubernetes keeps of its /etc/os-release."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ..runtime.strict import decode, read_yaml
+
+_VOCABULARY = Path(__file__).resolve().parents[3] / "recipes" / "criteria.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OsImage:
+    """A pattern of `nodeInfo.osImage`, the ID that it means and the VERSION_ID in its groups, empty if it has none."""
+
+    id: str
+    pattern: str
+    version: str = ""
+
+
+@cache
+def os_images() -> tuple[OsImage, ...]:
+    """Return the patterns that recipes/criteria.yaml knows.
+
+    Raises:
+        InputError: the file is not what it should be.
+    """
+    data = read_yaml(_VOCABULARY)
+    return decode(tuple[OsImage, ...], data.get("osImages") or [], str(_VOCABULARY))
+
+
+def os_release(image: str) -> tuple[str | None, str | None]:
+    """Return ID and VERSION_ID of /etc/os-release as far as `nodeInfo.osImage` tells them; None is not known."""
+    for known in os_images():
+        match = re.search(known.pattern, image)
+        if match is not None:
+            return known.id, match.expand(known.version) or None
+    return None, None
