@@ -33,10 +33,12 @@ def chain(layer: Layer, catalogue: Catalogue) -> tuple[Layer, ...]:
 
 def matching_leaves(criteria: Criteria, catalogue: Catalogue) -> tuple[Layer, ...]:
     """Return the matching layers that no other matching layer inherits from, least specific first, ties by name."""
+    # Criteria.matches() for all of them, the question turned into a set once.
+    stated = frozenset(criteria.stated)
     matches = [
         layer
         for layer in catalogue.layers.values()
-        if layer.name != BASE and layer.criteria is not None and layer.criteria.matches(criteria)
+        if layer.criteria is not None and layer.name != BASE and stated.issuperset(layer.criteria.stated)
     ]
     inherited = {ancestor.name for layer in matches for ancestor in chain(layer, catalogue)[:-1]}
     leaves = [layer for layer in matches if layer.name not in inherited]

@@ -29,23 +29,22 @@ class TreeFile:
 
 def _walk(root: Path, index: int, problems: list[BringupError]) -> dict[str, TreeFile]:
     files: dict[str, TreeFile] = {}
-    for directory, subdirectories, names in os.walk(root, followlinks=False):
-        subdirectories.sort()
-        for entry in [*subdirectories, *sorted(names)]:
-            path = Path(directory, entry)
-            if path.is_symlink():
+    pending = [str(root)]
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+        for entry in found:
+            if entry.is_symlink():
                 hint = "Put the file itself there."
-                problems.append(InputError(str(path), "is a symbolic link, which could leave the tree.", hint))
-                continue
-            if entry in subdirectories:
-                continue
-            size = path.lstat().st_size
-            if size > MAX_BYTES:
-                problems.append(InputError(str(path), f"has {size} bytes; at most {MAX_BYTES} are read."))
-                continue
-            name = path.relative_to(root).as_posix()
-            files[name] = TreeFile(name, path, index)
-    return files
+                problems.append(InputError(entry.path, "is a symbolic link, which could leave the tree.", hint))
+            elif entry.is_dir():
+                pending.append(entry.path)
+            elif (size := entry.stat(follow_symlinks=False).st_size) > MAX_BYTES:
+                problems.append(InputError(entry.path, f"has {size} bytes; at most {MAX_BYTES} are read."))
+            else:
+                name = entry.path[len(str(root)) + 1 :].replace(os.sep, "/")
+                files[name] = TreeFile(name, Path(entry.path), index)
+    return dict(sorted(files.items()))
 
 
 def tree_files(directories: Sequence[Path], problems: list[BringupError]) -> list[dict[str, TreeFile]]:
@@ -65,8 +64,7 @@ def tree_files(directories: Sequence[Path], problems: list[BringupError]) -> lis
 
 def is_document(name: str) -> bool:
     """Tell whether a path inside a tree may hold a recipe document."""
-    path = PurePosixPath(name)
-    return path.suffix in _YAML and not any(part in _NOT_DOCUMENTS for part in path.parts[:-1])
+    return name.endswith(_YAML) and not any(part in _NOT_DOCUMENTS for part in name.split("/")[:-1])
 
 
 def read_text(path: Path) -> str:
