@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nccl_fleet import Fleet
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Acceptance, Quarantine, Waiver
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
@@ -131,6 +132,24 @@ def test_figures_of_a_passed_gate_come_back_with_their_whole_key(store: Store) -
         ("driver-uniform", "gpu01"),
         ("driver-uniform", "gpu02"),
         ("nccl-intra-node-bw", "gpu01"),
+    }
+
+
+def test_the_figures_of_gate_fabric_validation_become_baselines(store: Store, repository: Path) -> None:
+    fleet = Fleet(hosts=("gpu01", "gpu02", "gpu03", "gpu04"), hardware=load_hardware([repository / "recipes/hardware"]))
+    site = fleet.site()
+    versions = [outcome("nodes", "driver-uniform", node_subject(name), driver_version="580") for name in fleet.hosts]
+    record(store, "nodes", versions, site)
+    said = record(store, "fabric_validation", list(fleet.outcomes()), site)
+    assert (said.baselines, said.notes) == (9, ())
+    found = store.baselines(rehearsal=False)
+    assert {(b.check, b.key.nodes) for b in found} == {
+        ("nccl-intra-node-bw", 1),
+        ("nccl-pair-bw", 2),
+        ("nccl-all-nodes-bw", 4),
+    }
+    assert {(b.key.sku, b.key.test, b.key.size, b.key.driver_version) for b in found} == {
+        ("dgx-h100", "all_reduce_perf", 8 << 30, "580")
     }
 
 
