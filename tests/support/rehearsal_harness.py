@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
@@ -74,11 +75,13 @@ def rehearse(
     """
     import ansible_runner
 
-    (work / "runner").mkdir(parents=True, exist_ok=True)
+    work.mkdir(parents=True, exist_ok=True)
+    # One for each run: ansible-runner keeps the variables of a run and gives them to the next one there.
+    runner = tempfile.mkdtemp(prefix="runner-", dir=work)
     extra = {f"gpufleet_{name}": value for name, value in variables.items()}
     extra = {"gpufleet_run_dir": str(work / "runs"), "gpufleet_rehearsal_dir": str(work / "rehearsal")} | extra
     done = ansible_runner.run(
-        private_data_dir=str(work / "runner"),
+        private_data_dir=runner,
         project_dir=str(ROOT),
         playbook=str(ROOT / "playbooks" / playbook),
         inventory=str(inventory) if inventory else None,
