@@ -7,6 +7,8 @@ MAKEFLAGS += --no-print-directory
 export PATH := $(CURDIR)/.cache/venv/bin:$(PATH)
 export PYTHONPATH := $(CURDIR)/.cache
 export PYTHONDONTWRITEBYTECODE := 1
+# Progress is shown while it happens, in a pipe or a file of CI too.
+export PYTHONUNBUFFERED := 1
 # A shim of a version manager in the caller's environment must not reach the tools.
 unexport VIRTUAL_ENV PYTHONHOME
 
