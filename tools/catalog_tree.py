@@ -27,7 +27,7 @@ class Problem:
     @property
     def sort_key(self) -> tuple[str, int, str]:
         """By file, then by line."""
-        file, _, line = self.place.rpartition(":")
+        file, _mark, line = self.place.rpartition(":")
         return (file, int(line), self.text) if line.isdigit() else (self.place, 0, self.text)
 
 

@@ -117,6 +117,11 @@ class Bench:
         eventually(lambda: not list((self.directory / "workloads").glob("*/*.log")))
 
 
+def phases(pods: list[dict[str, Any]]) -> list[str]:
+    """The phase of each pod."""
+    return [pod["status"]["phase"] for pod in pods]
+
+
 def eventually(condition: Callable[[], Any], limit_s: float = 30.0) -> Any:
     """Return what the condition returns once it holds; fail when it does not in time."""
     end = time.monotonic() + limit_s
@@ -250,8 +255,7 @@ def test_an_image_that_cannot_be_had(bench: Bench) -> None:
 def test_a_quota_that_refuses_the_pods(bench: Bench) -> None:
     def limit(namespace: str) -> None:
         bench.cluster.create(QUOTAS, {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}, namespace)
-        ready = lambda: bench.cluster.get(QUOTAS, "none", namespace).get("status", {}).get("hard")  # noqa: E731
-        eventually(ready)
+        eventually(lambda: bench.cluster.get(QUOTAS, "none", namespace).get("status", {}).get("hard"))
 
     result = bench.one(job("quota", "gpu01", "gpu02"), before=limit)
     assert (result.state, result.pods) == ("refused", ())
@@ -302,8 +306,8 @@ def test_a_node_that_goes_silent(healthy: Bench) -> None:
 
     def break_node(name: str) -> None:
         body = {"metadata": {"annotations": {"rehearsal.gpufleet.invalid/not-ready": "kubelet stopped posting status"}}}
-        pods = lambda: healthy.cluster.list_objects(kinds.PODS, fields=f"spec.nodeName={name}")  # noqa: E731
-        eventually(lambda: any(pod["status"]["phase"] == "Running" for pod in pods()))
+        on_node = f"spec.nodeName={name}"
+        eventually(lambda: "Running" in phases(healthy.cluster.list_objects(kinds.PODS, fields=on_node)))
         healthy.cluster.patch(kinds.NODES, name, body)
 
     thread = threading.Thread(target=break_node, args=("gpu08",))
@@ -345,13 +349,12 @@ def test_nothing_is_left_of_a_killed_launcher(healthy: Bench, repository: Path, 
     with subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(healthy.kubeconfig)], env=environment, text=True, stderr=subprocess.PIPE
     ) as process:
-        running = lambda: [p for p in healthy.cluster.list_objects(kinds.PODS, labels="gpufleet.io/purpose=test")  # noqa: E731
-                           if p["status"]["phase"] == "Running"]  # fmt: skip
-        eventually(lambda: len(running()) == 6)
+        ours = "gpufleet.io/purpose=test"
+        eventually(lambda: phases(healthy.cluster.list_objects(kinds.PODS, labels=ours)).count("Running") == 6)
         process.send_signal(number)
         process.wait(60)
     if number == signal.SIGKILL:
-        assert running()
+        assert "Running" in phases(healthy.cluster.list_objects(kinds.PODS, labels=ours))
         assert len(sweep(healthy.cluster, cleanup_s=60, kinds=(kinds.NATIVE_POD_GROUPS,), makers=(kinds.JOBS,))) == 1
     healthy.nothing_left()
     assert not healthy.cluster.list_objects(kinds.NATIVE_POD_GROUPS)

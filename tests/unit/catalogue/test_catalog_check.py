@@ -23,8 +23,8 @@ def problems() -> Callable[[Path], list[str]]:
 def only(found: list[str], path: Path, text: str, line: int = 0) -> None:
     """One problem, with the file, a line, and what is wrong."""
     assert len(found) == 1, found
-    place, _, reason = found[0].partition(": ")
-    file, _, number = place.rpartition(":")
+    place, _mark, reason = found[0].partition(": ")
+    file, _mark, number = place.rpartition(":")
     assert Path(file).samefile(path)
     assert int(number) > 0
     assert not line or int(number) == line

@@ -124,7 +124,8 @@ class Run:
     @property
     def value(self) -> float:
         """Bus bandwidth at the largest size, GB/s; only without a problem."""
-        assert self.test is not None
+        if self.test is None:
+            raise AssertionError("a run with a problem has no bandwidth")
         return self.test.largest.busbw_gbps
 
     @property

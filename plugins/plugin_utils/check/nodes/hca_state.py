@@ -74,7 +74,7 @@ def _named(case: Case) -> tuple[str, ...]:
 
 
 def _rate(case: Case) -> int:
-    """Return the rated speed: stated by the site, else by its cabling plan, else by the SKU; 0 leaves it to gate fabric."""
+    """Return the rated speed: stated by the site, else by its cabling plan, else by the SKU; 0: gate fabric judges."""
     planned = case.fleet.rated_gbps.get(case.host.name, case.sku.hca_rate_gbps)
     return int(case.context.settings(SPEC.id).get("rate_gbps", planned))
 

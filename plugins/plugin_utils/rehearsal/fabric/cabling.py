@@ -32,7 +32,7 @@ def cabling_document(nodes: Sequence[Node]) -> dict[str, Any]:
     wiring = wire(nodes)
     hosts: dict[str, dict[str, str]] = {}
     for adapter, port in wiring.hosts.items():
-        host, _, hca = adapter.partition("/")
+        host, _mark, hca = adapter.partition("/")
         hosts.setdefault(host, {})[hca] = str(port)
     return {
         "schema_version": 1,

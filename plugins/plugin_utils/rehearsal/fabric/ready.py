@@ -47,7 +47,9 @@ def _said(script: dict[str, object], directory: Path, tool: str, *arguments: str
     argv = [str(dict(script["tools"])[tool]), *arguments]  # type: ignore[call-overload]
     environment = {**os.environ, **dict(script["client"])}  # type: ignore[call-overload]
     try:
-        done = subprocess.run(argv, env=environment, cwd=directory, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            argv, env=environment, cwd=directory, capture_output=True, text=True, timeout=60, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     return done.stdout

@@ -26,7 +26,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultDefinition:
-    """One entry of the catalogue. `earlier`: what gate fabric finds of it where that gate is in scope and comes first."""
+    """One entry of the catalogue. `earlier`: what gate fabric finds of it where that gate is in scope."""
 
     id: str
     kind: SubjectWord

@@ -97,7 +97,7 @@ def _parts(model: ClusterModel, fault: Fault) -> dict[str, Any]:
 
 
 def _add_node_parts(parts: dict[str, Any], model: ClusterModel, fault: Fault) -> None:
-    name, _, piece = fault.subject.partition("/")
+    name, _mark, piece = fault.subject.partition("/")
     node = to_plain(model.node(name))
     node["kernel_log"] = list(node["kernel_log"])
     parts["node"] = node
@@ -189,9 +189,7 @@ def _put_back(model: ClusterModel, parts: dict[str, Any], source: str) -> Cluste
     if parts["node"] is not None:
         changed = _structured(Node, parts["node"], source)
         nodes = tuple(changed if node.name == changed.name else node for node in nodes)
-    return replace(
-        model, facility=facility, stack=stack, infiniband=infiniband, racks=racks, rails=rails, nodes=nodes
-    )
+    return replace(model, facility=facility, stack=stack, infiniband=infiniband, racks=racks, rails=rails, nodes=nodes)
 
 
 def _structured(kind: type[Any], data: Any, source: str) -> Any:

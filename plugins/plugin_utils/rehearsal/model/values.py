@@ -98,8 +98,8 @@ class Cable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hca:
-    """One network adapter port of the compute fabric; not `present`: the adapter is not on the bus. `goodput` is the part
-    of its rate that data gets through; no tool but a benchmark shows it."""
+    """One network adapter port of the compute fabric; not `present`: the adapter is not on the bus. `goodput` is the
+    part of its rate that data gets through; no tool but a benchmark shows it."""
 
     index: int
     name: str
@@ -150,8 +150,9 @@ class NodeView:
 class Performance:
     """What only a benchmark on the node shows: parts of the speed it should have, and what its pods get.
 
-    `network` and `nvlink` are parts of their speed; `gpudirect`: adapters reach GPU memory; `rdma_devices`: pods see the
-    adapters; `rdma_libraries`: the container can load the network plugin; `memory_lock`: locked memory is not limited.
+    `network` and `nvlink` are parts of their speed; `gpudirect`: adapters reach GPU memory; `rdma_devices`: pods see
+    the adapters; `rdma_libraries`: the container can load the network plugin; `memory_lock`: locked memory is not
+    limited.
     `adapter_prefix`: how containers call the adapters, where that is not as the host does.
     """
 

@@ -131,7 +131,7 @@ def _options(words: Sequence[str]) -> dict[str, str]:
     found, name = {}, ""
     for word in words:
         if word.startswith("-") and not word[1:].isdigit():
-            name, _, value = word.lstrip("-").partition("=")
+            name, _mark, value = word.lstrip("-").partition("=")
             found[name] = value
         elif name:
             found[name], name = word, ""
@@ -165,6 +165,6 @@ def _environment(pod: Json) -> dict[str, str]:
     words = words_of(pod)
     for before, word in pairwise(words):
         if before == "-x" and "=" in word:
-            name, _, value = word.partition("=")
+            name, _mark, value = word.partition("=")
             found[name] = value
     return found

@@ -260,5 +260,5 @@ def _subsystems(text: str) -> frozenset[str]:
 
 
 def _cuda_number(version: str) -> int:
-    major, _, minor = version.partition(".")
+    major, _mark, minor = version.partition(".")
     return int(major) * 1000 + int(minor or 0) * 10

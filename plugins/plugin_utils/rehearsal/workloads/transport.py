@@ -94,7 +94,7 @@ def _named(hca: Hca, node: Node) -> Hca:
 
 
 def _matches(name: str, port: int, word: str, exact: bool) -> bool:
-    wanted, _, number = word.partition(":")
+    wanted, _mark, number = word.partition(":")
     if number and number != str(port):
         return False
     return name == wanted if exact else name.startswith(wanted)

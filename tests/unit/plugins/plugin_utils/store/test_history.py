@@ -38,17 +38,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run impor
 
 GATE_TABLES = ("run", "gate", "outcome", "measurement", "baseline", "ledger")
 HOSTS = ("gpu01", "gpu02")
+PARTS: dict[str, Any] = {"gpu_product": "p", "gpu_product_label": "p", "gpus": 8, "gpu_memory_mib": 81559}
 HARDWARE = {
-    name: Sku(
-        name=f"dgx-{name}",
-        title=name,
-        accelerator="h100",
-        gpu_product="p",
-        gpu_product_label="p",
-        gpus=8,
-        gpu_memory_mib=81559,
-        sources=("test",),
-    )
+    name: Sku(name=f"dgx-{name}", title=name, accelerator="h100", sources=("test",), **PARTS)
     for name in ("h100", "h200")
 }
 SITE = Site(

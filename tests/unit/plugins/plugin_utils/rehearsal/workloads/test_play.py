@@ -52,10 +52,10 @@ def fault(at: str, value: Any, subject: str = "gpu02", kind: Any = "node") -> Fa
     return Fault(id="f", kind=kind, subject=subject, patch=(Change(at=at, set=value),))
 
 
-def benchmark(nodes: int, gpus: int = 8, env: Mapping[str, str] = ENV, **more: Any) -> Benchmark:
+def benchmark(nodes: int, gpus: int = 8, env: Mapping[str, str] | None = None, **more: Any) -> Benchmark:
     places = tuple(Place(hostname=f"pair-{n}", node=f"gpu{n + 1:02d}", gpus=gpus, adapters=True) for n in range(nodes))
     settings: dict[str, Any] = {"test": "all_reduce_perf", "smallest": 8, "largest": 8 << 30, "factor": 2}
-    return Benchmark(places=places, env=env, **(settings | more))
+    return Benchmark(places=places, env=ENV if env is None else env, **(settings | more))
 
 
 def perform(
