@@ -16,8 +16,8 @@ description:
   - A component is installed as soon as those it depends on are ready, several at a time. It is ready when its workloads
     are, and when the resource in which it reports its own state (ClusterPolicy, NicClusterPolicy) says so.
   - Manifests of a component are applied on the server's side before its chart, and after it when its workloads
-    are ready. Objects that somebody else made are left alone unless the component is named in O(adopt); what is no longer in the
-    recipe is not removed. Components of type Kustomize are refused by name.
+    are ready. Objects that somebody else made are left alone unless the component is named in O(adopt); what is no
+    longer in the recipe is not removed. Components of type Kustomize are refused by name.
   - Waiting ends at once where it cannot succeed (an image that cannot be pulled, a container that crashes again and
     again, a failed Job).
   - A release that somebody else installed is reported and left alone unless it is named in O(adopt). A release that

@@ -15,6 +15,7 @@ from ...probe.iblinkinfo import LinkEnd
 from ...site.cabling import CablingPlan, End, PlannedLink
 from ...site.model import Site
 from .facts import FabricFacts
+from .uplinks import uplinks
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,9 @@ def ends_of(facts: FabricFacts, *, before: bool = False) -> dict[End, LinkEnd]:
 def overlay(facts: FabricFacts, site: Site) -> View:
     """Return the view of the second reading; cables of hosts that are set aside are left out."""
     ends = ends_of(facts)
-    seen = tuple(_seen(link, ends) for link in facts.plan.links if link.host not in site.quarantined)
+    planned = [link for link in facts.plan.links if link.host not in site.quarantined]
+    found = uplinks(ends) if facts.plan.generated else ()
+    seen = tuple(_seen(link, ends) for link in (*planned, *found))
     dead = _dead_switches(facts.plan, seen, {end.node for end in ends})
     gone = {entry.link.name for group in dead.values() for entry in group}
     return View(seen, dead, _absent_hosts(entry for entry in seen if entry.link.name not in gone))
