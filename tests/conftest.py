@@ -10,6 +10,10 @@ from typing import Any
 
 import pytest
 from ctrf_schema import install_ctrf_schema
+from hypothesis import settings
+
+# What `make check` uses, many times a day; `make test` and CI use the default.
+settings.register_profile("quick", max_examples=25)
 
 ROOT = Path(__file__).resolve().parent.parent
 # These start clusters, build tools or write below .run: one after the other, on one worker.
