@@ -122,8 +122,8 @@ def always(condition: Callable[[], Any], during_s: float) -> None:
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterator[Bench]:
     directory = tmp_path_factory.mktemp("rehearsal")
-    controller = controller.controller_process()
-    alive, progress = controller.alive_check(controller), Progress(silent)
+    owner = controller.controller_process()
+    alive, progress = controller.alive_check(owner), Progress(silent)
     cache = default_cache(os.environ)
     sources = repository / "roles" / "rehearsal" / "files" / "toolchain"
     programs = ensure_toolchain(Workshop(sources, cache, os.environ, progress, alive))
@@ -145,8 +145,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterato
         for process in plane.processes
     )
     supervisor = SupervisorSpec(
-        rehearsal_id=new_id(directory), directory=str(directory), controller_pid=controller.pid,
-        controller_start=controller.start_ticks, keep=False,
+        rehearsal_id=new_id(directory), directory=str(directory), controller_pid=owner.pid,
+        controller_start=owner.start_ticks, keep=False,
         processes=(*processes, ProcessSpec(name="controllers", argv=argv, wave=WAVE_READY + 1, grace_s=2.0)),
         volatile=(str(plane.directory),), ports=plane.ports, kubeconfig=str(plane.kubeconfig),
     )  # fmt: skip
