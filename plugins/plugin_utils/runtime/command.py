@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import signal
@@ -14,6 +15,9 @@ from dataclasses import dataclass
 from time import monotonic
 
 from ..outcome.errors import NotFoundError
+
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ def run_command(
         env=dict(env) if env is not None else None,
         cwd=cwd,
         start_new_session=True,
+        preexec_fn=_die_with_parent,
         text=True,
         errors="replace",
     )
@@ -72,6 +77,11 @@ def run_command(
         process.wait()
         raise
     return CommandResult(tuple(argv), rc, stdout, stderr, monotonic() - started)
+
+
+def _die_with_parent() -> None:
+    """Let the kernel kill the command when we are killed: a helm that nobody waits for would go on for minutes."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _kill_group(process: subprocess.Popen[str]) -> None:
