@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..check.gpu_stack.observe_cluster import asked_permissions
 from ..check.gpu_stack.roots import recipe_offers_gpus_by_dra
 from ..check.registry import all_checks
-from ..clients.kube.cluster import Cluster, Permission
+from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
-from ..component_stack.facts import stack_facts
 from ..hardware.sku import load_hardware
 from ..outcome.codec import dumps, to_plain
 from ..outcome.errors import BringupError, NotFoundError, ProblemsError, UnavailableError
@@ -218,16 +218,14 @@ def _check_api(options: dict[str, Any], problems: list[BringupError], emit: Emit
 
 def _denied(cluster: Cluster) -> list[BringupError]:
     """Return one problem per thing that the gates do and this user may not (SelfSubjectAccessReview)."""
-    denied: list[BringupError] = []
-    for facts in (entry for entries in stack_facts().permissions.values() for entry in entries):
-        allowed, reason = cluster.can_i(Permission(facts.verb, facts.resource, facts.group))
-        if not allowed:
-            what = f"{facts.verb} {facts.resource}" + (f".{facts.group}" if facts.group else "")
-            hint = "use a kubeconfig whose user may, or bind a ClusterRole that allows it"
-            denied.append(
-                UnavailableError("API server", f"this user may not {what}{f' ({reason})' if reason else ''}.", hint)
-            )
-    return denied
+    hint = "use a kubeconfig whose user may, or bind a ClusterRole that allows it"
+    return [
+        UnavailableError(
+            "API server", f"this user may not {asked.text}{f' ({asked.reason})' if asked.reason else ''}.", hint
+        )
+        for asked in asked_permissions(cluster)
+        if not asked.allowed
+    ]
 
 
 LAYERS: dict[str, Layer] = {

@@ -46,7 +46,7 @@ def observe(context: ObserveContext) -> ClusterView:
     deadline = Deadline.after(float(settings.get("settle_s", _SETTLE_S)))
     components = components_of(context.recipe)
     with Cluster(connection) as cluster:
-        permissions = _permissions(cluster)
+        permissions = asked_permissions(cluster)
         if not all(permission.allowed for permission in permissions):
             return ClusterView(version=cluster.version(), permissions=permissions)
         progress = Progress(context.emit)
@@ -65,7 +65,8 @@ def restore(data: Any, _run_dir: Path, _site: Site) -> ClusterView:
     return from_plain(ClusterView, data, "observation cluster")
 
 
-def _permissions(cluster: Cluster) -> tuple[PermissionView, ...]:
+def asked_permissions(cluster: Cluster) -> tuple[PermissionView, ...]:
+    """Return for everything that the gates do whether this user may (SelfSubjectAccessReview)."""
     facts = stack_facts().permissions
     wanted = [fact for name in ("observe", "test") for fact in facts[name]]
 
