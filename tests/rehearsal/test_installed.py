@@ -35,9 +35,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tarball = next(home.glob("gpufleet-bringup-*.tar.gz"))
     work = home / "work"
     work.mkdir()
-    # Not from the checkout: its ansible.cfg knows the collection already.
+    # Neither from the checkout nor with its PYTHONPATH: galaxy would find the collection there and install nothing.
     install = [*galaxy, "install", "--offline", "-p", str(work / "collections"), str(tarball)]
-    subprocess.run(install, cwd=work, check=True, capture_output=True)
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    subprocess.run(install, cwd=work, env=bare, check=True, capture_output=True)
     return work
 
 
