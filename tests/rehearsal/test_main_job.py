@@ -22,7 +22,8 @@ CRITERIA = json.dumps(
     {"gpufleet_criteria": {"service": "generic", "intent": "training", "os": "ubuntu", "platform": "volcano"}}
 )
 GATES = ("facility", "nodes", "gpu_stack")
-CATALOGUE = {entry["id"]: entry for entry in yaml.safe_load((ROOT / "recipes/rehearsal/faults.yaml").read_text())}
+FILES = sorted((ROOT / "recipes/rehearsal/faults").glob("*.yaml"))
+CATALOGUE = {entry["id"]: entry for file in FILES for entry in yaml.safe_load(file.read_text())}
 
 
 @pytest.fixture(scope="module")

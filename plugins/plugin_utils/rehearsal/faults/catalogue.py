@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The fault catalogue, recipes/rehearsal/faults.yaml: what can be broken, and which check must find it."""
+"""The fault catalogue, recipes/rehearsal/faults/: what can be broken, and which check must find it."""
 
 from __future__ import annotations
 
@@ -42,16 +42,19 @@ class _Catalogue:
 
 
 def load_catalogue(directory: Path) -> dict[str, FaultDefinition]:
-    """Return every fault by id, in the order of the file.
+    """Return every fault by id, in the order of the files and in each of its entries.
 
     Args:
         directory: the collection's recipes/rehearsal directory.
 
     Raises:
-        InputError: the file cannot be read, an entry is not valid, or an id is there twice.
+        InputError: there is no file, one cannot be read, an entry is not valid, or an id is there twice.
     """
-    path = directory / "faults.yaml"
-    entries = decode(_Catalogue, {"faults": read_yaml(path)}, str(path)).faults
+    path = directory / "faults"
+    files = sorted(path.glob("*.yaml"))
+    if not files:
+        raise InputError(str(path), "holds no fault catalogue (*.yaml).", "install the collection again")
+    entries = [fault for file in files for fault in decode(_Catalogue, {"faults": read_yaml(file)}, str(file)).faults]
     found = {entry.id: entry for entry in entries}
     if len(found) != len(entries):
         twice = sorted({entry.id for entry in entries if sum(other.id == entry.id for other in entries) > 1})
@@ -76,7 +79,7 @@ def catalogue_table(catalogue: dict[str, FaultDefinition]) -> str:
 def catalogue_page(catalogue: dict[str, FaultDefinition]) -> str:
     """Return docs/faults.md."""
     lines = [
-        "<!-- Generated from recipes/rehearsal/faults.yaml; a test compares the two. -->",
+        "<!-- Generated from recipes/rehearsal/faults/; a test compares the two. -->",
         "# Faults of a rehearsal",
         "",
         "`make rehearse FAULTS=<what>` breaks the simulated hardware before the gates look at it. A fault without a",

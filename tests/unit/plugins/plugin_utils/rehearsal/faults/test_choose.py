@@ -84,10 +84,14 @@ def test_a_file_gives_faults_of_ones_own(tmp_path: Path) -> None:
 
 def test_an_id_twice_or_an_unknown_word_is_refused(tmp_path: Path) -> None:
     entry = "- {id: a, kind: gpu, description: x, expect: {gate: nodes, check: c, cause: d}, patch: []}\n"
-    (tmp_path / "faults.yaml").write_text(entry * 2, encoding="utf-8")
+    file = tmp_path / "faults" / "1_facility.yaml"
+    file.parent.mkdir()
+    with pytest.raises(InputError, match="no fault catalogue"):
+        load_catalogue(tmp_path)
+    file.write_text(entry * 2, encoding="utf-8")
     with pytest.raises(InputError, match="twice: a"):
         load_catalogue(tmp_path)
-    (tmp_path / "faults.yaml").write_text(entry.replace("cause", "reason"), encoding="utf-8")
+    file.write_text(entry.replace("cause", "reason"), encoding="utf-8")
     with pytest.raises(ProblemsError, match="reason"):
         load_catalogue(tmp_path)
 
