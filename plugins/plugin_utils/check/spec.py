@@ -22,6 +22,7 @@ from ..outcome.model import (
     Subject,
     SubjectKind,
 )
+from ..outcome.series import Series
 from ..runtime.progress import Emit, silent
 from ..site.model import DriverOwner, Site
 
@@ -147,6 +148,7 @@ class Answer:
         measured: tuple[Measure, ...] = (),
         expected: tuple[Expectation, ...] = (),
         evidence: tuple[Evidence, ...] = (),
+        series: tuple[Series, ...] = (),
         more_subjects: tuple[Subject, ...] = (),
     ) -> Outcome:
         return Outcome(
@@ -161,4 +163,5 @@ class Answer:
             measured=measured,
             expected=expected,
             evidence=evidence,
+            series=series,
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from .errors import InputError
+from .series import Series
 
 SCHEMA_VERSION = 1
 Scalar = str | int | float | bool | None
@@ -136,6 +137,7 @@ class Outcome:
     cause: str = ""
     hint: str = ""
     evidence: tuple[Evidence, ...] = ()
+    series: tuple[Series, ...] = ()
     started: str = ""
     duration_s: float = 0.0
     schema_version: int = field(default=SCHEMA_VERSION)
