@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain, to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
