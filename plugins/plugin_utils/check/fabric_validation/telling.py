@@ -10,6 +10,7 @@ from typing import Any
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Subject, SubjectKind, node_subject
 from ...verdict.ceiling import CeilingLimits
 from .bandwidth import Standing
+from .curves import curves
 from .model import Run
 from .rules import JudgeSettings
 
@@ -18,7 +19,7 @@ _LEAST_SIZE = 1 << 26
 
 
 def figures(standing: Standing, rules: JudgeSettings) -> dict[str, Any]:
-    """Return measured, expected and evidence of a standing, as the outcomes take them."""
+    """Return measured, expected, evidence and curve of a standing, as the outcomes take them."""
     if standing.problem is not None:
         return {"evidence": tuple(evidence(run) for run in standing.runs if run.problem)}
     run = standing.best_run
@@ -26,6 +27,7 @@ def figures(standing: Standing, rules: JudgeSettings) -> dict[str, Any]:
         "measured": measures(standing, run),
         "expected": (*_by_ceiling(standing, rules.ceiling), *_by_peers(standing)),
         "evidence": tuple(evidence(run) for run in standing.runs),
+        "series": curves(standing, rules),
     }
 
 
