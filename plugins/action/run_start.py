@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.version import software_versions
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import create_run_dir
@@ -26,5 +28,5 @@ class ActionModule(VerbBase):
         del task_vars
         run_dir = create_run_dir(Path(options["base"]).expanduser().absolute())
         record = new_run(run_dir.name, options["site_name"], now_utc(), GATE_IDS, rehearsal=options["rehearsal"])
-        Run(run_dir).save_record(record)
+        Run(run_dir).save_record(replace(record, versions=software_versions()))
         return {"changed": True, "run_dir": str(run_dir), "run_id": run_dir.name}

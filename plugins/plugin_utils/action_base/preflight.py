@@ -87,7 +87,7 @@ def _paths(extra: list[str]) -> list[Path]:
 def _scoped(run: Run, site: Site) -> RunRecord:
     old = run.record
     fresh = new_run(old.run_id, site.name, old.started, site.gates, rehearsal=site.rehearsal)
-    return with_site(replace(fresh, updated=old.updated), site)
+    return with_site(replace(fresh, updated=old.updated, versions=old.versions), site)
 
 
 def _host_variables(group: str, task_vars: dict[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -1,15 +1,18 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The version of this collection, from galaxy.yml in a checkout or MANIFEST.json when installed."""
+"""Versions: this collection's, from galaxy.yml in a checkout or MANIFEST.json when installed, and what runs it."""
 
 from __future__ import annotations
 
+import platform
 from functools import cache
+
+from ansible.release import __version__ as core_version
 
 from ..outcome.codec import load_json
 from ..runtime.strict import read_yaml
-from .verb import collection_root
+from .verb import COLLECTION, collection_root
 
 
 @cache
@@ -24,3 +27,12 @@ def collection_version() -> str:
         return str(load_json(manifest)["collection_info"]["version"])
     galaxy = read_yaml(collection_root() / "galaxy.yml")
     return str(galaxy["version"])
+
+
+def software_versions() -> dict[str, str]:
+    """Return what a run is made with, for its record.
+
+    Raises:
+        InputError: the version of the collection cannot be read.
+    """
+    return {COLLECTION: collection_version(), "ansible-core": core_version, "Python": platform.python_version()}

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..outcome.errors import BringupError
 from ..outcome.gates import GATE_IDS, GATES, gate_spec
@@ -18,7 +18,8 @@ from .gate import GateVerdict
 class RunRecord:
     """A run: who it is about, its scope, and the verdict of each of the eight gates in order.
 
-    `problem` says why nothing was started; `updated` is when the record was last written (RFC 3339).
+    `problem` says why nothing was started; `updated` is when the record was last written (RFC 3339); `versions` names
+    the software that made the run.
     """
 
     run_id: str
@@ -31,6 +32,7 @@ class RunRecord:
     quarantined: int = 0
     problem: str = ""
     updated: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
     schema_version: int = 1
 
     def gate(self, gate_id: str) -> GateVerdict:
