@@ -18,6 +18,7 @@ rehearsal_variables = $(strip \
   $(call extra,SKU,gpufleet_rehearsal_sku) \
   $(call extra,FAULTS,gpufleet_rehearsal_faults) \
   $(call extra,KEEP,gpufleet_rehearsal_keep) \
+  $(call extra,FULL,gpufleet_rehearsal_full) \
   $(call extra,GATES,gpufleet_gates))
 
 .DEFAULT_GOAL := help
@@ -25,7 +26,7 @@ rehearsal_variables = $(strip \
 help: ## This list
 	@printf 'gpufleet.bringup: targets\n\n'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-15s %s\n", $$1, $$2}'
-	@printf '\nVariables of make rehearse: NODES=16 SKU=h100 FAULTS=<file or id,id> KEEP=1 GATES=facility,nodes ARGS="-v"\n'
+	@printf '\nVariables of make rehearse: NODES=16 SKU=h100 FAULTS=<file or id,id> KEEP=1 FULL=1 GATES=facility,nodes ARGS="-v"\n'
 
 .PHONY: setup
 setup: ## Virtual environment with the locked tools (PYTHON=... to choose the interpreter)

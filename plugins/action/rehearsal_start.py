@@ -37,6 +37,7 @@ class ActionModule(VerbBase):
             faults=tuple(str(fault) for fault in options["faults"]),
             keep=options["keep"],
             recipe_data=tuple(Path(path).expanduser() for path in options["recipe_data"]),
+            full=options["full"],
         )
         rehearsal = bring_up(request, Progress(self.emit))
         return {

@@ -69,6 +69,12 @@ options:
     type: list
     elements: path
     default: []
+  full:
+    description:
+      - Whether the programs that need no GPU to run (training on the CPU, the load of inference) run for real in the
+        place of computed output. They are installed by C(make setup-full) in a checkout of the collection.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""

@@ -65,6 +65,7 @@ class Options:
     model: Path
     hosts: Path
     hardware: tuple[Path, ...] = ()
+    full: Path | None = None
 
 
 @dataclass(slots=True)
@@ -97,9 +98,10 @@ def parse_options(argv: Sequence[str]) -> Options:
     parser.add_argument("--model", required=True, type=Path, help="cluster model (YAML); read again when it changes")
     parser.add_argument("--hosts", type=Path, help="directory with <host>/bin (default: hosts beside the model)")
     parser.add_argument("--hardware", action="append", default=[], type=Path, help="more SKU facts (repeatable)")
+    parser.add_argument("--full", type=Path, help="run what can run for real, with the sets installed below this")
     given = parser.parse_args(list(argv))
     hosts = given.hosts or given.model.parent / "hosts"
-    return Options(given.kubeconfig, given.model, hosts.resolve(), tuple(given.hardware))
+    return Options(given.kubeconfig, given.model, hosts.resolve(), tuple(given.hardware), given.full)
 
 
 def run(options: Options, stop: threading.Event) -> None:
@@ -114,7 +116,7 @@ def run(options: Options, stop: threading.Event) -> None:
     cluster, store = Cluster(Connection(kubeconfig=options.kubeconfig), _REQUEST_LIMIT_S), Store(KINDS)
     for kind in KINDS:
         threading.Thread(target=follow, args=(cluster, store, kind, stop), daemon=True).start()
-    runs = benchmarks.Benchmarks(options.hosts.parent / "workloads", store.changed.set)
+    runs = benchmarks.Benchmarks(options.hosts.parent / "workloads", store.changed.set, options.full)
     reconcilers: tuple[Reconcile, ...] = (
         gpu_operator.reconcile,
         pod_faults.reconcile,
@@ -140,6 +142,7 @@ def run(options: Options, stop: threading.Event) -> None:
         if not carry_out(cluster, store, changes):
             stop.wait(_MODEL_CHECK_S)
             store.changed.set()
+    runs.stop()
 
 
 def main(argv: Sequence[str]) -> int:

@@ -9,7 +9,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from ...outcome.errors import InputError, UnavailableError
+from ...outcome.errors import InputError, NotFoundError, UnavailableError
 from ...runtime.progress import Progress
 from ..control_plane.plan import WAVE_READY, ControlPlane, plan_control_plane
 from ..controllers.pod_commands import doors
@@ -35,6 +35,8 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
     """
     if request.faults == (LIST,):
         raise _listing(request, progress)
+    if request.full:
+        _refuse_missing_sets(request)
     controller = controller_process()
     alive = alive_check(controller)
     _clean(request.directory, progress)
@@ -59,6 +61,15 @@ def _listing(request: RehearsalRequest, progress: Progress) -> InputError:
     for line in catalogue_table(load_catalogue(request.collection / "recipes" / "rehearsal")).splitlines():
         progress.emit(line)
     return InputError("rehearsal faults", "the list of faults was asked for; nothing was started.", "choose from it")
+
+
+def _refuse_missing_sets(request: RehearsalRequest) -> None:
+    """What is to run for real must be there before anything starts."""
+    wanted = sorted(path.stem for path in (request.collection / "requirements").glob("full-*.txt"))
+    missing = [name for name in wanted if not (request.collection / ".cache" / name / "bin").is_dir()]
+    if missing or not wanted:
+        reason = f"not installed: {', '.join(missing) or 'its programs'}."
+        raise NotFoundError("rehearsal with FULL", reason, "run make setup-full in a checkout of the collection")
 
 
 def _clean(directory: Path, progress: Progress) -> None:
@@ -114,6 +125,7 @@ def _fabric(simulated: Simulated) -> tuple[ProcessSpec, ...]:
 def _controllers(plane: ControlPlane, simulated: Simulated, request: RehearsalRequest) -> tuple[ProcessSpec, ...]:
     """The simulated operators; they follow the model file."""
     hardware = [word for path in request.recipe_data for word in ("--hardware", str(path / "hardware"))]
-    arguments = ("--kubeconfig", str(plane.kubeconfig), "--model", str(simulated.model_file), *hardware)
+    full = ("--full", str(request.full_sets)) if request.full_sets else ()
+    arguments = ("--kubeconfig", str(plane.kubeconfig), "--model", str(simulated.model_file), *hardware, *full)
     argv = python_argv("rehearsal.controllers", *arguments)
     return (ProcessSpec(name="controllers", argv=argv, wave=WAVE_READY + 1, grace_s=0.5),)

@@ -25,6 +25,7 @@ class RehearsalRequest:
         faults: fault ids or files.
         keep: leave it up after the controller's end.
         recipe_data: recipe directories of the site, beside the collection's own.
+        full: run for real what can run without the hardware, see `full_sets`.
     """
 
     directory: Path
@@ -35,11 +36,17 @@ class RehearsalRequest:
     faults: tuple[str, ...] = ()
     keep: bool = False
     recipe_data: tuple[Path, ...] = ()
+    full: bool = False
 
     @property
     def recipes(self) -> tuple[Path, ...]:
         """Every directory of recipe data, the collection's own first."""
         return (self.collection / "recipes", *self.recipe_data)
+
+    @property
+    def full_sets(self) -> Path | None:
+        """Where `make setup-full` installs the programs that then run for real, a directory for each set."""
+        return self.collection / ".cache" if self.full else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

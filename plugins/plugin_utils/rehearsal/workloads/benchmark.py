@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
-Json = dict[str, Any]
+from .player import Json, env_of, words_of
+
 TESTS = {
     "all_reduce_perf": "AllReduce",
     "all_gather_perf": "AllGather",
@@ -74,12 +74,6 @@ class Benchmark:
             found.append(size)
             size = size * self.factor if self.factor > 1 else size + self.step
         return tuple(found)
-
-
-def words_of(pod: Json) -> list[str]:
-    """Return command and arguments of a pod's first container."""
-    container = (pod["spec"].get("containers") or [{}])[0]
-    return [str(word) for word in [*(container.get("command") or []), *(container.get("args") or [])]]
 
 
 def named_test(words: Sequence[str]) -> str:
@@ -160,8 +154,7 @@ def _sees_adapters(spec: Json) -> bool:
 
 
 def _environment(pod: Json) -> dict[str, str]:
-    container = (pod["spec"].get("containers") or [{}])[0]
-    found = {entry["name"]: str(entry.get("value", "")) for entry in container.get("env") or []}
+    found = env_of(pod)
     words = words_of(pod)
     for before, word in pairwise(words):
         if before == "-x" and "=" in word:

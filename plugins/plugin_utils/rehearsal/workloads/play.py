@@ -16,9 +16,9 @@ from .nccl_lines import Rank, Speech, ranks_of, uses_nvls
 from .nccl_table import Measured, columns, footer, heading, row_parts
 from .performance import Performance, performance
 from .physics import Fleet, Machine, choose, time_us
+from .player import STDERR, STDOUT
 from .transport import SOCKET, Host, find_host
 
-STDOUT, STDERR = "stdout", "stderr"
 _FAILED, _NCCL_FAILED = 1, 3
 _WRONG_FROM = 1 << 16
 _RULE = "-" * 74

@@ -1,0 +1,72 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Pods that are played for real: a process each, its output written to the pod's log while it runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from ..lifecycle.children import bound_to_parent
+from ..lifecycle.process_table import descendants, identify, kill_all
+from ..workloads.player import STDERR, STDOUT, Process
+from .pod_log import cri_line
+
+
+@dataclass(slots=True)
+class RealPod:
+    """A running process, and the threads that write down what it says."""
+
+    process: subprocess.Popen[str]
+    readers: tuple[threading.Thread, ...]
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended, once all that it said is in the log; a signal is told as a shell does."""
+        code = self.process.poll()
+        if code is None or any(reader.is_alive() for reader in self.readers):
+            return None
+        return 128 - code if code < 0 else code
+
+    def stop(self) -> None:
+        """End it and everything that it started."""
+        found = descendants(self.process.pid)
+        own = identify(self.process.pid)
+        kill_all([*([own] if own else []), *found])
+        self.process.wait()
+
+
+def start(process: Process, log: Path, wake: Callable[[], None]) -> RealPod:
+    """Start a process; call it from the main thread, which the kernel then binds the process to.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.touch()
+    child = subprocess.Popen(
+        list(process.argv), env={**os.environ, **process.env}, cwd=process.cwd or None, text=True, errors="replace",
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=bound_to_parent(),
+    )  # fmt: skip
+    lock = threading.Lock()
+    streams = ((STDOUT, child.stdout), (STDERR, child.stderr))
+    readers = tuple(
+        threading.Thread(target=_write_down, args=(stream, pipe, log, lock, wake), daemon=True)
+        for stream, pipe in streams
+    )
+    for reader in readers:
+        reader.start()
+    return RealPod(child, readers)
+
+
+def _write_down(stream: str, pipe: IO[str] | None, log: Path, lock: threading.Lock, wake: Callable[[], None]) -> None:
+    for line in pipe or ():
+        with lock, log.open("a", encoding="utf-8") as file:
+            file.write(cri_line(stream, line.rstrip("\n")))
+    wake()
