@@ -19,14 +19,15 @@ rehearsal_variables = $(strip \
   $(call extra,FAULTS,gpufleet_rehearsal_faults) \
   $(call extra,KEEP,gpufleet_rehearsal_keep) \
   $(call extra,FULL,gpufleet_rehearsal_full) \
-  $(call extra,GATES,gpufleet_gates))
+  $(call extra,GATES,gpufleet_gates) \
+  $(call extra,FROM,gpufleet_from_gate))
 
 .DEFAULT_GOAL := help
 .PHONY: help
 help: ## This list
 	@printf 'gpufleet.bringup: targets\n\n'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-15s %s\n", $$1, $$2}'
-	@printf '\nVariables of make rehearse: NODES=16 SKU=h100 FAULTS=<file or id,id> KEEP=1 FULL=1 GATES=facility,nodes ARGS="-v"\n'
+	@printf '\nVariables of make rehearse: NODES=16 SKU=h100 FAULTS=<file or id,id, or list> KEEP=1 FULL=1 GATES=facility,nodes FROM=fabric_validation ARGS="-v"\n'
 
 .PHONY: setup
 setup: ## Virtual environment with the locked tools (PYTHON=... to choose the interpreter)
@@ -34,7 +35,7 @@ setup: ## Virtual environment with the locked tools (PYTHON=... to choose the in
 
 .PHONY: rehearse
 rehearse: setup ## Start a rehearsal cluster, run site.yml against it, print the gates and the report's path
-	ansible-playbook playbooks/rehearse.yml $(rehearsal_variables) $(ARGS)
+	ansible-playbook playbooks/$(if $(filter list,$(FAULTS)),rehearse_faults.yml,rehearse.yml) $(rehearsal_variables) $(ARGS)
 
 .PHONY: rehearse-stop
 rehearse-stop: setup ## Stop a rehearsal cluster that was kept, and remove what it left

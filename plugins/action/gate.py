@@ -7,10 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.closing import (
-    closes_the_run,
-    table_printed_at_the_end,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.closing import table_printed_at_the_end
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.decision import decide_gate, refuse_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.history import record_history
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
@@ -18,6 +15,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import closes_the_run
 
 
 class ActionModule(VerbBase):

@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase, collection_root
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+    catalogue_table,
+    load_catalogue,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import LIST
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import (
     RehearsalRequest,
@@ -26,7 +31,13 @@ class ActionModule(VerbBase):
     _supports_check_mode = False
 
     def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Start it and return what the plays need to work on it."""
+        """Start it and return what the plays need to work on it; asked for the list of faults, print that alone."""
+        faults = tuple(str(fault) for fault in options["faults"])
+        if faults == (LIST,):
+            table = catalogue_table(load_catalogue(collection_root() / "recipes" / "rehearsal"))
+            for line in table.splitlines():
+                self.emit(line)
+            return {"changed": False, "listed": True}
         cache = Path(options["cache"]).expanduser() if options["cache"] else default_cache(os.environ)
         request = RehearsalRequest(
             directory=Path(options["directory"]).expanduser().resolve(),
@@ -34,7 +45,7 @@ class ActionModule(VerbBase):
             collection=collection_root().resolve(),
             nodes=planned_nodes(_inventory_hosts(options["group"], task_vars), options["nodes"], str(options["sku"])),
             site_name=str(options["site_name"]),
-            faults=tuple(str(fault) for fault in options["faults"]),
+            faults=faults,
             keep=options["keep"],
             recipe_data=tuple(Path(path).expanduser() for path in options["recipe_data"]),
             full=options["full"],
@@ -42,6 +53,7 @@ class ActionModule(VerbBase):
         rehearsal = bring_up(request, Progress(self.emit))
         return {
             "changed": True,
+            "listed": False,
             "directory": str(rehearsal.directory),
             "kubeconfig": str(rehearsal.kubeconfig),
             "chart_mirror": str(rehearsal.chart_mirror),

@@ -87,6 +87,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+listed:
+  description: Whether the list of faults was printed and nothing was started. Then there is no other value.
+  type: bool
+  returned: success
 kubeconfig:
   description: Administrator's kubeconfig.
   type: str

@@ -63,7 +63,7 @@ class Rehearsed:
 
 
 def rehearse(
-    work: Path, *, playbook: str = "rehearse.yml", inventory: Path | None = None, **variables: Any
+    work: Path, *, playbook: str = "rehearse.yml", inventory: Path | None = None, cmdline: str = "", **variables: Any
 ) -> Rehearsed:
     """Run a playbook with variables; `gpufleet_` is put before each name.
 
@@ -71,6 +71,7 @@ def rehearse(
         work: an empty directory for the run, the rehearsal and ansible-runner's own files.
         playbook: a file of playbooks/.
         inventory: an inventory file; none means that the rehearsal makes its hosts.
+        cmdline: more words for ansible-playbook, such as `--tags plan`.
         variables: the variables of the run.
     """
     import ansible_runner
@@ -85,6 +86,7 @@ def rehearse(
         project_dir=str(ROOT),
         playbook=str(ROOT / "playbooks" / playbook),
         inventory=str(inventory) if inventory else None,
+        cmdline=cmdline or None,
         extravars=extra,
         envvars={"ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "PWD": str(ROOT), "HOME": os.environ["HOME"]},
         quiet=True,

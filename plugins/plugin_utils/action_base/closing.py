@@ -7,16 +7,9 @@ from __future__ import annotations
 
 from ansible.constants import config
 
-from ..verdict.gate import GateVerdict
-from ..verdict.run import RunRecord
 from .verb import COLLECTION
 
 
 def table_printed_at_the_end() -> bool:
     """Tell whether the callback is enabled; an installed collection has no ansible.cfg that does it."""
     return f"{COLLECTION}.gates" in (config.get_config_value("CALLBACKS_ENABLED") or [])
-
-
-def closes_the_run(record: RunRecord, verdict: GateVerdict) -> bool:
-    """Tell whether no gate follows: this one is not passed, or it is the last in scope."""
-    return not verdict.opens_next or verdict.gate == record.scope[-1]

@@ -39,11 +39,24 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TakenOver:
+    """Passes of earlier runs that stand for a gate that was not run: which runs, from when (the oldest and the newest),
+    how many results, and what nobody looked at again."""
+
+    runs: tuple[str, ...]
+    oldest: str
+    newest: str
+    results: int
+    not_looked_at: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GateVerdict:
     """What is known about a gate.
 
     `counts` are the outcomes by CTRF status: a waived failure stays a failure there. `status` is `pending` before
-    the gate ran, `skipped` when the site's profile declares none of its checks.
+    the gate ran, `skipped` when the site's profile declares none of its checks or passes of earlier runs stand for it
+    (`taken_over`).
     """
 
     gate: str
@@ -56,6 +69,7 @@ class GateVerdict:
     accepted: tuple[Decided, ...] = ()
     expired: tuple[Decided, ...] = ()
     not_declared: tuple[str, ...] = ()
+    taken_over: TakenOver | None = None
     headline: str = ""
     started: str = ""
     duration_s: float = 0.0

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ..outcome.errors import BringupError
@@ -19,7 +20,8 @@ class RunRecord:
     """A run: who it is about, its scope, and the verdict of each of the eight gates in order.
 
     `problem` says why nothing was started; `updated` is when the record was last written (RFC 3339); `versions` names
-    the software that made the run.
+    the software that made the run; `from_gate` is where the run was asked to start, with passes of earlier runs standing
+    for the gates before it.
     """
 
     run_id: str
@@ -33,6 +35,7 @@ class RunRecord:
     problem: str = ""
     updated: str = ""
     versions: dict[str, str] = field(default_factory=dict)
+    from_gate: str = ""
     schema_version: int = 1
 
     def gate(self, gate_id: str) -> GateVerdict:
@@ -72,12 +75,34 @@ def require_open(record: RunRecord, gate_id: str) -> None:
     """
     if gate_id not in record.scope:
         raise BringupError(f"gate {gate_id}", "is outside the scope of this run.", "add it to gpufleet_gates")
-    before = gate_spec(gate_id).depends_on
-    while before and before not in record.scope:
-        before = gate_spec(before).depends_on
+    before = depends_on(record, gate_id)
     if before and not record.gate(before).opens_next:
         found = record.gate(before).status.value
         raise BringupError(f"gate {gate_id}", f"stays closed: gate {before} is {found}.", f"pass gate {before} first")
+
+
+def closes_the_run(record: RunRecord, verdict: GateVerdict) -> bool:
+    """Tell whether no gate can follow: none is left in scope, or all that are left depend on one that is not passed."""
+    last = GATE_IDS.index(verdict.gate)
+    left = [gate for gate in record.scope if GATE_IDS.index(gate) > last]
+    return verdict.gate not in record.scope or not any(_can_open(record, gate) for gate in left)
+
+
+def _can_open(record: RunRecord, gate_id: str) -> bool:
+    before = depends_on(record, gate_id)
+    if not before:
+        return True
+    if record.gate(before).status is Status.PENDING:
+        return _can_open(record, before)
+    return record.gate(before).opens_next
+
+
+def depends_on(record: RunRecord, gate_id: str) -> str:
+    """Return the nearest gate in scope that must have opened before that one, empty if none."""
+    before = gate_spec(gate_id).depends_on
+    while before and before not in record.scope:
+        before = gate_spec(before).depends_on
+    return before
 
 
 def all_passed(record: RunRecord) -> bool:
@@ -85,24 +110,53 @@ def all_passed(record: RunRecord) -> bool:
     return bool(record.scope) and all(record.gate(gate).opens_next for gate in record.scope)
 
 
+def unproven_before(scope: Iterable[str]) -> tuple[str, ...]:
+    """Return the gates outside the scope on which gates in it depend: a fault there shows only further up."""
+    missing: set[str] = set()
+    for gate in scope:
+        before = gate_spec(gate).depends_on
+        while before:
+            missing.add(before)
+            before = gate_spec(before).depends_on
+    return tuple(gate for gate in GATE_IDS if gate in missing.difference(scope))
+
+
 def statement(record: RunRecord) -> str:
     """Return the run's verdict in one sentence.
 
-    Only a run over all eight gates on real hardware ever says `accepted`.
+    Only a run over all eight gates on real hardware ever says `accepted`. What was not proven in this run is said too.
     """
     if record.problem:
         return f"not started: {record.problem}"
     stuck = [gate for gate in record.scope if not record.gate(gate).opens_next]
     if stuck:
-        return _not_passed(record, stuck)
+        return "; ".join((_not_passed(record, stuck), *_not_proven(record)))
     if not record.scope:
         return "nothing was proven: no gate is in scope"
-    proven = ", ".join(gate for gate in GATE_IDS if gate in record.scope)
+    proven = ", ".join(gate for gate in record.scope if record.gate(gate).status is Status.PASSED) or "no gate"
     if record.rehearsal:
-        return f"REHEARSAL passed for {proven}; a rehearsal is never an acceptance"
-    if set(record.scope) != set(GATE_IDS):
-        return f"passed for {proven}"
-    return _accepted(record)
+        head = f"REHEARSAL passed for {proven}"
+    elif set(record.scope) == set(GATE_IDS):
+        head = _accepted(record)
+    else:
+        head = f"passed for {proven}"
+    never = ["a rehearsal is never an acceptance"] if record.rehearsal else []
+    return "; ".join((head, *_not_proven(record), *never))
+
+
+def _not_proven(record: RunRecord) -> list[str]:
+    """Return what the sentence must say of gates that this run did not prove itself."""
+    parts: list[str] = []
+    skipped = [record.gate(gate) for gate in record.scope if record.gate(gate).status is Status.SKIPPED]
+    for verdict in skipped:
+        if verdict.taken_over is not None:
+            over = verdict.taken_over
+            more = f" and {len(over.runs) - 1} more" if len(over.runs) > 1 else ""
+            parts.append(f"{verdict.gate} taken over from run {over.runs[0]}{more} of {over.oldest[:10]}")
+    undeclared = [verdict.gate for verdict in skipped if verdict.taken_over is None]
+    parts += [f"not declared here: {', '.join(undeclared)}"] if undeclared else []
+    missing = unproven_before(record.scope)
+    return parts + ([f"not proven before: {', '.join(missing)}"] if missing else [])
 
 
 def _accepted(record: RunRecord) -> str:
@@ -117,5 +171,5 @@ def _not_passed(record: RunRecord, stuck: list[str]) -> str:
     judged = [record.gate(gate) for gate in stuck if record.gate(gate).status is not Status.PENDING]
     prefix = "REHEARSAL not passed" if record.rehearsal else "not passed"
     if judged:
-        return f"{prefix}: {judged[0].message}"
+        return f"{prefix}: {'; '.join(verdict.message for verdict in judged)}"
     return f"{prefix}: {', '.join(stuck)} pending"

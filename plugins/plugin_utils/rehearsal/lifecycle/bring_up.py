@@ -9,12 +9,10 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from ...outcome.errors import InputError, NotFoundError, UnavailableError
+from ...outcome.errors import NotFoundError, UnavailableError
 from ...runtime.progress import Progress
 from ..control_plane.plan import WAVE_READY, ControlPlane, plan_control_plane
 from ..controllers.pod_commands import doors
-from ..faults.catalogue import catalogue_table, load_catalogue
-from ..faults.choose import LIST
 from ..toolchain.ensure import Program, Workshop, ensure_toolchain
 from .controller import alive_check, controller_process
 from .launch import python_argv
@@ -33,8 +31,6 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
     Raises:
         BringupError: something is missing, not valid or did not start; nothing of it is left running.
     """
-    if request.faults == (LIST,):
-        raise _listing(request, progress)
     if request.full:
         _refuse_missing_sets(request)
     controller = controller_process()
@@ -55,12 +51,6 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
         version=version,
         settings=simulated.settings,
     )
-
-
-def _listing(request: RehearsalRequest, progress: Progress) -> InputError:
-    for line in catalogue_table(load_catalogue(request.collection / "recipes" / "rehearsal")).splitlines():
-        progress.emit(line)
-    return InputError("rehearsal faults", "the list of faults was asked for; nothing was started.", "choose from it")
 
 
 def _refuse_missing_sets(request: RehearsalRequest) -> None:

@@ -22,10 +22,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     node_subject,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict, decide
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict, TakenOver, decide
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import (
     RunRecord,
     all_passed,
+    closes_the_run,
     new_run,
     require_open,
     statement,
@@ -188,3 +189,50 @@ def test_a_gate_stays_closed_until_the_one_before_it_in_scope_opened() -> None:
 def test_inference_depends_on_the_fabric_and_not_on_training() -> None:
     passed = dict.fromkeys(GATE_IDS[:6], Status.PASSED)
     require_open(_run(GATE_IDS, **passed, training_acceptance=Status.FAILED), "inference_acceptance")
+
+
+@pytest.mark.parametrize(
+    ("scope", "gate", "status", "closes"),
+    [
+        (GATE_IDS, "nodes", Status.FAILED, True),
+        (GATE_IDS, "nodes", Status.PASSED, False),
+        (GATE_IDS, "training_acceptance", Status.FAILED, False),
+        (GATE_IDS, "inference_acceptance", Status.PASSED, True),
+        (GATE_IDS[:7], "training_acceptance", Status.FAILED, True),
+        (("nodes", "inference_acceptance"), "nodes", Status.OTHER, True),
+    ],
+)
+def test_the_run_goes_on_only_where_a_gate_can_still_open(
+    scope: tuple[str, ...], gate: str, status: Status, closes: bool
+) -> None:
+    before = {name: Status.PASSED for name in scope if GATE_IDS.index(name) < GATE_IDS.index(gate)}
+    record = _run(scope, **before | {gate: status})
+    assert closes_the_run(record, record.gate(gate)) is closes
+
+
+def test_both_acceptance_gates_that_are_not_passed_are_in_the_sentence() -> None:
+    bad = {"training_acceptance": Status.FAILED, "inference_acceptance": Status.OTHER}
+    text = statement(_run(GATE_IDS, **PASSED_ALL | bad))
+    assert "training_acceptance says" in text and "inference_acceptance says" in text
+
+
+@pytest.mark.parametrize("status", [Status.PASSED, Status.FAILED])
+def test_a_step_that_was_skipped_is_named(status: Status) -> None:
+    text = statement(_run(("training_acceptance",), training_acceptance=status))
+    assert text.endswith("not proven before: facility, fabric, nodes, gpu_stack, telemetry, fabric_validation")
+    whole = statement(_run(GATE_IDS[:3], **PASSED_ALL))
+    assert "not proven" not in whole
+
+
+def test_what_a_site_does_not_declare_was_not_passed() -> None:
+    text = statement(_run(GATE_IDS[:3], **PASSED_ALL | {"facility": Status.SKIPPED}))
+    assert text == "passed for fabric, nodes; not declared here: facility"
+
+
+def test_what_was_taken_over_is_told_apart_from_what_this_run_proved() -> None:
+    over = TakenOver(runs=("r1",), oldest="2026-11-20T10:00:00Z", newest="2026-11-20T10:00:00Z", results=8)
+    record = _run(GATE_IDS, **PASSED_ALL).with_gate(
+        GateVerdict(gate="facility", status=Status.SKIPPED, message="m", taken_over=over)
+    )
+    assert statement(record) == "accepted 3 of 3 nodes; facility taken over from run r1 of 2026-11-20"
+    assert all_passed(record)

@@ -1,0 +1,42 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A rehearsal that is only asked something: which faults there are, and what a run would do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from rehearsal_harness import ROOT, left_behind, rehearse
+
+FILES = sorted((ROOT / "recipes/rehearsal/faults").glob("*.yaml"))
+FAULTS = [entry["id"] for file in FILES for entry in yaml.safe_load(file.read_text())]
+
+
+@pytest.mark.parametrize("playbook", ["rehearse.yml", "rehearse_faults.yml"])
+def test_the_list_of_faults_is_printed_and_nothing_starts(tmp_path: Path, playbook: str) -> None:
+    run = rehearse(tmp_path, playbook=playbook, rehearsal_faults=["list"])
+    assert run.rc == 0, run.output[-3000:]
+    assert all(f"  {fault} " in run.output for fault in FAULTS)
+    assert not (tmp_path / "runs").exists() and not (tmp_path / "rehearsal").exists()
+    assert "fatal" not in run.output and not left_behind(tmp_path)
+
+
+def test_make_prints_the_list_and_ends_well() -> None:
+    done = subprocess.run(
+        ["make", "rehearse", "FAULTS=list"], cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert FAULTS[-1] in done.stdout
+
+
+def test_the_plan_of_a_rehearsal_touches_nothing_and_ends_well(tmp_path: Path) -> None:
+    run = rehearse(tmp_path, cmdline="--tags plan", rehearsal_nodes=2)
+    assert run.rc == 0, run.output[-3000:]
+    assert "gpu-census" in run.output and "not declared" in run.output
+    assert {entry["status"] for entry in run.record["gates"]} == {"pending"}
+    assert not (run.run_dir / "evidence").exists() and not left_behind(tmp_path)
