@@ -20,8 +20,8 @@ class RunRecord:
     """A run: who it is about, its scope, and the verdict of each of the eight gates in order.
 
     `problem` says why nothing was started; `updated` is when the record was last written (RFC 3339); `versions` names
-    the software that made the run; `from_gate` is where the run was asked to start, with passes of earlier runs standing
-    for the gates before it.
+    the software that made the run; `from_gate` is where the run was asked to start, with passes of earlier runs for the
+    gates before it.
     """
 
     run_id: str
