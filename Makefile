@@ -33,6 +33,10 @@ help: ## This list
 setup: ## Virtual environment with the locked tools (PYTHON=... to choose the interpreter)
 	@tools/setup
 
+.PHONY: setup-full
+setup-full: setup ## What FULL=1 runs for real (PyTorch and more: several GB, below .cache; ONLY=training for one set)
+	@tools/setup_full $(ONLY)
+
 .PHONY: rehearse
 rehearse: setup ## Start a rehearsal cluster, run site.yml against it, print the gates and the report's path
 	ansible-playbook playbooks/$(if $(filter list,$(FAULTS)),rehearse_faults.yml,rehearse.yml) $(rehearsal_variables) $(ARGS)
