@@ -125,6 +125,18 @@ class Transport:
             time.sleep(wait_s or min(0.2 * 2**number, 2.0))
         raise error_of(status, method, path, verb, data)
 
+    def exchange(
+        self, method: str, path: str, *, headers: Mapping[str, str], payload: bytes | None, deadline: Deadline
+    ) -> tuple[int, bytes]:
+        """Return status and body of a request as they come, for what others serve through the API server.
+
+        Raises:
+            BringupError: see errors.connection_error.
+        """
+        everything = self.headers() | dict(headers)
+        response = self._request(method, self.url(path), everything, payload, max(deadline.left_s, 0.1), True)
+        return int(response.status), bytes(response.data)
+
     def _send(
         self, method: str, url: str, body: Any, content_type: str, accept: str, deadline: Deadline
     ) -> tuple[int, bytes, float]:

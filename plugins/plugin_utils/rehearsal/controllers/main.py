@@ -28,7 +28,17 @@ from ...clients.kube.kinds import (
     VOLCANO_POD_GROUPS,
 )
 from ...outcome.errors import BringupError
-from . import benchmarks, dra_driver, gpu_operator, mpi_operator, pod_commands, pod_faults, rdma_plugin, volcano
+from . import (
+    benchmarks,
+    dra_driver,
+    gpu_operator,
+    mpi_operator,
+    pod_commands,
+    pod_faults,
+    pod_ports,
+    rdma_plugin,
+    volcano,
+)
 from .store import Store, follow
 from .truth import Truth, read_truth
 from .world import Change, World
@@ -48,6 +58,7 @@ KINDS = (
     JOBS,
     mpi_operator.MPI_JOBS,
     benchmarks.LOGS,
+    pod_ports.PORT_FORWARDS,
 )
 Reconcile = Callable[[World, Truth], list[Change]]
 # Changes come in bursts; one look is enough for all that come within this time.
@@ -116,6 +127,7 @@ def run(options: Options, stop: threading.Event) -> None:
     cluster, store = Cluster(Connection(kubeconfig=options.kubeconfig), _REQUEST_LIMIT_S), Store(KINDS)
     for kind in KINDS:
         threading.Thread(target=follow, args=(cluster, store, kind, stop), daemon=True).start()
+    ports = pod_ports.PodPorts(pod_ports.stands_in(options.hosts.parent))
     runs = benchmarks.Benchmarks(options.hosts.parent / "workloads", store.changed.set, options.full)
     reconcilers: tuple[Reconcile, ...] = (
         gpu_operator.reconcile,
@@ -126,11 +138,12 @@ def run(options: Options, stop: threading.Event) -> None:
         lambda world, truth: pod_commands.reconcile(world, truth, options.hosts),
         mpi_operator.reconcile,
         runs.reconcile,
+        ports.reconcile,
     )
     calm_s = _CALM_S
     while not stop.is_set():
         seen = store.changed.wait(_MODEL_CHECK_S)
-        if not model.refresh() and not seen:
+        if not any((model.refresh(), ports.refresh(), seen)):
             continue
         stop.wait(calm_s)
         store.changed.clear()

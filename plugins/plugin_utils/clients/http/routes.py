@@ -1,0 +1,150 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Ways to a service: a plain URL, a port forwarded to a pod, the API server's service proxy."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import urlsplit
+
+from ...outcome.errors import BringupError, DeadlineError, InputError
+from ...runtime.clock import Deadline
+from ...runtime.redaction import excerpt, redact
+from ..kube.cluster import Cluster
+from ..kube.errors import TlsError, UnreachableError, error_of
+from ..kube.kinds import SERVICES
+from ..kube.port_forward import connect_to_pod
+from .errors import NoConnectionError
+from .model import Answer, Request, ServiceRef
+
+
+class UrlRoute:
+    """To a URL; a path in it is put before every request's path."""
+
+    def __init__(self, url: str, *, ca_cert: str = "", validate_certs: bool = True) -> None:
+        """Take the address.
+
+        Raises:
+            InputError: it is no http or https URL.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError(f"URL {redact(url)!r}", "is no http or https address.", "https://prometheus.example.org")
+        self._url, self._ca_cert, self._validate = url.rstrip("/"), ca_cert, validate_certs
+
+    @property
+    def text(self) -> str:
+        """The address, without credentials."""
+        return redact(self._url)
+
+    def send(self, request: Request, deadline: Deadline) -> Answer:
+        """Return the answer to one request."""
+        from urllib3 import PoolManager, Retry, Timeout
+        from urllib3.exceptions import HTTPError, SSLError
+
+        required = "CERT_REQUIRED" if self._validate else "CERT_NONE"
+        timeout = Timeout(connect=min(5.0, deadline.left_s), read=max(deadline.left_s, 0.001))
+        try:
+            with PoolManager(
+                retries=Retry(total=False, redirect=0), ca_certs=self._ca_cert or None, cert_reqs=required
+            ) as pool:
+                response = pool.request(
+                    request.method, self._url + request.path, headers=dict(request.headers), body=request.body,
+                    timeout=timeout, redirect=False,
+                )  # fmt: skip
+                return Answer(int(response.status), bytes(response.data))
+        except SSLError as error:
+            hint = "give the certificate authority in the settings; do not switch verification off"
+            raise TlsError(self.text, f"TLS failed: {excerpt(str(error), 300)}.", hint) from None
+        except (HTTPError, OSError) as error:
+            raise _no_answer(self.text, error, deadline) from None
+
+
+class PodRoute:
+    """To a port of a pod, forwarded by the API server; http only."""
+
+    def __init__(self, cluster: Cluster, namespace: str, pod: str, port: int, name: str = "") -> None:
+        """Take the pod; `name` is what messages say instead of it."""
+        self._cluster, self._namespace, self._pod, self._port = cluster, namespace, pod, port
+        self._name = name or f"pod {namespace}/{pod}:{port}"
+
+    @property
+    def text(self) -> str:
+        """The service and the pod that stands for it."""
+        return f"{self._name} (port-forward to pod {self._pod})"
+
+    def send(self, request: Request, deadline: Deadline) -> Answer:
+        """Return the answer to one request."""
+        from http.client import HTTPConnection, HTTPException
+
+        connection = connect_to_pod(self._cluster, self._pod, self._namespace, self._port, deadline)
+        try:
+            client = HTTPConnection("localhost", self._port)
+            client.sock = connection
+            headers = {**request.headers, "Connection": "close"}
+            client.request(request.method, request.path, body=request.body, headers=headers)
+            response = client.getresponse()
+            return Answer(response.status, response.read())
+        except UnreachableError as error:
+            raise NoConnectionError(self.text, error.reason, error.hint, error.evidence) from None
+        except (HTTPException, OSError) as error:
+            raise _no_answer(self.text, error, deadline) from None
+        finally:
+            connection.end()
+
+
+class ServiceProxyRoute:
+    """To a Service, through the API server's proxy; needs the permission on `services/proxy`."""
+
+    def __init__(self, cluster: Cluster, service: ServiceRef) -> None:
+        """Take the Service."""
+        self._cluster, self._service = cluster, service
+
+    @property
+    def text(self) -> str:
+        """The service."""
+        return f"{self._service} (service proxy)"
+
+    def send(self, request: Request, deadline: Deadline) -> Answer:
+        """Return the answer to one request."""
+        service = self._service
+        scheme = "https:" if service.scheme == "https" else ""
+        base = f"{SERVICES.path(namespace=service.namespace)}/{scheme}{service.name}:{service.port}/proxy"
+        # The service's own credentials would take the place of ours at the API server.
+        headers = {name: value for name, value in request.headers.items() if name != "Authorization"}
+        try:
+            status, body = self._cluster.transport.exchange(
+                request.method, base + request.path, headers=headers, payload=request.body, deadline=deadline
+            )
+        except UnreachableError as error:
+            if deadline.left_s > 0:
+                raise
+            raise DeadlineError(self.text, f"no answer within {deadline.limit_s:g} s.", error.hint) from None
+        if _is_status(body) and status >= 400:
+            # Not the service speaks here but the API server: forbidden, no such service, nobody behind it.
+            raise _of_api_server(self.text, status, base, body)
+        return Answer(status, body)
+
+
+def _of_api_server(text: str, status: int, path: str, body: bytes) -> BringupError:
+    error = error_of(status, "GET", path, "get", body)
+    if status in (500, 502, 503, 504):
+        return NoConnectionError(text, error.reason, "is a pod behind the Service ready?")
+    return error
+
+
+def _is_status(body: bytes) -> bool:
+    try:
+        document = json.loads(body)
+    except ValueError:
+        return False
+    return isinstance(document, dict) and document.get("kind") == "Status" and document.get("apiVersion") == "v1"
+
+
+def _no_answer(text: str, error: BaseException, deadline: Deadline) -> BringupError:
+    """Return the error for a request without an answer."""
+    said = excerpt(str(getattr(error, "reason", None) or error), 300).rstrip(".")
+    if "timed out" in said.lower() or deadline.left_s <= 0:
+        return DeadlineError(text, f"no answer within {deadline.limit_s:g} s.", "is it healthy, and is the way open?")
+    return NoConnectionError(text, f"no answer: {said or type(error).__name__}.", "is it running, and is the way open?")

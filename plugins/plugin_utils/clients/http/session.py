@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""JSON over HTTP to one service, whichever way leads to it.
+
+    session = HttpSession(service_route(cluster, ServiceRef("monitoring", "prometheus", "http-web"), deadline))
+    session = HttpSession(UrlRoute("https://prometheus.example.org"), headers={"Authorization": f"Bearer {token}"})
+    answer = session.get_json("/api/v1/query", {"query": "up"})
+
+Every request is a connection of its own and has a time limit; nothing stays open.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from ...runtime.clock import Deadline
+from ...runtime.redaction import excerpt
+from .errors import HttpStatusError, NotJsonError
+from .model import Answer, Request, Route
+
+Query = Mapping[str, str | int | float]
+
+
+class HttpSession:
+    """Sends requests over a route."""
+
+    def __init__(self, route: Route, *, headers: Mapping[str, str] | None = None, timeout_s: float = 10.0) -> None:
+        """Keep the route; nothing is sent yet. `headers` go with every request and never into messages."""
+        self._route, self._headers, self._timeout_s = route, dict(headers or {}), timeout_s
+
+    @property
+    def where(self) -> str:
+        """The service and the way to it, for messages."""
+        return self._route.text
+
+    def request(
+        self, method: str, path: str, *, query: Query | None = None, body: Any = None, timeout_s: float | None = None
+    ) -> Answer:
+        """Return the answer to a request, whatever its status; a body is sent as JSON.
+
+        Raises:
+            NoConnectionError: nobody answers.
+            DeadlineError: no answer in time.
+            BringupError: the API server refuses on the way (clients.kube.errors).
+        """
+        headers = {"User-Agent": "gpufleet.bringup", "Accept": "application/json", **self._headers}
+        payload = None
+        if body is not None:
+            headers["Content-Type"], payload = "application/json", json.dumps(body).encode()
+        target = path + (f"?{urlencode(list(query.items()))}" if query else "")
+        deadline = Deadline.after(timeout_s or self._timeout_s)
+        return self._route.send(Request(method, target, headers, payload), deadline)
+
+    def text(self, method: str, path: str, **options: Any) -> str:
+        """Return the answer as text (see request).
+
+        Raises:
+            HttpStatusError: the service answered, and not with success.
+        """
+        answer = self.request(method, path, **options)
+        if not 200 <= answer.status < 300:
+            shown = excerpt(answer.body.decode(errors="replace"), 300).rstrip(".")
+            raise HttpStatusError(f"{self.where} {path}", answer.status, shown)
+        return answer.body.decode("utf-8", errors="replace")
+
+    def get_json(self, path: str, query: Query | None = None, *, timeout_s: float | None = None) -> Any:
+        """Return the decoded answer to a GET.
+
+        Raises:
+            HttpStatusError: the service answered, and not with success.
+            NotJsonError: the answer is not JSON.
+        """
+        return self._decoded(path, self.text("GET", path, query=query, timeout_s=timeout_s))
+
+    def post_json(self, path: str, body: Any, *, timeout_s: float | None = None) -> Any:
+        """Return the decoded answer to a POST of JSON, None if it is empty (errors as get_json)."""
+        text = self.text("POST", path, body=body, timeout_s=timeout_s)
+        return self._decoded(path, text) if text.strip() else None
+
+    def _decoded(self, path: str, text: str) -> Any:
+        try:
+            return json.loads(text)
+        except ValueError:
+            hint = "is a login page or another program in between?"
+            raise NotJsonError(f"{self.where} {path}", "the answer is not JSON.", hint, (excerpt(text, 200),)) from None
