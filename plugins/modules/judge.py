@@ -14,6 +14,8 @@ author: gpufleet.bringup contributors (@gpufleet)
 description:
   - Judges the saved observations again, compares with the results that the run recorded, and decides every gate
     from its files.
+  - Writes the reports of the run again, as judged now (C(report.html), C(report.md), C(report.json), C(metrics.prom)
+    and C(junit/)). What the run observed and recorded stays as it is.
   - Fails if the run is not passed, or if what it recorded cannot be confirmed.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
@@ -21,7 +23,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    description: Reads only.
+    description: Judges and compares, and writes nothing.
   diff_mode:
     support: none
     description: Shows nothing as a difference.

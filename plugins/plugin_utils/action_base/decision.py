@@ -9,19 +9,17 @@ import shutil
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
 
 from ..check.declare import Declaration
 from ..check.judge import judge_gate
 from ..outcome.errors import BringupError, InputError
-from ..outcome.model import Outcome, Status
-from ..report.ctrf import read_foreign_suite, read_suite, write_suite
+from ..outcome.model import Status
 from ..report.headline import headline, load_headlines
-from ..report.junit import write_junit
-from ..report.run_report import ctrf_path, junit_path
+from ..report.suites import foreign_path, foreign_suites, read_outcomes, write_suites
 from ..runtime.clock import now_utc
 from ..verdict.gate import Blocking, GateVerdict, decide
 from ..verdict.run import RunRecord, require_open
+from .pending import write_refused_suites
 from .run import Run
 from .verb import collection_root
 from .version import collection_version
@@ -42,15 +40,7 @@ def decide_gate(run: Run, gate: str) -> GateVerdict:
     require_open(record, gate)
     declaration = run.declaration(gate)
     outcomes = judge_gate(declaration, run.judge_context(gate, run_day(record)), run.path)
-    write_suite(
-        ctrf_path(run.path, gate),
-        gate,
-        outcomes,
-        run_id=record.run_id,
-        rehearsal=record.rehearsal,
-        version=collection_version(),
-    )
-    write_junit(junit_path(run.path, gate), gate, outcomes, rehearsal=record.rehearsal)
+    write_suites(run.path, gate, outcomes, record, collection_version())
     adopt_foreign_suites(run, gate)
     verdict = _timed(verdict_from_files(run, declaration), record)
     run.save_record(replace(record.with_gate(verdict), updated=now_utc()))
@@ -65,13 +55,15 @@ def refuse_gate(run: Run, gate: str, problem: str) -> GateVerdict:
     """
     record = run.record
     require_open(record, gate)
+    hint = "mend what it names and run the gate again"
+    write_refused_suites(run, gate, problem, hint)
     entry = Blocking(
         check="converge",
         subject=run.site.name,
         status=Status.OTHER,
         cause="not-converged",
         summary=problem,
-        hint="mend what it names and run the gate again",
+        hint=hint,
     )
     verdict = GateVerdict(
         gate=gate, status=Status.OTHER, message=f"gate {gate} is not passed: {problem}", blocking=(entry,)
@@ -90,30 +82,15 @@ def verdict_from_files(run: Run, declaration: Declaration) -> GateVerdict:
     """Return the verdict of a gate from its CTRF files; a file that cannot be read decides `other`."""
     gate, site = declaration.gate, run.site
     expected = {check.id: check.subjects for check in declaration.checks}
-    expected |= dict.fromkeys(_foreign(run, gate), (site.name,))
+    expected |= dict.fromkeys(foreign_suites(site, gate), (site.name,))
     left_out = tuple(f"{entry.id} ({entry.reason})" for entry in declaration.not_declared)
     try:
-        outcomes = gate_outcomes(run, gate)
+        outcomes = read_outcomes(run.path, gate, site)
     except InputError as error:
         return _unreadable(gate, error, len(expected), left_out)
     verdict = decide(gate, expected, outcomes, site, run_day(run.record), left_out)
     rules = load_headlines(collection_root() / "recipes" / "headlines.yaml")
     return replace(verdict, headline=headline(rules.get(gate), outcomes))
-
-
-def gate_outcomes(run: Run, gate: str) -> tuple[Outcome, ...]:
-    """Return every outcome of the gate, own and third parties', as its CTRF files say.
-
-    Raises:
-        InputError: a file cannot be read.
-    """
-    own = read_suite(ctrf_path(run.path, gate), gate)
-    foreign = [
-        outcome
-        for name in _foreign(run, gate)
-        for outcome in read_foreign_suite(foreign_path(run.path, gate, name), gate, name, run.site.name)
-    ]
-    return (*own, *foreign)
 
 
 def _unreadable(gate: str, error: BringupError, checks: int, left_out: tuple[str, ...]) -> GateVerdict:
@@ -135,22 +112,9 @@ def _unreadable(gate: str, error: BringupError, checks: int, left_out: tuple[str
     )
 
 
-def _foreign(run: Run, gate: str) -> dict[str, str]:
-    """Return the third-party suites declared for a gate: gpufleet_settings.<gate>.ctrf, name to path."""
-    declared: Any = run.site.settings.get(gate, {}).get("ctrf", {})
-    if not isinstance(declared, dict):
-        raise InputError(f"gpufleet_settings.{gate}.ctrf", "expected suite names with the paths of their CTRF files.")
-    return {str(name): str(path) for name, path in declared.items()}
-
-
-def foreign_path(run_dir: Path, gate: str, name: str) -> Path:
-    """Return where the run keeps its copy of a third party's suite."""
-    return run_dir / "ctrf" / f"{gate}.{name}.json"
-
-
 def adopt_foreign_suites(run: Run, gate: str) -> None:
     """Copy declared third-party suites into the run directory. One that is not there is noticed when it is read."""
-    for name, source in _foreign(run, gate).items():
+    for name, source in foreign_suites(run.site, gate).items():
         path = Path(source).expanduser()
         if path.is_file():
             shutil.copyfile(path, foreign_path(run.path, gate, name))

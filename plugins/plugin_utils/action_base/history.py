@@ -12,12 +12,12 @@ from ansible.utils.display import Display
 
 from ..outcome.errors import BringupError, InputError
 from ..outcome.model import Outcome
+from ..report.suites import read_outcomes
 from ..runtime.progress import Emit
 from ..runtime.redaction import redact
 from ..store.history import open_store
 from ..store.model import Recorded
 from ..verdict.gate import GateVerdict
-from .decision import gate_outcomes
 from .run import Run
 
 
@@ -54,7 +54,7 @@ def _record(run: Run, verdict: GateVerdict, path: Path, *, converged: bool) -> R
 
 def _outcomes(run: Run, gate: str) -> tuple[Outcome, ...]:
     try:
-        return gate_outcomes(run, gate)
+        return read_outcomes(run.path, gate, run.site)
     except InputError:
         # The verdict says already that the results cannot be read, and is not a pass.
         return ()

@@ -25,11 +25,13 @@ from ..recipe.output import documents, write_documents
 from ..recipe.request import answer, request_of
 from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
+from ..runtime.run_dir import HARDWARE, SITE
 from ..site.inventory import InventoryFacts, site_from_inventory
 from ..site.model import Site
 from ..site.profiles import load_profiles
 from ..verdict.run import RunRecord, new_run, with_site
-from .run import HARDWARE, SITE, Run, needs_recipe, recipe_directories
+from .pending import write_pending_suites
+from .run import Run, needs_recipe, recipe_directories
 from .verb import collection_root
 
 Layer = Callable[[Run, dict[str, Any], dict[str, Any], Emit], dict[str, Any]]
@@ -73,6 +75,7 @@ def inventory_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any]
     write_atomic(run.path / SITE, dumps(site))
     write_atomic(run.path / HARDWARE, dumps(used))
     run.save_record(_scoped(run, site))
+    write_pending_suites(run)
     emit(f"inventory: {len(site.hosts)} hosts, {len(site.quarantined)} quarantined; in scope: {', '.join(site.gates)}")
     outside = [gate for gate in GATE_IDS if gate not in site.gates]
     if outside:
@@ -110,6 +113,8 @@ def recipe_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any], e
     answered = answer(request_of(stated))
     write_documents(documents(answered.result, answered.catalogue, {"run_dir": str(run.path)}), check_mode=False)
     _note_dra(run)
+    # Components are known now, and whether GPUs are given out by claim.
+    write_pending_suites(run)
     emit(f"recipe: {len(answered.result.order)} components in order {', '.join(answered.result.order)}"[:190])
     return {"changed": False, "warnings": list(answered.warnings)}
 

@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..check.judge import judge_gate
 from ..outcome.errors import BringupError
 from ..outcome.model import Outcome, Status
 from ..report.ctrf import read_suite
-from ..report.run_report import ctrf_path
+from ..report.junit import write_junit
+from ..report.run_report import REPORTS, write_report
+from ..report.suites import ctrf_path, junit_path
 from ..verdict.gate import GateVerdict
 from ..verdict.run import RunRecord
 from .decision import run_day, verdict_from_files
@@ -35,6 +38,33 @@ def rejudge(run: Run) -> tuple[RunRecord, list[str]]:
         differences.extend(changed)
         record = record.with_gate(verdict)
     return record, differences
+
+
+def rewrite_reports(run: Run, record: RunRecord, differences: Sequence[str]) -> bool:
+    """Write every report of the run again, as judged now, and tell whether one of them changed.
+
+    What the run observed and recorded stays as it is: observations, CTRF files and run.json.
+
+    Raises:
+        OSError: the directory cannot be written.
+    """
+    paths = [run.path / name for name in REPORTS]
+    paths += [junit_path(run.path, verdict.gate) for verdict in record.gates]
+    before = [path.read_bytes() if path.is_file() else b"" for path in paths]
+    for verdict in record.gates:
+        if ctrf_path(run.path, verdict.gate).is_file():
+            _rewrite_junit(run, verdict.gate, rehearsal=record.rehearsal)
+    write_report(run.path, record, tuple(differences))
+    return before != [path.read_bytes() if path.is_file() else b"" for path in paths]
+
+
+def _rewrite_junit(run: Run, gate: str, *, rehearsal: bool) -> None:
+    try:
+        outcomes = read_suite(ctrf_path(run.path, gate), gate)
+    except BringupError:
+        # The page says that the file cannot be read; what JUnit says of it is left alone.
+        return
+    write_junit(junit_path(run.path, gate), gate, outcomes, rehearsal=rehearsal)
 
 
 def _again(run: Run, record: RunRecord, recorded: GateVerdict) -> tuple[GateVerdict, list[str]]:

@@ -18,10 +18,9 @@ from ..outcome.codec import dumps, from_plain, load, load_json
 from ..outcome.errors import InputError
 from ..report.run_report import write_report
 from ..runtime.files import write_atomic
+from ..runtime.run_dir import HARDWARE, RECIPE, RUN, SITE
 from ..site.model import Site
 from ..verdict.run import RunRecord
-
-SITE, RUN, HARDWARE, RECIPE = "site.json", "run.json", "hardware.json", "recipe.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,8 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
     """Return the whole closing text: the table, what holds each stuck gate, the verdict and the paths."""
     banner = ["REHEARSAL: the hardware is simulated; this can never be an acceptance", ""] if record.rehearsal else []
     stuck = [line for verdict in record.gates for line in _reasons(verdict)]
-    paths = ["", f"report   {run_dir / 'report.html'}", f"results  {run_dir / 'ctrf'}/  {run_dir / 'junit'}/"]
+    paths = ["", f"report   {run_dir / 'report.html'}", f"summary  {run_dir / 'report.md'}"]
+    paths += [f"results  {run_dir / 'ctrf'}/  {run_dir / 'junit'}/", f"metrics  {run_dir / 'metrics.prom'}"]
     return [*banner, *gates_table(record), "", *stuck, f"verdict  {statement(record)}", *paths]
 
 

@@ -1,45 +1,97 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The HTML page of a run: self-contained, readable on screen and printed."""
+"""The HTML page of a run: one file without any other, to be read on a screen, mailed and printed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ..outcome.gates import GATES
-from ..outcome.model import Outcome, Status
+from ..outcome.model import Status
 from ..runtime.clock import elapsed_text
-from ..verdict.run import RunRecord, all_passed, statement
+from ..verdict.run import all_passed, statement
+from . import scope
+from .cases import case_groups
+from .decisions import decision_lines, quarantine_lines
+from .facts import RunFacts
+from .figures import Figure, figures
+from .gates import check_lines, gate_lines, titles
+from .matrix import matrix
+from .plot import drawing
+from .words import axis_title, number, tick
 
 
 @cache
 def _template() -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=select_autoescape(default=True),
+        autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["elapsed"] = elapsed_text
-    return environment.get_template("run.html.j2")
+    environment.filters |= {"elapsed": elapsed_text, "number": number}
+    return environment.get_template("page.html.j2")
 
 
-def render_page(record: RunRecord, outcomes: Mapping[str, tuple[Outcome, ...]]) -> str:
-    """Return the page for a run.
-
-    Args:
-        record: the run's verdicts.
-        outcomes: gate id to the outcomes of its CTRF file.
-    """
-    gates = [{"spec": gate, "verdict": record.gate(gate.id), "outcomes": outcomes[gate.id]} for gate in GATES]
+def render_page(facts: RunFacts) -> str:
+    """Return the page for a run."""
     page: str = _template().render(
-        record=record, statement=statement(record), passed=all_passed(record), gates=gates, Status=Status
+        record=facts.record,
+        facts=facts,
+        statement=statement(facts.record),
+        passed=all_passed(facts.record),
+        gates=gate_lines(facts),
+        gate_titles={gate.id: f"{gate.number}. {gate.title}" for gate in GATES},
+        check_titles=titles(),
+        groups=case_groups(facts),
+        decisions=decision_lines(facts),
+        quarantine=quarantine_lines(facts),
+        matrix=matrix(facts),
+        drawings=[_drawn(figure, index) for index, figure in enumerate(figures(facts.outcomes), 1)],
+        checks=check_lines(facts),
+        left_out=scope.left_out(facts),
+        scope_words=scope.scope_words(facts),
+        recipe_words=scope.recipe_words(facts),
+        software_words=scope.software_words(facts),
+        problem=scope.problem_text(facts),
+        Status=Status,
     )
     return page
+
+
+def _drawn(figure: Figure, index: int) -> dict[str, Any]:
+    """Return a figure with its drawing, and with its numbers as rows of a table."""
+    from markupsafe import Markup
+
+    values = [dict(line.points) for line in figure.lines]
+    places = sorted({x for points in values for x in points})
+    # pygal builds the drawing as a tree of XML and escapes every text in it.
+    svg = Markup(drawing(figure, f"figure{index}"))
+    return {
+        "figure": figure,
+        "svg": svg,
+        "x_title": axis_title(figure.x),
+        "y_title": axis_title(figure.y),
+        "rows": [
+            (tick(x, figure.x), [number(points[x]) if x in points else "" for points in values])
+            for x in _thinned(places)
+        ],
+        "thinned": len(places) > _MOST_NUMBERS,
+    }
+
+
+# Rows of the table under a drawing; a training run has thousands of steps.
+_MOST_NUMBERS = 40
+
+
+def _thinned(places: list[float]) -> list[float]:
+    if len(places) <= _MOST_NUMBERS:
+        return places
+    step = (len(places) - 1) / (_MOST_NUMBERS - 1)
+    return [places[round(index * step)] for index in range(_MOST_NUMBERS)]

@@ -12,6 +12,9 @@ from pathlib import Path
 
 from ..outcome.errors import InputError
 
+# What a run directory keeps beside its results.
+SITE, RUN, HARDWARE, RECIPE = "site.json", "run.json", "hardware.json", "recipe.json"
+
 
 def create_run_dir(base: Path) -> Path:
     """Make a new run directory under `base` and point `base/latest` to it.

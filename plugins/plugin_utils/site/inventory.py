@@ -229,10 +229,13 @@ def _with_capabilities(site: Site, facts: InventoryFacts) -> Site:
     skus = [facts.hardware[host.sku] for host in site.in_scope]
     profile = facts.profiles[site.profile.value]
     words = {*profile.capabilities, *(sku.fabric for sku in skus if sku.fabric != "none")}
-    words |= {"multi_node"} if len(site.in_scope) > 1 else set()
     words |= {"nvswitch"} if any(sku.nvswitches for sku in skus) else set()
     words |= {"ibdiagnet"} if "ibdiagnet" in site.settings else set()
     missing = {"ibdiagnet": _NO_IBDIAGNET} | dict(profile.missing)
+    if len(site.in_scope) > 1:
+        words.add("multi_node")
+    else:
+        missing["multi_node"] = "one host is in scope, so there is nothing between hosts to measure"
     if site.driver_owner is DriverOwner.HOST:
         words.add("host_driver")
     else:

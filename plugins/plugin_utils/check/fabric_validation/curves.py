@@ -45,7 +45,7 @@ def _bounds(standing: Standing, rules: JudgeSettings) -> tuple[Bound, ...]:
         return ()
     ceiling = standing.rated.ceiling
     return (
-        Bound(name=f"{ceiling.name} ceiling", value=ceiling.gbps),
+        Bound(name=f"ceiling ({ceiling.name})", value=ceiling.gbps),
         Bound(name="marginal below", value=round(rules.marginal * ceiling.gbps, 4)),
         Bound(name="bad below", value=round(rules.bad * ceiling.gbps, 4)),
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.history import record_history
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import HARDWARE, SITE, Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
     Outcome,
@@ -20,7 +20,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     node_subject,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.ctrf import write_suite
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.run_report import ctrf_path
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.suites import ctrf_path
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import HARDWARE, SITE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict

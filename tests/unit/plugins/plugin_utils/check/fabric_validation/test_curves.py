@@ -21,7 +21,7 @@ def test_every_judged_run_is_a_curve_with_its_ceiling(fleet: MakeFleet) -> None:
     assert (whole.figure, whole.x.unit, whole.y.unit) == ("NCCL bus bandwidth over all nodes", "B", "GB/s")
     assert whole.x.logarithmic and not whole.y.logarithmic
     ceiling, marginal, bad = whole.bounds
-    assert ceiling.name == "ring ceiling"
+    assert ceiling.name == "ceiling (ring)"
     assert (marginal.value, bad.value) == (round(0.85 * ceiling.value, 4), round(0.75 * ceiling.value, 4))
     assert bad.value < whole.points[-1][1] < ceiling.value
 

@@ -1,0 +1,45 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Result files of gates that were not reached: whoever collects the files of a run sees what was not proven."""
+
+from __future__ import annotations
+
+from ..outcome.errors import BringupError
+from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
+from ..report.suites import pending_outcomes, write_suites
+from .run import Run
+from .version import collection_version
+
+
+def write_pending_suites(run: Run) -> None:
+    """Write the suites of every gate in scope that did not run yet: one pending test for each declared check."""
+    record = run.record
+    for gate in record.scope:
+        if record.gate(gate).status is Status.PENDING:
+            _write(run, gate, ())
+
+
+def write_refused_suites(run: Run, gate: str, problem: str, hint: str) -> None:
+    """Write the suites of a gate that could not be looked at because what it converges failed."""
+    refused = Outcome(
+        check="converge",
+        gate=gate,
+        status=Status.OTHER,
+        rating=Rating.UNKNOWN,
+        subjects=(Subject(SubjectKind.SITE, run.site.name),),
+        summary=problem,
+        cause="not-converged",
+        hint=hint,
+    )
+    _write(run, gate, (refused,))
+
+
+def _write(run: Run, gate: str, before: tuple[Outcome, ...]) -> None:
+    record = run.record
+    try:
+        pending = pending_outcomes(gate, run.declaration(gate).checks, run.site.name)
+    except BringupError:
+        # No check of this release belongs to that gate: there is nothing that could be pending.
+        pending = ()
+    write_suites(run.path, gate, (*before, *pending), record, collection_version())

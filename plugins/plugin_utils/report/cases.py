@@ -1,0 +1,168 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Everything that failed, is held, or was decided about by a person, with numbers, arithmetic and evidence. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ..outcome.gates import GATES
+from ..outcome.model import Evidence, Expectation, Outcome, Status
+from ..runtime.redaction import redact
+from ..verdict.gate import Blocking, Decided, GateVerdict
+from .facts import RunFacts
+from .matrix import subjects_text
+from .words import with_unit
+
+# Beyond these a page cannot be read any more; the CTRF files hold every one of them.
+MOST_WHOLE = 120
+MOST_WHOLE_ALIKE = 8
+MOST_SHORT = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What was read; `link` is relative to the run directory, empty where the whole text is not in there."""
+
+    text: str
+    excerpt: str
+    path: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One result that is not a plain pass. `decision` says which person lets it not hold the gate."""
+
+    subject: str
+    status: str
+    rating: str
+    summary: str
+    hint: str
+    decision: str = ""
+    measured: tuple[tuple[str, str], ...] = ()
+    expected: tuple[tuple[str, str, str], ...] = ()
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseGroup:
+    """Results of one check with one cause: `whole` with everything, `short` the others, `more` only counted."""
+
+    gate: str
+    check: str
+    cause: str
+    status: str
+    whole: tuple[Case, ...]
+    short: tuple[Case, ...] = ()
+    more: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many results there are."""
+        return len(self.whole) + len(self.short) + self.more
+
+
+def case_groups(facts: RunFacts) -> tuple[CaseGroup, ...]:
+    """Return all cases by gate, check and cause: what holds a gate first, then what persons decided about."""
+    whole, short = MOST_WHOLE, MOST_SHORT
+    shown = []
+    for (gate, check, cause, status), cases in _groups(facts).items():
+        full = min(len(cases), MOST_WHOLE_ALIKE, whole)
+        brief = min(len(cases) - full, short)
+        whole, short = whole - full, short - brief
+        shown.append(
+            CaseGroup(
+                gate=gate,
+                check=check,
+                cause=cause,
+                status=status,
+                whole=tuple(cases[:full]),
+                short=tuple(cases[full : full + brief]),
+                more=len(cases) - full - brief,
+            )
+        )
+    return tuple(shown)
+
+
+def _groups(facts: RunFacts) -> dict[tuple[str, str, str, str], list[Case]]:
+    groups: dict[tuple[str, str, str, str], list[Case]] = {}
+    for gate in GATES:
+        verdict = facts.record.gate(gate.id)
+        by_subject = _by_subject(facts.outcomes.get(gate.id, ()))
+        for check, cause, status, case in _cases(verdict, by_subject):
+            groups.setdefault((gate.id, check, cause, status), []).append(case)
+    return groups
+
+
+def _by_subject(outcomes: tuple[Outcome, ...]) -> dict[tuple[str, str, str], list[Outcome]]:
+    found: dict[tuple[str, str, str], list[Outcome]] = {}
+    for outcome in outcomes:
+        found.setdefault((outcome.check, subjects_text(outcome), outcome.cause), []).append(outcome)
+    return found
+
+
+def _cases(
+    verdict: GateVerdict, outcomes: Mapping[tuple[str, str, str], list[Outcome]]
+) -> Iterator[tuple[str, str, str, Case]]:
+    for entry in verdict.blocking:
+        found = outcomes.get((entry.check, entry.subject, entry.cause), [])
+        yield entry.check, entry.cause, entry.status.value, _blocking(entry, found)
+    for word, decided in (("waived", verdict.waived), ("accepted", verdict.accepted)):
+        for decision in decided:
+            for outcome in outcomes.get((decision.check, decision.subject, decision.cause), []):
+                case = replace(_case(outcome), decision=_decision(word, decision))
+                yield outcome.check, outcome.cause, outcome.status.value, case
+
+
+def _blocking(entry: Blocking, outcomes: list[Outcome]) -> Case:
+    bare = Case(
+        subject=entry.subject,
+        status=entry.status.value,
+        rating="",
+        summary=redact(entry.summary),
+        hint=redact(entry.hint),
+    )
+    if not outcomes:
+        return bare
+    first = _case(outcomes.pop(0) if len(outcomes) > 1 else outcomes[0])
+    return replace(first, status=bare.status, summary=bare.summary, hint=bare.hint)
+
+
+def _case(outcome: Outcome) -> Case:
+    return Case(
+        subject=subjects_text(outcome),
+        status=outcome.status.value,
+        rating=outcome.rating.value if outcome.status is Status.OTHER else "",
+        summary=redact(outcome.summary),
+        hint=redact(outcome.hint),
+        measured=tuple((m.name, with_unit(m.value, m.unit)) for m in outcome.measured),
+        expected=tuple(_expected(e) for e in outcome.expected),
+        sources=tuple(_source(e) for e in outcome.evidence),
+    )
+
+
+def _expected(entry: Expectation) -> tuple[str, str, str]:
+    text = f"{entry.name} {entry.relation} {with_unit(entry.value, entry.unit)}"
+    return text, entry.basis.value, entry.arithmetic
+
+
+def _source(entry: Evidence) -> Source:
+    text = f"{entry.source} on {entry.where}" if entry.where else entry.source
+    return Source(text=redact(text), excerpt=redact(entry.excerpt), path=entry.path, link=safe_link(entry.path))
+
+
+def safe_link(path: str) -> str:
+    """Return a path as a link relative to the run directory; empty if it leads anywhere else."""
+    parts = path.split("/")
+    if not path or path.startswith("/") or ".." in parts or "\\" in path or ":" in path:
+        return ""
+    from urllib.parse import quote
+
+    return quote(path)
+
+
+def _decision(word: str, decided: Decided) -> str:
+    return f"{word} by {decided.who} until {decided.until}: {redact(decided.reason)}"

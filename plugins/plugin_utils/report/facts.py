@@ -1,0 +1,86 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What every report of a run is made of: the record, the results, and what the run directory says beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..outcome.codec import load, load_json, to_plain
+from ..outcome.errors import InputError
+from ..outcome.gates import GATES
+from ..outcome.model import Outcome
+from ..runtime.run_dir import RECIPE, SITE
+from ..site.model import Site
+from ..store.facts import digest
+from ..verdict.run import RunRecord
+from .suites import saved_outcomes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """A run as reports tell it.
+
+    `outcomes` are gate id to what its CTRF files hold; `site` and `recipe` are None before they were checked;
+    `differences` are recorded results that a later judgement could not confirm.
+    """
+
+    record: RunRecord
+    outcomes: Mapping[str, tuple[Outcome, ...]]
+    site: Site | None = None
+    recipe: Mapping[str, Any] | None = None
+    recipe_digest: str = ""
+    differences: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+    @property
+    def settings_digest(self) -> str:
+        """SHA-256 over the site's settings; the settings themselves may hold what does not belong into a report."""
+        return digest(self.site.settings) if self.site else ""
+
+    @property
+    def site_digest(self) -> str:
+        """SHA-256 over everything that the inventory says."""
+        return digest(to_plain(self.site)) if self.site else ""
+
+
+def load_facts(run_dir: Path, record: RunRecord, differences: tuple[str, ...] = ()) -> RunFacts:
+    """Return what is in a run directory. What cannot be read is named; a report is written all the same."""
+    unreadable: list[str] = []
+    site = _site(run_dir / SITE, unreadable)
+    recipe, recipe_digest = _recipe(run_dir / RECIPE, unreadable)
+    outcomes = {gate.id: saved_outcomes(run_dir, gate.id, site, unreadable) for gate in GATES}
+    return RunFacts(
+        record=record,
+        outcomes=outcomes,
+        site=site,
+        recipe=recipe,
+        recipe_digest=recipe_digest,
+        differences=differences,
+        unreadable=tuple(unreadable),
+    )
+
+
+def _site(path: Path, unreadable: list[str]) -> Site | None:
+    if not path.is_file():
+        return None
+    try:
+        return load(Site, path)
+    except InputError as error:
+        unreadable.append(str(error))
+        return None
+
+
+def _recipe(path: Path, unreadable: list[str]) -> tuple[Mapping[str, Any] | None, str]:
+    if not path.is_file():
+        return None, ""
+    try:
+        found = load_json(path)
+    except InputError as error:
+        unreadable.append(str(error))
+        return None, ""
+    return (found if isinstance(found, dict) else None), digest(found)

@@ -1,0 +1,117 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The summary of a run in Markdown, short enough for a pull request or a chat. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from ..runtime.clock import elapsed_text
+from ..verdict.run import all_passed, statement
+from .cases import Case, CaseGroup, case_groups
+from .decisions import decision_lines, quarantine_lines
+from .facts import RunFacts
+from .gates import GateLine, gate_lines
+from .scope import left_out, problem_text
+from .words import compressed
+
+# GitHub takes 65,536 characters in a comment.
+_MOST_GROUPS = 20
+_MOST_LETTERS = 400
+_SPECIAL = re.compile(r"([\\`*\[\]|~>]|(?<![^\W_])_|_(?![^\W_]))")
+
+
+def plain(text: str, limit: int = _MOST_LETTERS) -> str:
+    """Return text as Markdown that shows exactly it, on one line and not too long."""
+    line = " ".join(text.split())
+    if len(line) > limit:
+        line = line[: limit - 1] + "\u2026"
+    escaped = _SPECIAL.sub(r"\\\1", line.replace("&", "&amp;").replace("<", "&lt;"))
+    # Neither a mention of a person nor a link to a place that nobody meant.
+    return escaped.replace("@", "@<!-- -->").replace("://", ":<!-- -->//")
+
+
+def render_markdown(facts: RunFacts) -> str:
+    """Return the summary."""
+    record = facts.record
+    word = "passed" if all_passed(record) and not record.problem else "not passed"
+    lines = [f"## {'REHEARSAL: ' if record.rehearsal else ''}bring-up of {plain(record.site)}: {word}", ""]
+    if record.rehearsal:
+        lines += ["**REHEARSAL: the hardware is simulated. This is not, and can never be, an acceptance.**", ""]
+    said = problem_text(facts) if record.problem else statement(record)
+    lines += [f"{'Not started: ' if record.problem else ''}{plain(said, 1500)}", ""]
+    lines += [*_differences(facts), *_gates(gate_lines(facts)), *_held(case_groups(facts)), *_decided(facts)]
+    lines += [*_not_declared(facts), _origin(facts)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _differences(facts: RunFacts) -> list[str]:
+    if not facts.differences:
+        return []
+    found = len(facts.differences)
+    told = [f"- {plain(text)}" for text in facts.differences[:_MOST_GROUPS]]
+    return [f"**Judged again: {found} recorded result(s) cannot be confirmed.**", "", *told, ""]
+
+
+def _gates(gates: tuple[GateLine, ...]) -> list[str]:
+    rows = ["| # | gate | status | took | result |", "| ---: | --- | --- | ---: | --- |"]
+    for gate in gates:
+        took = elapsed_text(gate.duration_s) if gate.ran else "-"
+        word = f"**{gate.status.value}**" if gate.status.value in ("failed", "other") else gate.status.value
+        said = "; ".join(text for text in (gate.headline, gate.message) if text)
+        rows.append(f"| {gate.number} | {plain(gate.id)} | {word} | {took} | {plain(said, 160)} |")
+    return [*rows, ""]
+
+
+def _held(groups: tuple[CaseGroup, ...]) -> list[str]:
+    held = [group for group in groups if any(not case.decision for case in (*group.whole, *group.short))]
+    if not held:
+        return []
+    lines = ["### Failed and held", ""]
+    for group in held[:_MOST_GROUPS]:
+        cases = [case for case in (*group.whole, *group.short) if not case.decision]
+        first = cases[0]
+        names = compressed((case.subject for case in cases), 8)
+        lines.append(f"- **{group.status}** {plain(group.check)}: {plain(group.cause)} on {plain(names)}")
+        lines.append(f"  - {plain(first.summary)}")
+        lines += _arithmetic(first)
+        lines += [f"  - do: {plain(first.hint)}"] if first.hint else []
+    if len(held) > _MOST_GROUPS:
+        lines.append(f"- and {len(held) - _MOST_GROUPS} more causes in the report")
+    return [*lines, ""]
+
+
+def _arithmetic(case: Case) -> list[str]:
+    return [
+        f"  - expected {plain(text)} ({plain(basis)}{f': {plain(how)}' if how else ''})"
+        for text, basis, how in case.expected[:3]
+    ]
+
+
+def _decided(facts: RunFacts) -> list[str]:
+    aside = [
+        f"- quarantined {plain(q.node)}: {plain(q.reason)} ({plain(q.ticket)}, {plain(q.who)})"
+        for q in quarantine_lines(facts)
+    ]
+    decided = [
+        f"- {d.kind} of {plain(d.check)} on {plain(d.subject)} by {plain(d.who)} until {plain(d.until)}: "
+        f"{plain(d.reason)}; {plain(d.effect)}"
+        for d in decision_lines(facts)
+    ]
+    lines = [*aside, *decided]
+    return ["### Decisions of people", "", *lines[:100], ""] if lines else []
+
+
+def _not_declared(facts: RunFacts) -> list[str]:
+    entries = left_out(facts)
+    if not entries:
+        return []
+    told = [f"- {plain(entry.gate)}: {plain(', '.join(entry.checks))}: {plain(entry.reason)}" for entry in entries]
+    return ["### Not declared here", "", *told, ""]
+
+
+def _origin(facts: RunFacts) -> str:
+    record = facts.record
+    made = ", ".join(f"{name} {version}" for name, version in record.versions.items())
+    return plain(f"Run {record.run_id}, started {record.started}, {record.nodes} nodes{', ' if made else ''}{made}.")

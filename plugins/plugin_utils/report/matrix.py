@@ -1,0 +1,168 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Nodes against checks: one letter for each answer, equal rows drawn together where the fleet is large. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..outcome.gates import GATES
+from ..outcome.model import Outcome, Rating, Status, SubjectKind
+from ..verdict.gate import Decided, GateVerdict
+from ..verdict.run import RunRecord
+from .facts import RunFacts
+from .words import compressed
+
+# A table of more rows is not read; above it, nodes with the same letters share a row.
+MOST_ROWS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A letter, the word that it stands for, and how heavy it weighs when several answers meet in one place."""
+
+    letter: str
+    word: str
+    weight: int
+
+    @property
+    def calm(self) -> bool:
+        """Whether nobody needs to look."""
+        return self.weight <= 1
+
+
+PASSED = Mark("\u00b7", "passed", 1)
+WAIVED = Mark("W", "waived", 3)
+ACCEPTED = Mark("A", "accepted as marginal", 2)
+MARGINAL = Mark("M", "marginal, to be accepted", 5)
+SKIPPED = Mark("S", "skipped", 4)
+PENDING = Mark("P", "pending", 4)
+BLOCKED = Mark("B", "not known because of what another check reports", 6)
+UNKNOWN = Mark("?", "tried and not known", 7)
+FAILED = Mark("F", "failed", 8)
+ASIDE = Mark("Q", "quarantined", 0)
+ABSENT = Mark("", "not asked", 0)
+MARKS = (PASSED, FAILED, UNKNOWN, BLOCKED, MARGINAL, SKIPPED, PENDING, WAIVED, ACCEPTED, ASIDE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """Nodes with the same letters."""
+
+    label: str
+    nodes: int
+    marks: tuple[Mark, ...]
+
+    @property
+    def weight(self) -> tuple[int, int]:
+        """How much it needs to be looked at: the heaviest letter, then how many are not calm."""
+        return max((m.weight for m in self.marks), default=0), sum(not m.calm for m in self.marks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """The table. `columns` are checks by gate; `note` says what is drawn together or left out."""
+
+    columns: tuple[tuple[str, tuple[str, ...]], ...]
+    rows: tuple[Row, ...]
+    legend: tuple[Mark, ...]
+    note: str = ""
+
+
+def mark_of(outcome: Outcome, decided: Mapping[tuple[str, str, str], str]) -> Mark:
+    """Return the letter of an outcome; `decided` is gate, check and subjects to `waived` or `accepted`."""
+    if outcome.status is Status.PASSED:
+        return PASSED
+    word = decided.get((outcome.gate, outcome.check, subjects_text(outcome)))
+    if word:
+        return ACCEPTED if word == "accepted" else WAIVED
+    if outcome.status is Status.OTHER:
+        if outcome.rating is Rating.MARGINAL:
+            return MARGINAL
+        return BLOCKED if outcome.cause.startswith("blocked-by-") else UNKNOWN
+    return {Status.FAILED: FAILED, Status.SKIPPED: SKIPPED}.get(outcome.status, PENDING)
+
+
+def subjects_text(outcome: Outcome) -> str:
+    """Return the names of its subjects as verdicts write them."""
+    return ", ".join(subject.name for subject in outcome.subjects)
+
+
+def decisions_of(record: RunRecord) -> dict[tuple[str, str, str], str]:
+    """Return gate, check and subjects of every outcome that a person decided about: `waived` or `accepted`."""
+    found: dict[tuple[str, str, str], str] = {}
+    for verdict in record.gates:
+        for word, entries in _decided(verdict):
+            found |= {(verdict.gate, entry.check, entry.subject): word for entry in entries}
+    return found
+
+
+def _decided(verdict: GateVerdict) -> Iterable[tuple[str, tuple[Decided, ...]]]:
+    return ("waived", verdict.waived), ("accepted", verdict.accepted)
+
+
+def matrix(facts: RunFacts) -> Matrix:
+    """Return the matrix of all gates that have been looked at, empty if none spoke about a node."""
+    marks = _marks(facts)
+    columns = [(gate.id, tuple(dict.fromkeys(c for g, c in marks if g == gate.id))) for gate in GATES]
+    columns = [(gate, checks) for gate, checks in columns if checks]
+    keys = [(gate, check) for gate, checks in columns for check in checks]
+    aside = facts.site.quarantined if facts.site else frozenset()
+    rows = [_row(name, keys, marks, quarantined=name in aside) for name in _nodes(facts, marks)]
+    drawn, note = (rows, "") if len(rows) <= MOST_ROWS else _grouped(rows)
+    used = {mark for row in drawn for mark in row.marks}
+    return Matrix(
+        columns=tuple(columns),
+        rows=tuple(drawn) if keys else (),
+        legend=tuple(mark for mark in MARKS if mark in used),
+        note=note,
+    )
+
+
+def _marks(facts: RunFacts) -> dict[tuple[str, str], dict[str, Mark]]:
+    decided = decisions_of(facts.record)
+    found: dict[tuple[str, str], dict[str, Mark]] = {}
+    for outcomes in facts.outcomes.values():
+        for outcome in outcomes:
+            nodes = {s.node or (s.name if s.kind is SubjectKind.NODE else "") for s in outcome.subjects} - {""}
+            if not nodes:
+                continue
+            mark = mark_of(outcome, decided)
+            answers = found.setdefault((outcome.gate, outcome.check), {})
+            for node in nodes:
+                before = answers.get(node)
+                if before is None or before.weight < mark.weight:
+                    answers[node] = mark
+    return found
+
+
+def _nodes(facts: RunFacts, marks: Mapping[tuple[str, str], Mapping[str, Mark]]) -> list[str]:
+    listed = [host.name for host in facts.site.hosts] if facts.site else []
+    seen = {node for answers in marks.values() for node in answers}
+    return [*listed, *sorted(seen - set(listed))]
+
+
+def _row(
+    name: str, keys: list[tuple[str, str]], marks: Mapping[tuple[str, str], Mapping[str, Mark]], *, quarantined: bool
+) -> Row:
+    found = tuple(ASIDE if quarantined else marks[key].get(name, ABSENT) for key in keys)
+    return Row(label=name, nodes=1, marks=found)
+
+
+def _grouped(rows: list[Row]) -> tuple[list[Row], str]:
+    alike: dict[tuple[Mark, ...], list[str]] = {}
+    for row in rows:
+        alike.setdefault(row.marks, []).append(row.label)
+    groups = [Row(label=compressed(names, 6), nodes=len(names), marks=key) for key, names in alike.items()]
+    groups.sort(key=lambda row: row.weight, reverse=True)
+    note = f"{len(rows)} nodes; those with the same letters share a row, the worst stand first."
+    if len(groups) > MOST_ROWS:
+        # What is calm stays in sight: the largest group is the last row.
+        largest = max(groups, key=lambda row: row.nodes)
+        kept = [row for row in groups if row is not largest][: MOST_ROWS - 1]
+        left = sum(row.nodes for row in groups) - sum(row.nodes for row in kept) - largest.nodes
+        note += f" {left} nodes in {len(groups) - MOST_ROWS} more rows are not drawn; they are in the CTRF files."
+        return [*kept, largest], note
+    return groups, note

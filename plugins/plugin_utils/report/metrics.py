@@ -1,0 +1,169 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The metrics of a run in Prometheus' text format, as node_exporter's textfile collector reads it. Pure.
+
+Every sample says which site it is about and whether it was a rehearsal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from ..outcome.model import Measure, Outcome, Status, SubjectKind
+from ..verdict.gate import GateVerdict
+from ..verdict.run import all_passed
+from .facts import RunFacts
+
+_PREFIX = "gpufleet_bringup"
+# Unit of a measure to the base unit that Prometheus wants in the name, and the factor to it.
+_UNITS: dict[str, tuple[str, float]] = {
+    "B": ("bytes", 1.0),
+    "GB/s": ("bytes_per_second", 1e9),
+    "Gb/s": ("bits_per_second", 1e9),
+    "TFLOP/s": ("flops", 1e12),
+    "W": ("watts", 1.0),
+    "kW": ("watts", 1e3),
+    "ms": ("seconds", 1e-3),
+    "s": ("seconds", 1.0),
+    "us": ("seconds", 1e-6),
+    "%": ("ratio", 1e-2),
+    "tokens/s": ("tokens_per_second", 1.0),
+    "requests/s": ("requests_per_second", 1.0),
+    "count": ("count", 1.0),
+}
+_WHOLE = (SubjectKind.SITE, SubjectKind.CLUSTER)
+
+Labels = tuple[tuple[str, str], ...]
+
+
+@dataclass(slots=True)
+class _Family:
+    help: str
+    samples: dict[Labels, float] = field(default_factory=dict)
+
+
+class _Families:
+    """Collects samples by the name of their family; a sample that was given twice counts once."""
+
+    def __init__(self, common: Labels) -> None:
+        self._common = common
+        self._families: dict[str, _Family] = {}
+
+    def add(self, name: str, text: str, value: float, **labels: str) -> None:
+        family = self._families.setdefault(f"{_PREFIX}_{name}", _Family(text))
+        family.samples[(*self._common, *labels.items())] = value
+
+    def lines(self) -> Iterator[str]:
+        for name, family in self._families.items():
+            yield f"# HELP {name} {family.help}"
+            yield f"# TYPE {name} gauge"
+            for labels, value in family.samples.items():
+                told = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
+                yield f"{name}{{{told}}} {_told(value)}"
+
+
+def render_metrics(facts: RunFacts) -> str:
+    """Return the file's text."""
+    record = facts.record
+    found = _Families((("site", record.site), ("rehearsal", "true" if record.rehearsal else "false")))
+    versions = {_label(name): value for name, value in record.versions.items()}
+    found.add("run_info", "Which run this is and what it was made with.", 1, run=record.run_id, **versions)
+    found.add("run_passed", "Whether every gate in scope was passed.", all_passed(record) and not record.problem)
+    for name, moment in (("started", record.started), ("updated", record.updated)):
+        seconds = _seconds(moment)
+        if seconds is not None:
+            found.add(f"run_{name}_timestamp_seconds", f"When the run was {name}.", seconds)
+    found.add(
+        "nodes",
+        "Nodes by whether they are in the scope of the gates.",
+        record.nodes - record.quarantined,
+        state="in_scope",
+    )
+    found.add("nodes", "", record.quarantined, state="quarantined")
+    for verdict in record.gates:
+        _add_gate(found, verdict, in_scope=verdict.gate in record.scope)
+    for gate, outcomes in facts.outcomes.items():
+        _add_results(found, gate, outcomes)
+        _add_measures(found, gate, outcomes)
+    return "\n".join(found.lines()) + "\n"
+
+
+def _add_gate(found: _Families, verdict: GateVerdict, *, in_scope: bool) -> None:
+    gate = verdict.gate
+    found.add("gate_in_scope", "Whether the gate is in the scope of the run.", in_scope, gate=gate)
+    for status in Status:
+        text = "The gate's status: 1 for the one that it has."
+        found.add("gate_status", text, verdict.status is status, gate=gate, status=status.value)
+    if verdict.status is Status.PENDING:
+        return
+    found.add("gate_duration_seconds", "How long the gate took.", verdict.duration_s, gate=gate)
+    began = _seconds(verdict.started)
+    if began is not None:
+        found.add("gate_started_timestamp_seconds", "When the gate began.", began, gate=gate)
+    for status in Status:
+        text = "Results of the gate by CTRF status; a waived failure stays a failure."
+        found.add("gate_results", text, verdict.counts.get(status.value, 0), gate=gate, status=status.value)
+    decided = (("waived", verdict.waived), ("accepted", verdict.accepted), ("expired", verdict.expired))
+    for word, entries in decided:
+        text = "Results of the gate that a person's decision is about."
+        found.add("gate_decisions", text, len(entries), gate=gate, decision=word)
+
+
+def _add_results(found: _Families, gate: str, outcomes: Iterable[Outcome]) -> None:
+    checks: Counter[tuple[str, str]] = Counter()
+    nodes: Counter[tuple[str, str]] = Counter()
+    for outcome in outcomes:
+        checks[outcome.check, outcome.status.value] += 1
+        for node in {subject.node for subject in outcome.subjects if subject.node}:
+            nodes[node, outcome.status.value] += 1
+    for (check, status), count in checks.items():
+        found.add("check_results", "Results of a check by CTRF status.", count, gate=gate, check=check, status=status)
+    for (node, status), count in nodes.items():
+        found.add("node_results", "Results about a node by CTRF status.", count, gate=gate, node=node, status=status)
+
+
+def _add_measures(found: _Families, gate: str, outcomes: Iterable[Outcome]) -> None:
+    """Add the figures of the whole site or cluster; those of single nodes stay in the CTRF files."""
+    for outcome in outcomes:
+        if outcome.subjects[0].kind not in _WHOLE:
+            continue
+        for measure in outcome.measured:
+            value, unit = _based(measure)
+            if value is None:
+                continue
+            text = f"Figures of the whole site that checks measured, in {unit.replace('_', ' ')}."
+            about = {"gate": gate, "check": outcome.check, "measure": measure.name}
+            found.add(f"measured_{unit}", text, value, **about, subject=outcome.subjects[0].name)
+
+
+def _based(measure: Measure) -> tuple[float | None, str]:
+    value = measure.value
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or measure.unit not in _UNITS:
+        return None, ""
+    unit, factor = _UNITS[measure.unit]
+    return float(value) * factor, unit
+
+
+def _label(name: str) -> str:
+    return "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name.lower())
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _told(value: float) -> str:
+    number = float(value)
+    return str(int(number)) if math.isfinite(number) and number == int(number) else repr(number)
+
+
+def _seconds(moment: str) -> float | None:
+    try:
+        return datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return None
