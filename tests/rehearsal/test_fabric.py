@@ -210,11 +210,12 @@ def test_every_host_has_the_tools_for_its_own_adapters(large: Running, monkeypat
     assert "can't open UMAD port" in os.popen(f"{tool} -C mlx5_9 -D portinfo 0 1 2>&1").read()
 
 
-@pytest.mark.parametrize("name", sorted(EXPECTED))
+# On spine1 is the master subnet manager: the fabric has another way, and the fault stays one.
+@pytest.mark.parametrize("name", [*sorted(EXPECTED), "switch-dead@spine1"])
 def test_a_fault_is_found_as_what_it_is_and_nothing_else_fails(
     name: str, tmp_path: Path, programs: FabricPrograms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expect = EXPECTED[name]
+    expect = EXPECTED[name.partition("@")[0]]
     with running(tmp_path, programs, 10, name) as fabric:
         outcomes = fabric.look(monkeypatch)
         (fault,) = fabric.faults

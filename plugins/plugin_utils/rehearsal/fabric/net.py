@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..model.values import Cable, ClusterModel, Hca, Node
 from ..model.wiring import Port, Wiring, wire
 
 MANAGERS = ("sm01", "sm02")
-"""Hosts of the subnet managers, each on a spine of its own: no fault of a GPU host takes them away."""
+"""Hosts of the subnet managers, each with a cable to every spine: neither a GPU host nor one dead switch takes them
+away."""
 _COUNTER = "PortCounters.SymbolErrorCounter"
 
 
@@ -52,8 +53,22 @@ class Net:
 
     @property
     def active_ends(self) -> int:
-        """How many link ends a subnet manager brings up."""
-        return 2 * sum(not link.silent for link in self.links)
+        """How many link ends a subnet manager brings up: those that it can reach."""
+        reached = self._reached()
+        return 2 * sum(not link.silent and link.switch.ident in reached for link in self.links)
+
+    def _reached(self) -> set[str]:
+        beside: dict[str, set[str]] = {}
+        for link in self.links:
+            beside.setdefault(link.node.ident, set()).add(link.switch.ident)
+            beside.setdefault(link.switch.ident, set()).add(link.node.ident)
+        open_ends = [node.ident for node in self.nodes if node.title.partition(" ")[0] in MANAGERS]
+        reached = set(open_ends)
+        while open_ends:
+            fresh = beside.get(open_ends.pop(), set()) - reached
+            reached |= fresh
+            open_ends += fresh
+        return reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +96,16 @@ def build_net(model: ClusterModel) -> Net:
     }
     managers = [NetNode(manager_ident(model.seed, name), f"{name} mlx5_0", 1) for name in MANAGERS]
     links = [*_host_links(model, wiring, switches, adapters), *_uplinks(model, wiring, switches)]
-    for number, manager in enumerate(managers, 1):
-        spine = switches.get(f"spine{number}")
-        if spine is not None:
-            links.append(NetLink(manager, 1, spine, spine.ports, Cable()))
+    links += _manager_links(managers, [switch for name, switch in switches.items() if name.startswith("spine")])
     return Net((*switches.values(), *adapters.values(), *managers), tuple(links))
+
+
+def _manager_links(managers: Sequence[NetNode], spines: Sequence[NetNode]) -> Iterator[NetLink]:
+    """Of a subnet manager's cables the simulator has the one in use: to a living spine, each on its own if it can."""
+    for number, manager in enumerate(managers):
+        if spines:
+            spine = spines[number % len(spines)]
+            yield NetLink(manager, 1, spine, spine.ports - number, Cable())
 
 
 def manager_ident(seed: int, name: str) -> str:

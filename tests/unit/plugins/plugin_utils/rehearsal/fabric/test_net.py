@@ -73,7 +73,7 @@ def wire_uplinks(nodes: int) -> tuple[object, ...]:
         ("hca-down@gpu03/mlx5_2", 1),
         ("uplink-down@leaf-g1-rail0:33", 1),
         ("switch-dead@leaf-g1-rail4", 32 + 4),
-        ("switch-dead@spine1", 16 + 1),
+        ("switch-dead@spine1", 16),
         ("cables-swapped", 0),
     ],
 )
@@ -81,6 +81,23 @@ def test_what_a_fault_takes_away(fault: str, gone: int) -> None:
     net = net_of(faults=fault)
     assert len(net_of().links) - len(net.links) == gone
     assert set(ends(net).values()) == {2}
+
+
+@pytest.mark.parametrize("dead", [(1,), (2,), (1, 2), (2, 3, 4), (1, 2, 3, 4)])
+def test_dead_spines_take_no_subnet_manager_away_while_one_lives(dead: tuple[int, ...]) -> None:
+    net = net_of(4, ",".join(f"switch-dead@spine{number}" for number in dead))
+    managed = [link for link in net.links if link.node.title.startswith("sm0")]
+    assert len(managed) == (MANAGERS if len(dead) < 4 else 0)
+    assert len({link.switch.ident for link in managed}) == min(MANAGERS, 4 - len(dead))
+    # With the spines gone the leaves are islands that no subnet manager reaches.
+    assert net.active_ends == (2 * len(net.links) if managed else 0)
+    assert set(ends(net).values()) == {2}
+
+
+def test_a_leaf_without_uplinks_is_out_of_reach() -> None:
+    cut = net_of(4, ",".join(f"uplink-down@leaf-g1-rail3:{port}" for port in range(33, 37)))
+    assert len(net_of(4).links) - len(cut.links) == 4
+    assert net_of(4).active_ends - cut.active_ends == 2 * (4 + 4)
 
 
 def test_swapped_cables_change_places_and_no_others_do() -> None:
