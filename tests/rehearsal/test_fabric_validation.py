@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 import pytest
 from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
+from waiting import await_model, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.judge import judge_gate
@@ -87,17 +87,16 @@ class Bench:
 
     def _settle(self, *, adapters: bool) -> None:
         """Wait until the operators have read the model again and the nodes offer what they should."""
-        sleep(2.0)
-        deadline = monotonic() + 30
+        await_model(self.model)
         with Cluster(Connection(kubeconfig=self.kubeconfig)) as cluster:
-            while monotonic() < deadline:
-                offered = [
+
+            def offering() -> int:
+                found = [
                     n["status"]["allocatable"].get("rdma/rdma_shared_device_a") for n in cluster.list_objects(NODES)
                 ]
-                if offered.count("63") == (COUNT if adapters else COUNT - 1):
-                    return
-                sleep(0.2)
-        raise AssertionError(f"nodes offer {offered}")
+                return found.count("63")
+
+            eventually(lambda: offering() == (COUNT if adapters else COUNT - 1))
 
     def _observe(self) -> tuple[Outcome, ...]:
         self.serial += 1
@@ -162,9 +161,6 @@ def test_faults(bench: Bench, fault: str) -> None:
 
 
 def test_nothing_is_left_in_the_cluster(bench: Bench) -> None:
-    deadline = monotonic() + 30
     with Cluster(Connection(kubeconfig=bench.kubeconfig)) as cluster:
         # The API server takes a moment to empty the last namespace.
-        while (left := cluster.list_objects(NAMESPACES, labels="gpufleet.io/purpose=test")) and monotonic() < deadline:
-            sleep(0.5)
-    assert [entry["metadata"]["name"] for entry in left] == []
+        eventually(lambda: not cluster.list_objects(NAMESPACES, labels="gpufleet.io/purpose=test"))

@@ -7,84 +7,40 @@ from __future__ import annotations
 
 import os
 import random
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
+from cluster_bench import ClusterBench, cluster_bench
+from waiting import always, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import kinds
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.exec import run_in_pod
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.nodes import NodeSpec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.plan import (
-    WAVE_READY,
-    plan_control_plane,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.pod_commands import doors
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle import controller
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.launch import python_argv
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.spec import (
-    ProcessSpec,
-    SupervisorSpec,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import new_id, start, stop
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
-    Change,
-    Fault,
-    ModelSpec,
-    numbered_nodes,
-    write_spec,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.ensure import (
-    Workshop,
-    ensure_toolchain,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.command import CommandResult, run_command
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
 
 NODE_COUNT = int(os.environ.get("GPUFLEET_TEST_NODES", "4"))
-CHARTS = (
-    ("gpu-operator", "v25.10.1"),
-    ("nvidia-dra-driver-gpu", "25.12.0"),
-    ("volcano", "1.12.2"),
-    ("cert-manager", "v1.17.2"),
-    ("unheard-of", "1.2.3"),
-)
+CHARTS = {
+    "gpu-operator": "v25.10.1",
+    "nvidia-dra-driver-gpu": "25.12.0",
+    "volcano": "1.12.2",
+    "cert-manager": "v1.17.2",
+    "unheard-of": "1.2.3",
+}
 BROKEN = {"never-ready": "never-ready", "absent": "install-fails"}
+BROKEN_VERSION = "1.2.3"
+WITH_DCGM = ("--set", "dcgm.enabled=true")
 DRA_VALUES = ("--set", "gpuResourcesEnabledOverride=true")
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Bench:
-    """A rehearsal without Ansible: its directory, programs, model and cluster."""
+class Bench(ClusterBench):
+    """A bench, and what these tests ask of it."""
 
-    directory: Path
-    helm: Path
-    kubeconfig: Path
-    spec: ModelSpec
-    cluster: Cluster
-
-    def install(self, name: str, namespace: str, *more: str, directory: str = "charts") -> CommandResult:
-        version = dict(CHARTS).get(name, "1.2.3")
-        chart = self.directory / directory / f"{name}-{version}.tgz"
-        flags = ("--wait", "--timeout=20s", "--create-namespace", "--kubeconfig", str(self.kubeconfig))
-        return run_command(
-            [str(self.helm), "upgrade", "--install", name, str(chart), "-n", namespace, *flags, *more], 40
-        )
-
-    def with_faults(self, *faults: Fault) -> None:
-        write_spec(replace(self.spec, faults=faults), self.directory / "model.yaml")
+    def chart(self, name: str, *flags: str, namespace: str = "") -> None:
+        done = self.install(name, CHARTS[name], *flags, namespace=namespace)
+        assert done.rc == 0, done.stderr
 
     def policy(self) -> Json:
         return (self.cluster.find(kinds.CLUSTER_POLICIES, "cluster-policy") or {}).get("status") or {}
@@ -99,77 +55,25 @@ class Bench:
         return name
 
 
-def eventually(condition: Callable[[], Any], limit_s: float = 20.0) -> Any:
-    """Return what the condition returns once it holds; fail when it does not in time."""
-    end = time.monotonic() + limit_s
-    while True:
-        found = condition()
-        if found:
-            return found
-        if time.monotonic() > end:
-            pytest.fail(f"not within {limit_s} s")
-        time.sleep(0.1)
-
-
-def always(condition: Callable[[], Any], during_s: float) -> None:
-    """Fail when the condition stops holding."""
-    end = time.monotonic() + during_s
-    while time.monotonic() < end:
-        assert condition()
-        time.sleep(0.2)
-
-
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterator[Bench]:
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     directory = tmp_path_factory.mktemp("rehearsal")
-    owner = controller.controller_process()
-    alive, progress = controller.alive_check(owner), Progress(silent)
-    cache = default_cache(os.environ)
-    sources = repository / "roles" / "rehearsal" / "files" / "toolchain"
-    programs = ensure_toolchain(Workshop(sources, cache, os.environ, progress, alive))
-    spec = ModelSpec(name="bench", seed=7, nodes=numbered_nodes(NODE_COUNT, "dgx-h100"))
-    model = build_model(spec, load_hardware([repository / "recipes" / "hardware"]))
-    write_spec(spec, directory / "model.yaml")
-    prepare_hosts(model, directory, repository / "recipes" / "rehearsal")
-    refs = [{"name": name, "chart": f"somewhere/{name}", "version": version} for name, version in CHARTS]
-    build_mirror(directory / "charts", refs)
-    build_mirror(directory / "failing", [{"name": n, "chart": n, "version": "1.2.3"} for n in BROKEN], BROKEN)
-    stages = repository / "roles" / "rehearsal" / "files" / "kwok" / "stages.yaml.tpl"
-    nodes = tuple(NodeSpec(name=node.name) for node in model.nodes)
-    plane = plan_control_plane(directory / "cluster", {name: p.path for name, p in programs.items()}, nodes, stages)
-    argv = python_argv(
-        "rehearsal.controllers", "--kubeconfig", str(plane.kubeconfig), "--model", str(directory / "model.yaml")
-    )
-    processes = tuple(
-        replace(process, env={"PATH": str(doors(directory))}) if process.name == "kwok" else process
-        for process in plane.processes
-    )
-    supervisor = SupervisorSpec(
-        rehearsal_id=new_id(directory), directory=str(directory), controller_pid=owner.pid,
-        controller_start=owner.start_ticks, keep=False,
-        processes=(*processes, ProcessSpec(name="controllers", argv=argv, wave=WAVE_READY + 1, grace_s=2.0)),
-        volatile=(str(plane.directory),), ports=plane.ports, kubeconfig=str(plane.kubeconfig),
-    )  # fmt: skip
-    start(supervisor, progress, alive)
-    try:
-        with Cluster(Connection(kubeconfig=str(plane.kubeconfig))) as cluster:
-            yield Bench(directory, programs["helm"].path, plane.kubeconfig, spec, cluster)
-    finally:
-        stop(directory)
+    broken = [{"name": name, "chart": name, "version": BROKEN_VERSION} for name in BROKEN]
+    build_mirror(directory / "failing", broken, BROKEN)
+    with cluster_bench(Bench, directory, NODE_COUNT, CHARTS) as bench:
+        yield bench
 
 
 @pytest.fixture(scope="module")
 def gpu_operator(bench: Bench) -> Bench:
-    done = bench.install("gpu-operator", "gpu-operator", "--set", "dcgm.enabled=true")
-    assert done.rc == 0, done.stderr
+    bench.chart("gpu-operator", *WITH_DCGM)
     eventually(lambda: bench.policy().get("state") == "ready", 60)
     return bench
 
 
 @pytest.fixture(scope="module")
 def volcano(gpu_operator: Bench) -> Bench:
-    done = gpu_operator.install("volcano", "volcano-system")
-    assert done.rc == 0, done.stderr
+    gpu_operator.chart("volcano", namespace="volcano-system")
     return gpu_operator
 
 
@@ -209,13 +113,12 @@ def _errors(bench: Bench) -> set[tuple[str, bool]]:
 
 
 def test_a_driver_on_the_host_leaves_no_driver_pod(healthy: Bench) -> None:
-    done = healthy.install("gpu-operator", "gpu-operator", "--set", "driver.enabled=false,dcgm.enabled=true")
-    assert done.rc == 0, done.stderr
+    healthy.chart("gpu-operator", "--set", "driver.enabled=false,dcgm.enabled=true")
     find = partial(healthy.cluster.find, kinds.DAEMON_SETS, "nvidia-driver-daemonset", "gpu-operator")
     eventually(lambda: find() is None)
     eventually(lambda: healthy.policy().get("state") == "ready")
     assert "nvidia.com/gpu.deploy.driver" not in healthy.node("gpu01")["metadata"]["labels"]
-    healthy.install("gpu-operator", "gpu-operator", "--set", "dcgm.enabled=true")
+    healthy.chart("gpu-operator", *WITH_DCGM)
     eventually(lambda: find() and healthy.policy().get("state") == "ready")
 
 
@@ -265,8 +168,7 @@ def test_commands_in_a_pod_run_the_tools_of_its_host(gpu_operator: Bench) -> Non
 
 
 def test_dra_publishes_and_the_scheduler_allocates(healthy: Bench) -> None:
-    done = healthy.install("nvidia-dra-driver-gpu", "nvidia-dra-driver", *DRA_VALUES)
-    assert done.rc == 0, done.stderr
+    healthy.chart("nvidia-dra-driver-gpu", *DRA_VALUES, namespace="nvidia-dra-driver")
     eventually(lambda: len(_gpu_slices(healthy)) == NODE_COUNT)
     devices = _gpu_slices(healthy)["gpu01"]["spec"]["devices"]
     assert [device["name"] for device in devices] == [f"gpu-{index}" for index in range(8)]
@@ -292,8 +194,7 @@ def test_dra_publishes_and_the_scheduler_allocates(healthy: Bench) -> None:
 
 
 def test_a_node_without_its_slice(healthy: Bench) -> None:
-    done = healthy.install("nvidia-dra-driver-gpu", "nvidia-dra-driver", *DRA_VALUES)
-    assert done.rc == 0, done.stderr
+    healthy.chart("nvidia-dra-driver-gpu", *DRA_VALUES, namespace="nvidia-dra-driver")
     victim = _some_node(healthy)
     change = Change(at="node.kubernetes.dra_devices", set=0)
     healthy.with_faults(Fault(id="slice", kind="node", subject=victim, patch=(change,)))
@@ -354,7 +255,7 @@ def _remove(bench: Bench, namespace: str) -> None:
     for group in bench.cluster.list_objects(kinds.VOLCANO_POD_GROUPS, namespace):
         bench.cluster.delete(kinds.VOLCANO_POD_GROUPS, group["metadata"]["name"], namespace)
     bench.cluster.delete(kinds.NAMESPACES, namespace)
-    eventually(lambda: bench.cluster.find(kinds.NAMESPACES, namespace) is None, 30)
+    eventually(lambda: not bench.cluster.list_objects(kinds.PODS, namespace))
 
 
 def test_of_two_gangs_that_do_not_both_fit_one_runs_whole(volcano: Bench) -> None:
@@ -373,7 +274,6 @@ def test_of_two_gangs_that_do_not_both_fit_one_runs_whole(volcano: Bench) -> Non
 def test_a_gang_scheduler_that_does_not_do_its_job(volcano: Bench, behaviour: str, total: int) -> None:
     change = Change(at="cluster.stack.gang_scheduler", set=behaviour)
     volcano.with_faults(Fault(id="gang", kind="cluster", subject="bench", patch=(change,)))
-    time.sleep(2.5)  # the operators read the model every second
     namespace, size = volcano.namespace(f"gangs-{behaviour}"), NODE_COUNT // 2 + 1
     _gang(volcano, namespace, "first", size)
     _gang(volcano, namespace, "second", size)
@@ -385,15 +285,15 @@ def test_a_gang_scheduler_that_does_not_do_its_job(volcano: Bench, behaviour: st
 
 def test_any_other_chart_installs(bench: Bench) -> None:
     for name in ("cert-manager", "unheard-of"):
-        done = bench.install(name, name)
-        assert done.rc == 0, done.stderr
+        bench.chart(name)
         assert bench.cluster.get(kinds.DEPLOYMENTS, name, name)["status"]["availableReplicas"] == 1
 
 
 def test_charts_that_fail_do_fail(bench: Bench) -> None:
-    slow = bench.install("never-ready", "broken", "--timeout=4s", directory="failing")
+    flags: dict[str, Any] = {"namespace": "broken", "directory": "failing"}
+    slow = bench.install("never-ready", BROKEN_VERSION, "--timeout=4s", **flags)
     assert slow.rc == 1
     pods = bench.cluster.list_objects(kinds.PODS, "broken", labels="app.kubernetes.io/instance=never-ready")
     assert pods[0]["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "CrashLoopBackOff"
-    absent = bench.install("absent", "broken", directory="failing")
+    absent = bench.install("absent", BROKEN_VERSION, **flags)
     assert absent.rc == 1 and "absent-1.2.3.tgz" in absent.stderr

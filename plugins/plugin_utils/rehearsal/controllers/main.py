@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...clients.kube.cluster import Cluster
@@ -28,6 +28,8 @@ from ...clients.kube.kinds import (
     VOLCANO_POD_GROUPS,
 )
 from ...outcome.errors import BringupError
+from ...runtime.files import write_atomic
+from ..model.spec import seen_file, stamp_of
 from . import (
     benchmarks,
     dra_driver,
@@ -79,27 +81,39 @@ class Options:
     full: Path | None = None
 
 
-@dataclass(slots=True)
 class ModelFile:
-    """The model file and what it said when it was read last."""
+    """The model file and what it said when it was read last; `truth` is that."""
 
-    path: Path
-    hardware: tuple[Path, ...]
-    truth: Truth
-    stamp: int = field(default=0)
+    def __init__(self, path: Path, hardware: tuple[Path, ...]) -> None:
+        """Read it.
+
+        Raises:
+            BringupError: it cannot be read.
+        """
+        self._path, self._hardware = path, hardware
+        self._stamp = self._read = stamp_of(path)
+        self._told = ""
+        self.truth = read_truth(path, hardware)
 
     def refresh(self) -> bool:
         """Read the file again if it changed; a broken one leaves the truth as it was. Tell whether it changed."""
+        stamp = stamp_of(self._path)
+        if stamp == self._stamp:
+            return False
+        self._stamp = stamp
         try:
-            stamp = self.path.stat().st_mtime_ns
-            if stamp == self.stamp:
-                return False
-            self.stamp = stamp
-            self.truth = read_truth(self.path, self.hardware)
-        except (OSError, BringupError) as error:
+            self.truth = read_truth(self._path, self._hardware)
+        except BringupError as error:
             print(f"model: {error}", file=sys.stderr, flush=True)
             return False
+        self._read = stamp
         return True
+
+    def tell(self) -> None:
+        """Say for which writing of the file everything was done that was done last."""
+        if self._told != self._read:
+            write_atomic(seen_file(self._path), self._read)
+            self._told = self._read
 
 
 def parse_options(argv: Sequence[str]) -> Options:
@@ -121,8 +135,7 @@ def run(options: Options, stop: threading.Event) -> None:
     Raises:
         BringupError: the model or the kubeconfig cannot be read at the start.
     """
-    model = ModelFile(options.model, options.hardware, read_truth(options.model, options.hardware))
-    model.stamp = options.model.stat().st_mtime_ns
+    model = ModelFile(options.model, options.hardware)
     pod_commands.make_doors(pod_commands.doors(options.hosts.parent), options.hosts)
     cluster, store = Cluster(Connection(kubeconfig=options.kubeconfig), _REQUEST_LIMIT_S), Store(KINDS)
     for kind in KINDS:
@@ -155,6 +168,7 @@ def run(options: Options, stop: threading.Event) -> None:
         if not carry_out(cluster, store, changes):
             stop.wait(_MODEL_CHECK_S)
             store.changed.set()
+        model.tell()
     runs.stop()
 
 

@@ -1,0 +1,45 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Waiting for what must come true: as long as it takes, and never longer than its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import seen_file, stamp_of
+
+
+def eventually(condition: Callable[[], Any], limit_s: float = 30.0, what: str = "") -> Any:
+    """Return what the condition returns once it holds; fail when it does not in time."""
+    deadline = monotonic() + limit_s
+    while True:
+        found = condition()
+        if found:
+            return found
+        if monotonic() > deadline:
+            pytest.fail(f"not within {limit_s:g} s{': ' if what else ''}{what}")
+        sleep(0.05)
+
+
+def always(condition: Callable[[], Any], during_s: float) -> None:
+    """Fail when the condition stops holding."""
+    deadline = monotonic() + during_s
+    while monotonic() < deadline:
+        assert condition()
+        sleep(0.2)
+
+
+def await_model(path: Path) -> None:
+    """Wait until the simulated operators work with a model file as it is now."""
+
+    def seen() -> bool:
+        file = seen_file(path)
+        return file.is_file() and file.read_text(encoding="utf-8") == stamp_of(path)
+
+    eventually(seen, 60, f"the operators have read {path.name} again")
