@@ -16,8 +16,6 @@ from hypothesis import settings
 settings.register_profile("quick", max_examples=25)
 
 ROOT = Path(__file__).resolve().parent.parent
-# These start clusters, build tools or write below .run: one after the other, on one worker.
-ONE_AT_A_TIME = ("tests/integration", "tests/rehearsal")
 
 
 def shared_directory() -> Path:
@@ -40,10 +38,17 @@ def pytest_report_header() -> str:
     return f"shared data: MISSING ({directory}); tests that read it are skipped. Set GPUFLEET_SHARED."
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a module that share a fixture, a cluster for instance, on one worker: it is made once."""
     for item in items:
-        if item.path.relative_to(ROOT).as_posix().startswith(ONE_AT_A_TIME):
-            item.add_marker(pytest.mark.xdist_group("one-at-a-time"))
+        if isinstance(item, pytest.Function) and _shares_a_fixture(item):
+            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(ROOT).as_posix()))
+
+
+def _shares_a_fixture(item: pytest.Function) -> bool:
+    definitions = item._fixtureinfo.name2fixturedefs.values()
+    return any(definition[-1].scope == "module" for definition in definitions)
 
 
 @pytest.fixture(scope="session")

@@ -78,7 +78,7 @@ find = programs_module.find_programs
 SEED = random.SystemRandom().randrange(10**6)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> FabricPrograms:
     """The simulator's programs; without them nothing here can be shown."""
     try:
