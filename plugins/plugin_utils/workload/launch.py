@@ -13,11 +13,13 @@ from typing import Any
 
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import (
+    DEPLOYMENTS,
     EVENTS,
     JOBS,
     KAI_POD_GROUPS,
     NATIVE_POD_GROUPS,
     PODS,
+    REPLICA_SETS,
     SERVICES,
     VOLCANO_POD_GROUPS,
     Kind,
@@ -35,7 +37,7 @@ from .space import Space, open_space
 __all__ = ["JobKind", "JobResult", "JobSpec", "JobState", "PodResult", "PodRole", "job_space", "run_jobs"]
 
 MPI_JOBS = Kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs")
-_MAKERS = (MPI_JOBS, JOBS)
+_MAKERS = (MPI_JOBS, JOBS, DEPLOYMENTS, REPLICA_SETS)
 _GROUPS = (VOLCANO_POD_GROUPS, KAI_POD_GROUPS, NATIVE_POD_GROUPS)
 _POLL_S = 0.4
 _POLL_MOST_S = 2.0

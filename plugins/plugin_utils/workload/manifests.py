@@ -15,7 +15,7 @@ from .space import Space
 ACCESS = "ranks"
 JOB_LABEL = "gpufleet.io/job"
 _TEMPLATES = Path(__file__).resolve().parents[3] / "recipes" / "workloads"
-_FILES = {"gang-job": "job-gang.yaml.j2", "mpijob": "mpijob.yaml.j2"}
+_FILES = {"gang-job": "job-gang.yaml.j2", "mpijob": "mpijob.yaml.j2", "plain-job": "job-plain.yaml.j2"}
 
 
 def job_objects(spec: JobSpec, space: Space) -> list[dict[str, Any]]:
@@ -43,6 +43,8 @@ def job_objects(spec: JobSpec, space: Space) -> list[dict[str, Any]]:
         "shm_gib": spec.shm_gib,
         "timeout_s": spec.timeout_s,
         "access": ACCESS,
+        "volume": dict(spec.volume),
+        "secret_env": dict(spec.secret_env),
     }
     return render(_TEMPLATES / _FILES[spec.kind], variables)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from ..outcome.errors import InputError
 
-JobKind = Literal["gang-job", "mpijob"]
+JobKind = Literal["gang-job", "mpijob", "plain-job"]
 PodRole = Literal["launcher", "worker"]
 JobState = Literal[
     "succeeded", "failed", "unschedulable", "image", "refused", "lost-node", "preempted", "timeout", "aborted"
@@ -31,7 +31,8 @@ class JobSpec:
         image: image with the benchmark, Open MPI and sshd.
         command: the benchmark and its arguments (`all_reduce_perf`, `-b`, `8`, ...), without mpirun.
         env: environment of every rank (`NCCL_DEBUG`, `NCCL_IB_HCA`, ...).
-        kind: an indexed Job whose pods are a gang, or an MPIJob (kubeflow.org/v2beta1).
+        kind: an indexed Job whose pods are a gang, an MPIJob (kubeflow.org/v2beta1), or a plain Job: one pod that
+            runs `command` itself, once.
         timeout_s: limit from its creation to its end.
         schedule_s: how long the scheduler may say that it does not fit before that is final.
         gang: who admits the gang (`native`, `volcano`, `kai-scheduler`), as the recipe has it; `none` for nobody.
@@ -41,6 +42,8 @@ class JobSpec:
         device_class: DRA device class of whole GPUs; empty takes them from the device plugin (`nvidia.com/gpu`).
         annotations: annotations of the pods, such as the networks of Multus.
         shm_gib: size limit of /dev/shm.
+        volume: volume source that a plain Job has at /models, read-only; empty for none.
+        secret_env: environment of a plain Job from secrets of its namespace, as `secret/key`.
     """
 
     name: str
@@ -59,6 +62,8 @@ class JobSpec:
     device_class: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
     shm_gib: int = 16
+    volume: Mapping[str, Any] = field(default_factory=dict)
+    secret_env: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         subject = f"job {self.name!r}"
@@ -66,8 +71,11 @@ class JobSpec:
             raise InputError(subject, "is not a DNS label of at most 40 characters.", "use letters, digits and '-'")
         if not self.nodes or len(set(self.nodes)) != len(self.nodes):
             raise InputError(subject, "needs at least one node, and every node once.")
-        if self.gpus_per_node < 1 or not self.command or not self.image:
+        least = 0 if self.kind == "plain-job" else 1
+        if self.gpus_per_node < least or not self.command or not self.image:
             raise InputError(subject, "needs GPUs, a command and an image.")
+        if self.kind == "plain-job" and len(self.nodes) != 1:
+            raise InputError(subject, "a plain job has one pod, so one node.")
 
     @property
     def ranks(self) -> int:

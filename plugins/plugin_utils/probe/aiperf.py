@@ -1,0 +1,268 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""AIPerf's `profile_export_aiperf.json`, schema 1.x, and how it leaves a pod: whole between two marks of its log."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from ..outcome.errors import InputError
+from .text import unreadable
+
+TOOL = "aiperf"
+PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
+_SCHEMA = re.compile(r"1\.\d+")
+# Rounding of interpolated percentiles.
+_NEAR = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """One metric over all good requests, in `unit`."""
+
+    unit: str
+    mean: float
+    least: float
+    most: float
+    count: int
+    percentiles: Mapping[int, float]
+
+    def at(self, percentile: int) -> float:
+        """Return a percentile; one of PERCENTILES."""
+        return self.percentiles[percentile]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestError:
+    """One kind of failed requests."""
+
+    code: str
+    kind: str
+    message: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AiperfExport:
+    """What a run measured. Times in ms, `duration_s` in s.
+
+    `ttft` time to first token, `tpot` time per output token (AIPerf's inter-token latency); `requests` ended well,
+    `errors` did not; `mismatches` have another length than asked for (None: the tool did not count them).
+    """
+
+    version: str
+    requests: int
+    errors: int
+    error_rate_percent: float
+    error_kinds: tuple[RequestError, ...]
+    cancelled: bool
+    complete: bool
+    output_tokens_per_s: float
+    requests_per_s: float
+    duration_s: float
+    ttft: Distribution
+    tpot: Distribution
+    latency: Distribution
+    input_tokens: Distribution
+    output_tokens: Distribution
+    mismatches: int | None
+    seed: int | None = None
+    phases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def parse(text: str) -> AiperfExport:
+    """Return what an export says.
+
+    Raises:
+        InputError: it is not an export of schema 1.x, cut, or says things that cannot be.
+    """
+    data = _root(text)
+    requests = _count(data, "request_count")
+    errors = _count(data, "error_request_count", missing=0)
+    export = AiperfExport(
+        version=_text(data, "aiperf_version"),
+        requests=requests,
+        errors=errors,
+        error_rate_percent=_figure(data, "request_error_rate", "%", missing=0.0),
+        error_kinds=tuple(_error(entry) for entry in _list(data, "error_summary")),
+        cancelled=_flag(data, "was_cancelled"),
+        complete=_flag(data, "is_complete"),
+        output_tokens_per_s=_figure(data, "output_token_throughput", "tokens/sec"),
+        requests_per_s=_figure(data, "request_throughput", "requests/sec"),
+        duration_s=_figure(data, "benchmark_duration", "sec"),
+        ttft=_distribution(data, "time_to_first_token", "ms"),
+        tpot=_distribution(data, "inter_token_latency", "ms"),
+        latency=_distribution(data, "request_latency", "ms"),
+        input_tokens=_distribution(data, "input_sequence_length", "tokens"),
+        output_tokens=_distribution(data, "output_sequence_length", "tokens"),
+        mismatches=_count(data, "osl_mismatch_count") if "osl_mismatch_count" in data else None,
+        seed=_seed(data),
+        phases=_phases(data),
+    )
+    _refuse_contradictions(export)
+    return export
+
+
+def export_in(log: str, mark: str) -> str | None:
+    """Return the export that a pod wrote to its log between its marks; None if it wrote none.
+
+    Raises:
+        InputError: it is not whole: the end is missing, or length or digest differ from what was announced.
+    """
+    begin = re.search(rf"^{re.escape(mark)} begin (\d+) ([0-9a-f]{{64}})$", log, re.MULTILINE)
+    if begin is None:
+        return None
+    rest = log[begin.end() + 1 :]
+    end = re.search(rf"^{re.escape(mark)} end$", rest, re.MULTILINE)
+    size = int(begin.group(1))
+    body = rest[: max(end.start() - 1, 0)] if end else rest
+    found = len(body.encode())
+    if end is None or found != size:
+        raise unreadable(TOOL, f"{found} of {size} bytes of the export{'' if end else ' and no end'}", "the whole file")
+    if hashlib.sha256(body.encode()).hexdigest() != begin.group(2):
+        raise unreadable(TOOL, "an export whose digest is not the announced one", "the file as it was written")
+    return body
+
+
+def _root(text: str) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise unreadable(TOOL, f"no JSON ({error})", "profile_export_aiperf.json") from None
+    if not isinstance(data, dict):
+        raise unreadable(TOOL, f"a {type(data).__name__}", "an object")
+    version = data.get("schema_version")
+    if not isinstance(version, str) or not _SCHEMA.fullmatch(version):
+        raise unreadable(TOOL, f"schema_version {version!r}", "an export of schema 1.x")
+    return data
+
+
+def _metric(data: Mapping[str, Any], name: str, unit: str) -> Mapping[str, Any]:
+    metric = data.get(name)
+    if not isinstance(metric, dict):
+        raise unreadable(TOOL, f"no {name}", f"a metric in {unit}")
+    if metric.get("unit") != unit:
+        raise unreadable(TOOL, f"{name} in {metric.get('unit')!r}", unit)
+    return metric
+
+
+def _number(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+        raise unreadable(TOOL, f"{name} is {value!r}", "a number that is not negative")
+    return float(value)
+
+
+def _figure(data: Mapping[str, Any], name: str, unit: str, missing: float | None = None) -> float:
+    if name not in data and missing is not None:
+        return missing
+    return _number(_metric(data, name, unit).get("avg"), name)
+
+
+def _count(data: Mapping[str, Any], name: str, missing: int | None = None) -> int:
+    value = _figure(data, name, "requests", missing)
+    if value != int(value):
+        raise unreadable(TOOL, f"{name} is {value!r}", "a whole number")
+    return int(value)
+
+
+def _distribution(data: Mapping[str, Any], name: str, unit: str) -> Distribution:
+    metric = _metric(data, name, unit)
+    figures = {key: _number(metric.get(key), f"{name}.{key}") for key in ("avg", "min", "max", "count")}
+    percentiles = {p: _number(metric.get(f"p{p}"), f"{name}.p{p}") for p in PERCENTILES}
+    rising = [figures["min"], *percentiles.values(), figures["max"]]
+    if any(left > right + _NEAR * max(1.0, right) for left, right in pairwise(rising)):
+        raise unreadable(TOOL, f"{name} with percentiles that fall", "percentiles that rise")
+    if figures["count"] < 1 or figures["count"] != int(figures["count"]):
+        raise unreadable(TOOL, f"{name} of {figures['count']:g} requests", "at least one")
+    return Distribution(
+        unit=unit, mean=figures["avg"], least=figures["min"], most=figures["max"], count=int(figures["count"]),
+        percentiles=percentiles,
+    )  # fmt: skip
+
+
+def _flag(data: Mapping[str, Any], name: str) -> bool:
+    value = data.get(name)
+    if not isinstance(value, bool):
+        raise unreadable(TOOL, f"{name} is {value!r}", "true or false")
+    return value
+
+
+def _text(data: Mapping[str, Any], name: str) -> str:
+    value = data.get(name)
+    if not isinstance(value, str) or not value:
+        raise unreadable(TOOL, f"{name} is {value!r}", "a text")
+    return value
+
+
+def _list(data: Mapping[str, Any], name: str) -> list[Any]:
+    value = data.get(name)
+    if not isinstance(value, list):
+        raise unreadable(TOOL, f"{name} is {type(value).__name__}", "a list")
+    return value
+
+
+def _error(entry: Any) -> RequestError:
+    details = entry.get("error_details") if isinstance(entry, dict) else None
+    if not isinstance(details, dict):
+        raise unreadable(TOOL, f"an error summary {entry!r}"[:200], "error_details and count")
+    return RequestError(
+        code=str(details.get("code") or ""),
+        kind=str(details.get("type") or ""),
+        message=str(details.get("message") or ""),
+        count=int(_number(entry.get("count"), "error_summary.count")),
+    )
+
+
+def _seed(data: Mapping[str, Any]) -> int | None:
+    info = data.get("run_info")
+    seed = info.get("random_seed") if isinstance(info, dict) else None
+    return seed if isinstance(seed, int) and not isinstance(seed, bool) else None
+
+
+def _phases(data: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    config = data.get("input_config")
+    phases = config.get("phases") if isinstance(config, dict) else None
+    if not isinstance(phases, list):
+        raise unreadable(TOOL, "no input_config.phases", "how the load was made")
+    return {str(phase.get("kind")): phase for phase in phases if isinstance(phase, dict)}
+
+
+def _refuse_contradictions(export: AiperfExport) -> None:
+    told = sum(kind.count for kind in export.error_kinds)
+    if told != export.errors:
+        raise unreadable(TOOL, f"{export.errors} errors and a summary of {told}", "the same number")
+    if (export.errors == 0) != (export.error_rate_percent == 0):
+        raise unreadable(TOOL, f"{export.errors} errors at a rate of {export.error_rate_percent:g} %", "both or none")
+    if export.ttft.count != export.requests:
+        raise unreadable(TOOL, f"{export.ttft.count} first tokens of {export.requests} requests", "one each")
+    if not export.output_tokens_per_s or not export.duration_s:
+        raise unreadable(TOOL, "no output in no time", "a run that took some time")
+
+
+def redacted(text: str, redact: Any) -> str:
+    """Return an export with the same figures, its texts passed through `redact` and without keys and headers.
+
+    Raises:
+        InputError: it is not JSON.
+    """
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise InputError(TOOL, f"no JSON ({error}).") from None
+    return json.dumps(_clean(data, redact), indent=1) + "\n"
+
+
+def _clean(value: Any, redact: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _clean(inner, redact) for key, inner in value.items() if key not in ("api_key", "headers")}
+    if isinstance(value, list):
+        return [_clean(inner, redact) for inner in value]
+    return redact(value) if isinstance(value, str) else value

@@ -1,0 +1,297 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Servers as Deployments with a Service each: made, followed until they serve or cannot any more, removed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.errors import ConflictError, ForbiddenError, RefusedError
+from ..clients.kube.kinds import DEPLOYMENTS, EVENTS
+from ..clients.kube.wait import until
+from ..outcome.errors import BringupError, NotFoundError
+from ..runtime.clock import Deadline, now_utc
+from ..runtime.progress import Progress
+from .follow import Ending, Sight, ending_of, node_of, where
+from .manifests import JOB_LABEL
+from .model import JobSpec, JobState
+from .nodes import NodeWatch
+from .render import render
+from .space import Space
+
+Json = dict[str, Any]
+ServerState = JobState | Literal["ready"]
+_TEMPLATE = Path(__file__).resolve().parents[3] / "recipes" / "workloads" / "vllm.yaml.j2"
+_POLL_S, _POLL_MOST_S = 0.5, 5.0
+_LOG_LINES = 400
+_REMOVAL_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSpec:
+    """One server: `command` on one node with some of its GPUs, called on `port` under `name`.
+
+    Args:
+        name: DNS label of at most 40 characters, once in a space: of the Deployment and of its Service.
+        node: node that it runs on.
+        gpus: GPUs that it gets.
+        image: its image.
+        command: program and arguments.
+        env: environment.
+        secret_env: environment from secrets of the namespace, as `secret/key`.
+        port: port of its HTTP API.
+        resources: requests of CPU and memory.
+        shm_gib: size limit of /dev/shm.
+        volume: volume source mounted at /models, read-only; empty for none.
+        device_class: DRA device class of whole GPUs; empty takes them from the device plugin.
+        schedule_s: how long the scheduler may say that it does not fit before that is final.
+        ready_s: limit from its creation until it is ready.
+        restarts: how often it may die before it is ready.
+    """
+
+    name: str
+    node: str
+    gpus: int
+    image: str
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    secret_env: Mapping[str, str] = field(default_factory=dict)
+    port: int = 8000
+    resources: Mapping[str, str] = field(default_factory=dict)
+    shm_gib: int = 16
+    volume: Mapping[str, Any] = field(default_factory=dict)
+    device_class: str = ""
+    schedule_s: float = 60.0
+    ready_s: float = 1800.0
+    restarts: int = 2
+
+    @property
+    def as_job(self) -> JobSpec:
+        """What follow.py has to know of it."""
+        return JobSpec(
+            name=self.name, nodes=(self.node,), gpus_per_node=self.gpus, image=self.image, command=self.command,
+            kind="plain-job", timeout_s=self.ready_s, schedule_s=self.schedule_s, gang="none",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerResult:
+    """How a server stood in the end; `log` are its last words where it is not ready."""
+
+    name: str
+    state: ServerState
+    reason: str
+    pod: str = ""
+    log: str = ""
+    ready_s: float = 0.0
+    started: str = ""
+
+
+def server_objects(spec: ServerSpec, space: Space) -> list[Json]:
+    """Return the objects of a server.
+
+    Raises:
+        InputError: the template does not render with these values.
+    """
+    variables: dict[str, Any] = {
+        "name": spec.name, "namespace": space.name, "node": spec.node, "gpus": spec.gpus, "image": spec.image,
+        "command": list(spec.command), "env": dict(spec.env), "secret_env": dict(spec.secret_env),
+        "labels": space.labels, "priority_class": space.priority_class, "port": spec.port,
+        "resources": dict(spec.resources), "shm_gib": spec.shm_gib, "volume": dict(spec.volume),
+        "device_class": spec.device_class, "ready_s": spec.ready_s,
+    }  # fmt: skip
+    return render(_TEMPLATE, variables)
+
+
+def start_servers(
+    cluster: Cluster,
+    space: Space,
+    specs: Sequence[ServerSpec],
+    final: Callable[[str], bool],
+    progress: Progress,
+    deadline: Deadline,
+) -> tuple[ServerResult, ...]:
+    """Return how every server stands, in the order of the specs, once each is ready or cannot be any more.
+
+    Args:
+        cluster: where.
+        space: open space of the run.
+        specs: the servers.
+        final: tells from the log of a server that died whether starting it again is no use.
+        progress: takes the progress lines.
+        deadline: end of the whole run; what is not ready then is `aborted`.
+
+    Raises:
+        BringupError: the cluster does not answer.
+    """
+    watch = _Watch(cluster, space, final, {spec.name: spec for spec in specs})
+    for spec in specs:
+        watch.create(spec)
+    pause_s = _POLL_S
+    while watch.open:
+        if deadline.left_s <= 0:
+            for spec in watch.open:
+                watch.end(spec, Ending("aborted", "the time of the whole run was over"))
+            break
+        watch.look()
+        progress.tick(watch.words())
+        if watch.open:
+            time.sleep(min(pause_s, max(deadline.left_s, 0.0)))
+            pause_s = min(pause_s * 1.15, _POLL_MOST_S)
+    return tuple(watch.results[spec.name] for spec in specs)
+
+
+def remove_servers(cluster: Cluster, space: Space, names: Sequence[str]) -> None:
+    """Remove servers and wait until their GPUs are free; what does not go is left to the end of the space."""
+    for name in names:
+        cluster.delete(DEPLOYMENTS, name, space.name, propagation="Foreground")
+    wanted = f"{JOB_LABEL} in ({','.join(names)})"
+    try:
+        until(lambda: not space.pods(wanted), Deadline.after(_REMOVAL_S), "servers removed")
+    except BringupError as error:
+        space.emit(f"{error.subject}: {error.reason}"[:199])
+
+
+@dataclass(slots=True)
+class _Watch:
+    cluster: Cluster
+    space: Space
+    final: Callable[[str], bool]
+    specs: dict[str, ServerSpec]
+    results: dict[str, ServerResult] = field(default_factory=dict)
+    pods: dict[str, list[Json]] = field(default_factory=dict)
+    started: str = field(default_factory=now_utc)
+    began_at: float = field(default_factory=time.monotonic)
+    heard: dict[str, int] = field(default_factory=dict)
+    nodes: NodeWatch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nodes = NodeWatch(self.cluster)
+
+    @property
+    def open(self) -> list[ServerSpec]:
+        return [spec for spec in self.specs.values() if spec.name not in self.results]
+
+    def create(self, spec: ServerSpec) -> None:
+        try:
+            self.space.create(server_objects(spec, self.space))
+        except (RefusedError, ForbiddenError, NotFoundError, ConflictError) as error:
+            self.end(spec, Ending("refused", f"{error.subject}: {error.reason}"))
+
+    def look(self) -> None:
+        self.pods = {}
+        for pod in self.space.pods():
+            self.pods.setdefault((pod["metadata"].get("labels") or {}).get(JOB_LABEL, ""), []).append(pod)
+        refusals = self._refusals()
+        lost = self.nodes.lost({spec.node for spec in self.open})
+        age_s = time.monotonic() - self.began_at
+        for spec in self.open:
+            pods = [pod for pod in self.pods.get(spec.name, []) if not pod["metadata"].get("deletionTimestamp")]
+            if any(is_ready(pod) for pod in pods):
+                self._settle(spec, "ready", "", pods)
+                continue
+            sight = Sight(pods=pods, refusals=refusals.get(spec.name, ()), lost_nodes=lost, age_s=age_s)
+            ending = (
+                self._dying(spec, pods) if any(deaths_of(pod)[0] for pod in pods) else ending_of(spec.as_job, sight)
+            )
+            if ending is None and age_s > spec.ready_s:
+                ending = Ending("timeout", f"not ready after {spec.ready_s:.0f} s: {loading_words(pods)}")
+            if ending:
+                self.end(spec, ending)
+
+    def end(self, spec: ServerSpec, ending: Ending) -> None:
+        self._settle(spec, ending.state, ending.reason, self.pods.get(spec.name, []))
+
+    def words(self) -> str:
+        ready = sum(result.state == "ready" for result in self.results.values())
+        text = f"{self.space.name}: {ready} of {len(self.specs)} servers ready"
+        if len(self.results) > ready:
+            text += f", {len(self.results) - ready} not well"
+        if self.open:
+            text += f"; {self.open[0].node}: {loading_words(self.pods.get(self.open[0].name, []))}"
+        return text
+
+    def _dying(self, spec: ServerSpec, pods: Sequence[Json]) -> Ending | None:
+        pod = next(pod for pod in pods if deaths_of(pod)[0])
+        deaths, code = deaths_of(pod)
+        if deaths == self.heard.get(spec.name):
+            return None
+        self.heard[spec.name] = deaths
+        if deaths <= spec.restarts and not self.final(self._log(pod)):
+            return None
+        times = f"{deaths} times, the last time" if deaths > 1 else "once,"
+        return Ending("failed", f"{where(pod)} ended {times} with exit code {code}")
+
+    def _settle(self, spec: ServerSpec, state: ServerState, reason: str, pods: Sequence[Json]) -> None:
+        pod = pods[0] if pods else None
+        log = self._log(pod) if pod is not None and state != "ready" and node_of(pod) else ""
+        self.results[spec.name] = ServerResult(
+            name=spec.name, state=state, reason=reason, pod=pod["metadata"]["name"] if pod else "", log=log,
+            ready_s=time.monotonic() - self.began_at, started=self.started,
+        )  # fmt: skip
+
+    def _log(self, pod: Json) -> str:
+        """The words of the one that died last, or of the one that runs."""
+        name = pod["metadata"]["name"]
+        for previous in (True, False):
+            try:
+                text = self.cluster.logs(name, self.space.name, tail_lines=_LOG_LINES, previous=previous)
+            except BringupError:
+                continue
+            if text.strip():
+                return text
+        return ""
+
+    def _refusals(self) -> dict[str, list[str]]:
+        missing = [spec.name for spec in self.open if not self.pods.get(spec.name)]
+        found: dict[str, list[str]] = {}
+        if not missing:
+            return found
+        for event in self.cluster.list_objects(EVENTS, self.space.name):
+            about = str((event.get("involvedObject") or {}).get("name", ""))
+            name = next((name for name in missing if about == name or about.startswith(f"{name}-")), "")
+            if name and event.get("type") == "Warning" and "FailedCreate" in str(event.get("reason")):
+                found.setdefault(name, []).append(str(event.get("message") or ""))
+        return found
+
+
+def is_ready(pod: Json) -> bool:
+    """Tell whether a pod's readiness probe holds."""
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in conditions)
+
+
+def deaths_of(pod: Json) -> tuple[int, int | None]:
+    """Return how often the container of a pod ended, and with which exit code the last time."""
+    for status in (pod.get("status") or {}).get("containerStatuses") or []:
+        now = (status.get("state") or {}).get("terminated")
+        before = (status.get("lastState") or {}).get("terminated")
+        deaths = int(status.get("restartCount") or 0) + bool(now)
+        ended = now or before or {}
+        waiting = ((status.get("state") or {}).get("waiting") or {}).get("reason")
+        if deaths and (ended or waiting == "CrashLoopBackOff"):
+            return deaths, ended.get("exitCode")
+    return 0, None
+
+
+def loading_words(pods: Sequence[Json]) -> str:
+    """Return where a server is on its way, for a progress line."""
+    if not pods:
+        return "no pod yet"
+    pod = pods[0]
+    if not node_of(pod):
+        return "waiting for the scheduler"
+    for status in (pod.get("status") or {}).get("containerStatuses") or []:
+        state = status.get("state") or {}
+        if state.get("waiting"):
+            return str(state["waiting"].get("reason") or "waiting for its container")
+        if state.get("running"):
+            since = str(state["running"].get("startedAt") or "")
+            return f"loading since {since}" if since else "loading"
+    return "waiting for its container"
