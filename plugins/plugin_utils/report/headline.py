@@ -19,6 +19,8 @@ _AGGREGATES: dict[str, Callable[[list[float]], float]] = {"sum": sum, "min": min
 def load_headlines(path: Path) -> dict[str, dict[str, Any]]:
     """Return gate id to `check`, `measure`, `aggregate` (sum, min, max, count) and `text` with `{value}`.
 
+    A second figure, `{other}` in the text, has check, measure and aggregate of its own below `other`.
+
     Raises:
         InputError: the file is not such a mapping.
     """
@@ -32,6 +34,13 @@ def headline(rule: Mapping[str, Any] | None, outcomes: Sequence[Outcome]) -> str
     """Return the headline text, empty where there is no rule or nothing was measured."""
     if rule is None:
         return ""
+    figures = {"value": _figure(rule, outcomes)}
+    if "other" in rule:
+        figures["other"] = _figure(rule["other"], outcomes)
+    return "" if None in figures.values() else str(rule["text"]).format(**figures)
+
+
+def _figure(rule: Mapping[str, Any], outcomes: Sequence[Outcome]) -> float | None:
     values = [
         measure.value
         for outcome in outcomes
@@ -39,4 +48,4 @@ def headline(rule: Mapping[str, Any] | None, outcomes: Sequence[Outcome]) -> str
         for measure in outcome.measured
         if measure.name == rule["measure"] and isinstance(measure.value, (int, float))
     ]
-    return str(rule["text"]).format(value=_AGGREGATES[rule["aggregate"]](values)) if values else ""
+    return _AGGREGATES[rule["aggregate"]](values) if values else None

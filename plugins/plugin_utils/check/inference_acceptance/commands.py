@@ -12,13 +12,15 @@ from .rules import Rules
 _SCRIPT = """\
 set -u
 if [ -n "$PACKAGE" ]; then
-  python3 -m pip install --quiet --no-cache-dir --disable-pip-version-check --root-user-action=ignore "$PACKAGE" || exit 72
+  python3 -m pip install --quiet --no-cache-dir --root-user-action=ignore "$PACKAGE" || exit 72
 fi
 code=0
 "$@" --artifact-dir "$ARTIFACTS" || code=$?
 export_file=$ARTIFACTS/profile_export_aiperf.json
 if [ -s "$export_file" ]; then
-  printf '\\n%s begin %s %s\\n' "$MARK" "$(wc -c < "$export_file" | tr -d ' ')" "$(sha256sum < "$export_file" | cut -d' ' -f1)"
+  size=$(wc -c < "$export_file" | tr -d ' ')
+  digest=$(sha256sum < "$export_file" | cut -d' ' -f1)
+  printf '\\n%s begin %s %s\\n' "$MARK" "$size" "$digest"
   cat "$export_file"
   printf '\\n%s end\\n' "$MARK"
 fi
@@ -31,7 +33,7 @@ def server_command(rules: Rules, gpus: int) -> tuple[str, ...]:
     server = rules.server
     copies = gpus // server.tensor_parallel
     words = [
-        "vllm", "serve", server.model, "--served-model-name", server.name, "--host", "0.0.0.0",  # noqa: S104
+        "vllm", "serve", server.model, "--served-model-name", server.name, "--host", "0.0.0.0",
         "--port", str(server.port), "--tensor-parallel-size", str(server.tensor_parallel),
         "--max-model-len", str(server.max_model_len),
         "--gpu-memory-utilization", f"{server.gpu_memory_utilization:g}",

@@ -86,7 +86,8 @@ def _wrong_length(export: AiperfExport, rules: Rules) -> Problem | None:
     # Every answer has the length that was asked for, for the end of the text does not end it (ignore_eos).
     if given.least < asked or export.mismatches:
         count = f"{export.mismatches} of {export.requests} answers" if export.mismatches else "some answers"
-        text = f"{count} are of another length than {asked} tokens: {given.least:g} to {given.most:g}, {given.mean:g} on average"
+        lengths = f"{given.least:g} to {given.most:g}, {given.mean:g} on average"
+        text = f"{count} are of another length than {asked} tokens: {lengths}"
         return Problem("short-answers", text, bad=True)
     return None
 

@@ -1,0 +1,84 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: every host's vLLM server becomes ready, is healthy and serves the model that was asked for."""
+
+from __future__ import annotations
+
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from .case import READY, answer_for, command_evidence
+from .model import PlannedHost, Server, Sight
+
+SPEC = CheckSpec(
+    id=READY,
+    gate="inference_acceptance",
+    title="vLLM serves the model",
+    observation="inference",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.TEST_PODS,
+    duration_s=300.0,
+    requires=("kubernetes",),
+    causes=(
+        "kv-cache-out-of-memory", "gpu-out-of-memory", "gpu-memory-in-use", "model-not-found", "model-hub-unreachable",
+        "gpu-not-usable", "server-crashed", "endpoint-unhealthy", "wrong-model",
+    ),
+)  # fmt: skip
+_LAUNCH = {
+    "unschedulable": ("the scheduler found no place", "free what it lacks, or correct resources and taints"),
+    "image": ("the image cannot be had", "correct image, or give the nodes a way to its registry"),
+    "refused": ("the API server refused it", "correct what the message names (quota, admission, permissions)"),
+    "lost-node": ("the node went away", "look at the node; run gate nodes again"),
+    "preempted": ("a user's pod took the place", "run the gate again when the host is free"),
+    "aborted": ("the time of all runs was over", "raise total_s, or look at what took so long"),
+    "timeout": ("it was not ready in time", "look at the server's log; raise ready_s for a model that loads slowly"),
+}
+
+
+def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return an outcome for every host."""
+    return tuple(_judge(answer_for(SPEC, context, host), sight, host) for host in sight.plan.hosts)
+
+
+def _judge(answer: Answer, sight: Sight, host: PlannedHost) -> Outcome:
+    if host.closed:
+        return answer.unknown("no-capacity", f"no server was possible: {host.closed}", "free the host's GPUs")
+    server = sight.server(host.name)
+    if server is None:
+        return answer.unknown("no-run", "no server was started", "run the gate again")
+    evidence = (command_evidence(server, host.name),)
+    if server.state in _LAUNCH:
+        words, hint = _LAUNCH[server.state]
+        cause = "not-ready-in-time" if server.state == "timeout" else f"launch-{server.state}"
+        return answer.unknown(cause, f"{words}: {server.reason}"[:400], hint, evidence=evidence)
+    if server.state != "ready":
+        text = f"vLLM died before it was ready: {server.reason}"[:400]
+        hint = server.hint or "read its log; it says why it ended"
+        return answer.failed(server.cause or "server-crashed", text, hint, evidence=evidence)
+    return _judge_answers(answer, sight, host, server)
+
+
+def _judge_answers(answer: Answer, sight: Sight, host: PlannedHost, server: Server) -> Outcome:
+    name = sight.plan.rules.server.name
+    details = {
+        "measured": (
+            Measure("ready after", server.ready_s, "s"),
+            Measure("GPUs", host.gpus, "count"),
+            Measure("health", server.health, "HTTP status"),
+            Measure("models", ", ".join(server.models)),
+        ),
+        "expected": (Expectation("models", "lists", name, Basis.RULE),),
+        "evidence": (command_evidence(server, host.name),),
+    }
+    if server.health not in (0, 200):
+        text = f"/health answers {server.health}, although the pod is ready"
+        return answer.failed("endpoint-unhealthy", text, "read the server's log: its engine may have died", **details)
+    if server.problem:
+        hint = "is port-forward allowed (pods/portforward)? Else set reach to service-proxy or url"
+        return answer.unknown("endpoint-unreachable", f"it could not be asked: {server.problem}", hint, **details)
+    if name not in server.models:
+        listed = ", ".join(server.models) or "no model"
+        text = f"/v1/models lists {listed}, asked for was {name}"
+        hint = "another server answers under this address, or model and served_name do not fit"
+        return answer.failed("wrong-model", text, hint, **details)
+    return answer.passed(f"{name} on {host.gpus} GPUs, ready after {server.ready_s:.0f} s", **details)

@@ -1,0 +1,71 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: under load every request is answered, with the length that was asked for."""
+
+from __future__ import annotations
+
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from .case import ERRORS, answer_for, load_evidence, not_loaded
+from .model import PlannedHost, Sight
+
+SPEC = CheckSpec(
+    id=ERRORS,
+    gate="inference_acceptance",
+    title="No request fails under load",
+    observation="inference",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.TEST_PODS,
+    duration_s=300.0,
+    requires=("kubernetes",),
+    causes=("request-errors", "short-answers"),
+)
+_HINTS = {
+    "request-errors": "read the server's log at that time: an engine that died, a limit, a proxy in between",
+    "short-answers": "answers end early although ignore_eos is set: check max_model_len and what sits in front of vLLM",
+    "benchmark-not-installed": "give the cluster a way to the package index, or name a load_image that has AIPerf",
+    "export-truncated": "run the gate again; if it stays, the container runtime cuts logs (containerLogMaxSize)",
+    "benchmark-hung": "look at the server's log; raise timeout_s for a slow one",
+}
+
+
+def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return an outcome for every host."""
+    return tuple(_judge(answer_for(SPEC, context, host), sight, host) for host in sight.plan.hosts)
+
+
+def _judge(answer: Answer, sight: Sight, host: PlannedHost) -> Outcome:
+    missing = not_loaded(answer, sight, host)
+    if missing is not None:
+        return missing
+    loads = sight.loads_of(host.name)
+    # One load with a problem is enough: errors are not averaged away.
+    shown = next((load for load in loads if load.problem), loads[-1])
+    export = shown.export
+    details = {
+        "measured": (
+            Measure("requests", export.requests if export else None, "count"),
+            Measure("failed requests", export.errors if export else None, "count"),
+            Measure("error rate", export.error_rate_percent if export else None, "%"),
+            Measure("answers of another length", export.mismatches if export else None, "count"),
+            Measure("runs", len(loads), "count"),
+        ),
+        "expected": (
+            Expectation("error rate", "==", 0, Basis.RULE, "%"),
+            Expectation("requests", "==", shown.load.requests, Basis.RULE, "count", _arithmetic(sight, host)),
+        ),
+        "evidence": tuple(load_evidence(load) for load in loads),
+    }
+    problem = shown.problem
+    if problem is not None:
+        hint = _HINTS.get(problem.cause, "read AIPerf's log; run the gate again")
+        make = answer.failed if problem.bad else answer.unknown
+        return make(problem.cause, problem.text, hint, **details)
+    return answer.passed(f"{shown.load.requests} requests, none failed", **details)
+
+
+def _arithmetic(sight: Sight, host: PlannedHost) -> str:
+    load = sight.plan.rules.load
+    each = load.requests_per_concurrency
+    return f"max({load.least_requests}, {each} x {load.concurrency_per_gpu} a GPU x {host.gpus} GPUs)"

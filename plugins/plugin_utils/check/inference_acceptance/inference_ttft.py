@@ -1,0 +1,43 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: under load the first token of an answer comes in time."""
+
+from __future__ import annotations
+
+from ...outcome.model import Outcome, SubjectKind
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .latency import Latency, judge_latency
+from .model import Sight
+from .reading import Figures
+
+SPEC = CheckSpec(
+    id="inference-ttft",
+    gate="inference_acceptance",
+    title="Time to first token",
+    observation="inference",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.TEST_PODS,
+    duration_s=300.0,
+    requires=("kubernetes",),
+    causes=("ttft-high",),
+)
+_HINT = (
+    "requests wait before they are served, or prefill is slow: "
+    "look at GPU clocks, at max_num_batched_tokens, and at what else runs on the host"
+)
+_LATENCY = Latency(
+    name="TTFT",
+    title="time to first token",
+    cause="ttft-high",
+    hint=_HINT,
+    of=lambda export: export.ttft,
+    percentile=lambda rules: rules.ttft_percentile,
+    bound=lambda slo: slo.ttft_ms,
+    value=Figures.ttft_ms,
+)
+
+
+def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return an outcome for every host."""
+    return judge_latency(SPEC, _LATENCY, sight, context)

@@ -1,0 +1,69 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How a latency is judged: its percentile against the SLO, never scaled and without slack. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...outcome.model import Basis, Expectation, Measure, Outcome
+from ...probe.aiperf import AiperfExport, Distribution
+from ..spec import Answer, CheckSpec, JudgeContext
+from .case import answer_for, curve, load_evidence, no_figures
+from .model import PlannedHost, Sight
+from .reading import Figures
+from .rules import JudgeSettings, Slo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """One latency: how it is called, and where its distribution, percentile and bound are."""
+
+    name: str
+    title: str
+    cause: str
+    hint: str
+    of: Callable[[AiperfExport], Distribution]
+    percentile: Callable[[JudgeSettings], int]
+    bound: Callable[[Slo], float]
+    value: Callable[[Figures, str], float]
+
+
+def judge_latency(spec: CheckSpec, latency: Latency, sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return an outcome for every host."""
+    figures = Figures(sight)
+    return tuple(_judge(answer_for(spec, context, host), latency, sight, figures, host) for host in sight.plan.hosts)
+
+
+def _judge(answer: Answer, latency: Latency, sight: Sight, figures: Figures, host: PlannedHost) -> Outcome:
+    missing = no_figures(answer, sight, host)
+    if missing is not None:
+        return missing
+    value, (slo, source) = latency.value(figures, host.name), figures.slo(host.name)
+    bound, percentile = latency.bound(slo), latency.percentile(sight.plan.rules.judge)
+    measured = figures.middle(host.name)
+    assert measured.good is not None
+    found, loads = latency.of(measured.good), figures.loads[host.name]
+    name = f"{latency.name} p{percentile}"
+    arithmetic = f"{source}; median of {len(loads)} runs, p{percentile} of {found.count} requests each; not scaled"
+    details = {
+        "measured": (
+            Measure(latency.name, round(value, 2), "ms"),
+            Measure("percentile", percentile, "%"),
+            *(Measure(f"{latency.name} p{p}", round(found.at(p), 2), "ms") for p in (50, 90, 95, 99)),
+            Measure(f"{latency.name} max", round(found.most, 2), "ms"),
+            Measure("requests at a time", measured.load.concurrency, "count"),
+        ),
+        "expected": (Expectation(name, "<=", bound, Basis.SLO, "ms", arithmetic),) if bound else (),
+        "evidence": tuple(load_evidence(load) for load in loads),
+        "series": (curve(latency.title, host.name, found, bound),),
+    }
+    text = f"{name} {value:,.1f} ms at {measured.load.concurrency} requests at a time"
+    if not bound:
+        hint = f"state one: slo: {{{latency.name.lower()}_ms: ...}} in the settings of the gate"
+        return answer.unknown("no-reference", f"{text}; no bound is known for it", hint, **details)
+    if value > bound:
+        return answer.failed(latency.cause, f"{text}, the SLO is {bound:g} ms", latency.hint, **details)
+    return answer.passed(text, **details)
