@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.errors import ConflictError, ForbiddenError, RefusedError
-from ..clients.kube.kinds import DEPLOYMENTS, EVENTS
+from ..clients.kube.kinds import DEPLOYMENTS, EVENTS, PODS
 from ..clients.kube.wait import until
 from ..outcome.errors import BringupError, NotFoundError
 from ..runtime.clock import Deadline, now_utc
-from ..runtime.progress import Progress
+from ..runtime.progress import Progress, silent
 from .follow import Ending, Sight, ending_of, node_of, where
 from .manifests import JOB_LABEL
 from .model import JobSpec, JobState
@@ -133,6 +133,26 @@ def start_servers(
     watch = _Watch(cluster, space, final, {spec.name: spec for spec in specs})
     for spec in specs:
         watch.create(spec)
+    return _follow(watch, specs, progress, deadline)
+
+
+def look_again(
+    cluster: Cluster, space: Space, spec: ServerSpec, pod: str, final: Callable[[str], bool], deadline: Deadline
+) -> ServerResult | None:
+    """Return how a server that was ready and does not answer stands now; None if its pod is still ready.
+
+    Raises:
+        BringupError: the cluster does not answer.
+    """
+    found = cluster.find(PODS, pod, space.name)
+    if found is not None and is_ready(found):
+        return None
+    return _follow(_Watch(cluster, space, final, {spec.name: spec}), [spec], Progress(silent), deadline)[0]
+
+
+def _follow(
+    watch: _Watch, specs: Sequence[ServerSpec], progress: Progress, deadline: Deadline
+) -> tuple[ServerResult, ...]:
     pause_s = _POLL_S
     while watch.open:
         if deadline.left_s <= 0:

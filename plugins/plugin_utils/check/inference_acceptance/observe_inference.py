@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,7 +36,7 @@ from ...runtime.redaction import excerpt, redact
 from ...site.model import Host, Site
 from ...workload.launch import JobResult, JobSpec, job_space, run_jobs
 from ...workload.rooms import NodeRoom, read_rooms
-from ...workload.serving import ServerResult, ServerSpec, remove_servers, start_servers
+from ...workload.serving import ServerResult, ServerSpec, look_again, remove_servers, start_servers
 from ...workload.space import Space
 from ..spec import ObserveContext
 from .asking import health_of, models_of, smoke_answers
@@ -48,6 +49,7 @@ KEY = "inference"
 _TOKEN_SECRET, _TOKEN_KEY = "hub-token", "token"
 _ARTIFACTS = "/tmp/aiperf"
 _ASKERS = 8
+_PATIENCE_S, _PAUSE_S = 15.0, 0.5
 
 
 def observe(context: ObserveContext) -> View:
@@ -200,13 +202,23 @@ class _Bench:
         )  # fmt: skip
         if result.state != "ready":
             return self._ended(found, result)
-        try:
-            session = HttpSession(self._route(spec, result))
-            found = replace(found, health=health_of(session))
-            if found.health == 200:
-                found = replace(found, models=models_of(session))
-        except BringupError as error:
-            return replace(found, problem=f"{error.subject}: {error.reason}"[:400])
+        session = HttpSession(self._route(spec, result))
+        patience = Deadline.after(_PATIENCE_S)
+        while True:
+            try:
+                found = replace(found, health=health_of(session), problem="")
+                if found.health == 200:
+                    found = replace(found, models=models_of(session))
+                break
+            except BringupError as error:
+                found = replace(found, problem=f"{error.subject}: {error.reason}"[:400])
+            # It may have died since, and a Service needs a moment to know a pod that has become ready.
+            now = look_again(self.cluster, self.space, spec, result.pod, self._final, self.deadline)
+            if now is not None and now.state != "ready":
+                return self._ended(replace(found, state=now.state, reason=now.reason, problem=""), now)
+            if patience.left_s <= 0:
+                return found
+            time.sleep(_PAUSE_S)
         if self.rules.server.name not in found.models:
             return found
         return replace(found, answers=smoke_answers(session, self.rules))

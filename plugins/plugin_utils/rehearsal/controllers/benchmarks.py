@@ -20,6 +20,7 @@ from pathlib import Path
 
 from ...clients.kube.kinds import PODS, Kind
 from ...outcome.errors import BringupError
+from ..charts.chart import FAULT_ANNOTATION
 from ..workloads.player import (
     INDEX_LABEL,
     MPI_LABEL,
@@ -55,15 +56,23 @@ class _Run:
 class Benchmarks:
     """Plays the programs of a rehearsal; keeps which jobs are on their way."""
 
-    def __init__(self, directory: Path, wake: Callable[[], None], full: Path | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        wake: Callable[[], None],
+        full: Path | None = None,
+        ports: Mapping[Key, int] | None = None,
+    ) -> None:
         """Start with nothing running.
 
         Args:
             directory: where logs are written.
             wake: has the controllers look again.
             full: below it lie the requirement sets of programs that run for real; None: none does.
+            ports: where servers stand in (player.Scene); read at every look.
         """
         self._directory, self._wake, self._full = directory, wake, full
+        self._ports: Mapping[Key, int] = {} if ports is None else ports
         self._runs: dict[str, _Run] = {}
 
     def reconcile(self, world: World, truth: Truth) -> list[Change]:
@@ -88,7 +97,10 @@ class Benchmarks:
     def _start(self, uid: str, player: Player, cast: Cast, truth: Truth) -> None:
         if truth.model is None:
             return
-        scene = Scene(model=truth.model, skus=truth.skus, now=datetime.now(UTC), full=self._full)
+        scene = Scene(
+            model=truth.model, skus=truth.skus, now=datetime.now(UTC), full=self._full, ports=self._ports,
+            directory=self._directory,
+        )  # fmt: skip
         try:
             parts = player.play(cast, scene)
         except (KeyError, BringupError) as error:
@@ -114,19 +126,24 @@ class Benchmarks:
         there = {key: pod for key, pod in pods.items() if pod is not None and not is_deleted(pod)}
         hidden = [key for key in there if world.find(LOGS, key[1], key[0]) is None]
         for key in hidden:
-            yield self._show(there[key])
+            yield self._show(there[key], run.parts[key])
         if hidden:
             return
         for key, pod in there.items():
+            fault = run.parts[key].fault
+            if fault and FAULT_ANNOTATION not in annotations_of(pod):
+                body = {"metadata": {"annotations": {FAULT_ANNOTATION: fault}}}
+                yield Change(MANAGER, MERGE, PODS, key[1], key[0], body)
             code = _ended(key, run)
             if code is not None and EXIT_ANNOTATION not in annotations_of(pod):
                 body = {"metadata": {"annotations": {EXIT_ANNOTATION: str(code)}}}
                 yield Change(MANAGER, MERGE, PODS, key[1], key[0], body)
 
-    def _show(self, pod: Json) -> Change:
+    def _show(self, pod: Json, part: Part) -> Change:
         namespace, name = key_of(pod)
         containers = [container["name"] for container in pod["spec"]["containers"]]
-        log = {"containers": containers, "logsFile": str(self._file((namespace, name))), "follow": False}
+        which = "previousLogsFile" if part.fault else "logsFile"
+        log = {"containers": containers, which: str(self._file((namespace, name))), "follow": False}
         owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": pod["metadata"]["uid"]}
         metadata = {"name": name, "namespace": namespace, "ownerReferences": [owner]}
         return Change(MANAGER, CREATE, LOGS, name, namespace, {"metadata": metadata, "spec": {"logs": [log]}})

@@ -34,6 +34,7 @@ from . import (
     benchmarks,
     dra_driver,
     gpu_operator,
+    llm_servers,
     mpi_operator,
     pod_commands,
     pod_faults,
@@ -141,7 +142,8 @@ def run(options: Options, stop: threading.Event) -> None:
     for kind in KINDS:
         threading.Thread(target=follow, args=(cluster, store, kind, stop), daemon=True).start()
     ports = pod_ports.PodPorts(pod_ports.stands_in(options.hosts.parent))
-    runs = benchmarks.Benchmarks(options.hosts.parent / "workloads", store.changed.set, options.full)
+    servers = llm_servers.LlmServers(options.hosts.parent, store.changed.set)
+    runs = benchmarks.Benchmarks(options.hosts.parent / "workloads", store.changed.set, options.full, servers.ports)
     reconcilers: tuple[Reconcile, ...] = (
         gpu_operator.reconcile,
         pod_faults.reconcile,
@@ -150,6 +152,7 @@ def run(options: Options, stop: threading.Event) -> None:
         volcano.reconcile,
         lambda world, truth: pod_commands.reconcile(world, truth, options.hosts),
         mpi_operator.reconcile,
+        servers.reconcile,
         runs.reconcile,
         ports.reconcile,
     )

@@ -70,7 +70,19 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress) -> Simulat
         settings["fabric"] = {"plan": str(cabling), "interval_s": _COUNTER_INTERVAL_S}
     # A run takes seconds here; nobody wants to wait a quarter of an hour for one that hangs.
     settings["fabric_validation"] = {"timeout_s": 60.0 + 0.1 * len(request.nodes), "schedule_s": 30.0}
+    settings["inference_acceptance"] = inference_settings(len(request.nodes), full=request.full)
     return Simulated(model, model_file, _mirror(request, model), settings, fabric)
+
+
+def inference_settings(nodes: int, *, full: bool) -> dict[str, Any]:
+    """Return the settings of gate inference_acceptance: short waits and, where a real AIPerf makes the load, a small
+    one with bounds of its own, for this machine is no GPU server."""
+    waits: dict[str, Any] = {"ready_s": 60.0 + 0.1 * nodes, "schedule_s": 30.0, "timeout_s": 60.0 + 0.1 * nodes}
+    if not full:
+        return waits
+    load = {"concurrency_per_gpu": 1, "output_tokens": 16, "least_requests": 32, "requests_per_concurrency": 4}
+    slo = {"throughput_per_gpu": 5.0, "ttft_ms": 2000.0, "tpot_ms": 50.0}
+    return {**waits, **load, "dataset_entries": 16, "repeats": 1, "slo": slo}
 
 
 def _fabric(request: RehearsalRequest, model: ClusterModel, progress: Progress) -> SimulatedFabric | None:

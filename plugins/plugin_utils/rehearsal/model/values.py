@@ -23,6 +23,8 @@ LinkWidth = Literal["4x", "2x", "1x"]
 LinkSpeed = Literal["HDR", "EDR", "FDR", "QDR"]
 SubnetManagers = Literal["both", "no-standby", "none"]
 BenchmarkState = Literal["ok", "hangs", "truncated", "crashes"]
+ServerState = Literal["ok", "kv-cache-full", "image-missing", "engine-dead"]
+AnswerState = Literal["right", "empty", "gibberish"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +169,28 @@ class Performance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """How a language model's server on the node behaves, and the benchmark beside it.
+
+    `model`: what it serves, empty for what it was asked to. `rate` is the part of tokens per second that it should
+    have; `stall_ms` is added to every eighth first token, `slow_copy_ms` to every token of the first copy of the model,
+    `cold_ms` to the first request of each copy. Every `fail_every`th request fails, every `short_every`th answer ends
+    early; 0: none does.
+    """
+
+    state: ServerState = "ok"
+    model: str = ""
+    answer: AnswerState = "right"
+    rate: float = 1.0
+    stall_ms: float = 0.0
+    slow_copy_ms: float = 0.0
+    cold_ms: float = 0.0
+    fail_every: int = 0
+    short_every: int = 0
+    benchmark: BenchmarkState = "ok"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """One GPU host."""
 
@@ -194,6 +218,7 @@ class Node:
     kernel_log: tuple[LogLine, ...] = ()
     kubernetes: NodeView = NodeView()
     performance: Performance = Performance()
+    serving: Serving = Serving()
 
     @property
     def listed_gpus(self) -> tuple[Gpu, ...]:

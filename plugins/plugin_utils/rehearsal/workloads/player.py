@@ -46,12 +46,14 @@ class Part:
         exit_code: how it ends; None: it goes on until somebody removes it.
         run_s: when it ends, counted from the beginning of the run.
         process: plays it for real instead; its output is the log, its exit code the pod's.
+        fault: the reason for which its container keeps failing (CrashLoopBackOff); the log is the one before the last.
     """
 
     lines: tuple[tuple[str, str], ...] = ()
     exit_code: int | None = 0
     run_s: float = 0.0
     process: Process | None = None
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +77,16 @@ class Scene:
     """Where it is played: the cluster as it is, facts of its machines, the time.
 
     `full` is the directory below which the sets of real programs are installed, None: nothing runs for real.
+    `ports`: port of 127.0.0.1 where a server stands in, by namespace and name of its Service. `directory` is where real
+    programs may write.
     """
 
     model: ClusterModel
     skus: Mapping[str, Sku]
     now: datetime
     full: Path | None = None
+    ports: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    directory: Path = Path()
 
     def program(self, set_name: str, name: str) -> str:
         """Return the path of a program of an installed requirement set.

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from . import nccl_player
+from . import aiperf_player, nccl_player, vllm_player
 from .player import Json, Player
 
-PLAYERS: tuple[Player, ...] = (nccl_player.PLAYER,)
+PLAYERS: tuple[Player, ...] = (nccl_player.PLAYER, vllm_player.PLAYER, aiperf_player.PLAYER)
 
 
 def player_of(pod: Json) -> Player | None:

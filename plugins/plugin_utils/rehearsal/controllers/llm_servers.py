@@ -1,0 +1,117 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Servers of language models: what vLLM pods serve stands on loopback, one port each, and is reached by port-forward.
+
+One thread answers for all of them; how fast and how well follows from the cluster model at that moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...clients.kube.kinds import PODS
+from ..model.values import Node
+from ..workloads.llm_http import LlmServer
+from ..workloads.player import words_of
+from ..workloads.vllm_player import knows, option
+from .pod_ports import stand_in, stands_in
+from .truth import Truth
+from .world import Change, Json, Key, World, is_deleted, labels_of
+
+_SERVES = ("ok", "engine-dead")
+_JOB_LABEL = "gpufleet.io/job"
+_START_S = 10.0
+
+
+@dataclass(slots=True)
+class _Standing:
+    """One server, its socket and the pod that it stands for."""
+
+    server: LlmServer
+    socket: asyncio.Server
+    port: int
+
+
+@dataclass(slots=True)
+class LlmServers:
+    """Keeps a server for every vLLM pod that runs; `ports` says where, by namespace and name of the Service."""
+
+    rehearsal: Path
+    wake: Callable[[], None]
+    ports: dict[Key, int] = field(default_factory=dict)
+    _standing: dict[Key, _Standing] = field(default_factory=dict)
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    def reconcile(self, world: World, truth: Truth) -> list[Change]:
+        """Start and stop servers as pods come and go; nothing is to be written to the cluster."""
+        wanted = {_key(pod): pod for pod in world.all(PODS) if _serves(pod, truth)}
+        for key in [key for key in self._standing if key not in wanted]:
+            self._stop(key)
+        for key, pod in wanted.items():
+            node = _node(pod, truth)
+            if node is None:
+                continue
+            if key not in self._standing:
+                self._start(key, pod, node)
+            self._standing[key].server.serving = node.serving
+        return []
+
+    def _start(self, key: Key, pod: Json, node: Node) -> None:
+        words = words_of(pod)
+        gpus = int(
+            (pod["spec"]["containers"][0]["resources"].get("limits") or {}).get("nvidia.com/gpu", len(node.gpus))
+        )
+        per_copy = int(option(words, "--tensor-parallel-size", "1"))
+        server = LlmServer(
+            name=option(words, "--served-model-name", words[2]), accelerator=node.accelerator,
+            copies=max(1, gpus // per_copy), serving=node.serving,
+        )  # fmt: skip
+        socket = self._run(asyncio.start_server(server.connected, "127.0.0.1", 0))
+        port = int(socket.sockets[0].getsockname()[1])
+        self._standing[key] = _Standing(server, socket, port)
+        self.ports[key] = port
+        inside = int(option(words, "--port", "8000"))
+        stand_in(self.rehearsal, _file(key), {_JOB_LABEL: key[1]}, {inside: port}, key[0])
+        self.wake()
+
+    def _stop(self, key: Key) -> None:
+        standing = self._standing.pop(key)
+        self.ports.pop(key, None)
+        (stands_in(self.rehearsal) / f"{_file(key)}.json").unlink(missing_ok=True)
+        self._run(_close(standing.socket))
+
+    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_START_S)
+
+
+async def _close(socket: asyncio.Server) -> None:
+    socket.close()
+
+
+def _file(key: Key) -> str:
+    return f"{key[0]}-{key[1]}"
+
+
+def _key(pod: Json) -> Key:
+    return pod["metadata"]["namespace"], labels_of(pod).get(_JOB_LABEL, pod["metadata"]["name"])
+
+
+def _serves(pod: Json, truth: Truth) -> bool:
+    node = _node(pod, truth)
+    running = (pod.get("status") or {}).get("phase") == "Running" and not is_deleted(pod)
+    return running and knows(pod) and node is not None and node.serving.state in _SERVES
+
+
+def _node(pod: Json, truth: Truth) -> Node | None:
+    name = pod["spec"].get("nodeName", "")
+    nodes = truth.model.nodes if truth.model else ()
+    return next((node for node in nodes if node.name == name), None)

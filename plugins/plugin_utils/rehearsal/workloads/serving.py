@@ -1,0 +1,101 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How a simulated server of a language model answers one request after the other: computed from the cluster model.
+
+The server on loopback sleeps by it, and the computed export of AIPerf is made of it.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ..model.values import Serving
+
+_FILE = Path(__file__).resolve().parents[4] / "recipes" / "rehearsal" / "serving.yaml"
+_STALLS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """One answer: when its first token came, how far the others were apart, how many; or that it failed."""
+
+    ttft_ms: float
+    tpot_ms: float
+    tokens: int
+    failed: bool = False
+
+    @property
+    def latency_ms(self) -> float:
+        """Until its last token."""
+        return self.ttft_ms + max(self.tokens - 1, 0) * self.tpot_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What a server with so many requests at a time on each GPU needs, on average."""
+
+    ttft_ms: float
+    tpot_ms: float
+
+
+def facts() -> Mapping[str, Any]:
+    """Return the data of recipes/rehearsal/serving.yaml."""
+    return _facts()
+
+
+@lru_cache(maxsize=1)
+def _facts() -> Mapping[str, Any]:
+    import yaml
+
+    found: Mapping[str, Any] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+    return found
+
+
+def pace(accelerator: str, at_a_time: float, serving: Serving) -> Pace:
+    """Return the pace of a server with that many requests at a time on each of its GPUs."""
+    data = facts()
+    first = data["ttft_ms"].get(accelerator) or data["ttft_ms"]["default"]
+    each = data["tpot_ms"].get(accelerator) or data["tpot_ms"]["default"]
+    more = max(at_a_time - 1, 0.0)
+    return Pace(
+        ttft_ms=(first["base"] + first["each"] * more) / serving.rate,
+        tpot_ms=(each["base"] + each["each"] * more) / serving.rate,
+    )
+
+
+def answer(number: int, copies: int, tokens: int, how: Pace, serving: Serving) -> Answered:
+    """Return the answer to request `number` (from 0) of a server; the same one every time."""
+    data, draw = facts(), random.Random(number)
+    ttft = how.ttft_ms * math.exp(draw.gauss(0.0, data["spread"]["ttft"]))
+    tpot = how.tpot_ms * max(0.5, draw.gauss(1.0, data["spread"]["tpot"]))
+    if number < copies:
+        ttft += serving.cold_ms
+    if number % _STALLS == _STALLS - 3:
+        ttft += serving.stall_ms
+    if number % copies == 0:
+        tpot += serving.slow_copy_ms
+    if _nth(number, serving.fail_every):
+        return Answered(ttft_ms=1.0, tpot_ms=0.0, tokens=0, failed=True)
+    return Answered(ttft_ms=ttft, tpot_ms=tpot, tokens=tokens // 2 if _nth(number, serving.short_every) else tokens)
+
+
+def _nth(number: int, every: int) -> bool:
+    return every > 0 and number % every == every - 1
+
+
+def said(prompt: str, tokens: int, serving: Serving) -> tuple[str, int]:
+    """Return how a prompt is continued, and in how many tokens: it goes on counting."""
+    if serving.answer == "empty":
+        return "", 0
+    if serving.answer == "gibberish":
+        return "!" * tokens, tokens
+    last = prompt.replace(",", " ").split()[-1:]
+    start = int(last[0]) if last and last[0].isdigit() else 0
+    return "".join(f" {start + step}," for step in range(1, tokens // 2 + 1)), tokens

@@ -1,0 +1,68 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""vLLM: serves until it is removed (controllers/llm_servers.py answers for it), or dies with vLLM's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .player import STDERR, STDOUT, Cast, Json, Part, Player, Scene, words_of
+from .serving import facts
+
+_DEATHS = {"kv-cache-full": "CrashLoopBackOff", "image-missing": "ImagePullBackOff"}
+
+
+def knows(pod: Json) -> bool:
+    """Tell whether a pod runs vLLM's server."""
+    return words_of(pod)[:2] == ["vllm", "serve"]
+
+
+def option(words: Sequence[str], name: str, default: str) -> str:
+    """Return the value of an option of a command line."""
+    return words[words.index(name) + 1] if name in words[:-1] else default
+
+
+def perform(cast: Cast, scene: Scene) -> Mapping[str, Part]:
+    """Return what each server does."""
+    return {pod["metadata"]["name"]: _part(pod, scene) for pod in cast.running}
+
+
+def _part(pod: Json, scene: Scene) -> Part:
+    words, node = words_of(pod), scene.model.node(pod["spec"]["nodeName"])
+    state = node.serving.state
+    if state == "image-missing":
+        return Part(exit_code=None, fault=_DEATHS[state])
+    lines = [_info(f"vLLM API server version {facts()['versions']['vllm']}"), _info(f"non-default args: {words[2:]}")]
+    if state == "kv-cache-full":
+        return Part(lines=(*lines, *_out_of_memory(words, node.accelerator)), exit_code=None, fault=_DEATHS[state])
+    port = option(words, "--port", "8000")
+    lines += [
+        _info(f"Starting vLLM API server 0 on http://0.0.0.0:{port}"),
+        (STDERR, "INFO:     Application startup complete."),
+    ]
+    return Part(lines=tuple(lines), exit_code=None)
+
+
+def _info(text: str) -> tuple[str, str]:
+    return STDOUT, f"(APIServer pid=1) INFO 11-21 12:00:00 [api_server.py:1896] {text}"
+
+
+def _out_of_memory(words: Sequence[str], accelerator: str) -> tuple[tuple[str, str], ...]:
+    length = option(words, "--max-model-len", "40960")
+    raised = (
+        f"ValueError: To serve at least one request with the models's max seq len ({length}), (18.00 GiB KV cache is "
+        "needed, which is larger than the available KV cache memory (0.31 GiB). Based on the available memory, the "
+        "estimated maximum model length is 704. Try increasing `gpu_memory_utilization` or decreasing `max_model_len` "
+        "when initializing the engine."
+    )
+    core = "(EngineCore_DP0 pid=312) ERROR 11-21 12:00:41 [core.py:708]"
+    return (
+        (STDERR, f"{core} EngineCore failed to start."),
+        (STDERR, f"{core} Traceback (most recent call last):"),
+        (STDERR, f"{core} {raised}"),
+        (STDERR, "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"),
+    )
+
+
+PLAYER = Player(name="vllm", knows=knows, play=perform)
