@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 _END = "<|endoftext|>"
 
@@ -22,7 +23,7 @@ def write_tokenizer(directory: Path) -> Path:
     }  # fmt: skip
     bytes_of = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     unused = dict.fromkeys(("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"))
-    model = {
+    model: dict[str, Any] = {
         "type": "BPE", **unused, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
         "vocab": vocabulary, "merges": [],
     }  # fmt: skip
