@@ -55,10 +55,11 @@ class GpuFabric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigDevice:
-    """One slice of a GPU in MIG mode."""
+    """One slice of a GPU in MIG mode; `instance` is the id of its GPU instance, where the tool tells it."""
 
     index: int
     memory_mib: int
+    instance: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -243,6 +243,7 @@ def _mig_devices(element: ElementTree.Element) -> tuple[MigDevice, ...]:
         MigDevice(
             index=whole(_required(device, "index"), TOOL, "mig_device/index"),
             memory_mib=whole(_required(device, "fb_memory_usage/total"), TOOL, "mig_device/fb_memory_usage/total"),
+            instance=(device.findtext("gpu_instance_id") or "").strip() or None,
         )
         for device in element.findall("mig_devices/mig_device")
     )

@@ -39,6 +39,7 @@ from . import (
     pod_commands,
     pod_faults,
     pod_ports,
+    prometheus_operator,
     rdma_plugin,
     volcano,
 )
@@ -62,6 +63,7 @@ KINDS = (
     mpi_operator.MPI_JOBS,
     benchmarks.LOGS,
     pod_ports.PORT_FORWARDS,
+    *prometheus_operator.WATCHED,
 )
 Reconcile = Callable[[World, Truth], list[Change]]
 # Changes come in bursts; one look is enough for all that come within this time.
@@ -144,6 +146,7 @@ def run(options: Options, stop: threading.Event) -> None:
     ports = pod_ports.PodPorts(pod_ports.stands_in(options.hosts.parent))
     servers = llm_servers.LlmServers(options.hosts.parent, store.changed.set)
     runs = benchmarks.Benchmarks(options.hosts.parent / "workloads", store.changed.set, options.full, servers.ports)
+    monitoring = prometheus_operator.PrometheusOperator(options.hosts.parent, store.changed.set)
     reconcilers: tuple[Reconcile, ...] = (
         gpu_operator.reconcile,
         pod_faults.reconcile,
@@ -154,6 +157,7 @@ def run(options: Options, stop: threading.Event) -> None:
         mpi_operator.reconcile,
         servers.reconcile,
         runs.reconcile,
+        monitoring.reconcile,
         ports.reconcile,
     )
     calm_s = _CALM_S

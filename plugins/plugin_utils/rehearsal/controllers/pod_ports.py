@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ...clients.kube.kinds import PODS, Kind
 from ...runtime.files import write_atomic
-from .world import CREATE, MERGE, Change, Json, World, is_deleted, key_of, labels_of
+from .world import CREATE, DELETE, MERGE, Change, Json, World, is_deleted, key_of, labels_of
 
 MANAGER = "rehearsal"
 PORT_FORWARDS = Kind("kwok.x-k8s.io/v1alpha1", "PortForward", "portforwards")
@@ -61,7 +61,14 @@ def stand_in(
     directory = stands_in(rehearsal)
     directory.mkdir(parents=True, exist_ok=True)
     document = {"labels": dict(labels), "ports": {str(port): to for port, to in ports.items()}, "namespace": namespace}
-    write_atomic(directory / f"{name}.json", json.dumps(document))
+    path, text = directory / f"{name}.json", json.dumps(document)
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        write_atomic(path, text)
+
+
+def stand_no_more(rehearsal: Path, name: str) -> None:
+    """Take back what `stand_in` said under that name: those pods serve nothing any more."""
+    (stands_in(rehearsal) / f"{name}.json").unlink(missing_ok=True)
 
 
 def read_stand_ins(directory: Path) -> tuple[StandIn, ...]:
@@ -97,21 +104,20 @@ class PodPorts:
 
     def reconcile(self, world: World, _truth: object) -> list[Change]:
         """Return the port-forwards to write: one for every pod that serves something."""
-        if not self._known:
-            return []
         return [change for pod in world.all(PODS) if not is_deleted(pod) for change in self._of(world, pod)]
 
     def _of(self, world: World, pod: Json) -> Iterable[Change]:
         meant = [entry for entry in self._known if entry.stands_for(pod)]
         ports = {port: to for entry in meant for port, to in entry.ports.items()}
-        if not ports:
-            return
         namespace, name = key_of(pod)
         target = [
             {"ports": [port], "target": {"port": to, "address": "127.0.0.1"}} for port, to in sorted(ports.items())
         ]
         known = world.find(PORT_FORWARDS, name, namespace)
-        if known is None:
+        if not ports:
+            if known is not None:
+                yield Change(MANAGER, DELETE, PORT_FORWARDS, name, namespace)
+        elif known is None:
             owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": pod["metadata"]["uid"]}
             body = {"metadata": {"name": name, "namespace": namespace, "ownerReferences": [owner]}}
             body["spec"] = {"forwards": target}

@@ -14,15 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...outcome.errors import UnavailableError
-from ...runtime.command import run_command
 from ...runtime.progress import Progress
+from ..toolchain.packages import unpack_packages
 
 DIAGNOSTICS = (
     "ibstat", "iblinkinfo", "ibnetdiscover", "ibqueryerrors", "perfquery", "sminfo", "saquery", "smpquery",
 )  # fmt: skip
 PACKAGES = ("ibsim-utils", "opensm", "infiniband-diags", "libumad2sim0")
 _SIMULATION = "umad2sim/libumad2sim.so"
-_LIMIT_S = 300.0
 _HINT = f"apt-get install {' '.join(PACKAGES)} (and systemctl disable --now opensm), or the like of this distribution"
 
 
@@ -50,7 +49,7 @@ def ensure_programs(cache: Path, progress: Progress) -> FabricPrograms:
     found = find_programs(Path("/")) or find_programs(_unpacked(cache))
     if found is None:
         progress.say(f"rehearsal: fetching {', '.join(PACKAGES)} for the simulated InfiniBand fabric")
-        _unpack(cache)
+        unpack_packages(PACKAGES, _unpacked(cache), "InfiniBand simulator", _HINT)
         found = find_programs(_unpacked(cache))
     if found is None:
         raise UnavailableError("InfiniBand simulator", f"{_unpacked(cache)} is not complete.", _HINT)
@@ -77,37 +76,3 @@ def find_programs(root: Path) -> FabricPrograms | None:
         {name: str(place) for name, place in paths.items()}, str(simulation),
         "" if own else os.pathsep.join(map(str, libraries)),
     )  # fmt: skip
-
-
-def _unpack(cache: Path) -> None:
-    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
-        raise UnavailableError("InfiniBand simulator", "is not installed, and this system has no apt to get it.", _HINT)
-    target = _unpacked(cache)
-    packages = target.parent / "packages"
-    shutil.rmtree(target.parent, ignore_errors=True)
-    packages.mkdir(parents=True)
-    target.mkdir()
-    _run(["apt-get", "download", *_needed()], packages)
-    for package in sorted(packages.glob("*.deb")):
-        _run(["dpkg-deb", "-x", str(package), str(target)], packages)
-
-
-def _needed() -> list[str]:
-    """Return the packages and what of their dependencies the machine lacks, each with its version.
-
-    Packages that are installed in part are fetched again: what runs must fit together.
-    """
-    words = ["apt-get", "install", "--reinstall", "--print-uris", "-qq", "-y", "--no-install-recommends", *PACKAGES]
-    files = [line.split()[1] for line in _run(words, Path("/")).splitlines() if line.startswith("'")]
-    names = [file.split("_")[0] for file in files if file.endswith(".deb")]
-    return names or list(PACKAGES)
-
-
-def _run(argv: list[str], where: Path) -> str:
-    environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
-    done = run_command(argv, _LIMIT_S, env=environment, cwd=str(where))
-    if done.rc != 0:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        reason = f"`{' '.join(argv[:3])} ...` ended with {done.rc}: {said[-1] if said else 'it printed nothing'}."
-        raise UnavailableError("InfiniBand simulator", f"is not installed and cannot be fetched: {reason}", _HINT)
-    return done.stdout

@@ -13,7 +13,9 @@ from ...outcome.errors import NotFoundError, UnavailableError
 from ...runtime.progress import Progress
 from ..control_plane.plan import WAVE_READY, ControlPlane, plan_control_plane
 from ..controllers.pod_commands import doors
+from ..telemetry.plan import SimulatedTelemetry, TelemetryPrograms, plan_telemetry, telemetry_directory
 from ..toolchain.ensure import Program, Workshop, ensure_toolchain
+from ..workloads.alert_receiver_player import PORT_VARIABLE
 from .controller import alive_check, controller_process
 from .launch import python_argv
 from .process_table import ProcessId
@@ -84,10 +86,14 @@ def _start(
     stages = request.collection / "roles" / "rehearsal" / "files" / "kwok" / "stages.yaml.tpl"
     for attempt in range(1, _TRIES + 1):
         plane = plan_control_plane(request.directory / "cluster", paths, nodes, stages)
+        telemetry = _telemetry(simulated, request, paths)
         spec = SupervisorSpec(
             rehearsal_id=new_id(request.directory), directory=str(request.directory), controller_pid=controller.pid,
             controller_start=controller.start_ticks, keep=request.keep,
-            processes=(*_fabric(simulated), *_with_doors(plane, request), *_controllers(plane, simulated, request)),
+            processes=(
+                *_fabric(simulated), *(telemetry.processes if telemetry else ()), *_with_doors(plane, request),
+                *_controllers(plane, simulated, request, telemetry),
+            ),
             volatile=(str(plane.directory),), ports=plane.ports, kubeconfig=str(plane.kubeconfig),
         )  # fmt: skip
         try:
@@ -112,10 +118,22 @@ def _fabric(simulated: Simulated) -> tuple[ProcessSpec, ...]:
     return simulated.fabric.processes if simulated.fabric is not None else ()
 
 
-def _controllers(plane: ControlPlane, simulated: Simulated, request: RehearsalRequest) -> tuple[ProcessSpec, ...]:
+def _telemetry(simulated: Simulated, request: RehearsalRequest, paths: dict[str, Path]) -> SimulatedTelemetry | None:
+    if simulated.prometheus is None:
+        return None
+    hardware = tuple(path / "hardware" for path in request.recipe_data)
+    programs = TelemetryPrograms(simulated.prometheus, str(paths["alertmanager"]))
+    directory, hosts = telemetry_directory(request.directory), len(request.nodes)
+    return plan_telemetry(directory, programs, simulated.model_file, hosts, hardware)
+
+
+def _controllers(
+    plane: ControlPlane, simulated: Simulated, request: RehearsalRequest, telemetry: SimulatedTelemetry | None
+) -> tuple[ProcessSpec, ...]:
     """The simulated operators; they follow the model file."""
+    env = {PORT_VARIABLE: str(telemetry.ports["alert-receiver"])} if telemetry else {}
     hardware = [word for path in request.recipe_data for word in ("--hardware", str(path / "hardware"))]
     full = ("--full", str(request.full_sets)) if request.full_sets else ()
     arguments = ("--kubeconfig", str(plane.kubeconfig), "--model", str(simulated.model_file), *hardware, *full)
     argv = python_argv("rehearsal.controllers", *arguments)
-    return (ProcessSpec(name="controllers", argv=argv, wave=WAVE_READY + 1, grace_s=0.5),)
+    return (ProcessSpec(name="controllers", argv=argv, wave=WAVE_READY + 1, env=env, grace_s=0.5),)

@@ -27,6 +27,7 @@ from ..model.derive import healthy_cluster
 from ..model.patch import build_model
 from ..model.spec import ModelSpec, write_spec
 from ..model.values import ClusterModel, Node
+from ..telemetry.programs import ensure_prometheus
 from .catalog import charts_of
 from .request import RehearsalRequest
 
@@ -34,6 +35,8 @@ MODEL_FILE = "model.yaml"
 _SEED = 1
 _ISSUED_DAYS_AGO = 30
 _COUNTER_INTERVAL_S = 2
+# Nothing of a cluster's size is in the way of an alert here.
+_TELEMETRY = {"settle_s": 20.0, "load_s": 10.0, "fire_s": 10.0, "arrive_s": 15.0, "rule_interval_s": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class Simulated:
     chart_mirror: Path
     settings: dict[str, Any]
     fabric: SimulatedFabric | None = None
+    prometheus: str | None = None
 
 
 def prepare_simulators(request: RehearsalRequest, progress: Progress) -> Simulated:
@@ -71,7 +75,17 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress) -> Simulat
     # A run takes seconds here; nobody wants to wait a quarter of an hour for one that hangs.
     settings["fabric_validation"] = {"timeout_s": 60.0 + 0.1 * len(request.nodes), "schedule_s": 30.0}
     settings["inference_acceptance"] = inference_settings(len(request.nodes), full=request.full)
-    return Simulated(model, model_file, _mirror(request, model), settings, fabric)
+    settings["telemetry"] = _TELEMETRY
+    return Simulated(model, model_file, _mirror(request, model), settings, fabric, _prometheus(request, progress))
+
+
+def _prometheus(request: RehearsalRequest, progress: Progress) -> str | None:
+    """Find Prometheus; without it the rehearsal goes on, and says what that costs."""
+    try:
+        return ensure_prometheus(request.cache, progress)
+    except UnavailableError as error:
+        progress.say(f"rehearsal: no Prometheus, so gate telemetry cannot look: {error}")
+        return None
 
 
 def inference_settings(nodes: int, *, full: bool) -> dict[str, Any]:

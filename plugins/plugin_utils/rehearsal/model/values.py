@@ -22,6 +22,7 @@ Signer = Literal["facility", "stranger", "nobody"]
 LinkWidth = Literal["4x", "2x", "1x"]
 LinkSpeed = Literal["HDR", "EDR", "FDR", "QDR"]
 SubnetManagers = Literal["both", "no-standby", "none"]
+ExporterState = Literal["ok", "down", "frozen", "twice", "stranger", "no-profiling"]
 BenchmarkState = Literal["ok", "hangs", "truncated", "crashes"]
 ServerState = Literal["ok", "kv-cache-full", "image-missing", "engine-dead"]
 AnswerState = Literal["right", "empty", "gibberish"]
@@ -78,6 +79,7 @@ class Gpu:
     fabric_status: str = "Success"
     diag: dict[str, DiagStatus] = field(default_factory=dict)
     computes_right: bool = True
+    exported: bool = True
 
     @property
     def pci(self) -> str:
@@ -219,6 +221,7 @@ class Node:
     kubernetes: NodeView = NodeView()
     performance: Performance = Performance()
     serving: Serving = Serving()
+    exporter: ExporterState = "ok"
 
     @property
     def listed_gpus(self) -> tuple[Gpu, ...]:
@@ -284,6 +287,19 @@ class FacilityRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Telemetry:
+    """How metrics and alerts get through: `scraped`: somebody asks the exporters; `prometheus`: it serves its port;
+    `rules`: the operator takes up rules; `wired`: Prometheus knows its Alertmanager; `delivers`: Alertmanager reaches
+    receivers in other namespaces."""
+
+    scraped: bool = True
+    prometheus: bool = True
+    rules: bool = True
+    wired: bool = True
+    delivers: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
     """How the cluster's software behaves. `components` names only those that do not work."""
 
@@ -291,6 +307,7 @@ class Stack:
     dra_driver: DraBehaviour = "allocates"
     cluster_policy: str = "ready"
     components: dict[str, ComponentState] = field(default_factory=dict)
+    telemetry: Telemetry = Telemetry()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

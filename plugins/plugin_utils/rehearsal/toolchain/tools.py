@@ -67,6 +67,16 @@ TOOLS: tuple[Tool, ...] = (
         same_minor=False,
         at_least=(3, 14, 0),
     ),
+    # Debian's package needs its templates in their place, and nothing is installed here.
+    Tool(
+        "alertmanager",
+        "alertmanager",
+        "github.com/prometheus/alertmanager/cmd/alertmanager",
+        "github.com/prometheus/alertmanager",
+        ("github.com/prometheus/common/version.Version={version}",),
+        same_minor=False,
+        at_least=(0, 25, 0),
+    ),
 )
 
 

@@ -1,0 +1,100 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Where Prometheus and Alertmanager are: as the site says, else the ones that the cluster has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ...clients.http.model import Route, ServiceRef
+from ...clients.http.routes import UrlRoute
+from ...clients.http.service import service_route
+from ...clients.http.session import HttpSession
+from ...clients.kube.cluster import Cluster
+from ...clients.kube.kinds import SERVICES
+from ...outcome.errors import InputError, NotFoundError
+from .rules import GATE, MetricsSettings
+
+Json = dict[str, Any]
+PROMETHEUS, ALERTMANAGER = "prometheus", "alertmanager"
+_PORTS = {PROMETHEUS: 9090, ALERTMANAGER: 9093}
+
+
+def prometheus_session(cluster: Cluster | None, rules: MetricsSettings) -> HttpSession:
+    """Return the way to Prometheus.
+
+    Raises:
+        NotFoundError: the cluster has none.
+        InputError: it has several, or a setting is wrong.
+        BringupError: it cannot be reached.
+    """
+    headers = _credentials(rules.token_file)
+    if rules.url:
+        return HttpSession(UrlRoute(rules.url, ca_cert=rules.ca_file), headers=headers, timeout_s=rules.timeout_s)
+    if cluster is None:
+        hint = f"gpufleet_settings: {{{GATE}: {{url: ...}}}}"
+        raise InputError("Prometheus", "there is no cluster to find it in, and no URL is given.", hint)
+    service = service_ref(rules.service) if rules.service else find_service(cluster, PROMETHEUS)
+    return HttpSession(_route(cluster, service, rules), headers=headers, timeout_s=rules.timeout_s)
+
+
+def alertmanager_session(cluster: Cluster, rules: MetricsSettings) -> HttpSession:
+    """Return the way to the cluster's Alertmanager (errors as prometheus_session)."""
+    return HttpSession(_route(cluster, find_service(cluster, ALERTMANAGER), rules), timeout_s=rules.timeout_s)
+
+
+def _route(cluster: Cluster, service: ServiceRef, rules: MetricsSettings) -> Route:
+    return service_route(cluster, service, rules.way)
+
+
+def _credentials(token_file: str) -> dict[str, str]:
+    if not token_file:
+        return {}
+    try:
+        return {"Authorization": f"Bearer {Path(token_file).read_text(encoding='utf-8').strip()}"}
+    except OSError as error:
+        raise InputError(f"token file {token_file}", f"cannot be read: {error.strerror}.") from None
+
+
+def service_ref(text: str) -> ServiceRef:
+    """Return the Service that `<namespace>/<name>:<port>` names.
+
+    Raises:
+        InputError: it has another form.
+    """
+    namespace, slash, rest = text.partition("/")
+    name, colon, port = rest.partition(":")
+    if not (slash and colon and namespace and name and port):
+        raise InputError(f"settings of {GATE}", f"service {text!r} is not <namespace>/<name>:<port>.")
+    return ServiceRef(namespace, name, int(port) if port.isdecimal() else port)
+
+
+def find_service(cluster: Cluster, program: str) -> ServiceRef:
+    """Return the Service of the cluster's Prometheus or Alertmanager: it selects that program and has its port.
+
+    Raises:
+        NotFoundError: there is none.
+        InputError: there are several.
+    """
+    word, found = {"app.kubernetes.io/name": program}, []
+    for service in cluster.list_objects(SERVICES):
+        spec = service["spec"]
+        ports = [port["port"] for port in spec.get("ports") or []]
+        if word.items() <= (spec.get("selector") or {}).items() and _PORTS[program] in ports:
+            found.append(service)
+    # The operator makes a headless one beside the chart's.
+    proper = [service for service in found if service["spec"].get("clusterIP") != "None"] or found
+    names = sorted(f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in proper)
+    if not names:
+        reason = (
+            f"the cluster has no Service for it (selector app.kubernetes.io/name: {program}, port {_PORTS[program]})."
+        )
+        hint = f"install kube-prometheus-stack, or state where it is in gpufleet_settings.{GATE} (url or service)"
+        raise NotFoundError(program.capitalize(), reason, hint)
+    if len(names) > 1:
+        hint = f"state which one: gpufleet_settings.{GATE}.service"
+        raise InputError(program.capitalize(), f"the cluster has several: {', '.join(names)}.", hint)
+    namespace, _slash, name = names[0].partition("/")
+    return ServiceRef(namespace, name, _PORTS[program])

@@ -1,0 +1,162 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the series say about every host: what is missing, old, double or strange. Pure; the checks only tell it."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+
+from .model import ExpectedGpu, ExpectedHost, Exporter, MetricsView, Series
+
+# DCGM writes numbers like 9223372036854775794 where a GPU does not have a value.
+_LARGEST = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """A GPU or a host that nobody expects: what it is, the inventory's host that it is at, if any, and its name."""
+
+    cause: str
+    host: str
+    text: str
+
+
+class Fleet:
+    """The series sorted by the hosts and GPUs that they belong to."""
+
+    def __init__(self, view: MetricsView) -> None:
+        """Sort; nothing is judged yet."""
+        self.view = view
+        self.owners = {gpu.uuid: host.name for host in view.hosts for gpu in host.gpus}
+        self._by_host: dict[str, list[Series]] = defaultdict(list)
+        for series in view.series:
+            owner = self.owner(series)
+            if owner:
+                self._by_host[owner].append(series)
+
+    def owner(self, series: Series) -> str:
+        """Return the host that a series belongs to: the one that has the GPU, else the one that it names."""
+        return self.owners.get(series.uuid) or series.host
+
+    @property
+    def blind(self) -> bool:
+        """Whether there is not one series of any host."""
+        return not self.view.series
+
+    def exporters(self, host: ExpectedHost) -> tuple[Exporter, ...]:
+        """Return the scrape targets of a host."""
+        return tuple(exporter for exporter in self.view.exporters if exporter.host == host.name)
+
+    def relevant(self, host: ExpectedHost) -> tuple[Series, ...]:
+        """Return the series that prove a host's GPUs: of the right field, with a value that can be one."""
+        mig = {gpu.uuid for gpu in host.gpus if gpu.mig}
+        rules = self.view.rules.metrics
+        if not host.gpus:
+            # Nobody said which are in MIG mode: a slice shows by its number.
+            mig = {s.uuid for s in self._by_host[host.name] if s.field == rules.mig_field and s.instance}
+        return tuple(
+            series
+            for series in self._by_host[host.name]
+            if _usable(series)
+            and series.uuid
+            and series.field == (rules.mig_field if series.uuid in mig else rules.field)
+            and (series.uuid not in mig or bool(series.instance))
+        )
+
+    def missing(self, host: ExpectedHost) -> tuple[ExpectedGpu, ...]:
+        """Return the known GPUs of a host without a series, or without one for each of their slices."""
+        seen: dict[str, set[str]] = defaultdict(set)
+        for series in self.relevant(host):
+            seen[series.uuid].add(series.instance)
+        return tuple(gpu for gpu in host.gpus if gpu.uuid not in seen or not set(gpu.instances) <= seen[gpu.uuid])
+
+    def seen_uuids(self, host: ExpectedHost) -> frozenset[str]:
+        """Return the UUIDs with a proof at a host."""
+        return frozenset(series.uuid for series in self.relevant(host))
+
+    def is_silent(self, host: ExpectedHost) -> bool:
+        """Whether nothing at all speaks of a host."""
+        return not self._by_host[host.name]
+
+    def stale(self, host: ExpectedHost) -> tuple[tuple[Series, float], ...]:
+        """Return the newest series of every GPU or slice whose last sample is too old, with its age."""
+        newest: dict[tuple[str, str], Series] = {}
+        for series in self.relevant(host):
+            key = (series.uuid, series.instance)
+            if key not in newest or series.at > newest[key].at:
+                newest[key] = series
+        aged = [(series, self.view.at - series.at) for series in newest.values()]
+        # A sample far in the future says as little about now as an old one.
+        return tuple((series, age) for series, age in aged if abs(age) > self.limit_s(series))
+
+    def limit_s(self, series: Series) -> float:
+        """Return how old a sample may be."""
+        return self.view.rules.metrics.fresh_intervals * series.interval_s
+
+    def doubles(self, host: ExpectedHost) -> dict[str, tuple[str, ...]]:
+        """Return the UUIDs of a host that more than one target brings, with these targets.
+
+        Several series of one target are none: pods that share a GPU have one each.
+        """
+        targets: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for series in self.relevant(host):
+            targets[series.uuid, series.instance].add(series.target)
+        return {uuid: tuple(sorted(names)) for (uuid, _part), names in sorted(targets.items()) if len(names) > 1}
+
+    @cached_property
+    def strangers(self) -> tuple[Stranger, ...]:
+        """What is there and not in the inventory, each once."""
+        return tuple(dict.fromkeys(self._strangers()))
+
+    def _strangers(self) -> Iterable[Stranger]:
+        hosts = {host.name: host for host in self.view.hosts}
+        crowds: dict[str, set[str]] = defaultdict(set)
+        for series in self.view.series:
+            known = self.owners.get(series.uuid)
+            if known is not None:
+                if series.host and series.host != known:
+                    text = f"{series.uuid} of {known} is reported by {series.host}"
+                    yield Stranger("wrong-host", series.host, text)
+            elif not series.host:
+                if not self._allowed(series.claims):
+                    where = (
+                        f"host {series.claims!r}" if series.claims else f"target {series.target or 'without a name'}"
+                    )
+                    yield Stranger("stranger-host", "", f"{where} is not in the inventory")
+            elif hosts[series.host].in_scope:
+                if hosts[series.host].gpus:
+                    yield Stranger(
+                        "stranger-gpu", series.host, f"{series.uuid or 'a GPU without UUID'} at {series.host}"
+                    )
+                else:
+                    crowds[series.host].add(series.uuid)
+        for name, uuids in crowds.items():
+            if len(uuids) > hosts[name].count:
+                text = f"{len(uuids)} GPUs at {name}, which has {hosts[name].count}"
+                yield Stranger("stranger-gpu", name, text)
+
+    def _allowed(self, word: str) -> bool:
+        return bool(word) and any(fnmatchcase(word, pattern) for pattern in self.view.rules.metrics.allowed_hosts)
+
+    def settled(self) -> bool:
+        """Whether nothing is wrong that a little more time could mend."""
+        if self.blind or self.strangers:
+            return False
+        return not any(
+            self.missing(host)
+            or (not host.gpus and len(self.seen_uuids(host)) < host.count)
+            or self.stale(host)
+            or self.doubles(host)
+            for host in self.view.hosts
+            if host.in_scope
+        )
+
+
+def _usable(series: Series) -> bool:
+    return math.isfinite(series.value) and 0 <= series.value < _LARGEST

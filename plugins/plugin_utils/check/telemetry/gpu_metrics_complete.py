@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: every GPU of every expected host has its metrics; in MIG mode every slice has the profiling field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
+from ..spec import Answer, CheckSpec, JudgeContext
+from .case import count, gpu_subjects, gpus_measured, per_host, seen_in
+from .fleet import Fleet
+from .model import ExpectedHost, MetricsView
+
+SPEC = CheckSpec(
+    id="gpu-metrics-complete",
+    gate="telemetry",
+    title="metrics of every GPU of every host",
+    observation="metrics",
+    per=SubjectKind.NODE,
+    duration_s=10.0,
+    causes=("host-missing", "gpu-missing", "profiling-field-missing"),
+)
+
+
+def judge(view: MetricsView, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return an outcome for every host; a host without any metrics is one missing host, not eight missing GPUs."""
+    return per_host(SPEC, view, context, _judge_host, needs_series=False)
+
+
+def _judge_host(fleet: Fleet, host: ExpectedHost, answer: Answer) -> Outcome:
+    view = fleet.view
+    field, seen = view.rules.metrics.field, len(fleet.seen_uuids(host))
+    details: dict[str, Any] = {
+        "measured": gpus_measured(seen),
+        "expected": (Expectation("GPUs with metrics", "==", host.count, Basis.RULE, host.source),),
+        "evidence": seen_in(view, field),
+    }
+    missing = fleet.missing(host)
+    unprofiled = tuple(gpu for gpu in missing if gpu.mig)
+    up = any(exporter.health == "up" for exporter in fleet.exporters(host))
+    if unprofiled and (up or not fleet.is_silent(host)):
+        mig_field = view.rules.metrics.mig_field
+        text = f"{count(len(unprofiled), 'GPU')} in MIG mode without {mig_field} for every slice"
+        hint = f"add {mig_field} to the counters of dcgm-exporter (its ConfigMap); {field} does not exist in MIG mode"
+        return answer.failed(
+            "profiling-field-missing", text, hint, more_subjects=gpu_subjects(host, unprofiled), **details
+        )
+    if fleet.is_silent(host):
+        return _host_missing(fleet, host, answer, field, details)
+    if missing or (not host.gpus and seen < host.count):
+        names = ", ".join(subject.name for subject in gpu_subjects(host, missing))
+        text = f"{count(host.count - seen, 'GPU')} of {host.count} without a usable {field}" + (
+            f": {names}" if names else ""
+        )
+        hint = f"compare with nvidia-smi -L on {host.name}; look at the log of its dcgm-exporter"
+        return answer.failed("gpu-missing", text, hint, more_subjects=gpu_subjects(host, missing), **details)
+    return answer.passed(f"metrics of {count(seen, 'GPU')} ({host.source})", **details)
+
+
+def _host_missing(fleet: Fleet, host: ExpectedHost, answer: Answer, field: str, details: dict[str, Any]) -> Outcome:
+    exporters = fleet.exporters(host)
+    said = "; ".join(f"target {entry.target} is {entry.health}: {entry.error}" for entry in exporters)
+    text = f"no {field} of this host at all; {said or 'Prometheus has no target there'}"
+    hint = f"kubectl get pods -A -l app=nvidia-dcgm-exporter --field-selector spec.nodeName={host.node}; read its log"
+    return answer.failed("host-missing", text[:500], hint, **details)

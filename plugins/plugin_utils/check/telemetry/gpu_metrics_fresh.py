@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: the last sample of every GPU is younger than two scrape intervals, by the clock of Prometheus."""
+
+from __future__ import annotations
+
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ..spec import Answer, CheckSpec, JudgeContext
+from .case import count, gpu_subject, per_host, seen_in
+from .fleet import Fleet
+from .model import ExpectedHost, MetricsView
+
+SPEC = CheckSpec(
+    id="gpu-metrics-fresh",
+    gate="telemetry",
+    title="fresh metrics of every GPU",
+    observation="metrics",
+    per=SubjectKind.NODE,
+    duration_s=10.0,
+    causes=("stale-series",),
+)
+
+
+def judge(view: MetricsView, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return an outcome for every host. Prometheus shows a value for five minutes: only its own time tells its age."""
+    return per_host(SPEC, view, context, _judge_host)
+
+
+def _judge_host(fleet: Fleet, host: ExpectedHost, answer: Answer) -> Outcome:
+    view, series = fleet.view, fleet.relevant(host)
+    query = f"timestamp({view.rules.metrics.field})"
+    if any(entry.interval_s <= 0 for entry in series):
+        text = "the scrape interval of its series is not known: Prometheus has no target with their job and instance"
+        hint = "state it: gpufleet_settings.telemetry.interval_s"
+        return answer.unknown("interval-unknown", text, hint, evidence=seen_in(view, query))
+    limit = min(fleet.limit_s(entry) for entry in series)
+    oldest = max(view.at - entry.at for entry in series)
+    stale = fleet.stale(host)
+    basis = f"{view.rules.metrics.fresh_intervals:g} x {limit / view.rules.metrics.fresh_intervals:g} s scrape interval"
+    expected = (Expectation("age of the last sample", "<=", limit, Basis.RULE, basis),)
+    if stale:
+        worst, age = max(stale, key=lambda pair: abs(pair[1]))
+        whose = "every GPU of this host" if len(stale) == len(series) else count(len(stale), "GPU")
+        text = f"the last sample of {whose} is {age:.0f} s old, at most {fleet.limit_s(worst):g} s are allowed"
+        if age < 0:
+            text = f"the last sample of {whose} is {-age:.0f} s in the future: the exporter's clock is wrong"
+        hint = "its exporter hangs, or sends times of its own: restart it, and compare with `dcgmi dmon -e 203`"
+        return answer.failed(
+            "stale-series",
+            text,
+            hint,
+            measured=(Measure("age of the last sample", round(age, 1), "s"),),
+            expected=expected,
+            evidence=seen_in(view, query),
+            more_subjects=tuple(dict.fromkeys(gpu_subject(host, entry.uuid) for entry, _age in stale)),
+        )
+    measured = (Measure("age of the last sample", round(oldest, 1), "s"),)
+    text = f"the oldest sample is {oldest:.1f} s old"
+    return answer.passed(text, measured=measured, expected=expected, evidence=seen_in(view, query))

@@ -1,0 +1,48 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: there are no metrics of GPUs or hosts that the inventory does not know."""
+
+from __future__ import annotations
+
+from ...outcome.model import Outcome, Subject, SubjectKind, node_subject
+from ..spec import Answer, CheckSpec, JudgeContext
+from .case import SCRAPED, blocked, seen_in
+from .fleet import Fleet
+from .model import MetricsView
+
+SPEC = CheckSpec(
+    id="gpu-metrics-known",
+    gate="telemetry",
+    title="no metrics of strangers",
+    observation="metrics",
+    per=SubjectKind.CLUSTER,
+    duration_s=10.0,
+    causes=("stranger-gpu", "stranger-host", "wrong-host"),
+)
+_HINTS = {
+    "stranger-gpu": "was a GPU replaced? run gate nodes again; else find who exports it",
+    "stranger-host": "add it to the inventory, or to gpufleet_settings.telemetry.allowed_hosts",
+    "wrong-host": "a relabelling or two swapped hosts: compare the label Hostname with nvidia-smi -L there",
+}
+_SHOWN = 5
+
+
+def judge(view: MetricsView, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return one outcome for the cluster, or one for every kind of stranger."""
+    answer, fleet = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name)), Fleet(view)
+    if view.problem is not None or fleet.blind:
+        return (blocked(answer, SCRAPED, "there are no metrics to look at"),)
+    evidence = seen_in(view, view.rules.metrics.field)
+    outcomes = []
+    for cause in dict.fromkeys(stranger.cause for stranger in fleet.strangers):
+        same = [stranger for stranger in fleet.strangers if stranger.cause == cause]
+        text = "; ".join(stranger.text for stranger in same[:_SHOWN])
+        more = f"; and {len(same) - _SHOWN} more" if len(same) > _SHOWN else ""
+        nodes = tuple(dict.fromkeys(node_subject(stranger.host) for stranger in same if stranger.host))
+        outcomes.append(answer.failed(cause, text + more, _HINTS[cause], evidence=evidence, more_subjects=nodes))
+    if outcomes:
+        return tuple(outcomes)
+    known = sum(bool(host.gpus) for host in view.hosts)
+    how = "by UUID" if known == len(view.hosts) else f"by UUID on {known} of {len(view.hosts)} hosts, else by number"
+    return (answer.passed(f"every series belongs to a GPU of the inventory ({how})", evidence=evidence),)

@@ -1,0 +1,41 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: Prometheus answers and has GPU metrics at all. Without them every later gate runs unseen."""
+
+from __future__ import annotations
+
+from ...outcome.model import Measure, Outcome, Subject, SubjectKind
+from ..spec import Answer, CheckSpec, JudgeContext
+from .case import seen_in
+from .model import MetricsView
+
+SPEC = CheckSpec(
+    id="gpu-metrics-scraped",
+    gate="telemetry",
+    title="Prometheus has GPU metrics",
+    observation="metrics",
+    per=SubjectKind.CLUSTER,
+    duration_s=10.0,
+    causes=("telemetry-blind",),
+)
+
+
+def judge(view: MetricsView, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return one outcome for the cluster."""
+    answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
+    if view.problem is not None:
+        problem = view.problem
+        return (answer.unknown(problem.cause, f"{problem.subject}: {problem.reason}", problem.hint),)
+    field = view.rules.metrics.field
+    if not view.series:
+        down = [exporter for exporter in view.exporters if exporter.health != "up"]
+        text, hint = f"not one series of {field}, and no target for it", "kubectl get servicemonitors,podmonitors -A"
+        if down:
+            text = f"not one series of {field}: {down[0].target} does not answer ({down[0].error})"
+            hint = "look at the exporters: kubectl get pods -A -l app=nvidia-dcgm-exporter"
+        return (answer.failed("telemetry-blind", text, hint, evidence=seen_in(view, field)),)
+    gpus, hosts = {s.uuid for s in view.series}, {s.host for s in view.series if s.host}
+    text = f"{view.where} has metrics of {len(gpus)} GPUs at {len(hosts)} hosts"
+    measured = (Measure("GPUs with metrics", len(gpus), "count"), Measure("hosts with metrics", len(hosts), "count"))
+    return (answer.passed(text, measured=measured, evidence=seen_in(view, field)),)

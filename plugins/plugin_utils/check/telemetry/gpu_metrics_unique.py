@@ -1,0 +1,41 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: no GPU is counted twice. What is scraped twice doubles every sum and fires every alert twice."""
+
+from __future__ import annotations
+
+from ...outcome.model import Outcome, SubjectKind
+from ..spec import Answer, CheckSpec, JudgeContext
+from .case import count, gpu_subject, per_host, seen_in
+from .fleet import Fleet
+from .model import ExpectedHost, MetricsView
+
+SPEC = CheckSpec(
+    id="gpu-metrics-unique",
+    gate="telemetry",
+    title="one series for each GPU",
+    observation="metrics",
+    per=SubjectKind.NODE,
+    duration_s=10.0,
+    causes=("duplicate-series",),
+)
+
+
+def judge(view: MetricsView, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return an outcome for every host."""
+    return per_host(SPEC, view, context, _judge_host)
+
+
+def _judge_host(fleet: Fleet, host: ExpectedHost, answer: Answer) -> Outcome:
+    view, doubles = fleet.view, fleet.doubles(host)
+    evidence = seen_in(view, f"count by (UUID) ({view.rules.metrics.field}) > 1")
+    if doubles:
+        targets = ", ".join(next(iter(doubles.values())))
+        text = f"{count(len(doubles), 'GPU')} with more than one series, from: {targets}"
+        hint = (
+            "two exporters or two monitors for one host: remove one of them; kubectl get servicemonitors,podmonitors -A"
+        )
+        subjects = tuple(gpu_subject(host, uuid) for uuid in doubles)
+        return answer.failed("duplicate-series", text, hint, evidence=evidence, more_subjects=subjects)
+    return answer.passed(f"{count(len(fleet.seen_uuids(host)), 'GPU')}, each from one target", evidence=evidence)

@@ -1,0 +1,109 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Observes the GPU metrics that Prometheus has; a fleet that was just installed gets some time to appear."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from ...clients.kube.cluster import Cluster
+from ...clients.kube.connection import connection_from
+from ...clients.kube.kinds import RESOURCE_SLICES
+from ...clients.prometheus.prometheus import Prometheus
+from ...outcome.codec import from_plain
+from ...outcome.errors import BringupError
+from ...runtime.clock import Deadline
+from ...runtime.progress import Progress
+from ...site.model import Site
+from ..spec import ObserveContext
+from .expected import expected_hosts
+from .find import prometheus_session
+from .fleet import Fleet
+from .model import ExpectedHost, MetricsView, Problem, Series
+from .reading import Names, exporters_of, series_of
+from .rules import GATE, Rules, load_rules
+
+KEY = "metrics"
+_POLL_S = 1.0
+
+
+def observe(context: ObserveContext) -> MetricsView:
+    """Look until everything is there and fresh, at most `settle_s` seconds; the last look counts.
+
+    Raises:
+        InputError: a setting is wrong.
+    """
+    rules = load_rules(context.site.settings.get(GATE, {}))
+    deadline, progress = Deadline.after(rules.metrics.settle_s), Progress(context.emit)
+    with ExitStack() as stack:
+        cluster = _cluster(context, stack)
+        hosts = _expected(context, cluster)
+        while True:
+            view = _look(cluster, rules, hosts)
+            if deadline.left_s <= 0 or (view.problem is None and Fleet(view).settled()):
+                return view
+            progress.tick(f"metrics: {_standing(view)}")
+            time.sleep(min(_POLL_S, deadline.left_s))
+
+
+def restore(data: Any, _run_dir: Path, _site: Site) -> MetricsView:
+    """Return the saved view."""
+    return from_plain(MetricsView, data, f"observation {KEY}")
+
+
+def unreachable(error: BringupError) -> Problem:
+    """Return what a check says when Prometheus cannot be asked."""
+    return Problem(cause="prometheus-unreachable", subject=error.subject, reason=error.reason, hint=error.hint)
+
+
+def _cluster(context: ObserveContext, stack: ExitStack) -> Cluster | None:
+    if "kubernetes" not in context.site.capabilities:
+        return None
+    return stack.enter_context(Cluster(connection_from(context.connections)))
+
+
+def _expected(context: ObserveContext, cluster: Cluster | None) -> tuple[ExpectedHost, ...]:
+    slices = None
+    if cluster is not None:
+        try:
+            slices = cluster.find_all(RESOURCE_SLICES)
+        except BringupError as error:
+            # They only add what nvidia-smi may have said already.
+            context.emit(f"no ResourceSlices: {error}")
+    return expected_hosts(context.site, context.run_dir, context.hardware, slices or [])
+
+
+def _look(cluster: Cluster | None, rules: Rules, hosts: tuple[ExpectedHost, ...]) -> MetricsView:
+    try:
+        prometheus = Prometheus(prometheus_session(cluster, rules.metrics))
+        targets = prometheus.targets()
+        names, moments = Names(hosts), list[float]()
+        series: list[Series] = []
+        for field in (rules.metrics.field, rules.metrics.mig_field):
+            values, times = prometheus.query(field), prometheus.query(f"timestamp({field})")
+            series += series_of(field, values, times, targets, names, rules)
+            moments += [vector.at for vector in (values, times)]
+    except BringupError as error:
+        return MetricsView(hosts=hosts, rules=rules, problem=unreachable(error))
+    return MetricsView(
+        hosts=hosts,
+        rules=rules,
+        where=prometheus.where,
+        at=max(moments),
+        series=tuple(series),
+        exporters=exporters_of(targets, series, names),
+    )
+
+
+def _standing(view: MetricsView) -> str:
+    if view.problem is not None:
+        return f"{view.problem.subject}: {view.problem.reason}"
+    fleet = Fleet(view)
+    expected = sum(host.count for host in view.hosts if host.in_scope)
+    seen = sum(len(fleet.seen_uuids(host)) for host in view.hosts if host.in_scope)
+    stale = sum(len(fleet.stale(host)) for host in view.hosts if host.in_scope)
+    return f"{seen} of {expected} GPUs, {stale} not fresh"
