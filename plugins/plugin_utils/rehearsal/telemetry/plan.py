@@ -94,9 +94,11 @@ def plan_telemetry(
 
 
 def _prometheus(directory: Path, program: str, port: int) -> ProcessSpec:
+    # For some seconds after a reload Prometheus knows no Alertmanager and drops what fires; it sends it again.
     argv = (
         program, f"--config.file={directory / PROMETHEUS_FILE}", f"--storage.tsdb.path={directory / 'tsdb'}",
         f"--web.listen-address=127.0.0.1:{port}", "--web.enable-lifecycle", "--log.level=warn",
+        "--rules.alert.resend-delay=1s",
         "--storage.tsdb.retention.time=2h",
     )  # fmt: skip
     environment = {"GOMAXPROCS": "1"}

@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: a rule that Prometheus evaluates fires, and its alert arrives at a receiver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
+from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from .case import SCRAPED, blocked
+from .model import AlertView
+
+SPEC = CheckSpec(
+    id="alert-delivery",
+    gate="telemetry",
+    title="a test alert fires and arrives",
+    observation="alert",
+    per=SubjectKind.CLUSTER,
+    disturbs=Disturbance.TEST_PODS,
+    duration_s=120.0,
+    requires=("kubernetes",),
+    causes=(
+        "rule-not-evaluated",
+        "rule-broken",
+        "alert-not-firing",
+        "alertmanager-not-wired",
+        "alert-not-routed",
+        "alert-not-received",
+    ),
+)
+
+
+def judge(view: AlertView, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return one outcome: where the alert came to its end."""
+    answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
+    if view.problem is not None:
+        problem = view.problem
+        if problem.cause == "prometheus-unreachable":
+            return (blocked(answer, SCRAPED, f"{problem.subject}: {problem.reason}"),)
+        return (answer.unknown(problem.cause, f"{problem.subject}: {problem.reason}"[:500], problem.hint),)
+    details = _details(view)
+    outcome = _lost(view, answer, details)
+    if outcome is not None:
+        return (outcome,)
+    if view.leftovers:
+        hint = "kubectl get ns,prometheusrules -A -l gpufleet.io/purpose=test; delete what the test left"
+        return (answer.unknown("cleanup-incomplete", f"left behind: {view.leftovers[0]}", hint, **details),)
+    text = f"the rule was evaluated, fired after {view.firing_s:.1f} s and arrived after {view.received_s:.1f} s"
+    return (answer.passed(text, **details),)
+
+
+def _lost(view: AlertView, answer: Answer, details: dict[str, Any]) -> Outcome | None:
+    """Return where the alert got lost, None if it arrived."""
+    limits = view.rules.alert
+    if view.rule_error:
+        hint = "Prometheus cannot evaluate `vector(1)`: look at its log"
+        return answer.failed("rule-broken", f"Prometheus says of the rule: {view.rule_error}"[:500], hint, **details)
+    if view.loaded_s is None:
+        text = f"Prometheus did not have the rule after {limits.load_s:g} s: its operator does not take it up"
+        hint = "read the log of prometheus-operator, and ruleSelector: kubectl get prometheus -A -o yaml"
+        return answer.failed("rule-not-evaluated", text, hint, **details)
+    if view.firing_s is None:
+        text = f"Prometheus has the rule, but it did not fire within {limits.fire_s:g} s"
+        return answer.failed("alert-not-firing", text, "look at /rules and /status of Prometheus", **details)
+    if view.received_s is not None:
+        return None
+    if not view.alertmanagers:
+        text = "the alert fires, but Prometheus knows no Alertmanager to send it to"
+        hint = "kubectl get prometheus -A -o yaml: spec.alerting.alertmanagers, and is its Service there?"
+        return answer.failed("alertmanager-not-wired", text, hint, **details)
+    if view.asked and view.routed is None:
+        addresses = ", ".join(view.alertmanagers)
+        text = f"the alert fires, but Alertmanager does not have it; Prometheus sends to {addresses}"
+        hint = "look at prometheus_notifications_errors_total and at network policies between the two"
+        return answer.failed("alertmanager-not-wired", text, hint, **details)
+    if view.routed is not None and not any(view.name in receiver for receiver in view.routed):
+        text = f"Alertmanager sends the alert to {', '.join(view.routed) or 'nobody'}, not to the test's receiver"
+        hint = "read the log of prometheus-operator: does it take up AlertmanagerConfig objects?"
+        return answer.failed("alert-not-routed", text, hint, **details)
+    text = f"the alert fires and is sent, but its receiver had nothing after {limits.arrive_s:g} s"
+    hint = "look at Alertmanager's log and alertmanager_notifications_failed_total, at network policies and proxies"
+    return answer.failed("alert-not-received", text, hint, **details)
+
+
+def _details(view: AlertView) -> dict[str, Any]:
+    stages = (("rule loaded", view.loaded_s), ("alert firing", view.firing_s), ("alert received", view.received_s))
+    limits = view.rules.alert
+    return {
+        "measured": tuple(Measure(name, round(value, 1), "s") for name, value in stages if value is not None),
+        "expected": (Expectation("alert received", "<=", limits.load_s + limits.fire_s + limits.arrive_s, Basis.RULE),),
+        "evidence": (Evidence("log of the receiver", view.where, "", view.evidence),) if view.evidence else (),
+    }

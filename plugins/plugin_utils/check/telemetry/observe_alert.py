@@ -1,0 +1,264 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Observes the way of a test alert: rule, Prometheus, Alertmanager, receiver. All of it is ours and removed afterwards.
+
+The receiver is a pod of ours whose log is read: what is not in it has not arrived, whoever says that it was sent.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...clients.kube.cluster import Cluster, Permission
+from ...clients.kube.connection import connection_from
+from ...clients.kube.kinds import NAMESPACES, Kind
+from ...clients.prometheus.prometheus import Alertmanager, Prometheus
+from ...outcome.codec import from_plain
+from ...outcome.errors import BringupError, DeadlineError, InputError, NotFoundError
+from ...runtime.clock import Deadline
+from ...runtime.files import write_atomic
+from ...runtime.pool import map_bounded
+from ...runtime.progress import Progress
+from ...runtime.redaction import redact
+from ...site.model import Site
+from ...workload.render import render
+from ...workload.space import Space, open_space
+from ..spec import ObserveContext
+from .find import alertmanager_session, prometheus_session
+from .model import AlertView, Problem
+from .notices import is_listening, received
+from .observe_metrics import unreachable
+from .rules import GATE, AlertSettings, NeededPermission, Rules, load_rules
+from .selectors import Way, way_into
+
+KEY = "alert"
+ALERT = "GpufleetTelemetryTest"
+_GROUP = "monitoring.coreos.com"
+PROMETHEUSES = Kind(f"{_GROUP}/v1", "Prometheus", "prometheuses")
+ALERTMANAGERS = Kind(f"{_GROUP}/v1", "Alertmanager", "alertmanagers")
+PROMETHEUS_RULES = Kind(f"{_GROUP}/v1", "PrometheusRule", "prometheusrules")
+ALERTMANAGER_CONFIGS = Kind(f"{_GROUP}/v1alpha1", "AlertmanagerConfig", "alertmanagerconfigs")
+_TEMPLATES = Path(__file__).resolve().parents[4] / "recipes" / "workloads"
+_LOG = Path("evidence") / GATE / "alert-receiver.log"
+_PREFIX, _RECEIVER, _PORT, _PRIORITY = "gpufleet-test", "receiver", 8080, -100
+_POLL_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How the objects must be to be taken up."""
+
+    rule: Way
+    config: Way
+
+
+def observe(context: ObserveContext) -> AlertView:
+    """Send one alert on its way and return how far it came.
+
+    Raises:
+        BringupError: the API server does not answer.
+    """
+    rules = load_rules(context.site.settings.get(GATE, {}))
+    with Cluster(connection_from(context.connections)) as cluster:
+        try:
+            prometheus = Prometheus(prometheus_session(cluster, rules.metrics))
+            wired = prometheus.alertmanagers()
+        except BringupError as error:
+            return AlertView(rules=rules, problem=unreachable(error))
+        view = AlertView(rules=rules, where=prometheus.where, alertmanagers=wired)
+        problem = _forbidden(cluster, rules)
+        if problem is not None:
+            return replace(view, problem=problem)
+        try:
+            plan = _plan(cluster)
+        except BringupError as error:
+            return replace(view, problem=_problem("no-way-for-alerts", error))
+        return _tested(context, cluster, prometheus, plan, view)
+
+
+def restore(data: Any, _run_dir: Path, _site: Site) -> AlertView:
+    """Return the saved view."""
+    return from_plain(AlertView, data, f"observation {KEY}")
+
+
+def _problem(cause: str, error: BringupError) -> Problem:
+    return Problem(cause=cause, subject=error.subject, reason=error.reason, hint=error.hint)
+
+
+def _forbidden(cluster: Cluster, rules: Rules) -> Problem | None:
+    """Return what we may not do, asked before anything is made."""
+
+    def ask(need: NeededPermission) -> str:
+        allowed, _reason = cluster.can_i(Permission(need.verb, need.resource, need.group, "", need.subresource))
+        what = f"{need.resource}{f'/{need.subresource}' if need.subresource else ''}"
+        return "" if allowed else f"{need.verb} {what}{f'.{need.group}' if need.group else ''}"
+
+    missing = [text for text in map_bounded(ask, list(rules.permissions), 8) if text]
+    if not missing:
+        return None
+    hint = "grant them to this user (docs/telemetry.md lists what the gate needs)"
+    return Problem(cause="not-allowed", subject="alert test", reason=f"may not {', '.join(missing)}.", hint=hint)
+
+
+def _plan(cluster: Cluster) -> _Plan:
+    return _Plan(_way(cluster, PROMETHEUSES, "rule"), _way(cluster, ALERTMANAGERS, "alertmanagerConfig"))
+
+
+def _way(cluster: Cluster, kind: Kind, what: str) -> Way:
+    owners = cluster.find_all(kind)
+    if not owners:
+        hint = "the test needs prometheus-operator (kube-prometheus-stack): it makes a rule and a receiver as objects"
+        raise NotFoundError(kind.kind, "the cluster has no such object.", hint)
+    if len(owners) > 1:
+        names = ", ".join(f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in owners)
+        raise InputError(kind.kind, f"the cluster has several: {names}.", "one is expected")
+    way = way_into({"kind": kind.kind, **owners[0]}, what)
+    if what != "rule" and way.only_namespace:
+        hint = f"set spec.{what}NamespaceSelector to {{}}, so that a test may have a namespace of its own"
+        raise InputError(kind.kind, f"takes up {what} objects of its own namespace only.", hint)
+    return way
+
+
+def _tested(
+    context: ObserveContext, cluster: Cluster, prometheus: Prometheus, plan: _Plan, view: AlertView
+) -> AlertView:
+    alert = view.rules.alert
+    kinds = (PROMETHEUS_RULES, ALERTMANAGER_CONFIGS)
+    with open_space(
+        cluster, "alert", prefix=_PREFIX, priority=_PRIORITY, kinds=kinds, cleanup_s=alert.cleanup_s, emit=context.emit
+    ) as space:
+        view = replace(view, name=space.name)
+        try:
+            _mark(cluster, space, plan)
+            _receive(space, alert, context)
+            view = _followed(context, cluster, prometheus, space, plan, view)
+        except BringupError as error:
+            view = replace(view, problem=_problem("alert-test-failed", error))
+        finally:
+            _sweep_foreign(cluster, space, plan)
+    return replace(view, leftovers=tuple(space.leftovers))
+
+
+def _mark(cluster: Cluster, space: Space, plan: _Plan) -> None:
+    """Give the namespace the labels by which the operators look into it."""
+    labels = plan.rule.namespace_labels | plan.config.namespace_labels
+    if labels:
+        cluster.patch(NAMESPACES, space.name, {"metadata": {"labels": labels}})
+
+
+def _receive(space: Space, alert: AlertSettings, context: ObserveContext) -> None:
+    """Start the receiver and wait until it listens.
+
+    Raises:
+        DeadlineError: it does not get ready.
+    """
+    variables = {
+        "name": _RECEIVER, "namespace": space.name, "image": alert.image, "labels": space.labels,
+        "priority_class": space.priority_class, "port": _PORT,
+    }  # fmt: skip
+    space.create(render(_TEMPLATES / "alert-receiver.yaml.j2", variables))
+    deadline, progress = Deadline.after(alert.ready_s), Progress(context.emit)
+    while True:
+        pod = next(iter(space.pods()), None) or {}
+        status = pod.get("status") or {}
+        ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or [])
+        if ready and is_listening(_log(space)):
+            return
+        waiting = [(entry.get("state") or {}).get("waiting") or {} for entry in status.get("containerStatuses") or []]
+        found = ", ".join(str(entry.get("reason")) for entry in waiting if entry) or status.get("phase", "not there")
+        if deadline.left_s <= 0:
+            hint = f"can the cluster pull {alert.image}? gpufleet_settings.{GATE}.image names another"
+            raise DeadlineError("receiver of the test alert", f"not ready after {alert.ready_s:g} s: {found}.", hint)
+        progress.tick(f"alert: receiver {found}")
+        time.sleep(_POLL_S)
+
+
+def _log(space: Space) -> str:
+    try:
+        return space.cluster.logs(_RECEIVER, space.name)
+    except BringupError:
+        # Not yet, or a kubelet that is busy: what counts is what comes in the end.
+        return ""
+
+
+def _followed(
+    context: ObserveContext, cluster: Cluster, prometheus: Prometheus, space: Space, plan: _Plan, view: AlertView
+) -> AlertView:
+    """Make the rule and the route, and follow the alert as long as it goes on."""
+    alert, started = view.rules.alert, time.monotonic()
+    for obj in _objects(space, plan, alert):
+        cluster.create(cluster.kind(obj["apiVersion"], obj["kind"]), obj, obj["metadata"]["namespace"])
+    deadline, progress = Deadline.after(alert.load_s), Progress(context.emit)
+    while deadline.left_s > 0 and view.received_s is None:
+        before = view
+        view = _seen(prometheus, _log(space), view, time.monotonic() - started)
+        if view.rule_error:
+            break
+        if before.loaded_s is None and view.loaded_s is not None:
+            deadline = Deadline.after(alert.fire_s)
+        if before.firing_s is None and view.firing_s is not None:
+            deadline = Deadline.after(alert.arrive_s)
+        progress.tick(f"alert: {_standing(view)}")
+        if view.received_s is None:
+            time.sleep(min(_POLL_S, deadline.left_s))
+    write_atomic(context.run_dir / _LOG, redact(_log(space)))
+    view = replace(view, evidence=str(_LOG), alertmanagers=prometheus.alertmanagers() or view.alertmanagers)
+    return view if view.received_s is not None else _asked(cluster, view)
+
+
+def _objects(space: Space, plan: _Plan, alert: AlertSettings) -> list[dict[str, Any]]:
+    variables = {
+        "name": space.name, "namespace": space.name, "rule_namespace": plan.rule.only_namespace or space.name,
+        "alert": ALERT, "labels": space.labels, "rule_labels": plan.rule.labels, "config_labels": plan.config.labels,
+        "interval_s": alert.rule_interval_s, "url": f"http://{_RECEIVER}.{space.name}.svc:{_PORT}/",
+    }  # fmt: skip
+    return render(_TEMPLATES / "alert-rule.yaml.j2", variables)
+
+
+def _seen(prometheus: Prometheus, log: str, view: AlertView, now_s: float) -> AlertView:
+    """Return how far the alert is: the rule and its state at Prometheus, the notice at the receiver."""
+    rule = next((rule for rule in prometheus.alert_rules() if rule.labels.get("gpufleet_test") == view.name), None)
+    if rule is not None:
+        # A rule that was never evaluated yet is only loaded.
+        view = replace(view, rule_error=rule.last_error if rule.health == "err" else "")
+        view = view if view.loaded_s is not None or rule.health == "unknown" else replace(view, loaded_s=now_s)
+        if rule.state == "firing" and view.firing_s is None:
+            view = replace(view, firing_s=now_s)
+    # Only an alert that Prometheus evaluated counts: nobody else knows its name.
+    if view.firing_s is not None and received(log, view.name):
+        view = replace(view, received_s=now_s)
+    return view
+
+
+def _asked(cluster: Cluster, view: AlertView) -> AlertView:
+    """Ask Alertmanager about an alert that did not arrive; it only helps to say where it got lost."""
+    try:
+        alerts = Alertmanager(alertmanager_session(cluster, view.rules.metrics)).alerts("gpufleet_test", view.name)
+    except BringupError:
+        return view
+    receivers = tuple(sorted({name for alert in alerts for name in alert.receivers}))
+    return replace(view, asked=True, routed=receivers if alerts else None)
+
+
+def _sweep_foreign(cluster: Cluster, space: Space, plan: _Plan) -> None:
+    """Remove the rule where it had to lie in another namespace than the test's own, and what dead tests left there."""
+    if not plan.rule.only_namespace:
+        return
+    labels = ",".join(f"{key}={value}" for key, value in space.labels.items() if key != "gpufleet.io/test")
+    try:
+        alive = {item["metadata"]["name"] for item in cluster.list_objects(NAMESPACES, labels=labels)} - {space.name}
+        for item in cluster.list_objects(PROMETHEUS_RULES, plan.rule.only_namespace, labels=labels):
+            if item["metadata"]["name"] not in alive:
+                cluster.delete(PROMETHEUS_RULES, item["metadata"]["name"], plan.rule.only_namespace)
+    except BringupError as error:
+        space.leftovers.append(f"rule in {plan.rule.only_namespace}: {error.reason}")
+
+
+def _standing(view: AlertView) -> str:
+    if view.loaded_s is None:
+        return "waiting for Prometheus to take up the rule"
+    return "waiting for the rule to fire" if view.firing_s is None else "firing, waiting for its arrival"
