@@ -78,9 +78,14 @@ def role_of(pod: Json) -> PodRole:
 
 def order_of(pod: Json) -> tuple[bool, int, str]:
     """Return the sort key of a pod: the launcher first, the others by their index."""
+    return role_of(pod) != "launcher", index_of(pod), pod["metadata"]["name"]
+
+
+def index_of(pod: Json) -> int:
+    """Return the place of a pod among those of its job."""
     labels = pod["metadata"].get("labels") or {}
     index = labels.get(INDEX_LABEL) or labels.get(REPLICA_LABEL) or "0"
-    return role_of(pod) != "launcher", int(index) if index.isdigit() else 0, pod["metadata"]["name"]
+    return int(index) if index.isdigit() else 0
 
 
 def hostname_of(pod: Json) -> str:
@@ -145,6 +150,10 @@ def _done(spec: JobSpec, sight: Sight) -> Ending | None:
     launcher = next((pod for pod in sight.pods if role_of(pod) == "launcher"), None)
     if launcher is None or phase_of(launcher) != "Succeeded":
         return None
+    if spec.kind == "torchrun":
+        # Every pod has ranks of its own, and so an exit code that counts.
+        ended = len(sight.pods) == len(spec.nodes) and all(phase_of(pod) == "Succeeded" for pod in sight.pods)
+        return Ending("succeeded", f"exit code 0 of {len(sight.pods)} pods") if ended else None
     open_pods = [pod for pod in sight.pods if phase_of(pod) not in ("Succeeded", "Failed")]
     if open_pods and spec.kind == "gang-job" and sight.ended_s < SPARE_S:
         return None
@@ -212,7 +221,7 @@ def _refused(spec: JobSpec, sight: Sight) -> Ending | None:
     if sight.refusals:
         return Ending("refused", sight.refusals[-1])
     if not sight.pods and sight.age_s > spec.schedule_s:
-        who = "the job controller" if spec.kind == "gang-job" else "mpi-operator"
+        who = "mpi-operator" if spec.kind == "mpijob" else "the job controller"
         return Ending("refused", f"no pod was made within {spec.schedule_s:.0f} s; does {who} run?")
     return None
 

@@ -79,7 +79,7 @@ def run_jobs(
     names = [spec.name for spec in specs]
     if len(set(names)) != len(names):
         raise InputError("test jobs", f"names are not unique: {', '.join(names)}.", "give every job a name of its own")
-    if any(spec.kind == "gang-job" for spec in specs) and not cluster.find_all(SERVICES, space.name):
+    if any(spec.kind in ("gang-job", "torchrun") for spec in specs) and not cluster.find_all(SERVICES, space.name):
         space.create(access_objects(space))
     floor = _Floor(cluster, space, list(specs), max(1, parallel))
     pause_s = _POLL_S

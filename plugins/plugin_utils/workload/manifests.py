@@ -15,7 +15,12 @@ from .space import Space
 ACCESS = "ranks"
 JOB_LABEL = "gpufleet.io/job"
 _TEMPLATES = Path(__file__).resolve().parents[3] / "recipes" / "workloads"
-_FILES = {"gang-job": "job-gang.yaml.j2", "mpijob": "mpijob.yaml.j2", "plain-job": "job-plain.yaml.j2"}
+_FILES = {
+    "gang-job": "job-gang.yaml.j2",
+    "mpijob": "mpijob.yaml.j2",
+    "plain-job": "job-plain.yaml.j2",
+    "torchrun": "job-torchrun.yaml.j2",
+}
 
 
 def job_objects(spec: JobSpec, space: Space) -> list[dict[str, Any]]:
@@ -45,6 +50,8 @@ def job_objects(spec: JobSpec, space: Space) -> list[dict[str, Any]]:
         "access": ACCESS,
         "volume": dict(spec.volume),
         "secret_env": dict(spec.secret_env),
+        "files": dict(spec.files),
+        "requests": dict(spec.requests),
     }
     return render(_TEMPLATES / _FILES[spec.kind], variables)
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from ..outcome.errors import InputError
 
-JobKind = Literal["gang-job", "mpijob", "plain-job"]
+JobKind = Literal["gang-job", "mpijob", "plain-job", "torchrun"]
 PodRole = Literal["launcher", "worker"]
 JobState = Literal[
     "succeeded", "failed", "unschedulable", "image", "refused", "lost-node", "preempted", "timeout", "aborted"
@@ -22,17 +22,17 @@ _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
-    """One job: `command` runs once for every GPU of the nodes, all of them one MPI world.
+    """One job: `command` runs once for every GPU of the nodes, all of them one world of ranks.
 
     Args:
         name: DNS label of at most 40 characters, once in a space.
         nodes: nodes that it runs on, one pod each.
         gpus_per_node: GPUs, and so ranks, of every node.
-        image: image with the benchmark, Open MPI and sshd.
-        command: the benchmark and its arguments (`all_reduce_perf`, `-b`, `8`, ...), without mpirun.
+        image: image with the benchmark, Open MPI and sshd; with PyTorch for `torchrun`.
+        command: the benchmark and its arguments (`all_reduce_perf`, `-b`, `8`, ...), without mpirun or torchrun.
         env: environment of every rank (`NCCL_DEBUG`, `NCCL_IB_HCA`, ...).
-        kind: an indexed Job whose pods are a gang, an MPIJob (kubeflow.org/v2beta1), or a plain Job: one pod that
-            runs `command` itself, once.
+        kind: an indexed Job whose pods are a gang, an MPIJob (kubeflow.org/v2beta1), a plain Job (one pod that runs
+            `command` itself, once), or for `torchrun` a gang whose pods each start their own ranks and log them.
         timeout_s: limit from its creation to its end.
         schedule_s: how long the scheduler may say that it does not fit before that is final.
         gang: who admits the gang (`native`, `volcano`, `kai-scheduler`), as the recipe has it; `none` for nobody.
@@ -44,6 +44,8 @@ class JobSpec:
         shm_gib: size limit of /dev/shm.
         volume: volume source that a plain Job has at /models, read-only; empty for none.
         secret_env: environment of a plain Job from secrets of its namespace, as `secret/key`.
+        files: files for every pod of a `torchrun`, in /etc/program, by name.
+        requests: cpu and memory that every pod of a `torchrun` asks for.
     """
 
     name: str
@@ -64,6 +66,8 @@ class JobSpec:
     shm_gib: int = 16
     volume: Mapping[str, Any] = field(default_factory=dict)
     secret_env: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    requests: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         subject = f"job {self.name!r}"
@@ -79,7 +83,7 @@ class JobSpec:
 
     @property
     def ranks(self) -> int:
-        """Size of its MPI world."""
+        """Size of its world."""
         return len(self.nodes) * self.gpus_per_node
 
 
@@ -87,7 +91,8 @@ class JobSpec:
 class PodResult:
     """One pod of a job: what it wrote, and its exit code if it ended by itself.
 
-    The launcher's log has the output of every rank. `hostname` is what its ranks call the machine in their output
+    The launcher's log has the output of every rank, except for a `torchrun`. `index` is its place among the pods of a
+    job. `hostname` is what its ranks call the machine in their output
     (`pair-1-0`), `node` the machine that it is. `problem` says why a log could not be read.
     """
 
@@ -99,6 +104,7 @@ class PodResult:
     role: PodRole = "worker"
     reason: str = ""
     problem: str = ""
+    index: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from ..clients.kube.kinds import PODS, Kind
 from ..outcome.errors import BringupError, NotFoundError
 from ..runtime.clock import Deadline, now_utc
 from ..runtime.pool import map_bounded
-from .follow import Ending, Sight, ending_of, hostname_of, node_of, order_of, phase_of, role_of, termination_of
+from .follow import Ending, Sight, ending_of, hostname_of, index_of, node_of, order_of, phase_of, role_of, termination_of
 from .manifests import job_objects
 from .model import JobResult, JobSpec, PodResult
 from .space import Space
@@ -119,7 +119,7 @@ class RunningJob:
         log, problem = self._log(pod) if node_of(pod) else ("", "never on a node")
         return PodResult(
             name=pod["metadata"]["name"], node=node_of(pod), hostname=hostname_of(pod), exit_code=code, log=log,
-            role=role_of(pod), reason=word, problem=problem,
+            role=role_of(pod), reason=word, problem=problem, index=index_of(pod),
         )  # fmt: skip
 
     def _log(self, pod: Json) -> tuple[str, str]:

@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
-from ...clients.kube.kinds import NODES
 from ...component_stack.facts import stack_facts
 from ...hardware.sku import Sku, sku_or_error
 from ...outcome.codec import from_plain
@@ -30,12 +28,12 @@ from ..spec import ObserveContext
 from .adapters import ports_of
 from .course import next_runs
 from .model import Plan, PlannedHost, Record, Run, Sight, View, Wanted
+from .network import adapter_offers, adapter_resource, gang_of
 from .reading import read_run
 from .rules import GATE, Rules, load_rules
 
 KEY = "nccl"
 _FILTERED = ("infiniband", "roce")
-_NO_RESOURCE = "none"
 _SUBSYSTEMS = "INIT,ENV,NET,GRAPH,TUNING"
 
 
@@ -81,14 +79,14 @@ def _plan(cluster: Cluster, context: ObserveContext, rules: Rules) -> Plan:
     hosts = context.site.in_scope
     names = {host.node_name for host in hosts}
     rooms = read_rooms(cluster, names)
-    offers = _offers(cluster, names, rules)
-    resource = _resource(offers, rules)
+    offers = adapter_offers(cluster, names, rules)
+    resource = adapter_resource(offers, rules)
     cabling = site_cabling(context.site, context.hardware)
     planned = [
         _planned(host, context, rules, cabling, rooms[host.node_name], offers.get(host.node_name, {}).get(resource, 0))
         for host in hosts
     ]
-    return Plan(hosts=tuple(planned), rules=rules, rdma_resource=resource, gang=_gang(context))
+    return Plan(hosts=tuple(planned), rules=rules, rdma_resource=resource, gang=gang_of(context))
 
 
 def _planned(
@@ -112,35 +110,6 @@ def _planned(
         closed=closed,
         by_dra=room.by_dra,
     )
-
-
-def _offers(cluster: Cluster, names: Iterable[str], rules: Rules) -> dict[str, dict[str, int]]:
-    """Return by node how much it offers of each resource that stands for adapters."""
-    wanted, found = set(names), {}
-    prefixes = tuple({*rules.rdma_resources, *([rules.run.rdma_resource] if rules.run.rdma_resource else [])})
-    for node in cluster.list_objects(NODES):
-        if node["metadata"]["name"] in wanted:
-            amounts = (node.get("status") or {}).get("allocatable") or {}
-            found[node["metadata"]["name"]] = {
-                name: int(amount)
-                for name, amount in amounts.items()
-                if name.startswith(prefixes) and str(amount).isdigit()
-            }
-    return found
-
-
-def _resource(offers: Mapping[str, Mapping[str, int]], rules: Rules) -> str:
-    stated = rules.run.rdma_resource
-    if stated:
-        return "" if stated == _NO_RESOURCE else stated
-    seen = Counter(name for resources in offers.values() for name, amount in sorted(resources.items()) if amount)
-    return seen.most_common(1)[0][0] if seen else ""
-
-
-def _gang(context: ObserveContext) -> str:
-    gangs = stack_facts().gangs
-    names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
-    return next((name for name in gangs if name in names), "native")
 
 
 @dataclass(slots=True)

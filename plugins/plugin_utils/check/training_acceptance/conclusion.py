@@ -1,0 +1,174 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What all runs over the hosts of a SKU say together. Pure.
+
+The observer asks it whether to run again, the judges ask it for their verdicts, so that both see the same. One run
+confirms no suspicion: it is repeated, and what counts is the median of the runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
+
+from ...hardware.sku import Sku
+from ...probe.training_log import Setup
+from .figures import Figures
+from .mfu import Mfu, mfu_of
+from .model import PlannedHost, Problem, Run, Sight
+from .stragglers import Slow, find_slow
+
+_TRIES_TO_PLACE = 2
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The hosts of one SKU and everything that their runs say."""
+
+    sight: Sight
+    hardware: Mapping[str, Sku]
+    sku_name: str
+
+    @property
+    def sku(self) -> Sku | None:
+        """Its facts, None where nobody knows any."""
+        return self.hardware.get(self.sku_name)
+
+    @cached_property
+    def hosts(self) -> tuple[PlannedHost, ...]:
+        """The hosts of that kind."""
+        return tuple(host for host in self.sight.plan.hosts if host.sku == self.sku_name)
+
+    @cached_property
+    def open_hosts(self) -> tuple[PlannedHost, ...]:
+        """Those on which a pod can be placed."""
+        return tuple(host for host in self.hosts if not host.closed)
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs over them."""
+        return self.sight.of(self.sku_name)
+
+    @cached_property
+    def complete(self) -> tuple[Run, ...]:
+        """The runs with figures."""
+        return tuple(run for run in self.runs if run.complete)
+
+    @cached_property
+    def problem(self) -> Problem | None:
+        """What went wrong in the run that counts: the last with figures, else the last."""
+        counting = (self.complete or self.runs)[-1:]
+        return counting[0].problem if counting else None
+
+    @cached_property
+    def figures(self) -> tuple[Figures, ...]:
+        """The figures of each complete run."""
+        return tuple(Figures(run, self.sight.plan.rules.judge.warmup_steps) for run in self.complete)
+
+    @property
+    def typical(self) -> Figures:
+        """The run with the middle step time; only where there are figures."""
+        ordered = sorted(self.figures, key=lambda figures: figures.step_s)
+        return ordered[len(ordered) // 2]
+
+    @property
+    def setup(self) -> Setup | None:
+        """What is trained."""
+        return next((rank.log.setup for run in self.complete for rank in run.ranks if rank.log.setup), None)
+
+    @cached_property
+    def late(self) -> Mapping[str, float]:
+        """Hosts whose ranks started too late, with the seconds."""
+        limit = self.sight.plan.rules.judge.start_s
+        return {host: seconds for host, seconds in self.lateness.items() if seconds > limit}
+
+    @cached_property
+    def lateness(self) -> Mapping[str, float]:
+        """How late the ranks of each host started."""
+        return _medians([figures.lateness for figures in self.figures])
+
+    @cached_property
+    def growing(self) -> Mapping[str, float]:
+        """GPUs whose own part of a step grew, with the growth as a part."""
+        limit = self.sight.plan.rules.judge.growth
+        growth = _medians([{gpu: t.growth if t.sure else 0.0 for gpu, t in f.trends.items()} for f in self.figures])
+        return {gpu: part for gpu, part in growth.items() if part > limit}
+
+    @cached_property
+    def growth(self) -> float:
+        """How much the step time grew over a run, as a part; 0 where that is not certain."""
+        trends = [figures.trend for figures in self.figures]
+        return median(trend.growth if trend.sure else 0.0 for trend in trends) if trends else 0.0
+
+    @cached_property
+    def variation(self) -> float:
+        """Coefficient of variation of the step time, growth taken out."""
+        return median(figures.trend.variation for figures in self.figures) if self.figures else 0.0
+
+    @cached_property
+    def rates(self) -> Mapping[str, float]:
+        """How fast each GPU is compared with the others of its run; those that slow down have no rate."""
+        rates = _medians([figures.rates for figures in self.figures])
+        return {gpu: rate for gpu, rate in rates.items() if gpu not in self.growing}
+
+    @cached_property
+    def slow(self) -> Slow:
+        """Who is slower than the others."""
+        return find_slow(self.rates, self.sight.plan.rules.judge)
+
+    @cached_property
+    def mfu(self) -> Mfu | None:
+        """The utilisation at the typical step time, None where the peak is not known."""
+        peak = self.sight.plan.rules.peak_for(self.sku) if self.sku else None
+        if self.setup is None or not peak or not self.figures:
+            return None
+        return mfu_of(self.setup, self.typical.step_s, peak)
+
+    @property
+    def target(self) -> float:
+        """The least MFU."""
+        return self.sight.plan.rules.target_for(self.sku) if self.sku else 0.0
+
+    @property
+    def steady(self) -> bool:
+        """Whether the step time neither grows nor varies too much."""
+        judge = self.sight.plan.rules.judge
+        return self.growth <= judge.growth and self.variation <= judge.step_time_cv
+
+    @cached_property
+    def doubtful(self) -> bool:
+        """Whether something is suspicious that more runs can confirm or clear."""
+        low = self.mfu is not None and self.mfu.value < self.target
+        return bool(self.figures) and (bool(self.late) or self.slow.any or not self.steady or low)
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether a suspicion may count."""
+        return len(self.complete) >= self.sight.plan.rules.run.repeats
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether another run would say more."""
+        if not self.open_hosts or self.sku is None:
+            return False
+        if not self.runs:
+            return True
+        if self.runs[-1].problem is not None and not self.runs[-1].complete:
+            return self.runs[-1].problem.passing and len(self.runs) < _TRIES_TO_PLACE
+        return self.doubtful and not self.confirmed and len(self.runs) < self.sight.plan.rules.run.repeats
+
+
+def kinds_of(sight: Sight, hardware: Mapping[str, Sku]) -> tuple[Kind, ...]:
+    """Return the kinds of hosts of a plan."""
+    return tuple(Kind(sight, hardware, name) for name in sight.plan.skus)
+
+
+def _medians(runs: list[Mapping[str, float]]) -> dict[str, float]:
+    """The median of each name over the runs that all have it."""
+    if not runs:
+        return {}
+    names = [name for name in runs[0] if all(name in run for run in runs)]
+    return {name: median(run[name] for run in runs) for name in names}

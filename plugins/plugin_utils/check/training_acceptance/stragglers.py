@@ -1,0 +1,79 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Who computes more slowly than the others: a GPU, or a whole node. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from ...verdict.peers import PeerVerdict, compare
+from .rules import JudgeSettings
+
+# From a median absolute deviation to a standard deviation, for a normal distribution.
+_NORMAL = 1.4826
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slow:
+    """What a comparison of ranks found.
+
+    Args:
+        peers: the comparison.
+        nodes: hosts all of whose GPUs are slow alike.
+        gpus: single slow GPUs of other hosts.
+        bad: those of both (by name) that are not only marginally slow.
+        uneven: so many are slow that nobody is named.
+    """
+
+    peers: PeerVerdict
+    nodes: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
+    bad: frozenset[str] = frozenset()
+    uneven: tuple[str, ...] = ()
+
+    @property
+    def any(self) -> bool:
+        """Whether anybody is slow."""
+        return bool(self.nodes or self.gpus or self.uneven)
+
+    def of(self, host: str) -> tuple[str, ...]:
+        """Return the slow GPUs of a host."""
+        return tuple(gpu for gpu in self.gpus if gpu.partition("/")[0] == host)
+
+
+def find_slow(rates: Mapping[str, float], rules: JudgeSettings) -> Slow:
+    """Return who is slow among GPUs (`gpu01/gpu3`), each with its rate; more is better."""
+    hosts: dict[str, list[str]] = {}
+    for gpu in rates:
+        hosts.setdefault(gpu.partition("/")[0], []).append(gpu)
+    few = _slow_of_few(rates, hosts, rules)
+    rest = {gpu: rate for gpu, rate in rates.items() if gpu.partition("/")[0] not in few}
+    peers = compare(rest, rules.peers)
+    suspects = set(peers.suspects)
+    nodes = tuple(h for h, g in hosts.items() if h in few or (len(g) > 1 and suspects.issuperset(g)))
+    gpus = tuple(gpu for gpu in rest if gpu in suspects and gpu.partition("/")[0] not in nodes)
+    others = len(rates) - sum(len(hosts[host]) for host in nodes)
+    # Node by node: a slow node of four has a quarter of all ranks and is still one node.
+    share, least = rules.cohort_share, rules.peers_least
+    if len(nodes) > max(1, int(share * len(hosts))) or len(nodes) == len(hosts):
+        return Slow(peers=peers, uneven=tuple(sorted(suspects)))
+    if len(gpus) > max(2 if others >= 2 * least else 1, int(share * others)):
+        return Slow(peers=peers, uneven=tuple(sorted(suspects)))
+    line = peers.median * (1 - rules.peer_bad)
+    bad = {host for host in nodes if median(rates[gpu] for gpu in hosts[host]) < line}
+    bad |= {gpu for gpu in gpus if rates[gpu] < min(line, peers.limit)}
+    return Slow(peers=peers, nodes=nodes, gpus=gpus, bad=frozenset(bad))
+
+
+def _slow_of_few(rates: Mapping[str, float], hosts: Mapping[str, list[str]], rules: JudgeSettings) -> tuple[str, ...]:
+    """The slow ones of two or three hosts: their ranks have no median to go by, so the best host is the measure."""
+    if not 1 < len(hosts) < rules.peers_least or any(len(gpus) < rules.peers_least for gpus in hosts.values()):
+        return ()
+    middle = {host: median(rates[gpu] for gpu in gpus) for host, gpus in hosts.items()}
+    best = max(middle.values())
+    within = _NORMAL * median(abs(rates[gpu] - middle[host]) for host, gpus in hosts.items() for gpu in gpus)
+    line = best * (1 - max(rules.peer_marginal, rules.peer_spreads * within / best))
+    return tuple(host for host, rate in middle.items() if rate < line)

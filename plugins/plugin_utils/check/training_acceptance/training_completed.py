@@ -1,0 +1,59 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: every rank did all steps, said so, and ended well."""
+
+from __future__ import annotations
+
+from ...outcome.model import Measure, Outcome, SubjectKind, node_subject
+from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from .conclusion import Kind, kinds_of
+from .model import PlannedHost, Sight
+from .telling import before_host, blocked, evidence, told
+
+SPEC = CheckSpec(
+    id="training-completed",
+    gate="training_acceptance",
+    title="Training ends well on every rank",
+    observation="training",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.TEST_PODS,
+    duration_s=120.0,
+    requires=("kubernetes",),
+)
+_HINTS = {
+    "out-of-memory": "look for processes that hold GPU memory (nvidia-smi); else train a smaller model (shape)",
+    "run-crashed": "read the log of the pod and the kernel log of the host (XID), then run the gate again",
+    "run-hung": "read the logs and the kernel log of the host (XID), then run the gate again",
+    "output-incomplete": "read the log; the output was cut, or something else wrote into it",
+    "setups-differ": "use the same image on all nodes",
+}
+
+
+def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return an outcome for every host."""
+    return tuple(
+        _judge_host(sight, context, kind, host) for kind in kinds_of(sight, context.hardware) for host in kind.hosts
+    )
+
+
+def _judge_host(sight: Sight, context: JudgeContext, kind: Kind, host: PlannedHost) -> Outcome:
+    answer, problem = Answer(SPEC, context, node_subject(host.name)), kind.problem
+    if problem is not None and problem.check == SPEC.id and not host.closed:
+        if host.name in problem.hosts:
+            return told(answer, problem, host.name, kind, _HINTS[problem.cause])
+        if not problem.partial:
+            return blocked(answer, SPEC.id, f"{', '.join(problem.hosts[:4])} ended the run: {problem.text}")
+    early = before_host(answer, kind, host)
+    if early is not None:
+        return early
+    if sight.leftovers:
+        hint = "kubectl get ns -l gpufleet.io/purpose=test; delete what the run left"
+        return answer.unknown("cleanup-incomplete", f"left behind: {sight.leftovers[0]}", hint)
+    ranks = [rank for rank in kind.complete[-1].ranks if rank.host == host.name]
+    steps = len(ranks[0].log.steps)
+    return answer.passed(
+        f"{len(ranks)} ranks did {steps} steps and ended well",
+        measured=(Measure("ranks", len(ranks), "count"), Measure("steps", steps, "count")),
+        evidence=evidence(kind, host.name),
+    )

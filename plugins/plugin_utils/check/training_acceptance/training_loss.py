@@ -1,0 +1,129 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: the loss is a number on every rank and falls, and all ranks learn the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
+from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from .conclusion import Kind, kinds_of
+from .figures import Fall, Figures, fall_of
+from .model import PlannedHost, Sight
+from .telling import before_host, blocked, evidence, gpus, loss_series, nodes
+
+SPEC = CheckSpec(
+    id="training-loss",
+    gate="training_acceptance",
+    title="Loss finite, falling, and the same model everywhere",
+    observation="training",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.TEST_PODS,
+    duration_s=120.0,
+    requires=("kubernetes",),
+    causes=("loss-not-finite", "loss-not-falling", "weights-differ"),
+)
+_NOT_FINITE = "this GPU computes wrong, or its memory does: `dcgmi diag -r 4` on the host, look for XID and ECC errors"
+_DIFFER = "weights that are updated alike must stay alike: this GPU computes wrong. Take it out of service"
+_NOT_FALLING = "the data can be learned by any sound setup: look at the image (PyTorch, CUDA, cuDNN) and at the shape"
+
+
+def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return an outcome for every host, and one for all where nobody learns."""
+    outcomes: list[Outcome] = []
+    for kind in kinds_of(sight, context.hardware):
+        common = _common(context, kind)
+        outcomes += [common] if common else [_judge_host(context, kind, host) for host in kind.hosts]
+    return tuple(outcomes)
+
+
+def _common(context: JudgeContext, kind: Kind) -> Outcome | None:
+    """Return the outcome where all are to blame, and so nobody."""
+    if not kind.complete:
+        return None
+    figures, answer = kind.figures[-1], Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
+    details = {"more_subjects": nodes(host.name for host in kind.hosts), "evidence": evidence(kind)}
+    ranks = len(figures.run.ranks)
+    first = _first(figures.not_finite)
+    if len(first) > max(1, ranks // 2) and ranks > 1:
+        text = f"the loss of {len(first)} ranks became not finite in the same step"
+        return answer.failed("loss-not-finite", text, _NOT_FALLING, **details)
+    if figures.not_finite:
+        return None
+    fall, least = _fall(figures), kind.sight.plan.rules.judge.loss_fall
+    if fall.enough(least):
+        return None
+    text = f"the loss went from {fall.first:.4g} to {fall.last:.4g}, by {100 * fall.part:.1f} %"
+    return answer.failed(
+        "loss-not-falling", text, _NOT_FALLING, measured=_measures(fall), expected=_expected(least),
+        series=loss_series(kind), **details,
+    )  # fmt: skip
+
+
+def _judge_host(context: JudgeContext, kind: Kind, host: PlannedHost) -> Outcome:
+    answer = Answer(SPEC, context, node_subject(host.name))
+    early = before_host(answer, kind, host)
+    if early is not None:
+        return early
+    figures, proof = kind.figures[-1], evidence(kind, host.name)
+    first = _first(figures.not_finite)
+    if first:
+        mine = [gpu for gpu in first if gpu.partition("/")[0] == host.name]
+        text = (
+            f"the loss of {', '.join(mine or list(first)[:4])} was not finite from step {next(iter(first.values()))} on"
+        )
+        if mine:
+            return answer.failed("loss-not-finite", text, _NOT_FINITE, more_subjects=gpus(mine), evidence=proof)
+        return blocked(answer, SPEC.id, f"{text}, and with its gradients that of all others")
+    return _differing(answer, kind, figures, host) or _passed(answer, kind, figures, host)
+
+
+def _differing(answer: Answer, kind: Kind, figures: Figures, host: PlannedHost) -> Outcome | None:
+    """Return the outcome of a host some of whose ranks ended with other weights than most; None if there are none."""
+    usual, count = Counter(figures.weights.values()).most_common(1)[0]
+    total = len(figures.weights)
+    mine = [gpu for gpu, found in figures.weights.items() if found != usual and gpu.partition("/")[0] == host.name]
+    if not mine:
+        return None
+    text = f"{', '.join(mine)} ended with other weights than {count} of {total} ranks, although all were updated alike"
+    details = {"more_subjects": gpus(mine), "evidence": evidence(kind, host.name)}
+    if count * 2 <= total:
+        return answer.unknown("weights-unlike", f"{text}; no majority", _DIFFER, **details)
+    return answer.failed("weights-differ", text, _DIFFER, **details)
+
+
+def _passed(answer: Answer, kind: Kind, figures: Figures, host: PlannedHost) -> Outcome:
+    least, proof = kind.sight.plan.rules.judge.loss_fall, evidence(kind, host.name)
+    mine = [rank for rank in figures.run.ranks if rank.host == host.name]
+    falls = {rank.gpu: fall_of([step.loss for step in rank.log.steps]) for rank in mine}
+    worst = min(falls, key=lambda gpu: falls[gpu].part)
+    fall, details = falls[worst], {"measured": _measures(falls[worst]), "expected": _expected(least), "evidence": proof}
+    text = f"{fall.first:.4g} at the beginning, {fall.last:.4g} at the end"
+    if not fall.enough(least):
+        text = f"the loss of {worst} does not fall, although that of all together does: {text}"
+        return answer.failed("loss-not-falling", text, _NOT_FINITE, more_subjects=gpus([worst]), **details)
+    # The curve is that of all ranks: once is enough.
+    series = loss_series(kind) if host.name == figures.run.ranks[0].host else ()
+    return answer.passed(f"{len(mine)} ranks, loss {text}, the same weights as everywhere", series=series, **details)
+
+
+def _first(found: Mapping[str, int]) -> dict[str, int]:
+    """Whose loss was not finite first: from there it spreads with the gradients."""
+    least = min(found.values(), default=0)
+    return {gpu: number for gpu, number in found.items() if number == least}
+
+
+def _fall(figures: Figures) -> Fall:
+    return fall_of([loss for _number, loss in figures.losses])
+
+
+def _measures(fall: Fall) -> tuple[Measure, ...]:
+    return (Measure("first loss", round(fall.first, 4)), Measure("last loss", round(fall.last, 4)))
+
+
+def _expected(least: float) -> tuple[Expectation, ...]:
+    arithmetic = "1 - mean of the last quarter / mean of the first three steps"
+    return (Expectation("fall of the loss", ">=", round(100 * least, 2), Basis.RULE, "%", arithmetic),)

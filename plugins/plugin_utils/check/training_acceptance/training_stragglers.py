@@ -1,0 +1,109 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: no rank is slower at its own part of a step than the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
+from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from .conclusion import Kind, kinds_of
+from .model import PlannedHost, Sight
+from .telling import before_host, blocked, evidence, gpus, nodes
+
+SPEC = CheckSpec(
+    id="training-stragglers",
+    gate="training_acceptance",
+    title="No slow rank",
+    observation="training",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.TEST_PODS,
+    duration_s=120.0,
+    requires=("kubernetes",),
+    causes=("slow-gpu", "slow-node"),
+)
+_HINTS = {
+    "slow-gpu": "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER,TEMPERATURE on the host says why it runs slowly",
+    "slow-node": "look at what the GPUs of the host share: CPU frequency, power cap, cooling, other processes",
+}
+
+
+def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return an outcome for every host, and one for a cohort too uneven to name anybody."""
+    outcomes: list[Outcome] = []
+    for kind in kinds_of(sight, context.hardware):
+        uneven = kind.slow.uneven if kind.complete else ()
+        outcomes += [_uneven(context, kind)] if uneven else [_judge_host(context, kind, host) for host in kind.hosts]
+    return tuple(outcomes)
+
+
+def _judge_host(context: JudgeContext, kind: Kind, host: PlannedHost) -> Outcome:
+    answer = Answer(SPEC, context, node_subject(host.name))
+    early = before_host(answer, kind, host)
+    if early is not None:
+        return early
+    rates = {gpu: rate for gpu, rate in kind.rates.items() if gpu.partition("/")[0] == host.name}
+    if not rates:
+        return blocked(answer, "training-step-time", "its ranks slow down over the run, so they have no rate")
+    slowest = min(rates, key=lambda gpu: rates[gpu])
+    slow, whole = kind.slow.of(host.name), host.name in kind.slow.nodes
+    details: dict[str, Any] = {
+        "measured": (
+            Measure("slowest rank", round(rates[slowest], 4), "of the median"),
+            Measure("slowest GPU", slowest),
+            Measure("ranks", len(rates), "count"),
+        ),
+        "expected": _expected(kind),
+        "evidence": evidence(kind, host.name),
+    }
+    if whole or slow:
+        return _slow(answer, kind, host.name, rates, {**details, "more_subjects": gpus(slow)})
+    if not kind.slow.peers.evaluated:
+        return _without_peers(answer, kind, details)
+    return answer.passed(f"the slowest of {len(rates)} ranks has {rates[slowest]:.3f} of the usual rate", **details)
+
+
+def _slow(answer: Answer, kind: Kind, host: str, rates: dict[str, float], details: dict[str, Any]) -> Outcome:
+    whole = host in kind.slow.nodes
+    names = (host,) if whole else kind.slow.of(host)
+    cause = "slow-node" if whole else "slow-gpu"
+    rate = min(rates.values()) if whole else min(rates[gpu] for gpu in names)
+    what = f"all {len(rates)} ranks of {host} are" if whole else f"{', '.join(names)} is"
+    text = f"{what} slow at their own part of a step, {rate:.3f} of the usual rate; all others wait for it"
+    if not kind.confirmed:
+        return answer.unknown("not-repeated", f"{text}; it was not run again", "run the gate again", **details)
+    text = f"{text}; in most of {len(kind.complete)} runs"
+    if kind.slow.bad.isdisjoint(names):
+        return answer.marginal(f"{cause}-marginal", text, _HINTS[cause], **details)
+    return answer.failed(cause, text, _HINTS[cause], **details)
+
+
+def _without_peers(answer: Answer, kind: Kind, details: dict[str, Any]) -> Outcome:
+    least, tolerance = min(kind.rates.values()) / max(kind.rates.values()), kind.sight.plan.rules.judge.peer_marginal
+    if least >= 1 - tolerance:
+        return answer.passed(f"{len(kind.rates)} ranks, equally fast; how fast is judged by training-mfu", **details)
+    text = f"one of {len(kind.rates)} ranks has {least:.3f} of the rate of another; too few to tell which is right"
+    return answer.unknown("too-few-peers", text, "compare with hosts of the same kind", **details)
+
+
+def _uneven(context: JudgeContext, kind: Kind) -> Outcome:
+    answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
+    names, slow = tuple(host.name for host in kind.hosts), kind.slow.uneven
+    text = f"{len(slow)} of {len(kind.rates)} ranks are slower, too many to blame them: {', '.join(slow[:6])}"
+    details: dict[str, Any] = {
+        "more_subjects": (*nodes(names), *gpus(slow[:64])), "expected": _expected(kind), "evidence": evidence(kind),
+    }  # fmt: skip
+    if not kind.confirmed:
+        return answer.unknown("not-repeated", f"{text}; it was not run again", "run the gate again", **details)
+    return answer.marginal(
+        "ranks-uneven", text, "look at what these GPUs share: power, cooling, image, driver", **details
+    )
+
+
+def _expected(kind: Kind) -> tuple[Expectation, ...]:
+    peers = kind.slow.peers
+    if not peers.evaluated:
+        return ()
+    return (Expectation("rate", ">=", round(peers.limit, 4), Basis.PEERS, "of the median", peers.arithmetic),)
