@@ -16,6 +16,8 @@ description:
   - The layer V(inventory) reads variables alone and writes the site that all later verbs read.
   - The layer V(recipe) resolves the recipe that the inventory asks for into the run directory.
   - The layer V(controller) looks for Python packages and programs on the controller.
+  - The layer V(resume) decides, for a run that starts at O(from_gate), which gates before it earlier passes stand for.
+    It compares what those passes depend on with what is there now, and says what is stale and why.
   - The layer V(contact) judges what M(gpufleet.bringup.contact) found on the hosts, and asks the API server for
     its version. Some silent hosts are data for the gates; if none answers, it fails.
 extends_documentation_fragment:
@@ -34,7 +36,7 @@ options:
     description: Which layer to check.
     type: str
     required: true
-    choices: [inventory, recipe, controller, contact]
+    choices: [inventory, recipe, controller, contact, resume]
   group:
     description: Inventory group of the GPU hosts.
     type: str
@@ -53,6 +55,30 @@ options:
     type: list
     elements: str
     default: []
+  from_gate:
+    description:
+      - Gate at which the run starts. Passes in the history stand for the gates before it, as long as they are about the
+        same subjects and what they depend on is unchanged.
+      - Empty means the first gate in scope.
+    type: str
+    default: ""
+  store:
+    description: File of the history, read by O(layer=resume).
+    type: path
+  stale:
+    description:
+      - What becomes of gates before O(from_gate) that earlier passes do not stand for, with O(layer=resume).
+      - V(changed) proves them again, before O(from_gate), if all that is wrong is that something changed since they
+        passed (a driver, firmware, kernel, part, recipe, cable); a gate that never passed, was not passed since, or
+        passed too long ago stops the run before anything is touched.
+      - V(prove) proves them again in any case. V(refuse) stops the run in any case.
+    type: str
+    default: changed
+    choices: [changed, prove, refuse]
+  max_age_days:
+    description: How many days a pass counts, with O(layer=resume).
+    type: float
+    default: 7
   driver_owner:
     description: Who installs the GPU driver. With V(operator) the driver's checks run in gate gpu_stack.
     type: str
@@ -118,6 +144,12 @@ EXAMPLES = r"""
     layer: inventory
     group: gpu_nodes
     profile: colocation
+
+- name: Take over what passed before
+  gpufleet.bringup.preflight:
+    run_dir: "{{ __run.run_dir }}"
+    layer: resume
+    store: "{{ gpufleet_store }}"
 """
 
 RETURN = r"""
@@ -131,6 +163,24 @@ gates:
   description: Gates in scope.
   type: list
   elements: str
-  returned: success with O(layer=inventory)
+  returned: success with O(layer=inventory) and O(layer=resume), there without the gates that are taken over
   sample: [facility, nodes, gpu_stack]
+before:
+  description: Gates in scope before O(from_gate).
+  type: list
+  elements: str
+  returned: success with O(layer=inventory)
+  sample: []
+taken_over:
+  description: Gates that are not run, because earlier passes stand for them.
+  type: list
+  elements: str
+  returned: success with O(layer=resume)
+  sample: [facility, fabric]
+proven_again:
+  description: Gates before O(from_gate) that are run, because what they depend on changed.
+  type: list
+  elements: str
+  returned: success with O(layer=resume)
+  sample: [nodes]
 """

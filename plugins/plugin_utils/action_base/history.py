@@ -18,6 +18,8 @@ from ..runtime.redaction import redact
 from ..store.history import open_store
 from ..store.model import Recorded
 from ..verdict.gate import GateVerdict
+from .decision import run_day
+from .present import present_of
 from .run import Run
 
 
@@ -49,7 +51,9 @@ def record_history(run: Run, verdict: GateVerdict, store: str | None, emit: Emit
 
 def _record(run: Run, verdict: GateVerdict, path: Path, *, converged: bool) -> Recorded:
     outcomes = _outcomes(run, verdict.gate) if converged else ()
-    return open_store(path).record_gate(run.record, verdict, outcomes, run.site, run.hardware, run.recipe)
+    store = open_store(path)
+    present = present_of(run, (verdict.gate,), run_day(run.record))
+    return store.record_gate(run.record, verdict, outcomes, run.site, run.hardware, present)
 
 
 def _outcomes(run: Run, gate: str) -> tuple[Outcome, ...]:

@@ -24,6 +24,7 @@ def _entry(number: int, gate: str, site: Site) -> dict[str, Any]:
         "number": number,
         "gate": gate,
         "in_scope": gate in site.gates,
+        "before_start": gate in site.before_from_gate,
         "checks": [],
         "not_declared": [],
     }
@@ -54,6 +55,8 @@ def plan_lines(plan: list[dict[str, Any]]) -> list[str]:
             lines.append(f"{head}: outside the scope of this run")
             continue
         disturbs = ", ".join(entry["disturbs"]) or "nothing"
+        if entry["before_start"]:
+            lines.append(f"{head}: not run if earlier passes stand for it, else as follows")
         lines.append(
             f"{head}: {len(entry['checks'])} checks, about {elapsed_text(entry['duration_s'])}; disturbs: {disturbs}"
         )

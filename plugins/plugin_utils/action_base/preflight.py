@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,6 +18,7 @@ from ..check.gpu_stack.roots import recipe_offers_gpus_by_dra
 from ..check.registry import all_checks
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
+from ..clients.kube.kinds import NAMESPACES
 from ..hardware.sku import load_hardware
 from ..outcome.codec import dumps, to_plain
 from ..outcome.errors import BringupError, NotFoundError, ProblemsError, UnavailableError
@@ -29,8 +31,10 @@ from ..runtime.run_dir import HARDWARE, SITE
 from ..site.inventory import InventoryFacts, site_from_inventory
 from ..site.model import Site
 from ..site.profiles import load_profiles
-from ..verdict.run import RunRecord, new_run, with_site
+from ..verdict.run import RunRecord, new_run, unproven_before, with_site
 from .pending import write_pending_suites
+from .present import CLUSTER
+from .resume import resume_layer
 from .run import Run, needs_recipe, recipe_directories
 from .verb import collection_root
 
@@ -80,7 +84,13 @@ def inventory_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any]
     outside = [gate for gate in GATE_IDS if gate not in site.gates]
     if outside:
         emit(f"outside the scope of this run, so never called accepted: {', '.join(outside)}")
-    return {"changed": False, "hosts": [host.name for host in site.in_scope], "gates": list(site.gates)}
+    missing = unproven_before(site.gates)
+    if missing:
+        emit(
+            f"not proven by this run, though its gates depend on it, so a fault there shows later: {', '.join(missing)}"
+        )
+    hosts = [host.name for host in site.in_scope]
+    return {"changed": False, "hosts": hosts, "gates": list(site.gates), "before": list(site.before_from_gate)}
 
 
 def _paths(extra: list[str]) -> list[Path]:
@@ -90,6 +100,7 @@ def _paths(extra: list[str]) -> list[Path]:
 def _scoped(run: Run, site: Site) -> RunRecord:
     old = run.record
     fresh = new_run(old.run_id, site.name, old.started, site.gates, rehearsal=site.rehearsal)
+    fresh = replace(fresh, from_gate=site.from_gate)
     return with_site(replace(fresh, updated=old.updated, versions=old.versions), site)
 
 
@@ -183,7 +194,7 @@ def contact_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any], 
     if "nodes" in site.gates:
         _check_hosts(site, task_vars, problems, emit)
     if _needs_api(site):
-        _check_api(options, problems, emit)
+        _check_api(run, options, problems, emit)
     if problems:
         raise ProblemsError("contact", tuple(problems))
     return {"changed": False}
@@ -212,10 +223,21 @@ def _check_hosts(site: Site, task_vars: dict[str, Any], problems: list[BringupEr
         )
 
 
-def _check_api(options: dict[str, Any], problems: list[BringupError], emit: Emit) -> None:
+def _uid(cluster: Cluster) -> str:
+    """Return what tells this cluster from one that was made anew; empty where this user may not read it."""
+    try:
+        found = cluster.find(NAMESPACES, "kube-system")
+    except BringupError:
+        return ""
+    return str(((found or {}).get("metadata") or {}).get("uid") or "")
+
+
+def _check_api(run: Run, options: dict[str, Any], problems: list[BringupError], emit: Emit) -> None:
     try:
         with Cluster(connection_from(options)) as cluster:
-            emit(f"contact: API server answers with version {cluster.version()}")
+            version = cluster.version()
+            emit(f"contact: API server answers with version {version}")
+            write_atomic(run.path / CLUSTER, json.dumps({"version": version, "uid": _uid(cluster)}) + "\n")
             problems.extend(_denied(cluster))
     except BringupError as error:
         problems.append(error)
@@ -238,4 +260,5 @@ LAYERS: dict[str, Layer] = {
     "recipe": recipe_layer,
     "controller": controller_layer,
     "contact": contact_layer,
+    "resume": resume_layer,
 }

@@ -44,7 +44,8 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
     stuck = [line for verdict in record.gates for line in _reasons(verdict)]
     paths = ["", f"report   {run_dir / 'report.html'}", f"summary  {run_dir / 'report.md'}"]
     paths += [f"results  {run_dir / 'ctrf'}/  {run_dir / 'junit'}/", f"metrics  {run_dir / 'metrics.prom'}"]
-    return [*banner, *gates_table(record), "", *stuck, f"verdict  {statement(record)}", *paths]
+    resumed = [f"resumed  {line}" for line in record.resumed]
+    return [*banner, *gates_table(record), "", *resumed, *stuck, f"verdict  {statement(record)}", *paths]
 
 
 def _reasons(verdict: GateVerdict, limit: int = 20) -> list[str]:

@@ -50,6 +50,7 @@ def site_from_inventory(facts: InventoryFacts) -> Site:
     problems: list[BringupError] = []
     hosts = _hosts(facts, problems)
     gates = _gates(facts, problems)
+    from_gate = _from_gate(facts, gates, problems)
     options = facts.options
     quarantine = _decisions(Quarantine, options.get("quarantine"), "gpufleet_quarantine", problems)
     _check_quarantine(quarantine, hosts, problems)
@@ -60,6 +61,7 @@ def site_from_inventory(facts: InventoryFacts) -> Site:
         profile=profile,
         hosts=hosts,
         gates=gates,
+        from_gate=from_gate,
         driver_owner=DriverOwner(options.get("driver_owner") or "host"),
         orchestrator=str(options.get("orchestrator") or "kubernetes"),
         minimum_nodes=int(options.get("minimum_nodes") or 0),
@@ -142,6 +144,22 @@ def _gates(facts: InventoryFacts, problems: list[BringupError]) -> tuple[str, ..
                 )
             )
     return tuple(gate for gate in GATE_IDS if gate in wanted)
+
+
+def _from_gate(facts: InventoryFacts, gates: tuple[str, ...], problems: list[BringupError]) -> str:
+    """Return the gate at which the run is to start, empty for its first."""
+    wanted = str(facts.options.get("from_gate") or "")
+    if not wanted or wanted in gates:
+        return wanted
+    name = "gpufleet_from_gate"
+    if wanted not in GATE_IDS:
+        near = get_close_matches(wanted, GATE_IDS, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else f"the gates are {', '.join(GATE_IDS)}"
+        problems.append(InputError(name, f"{wanted!r} is not a gate.", hint))
+    else:
+        reason = f"gate {wanted} is outside the scope of this run."
+        problems.append(InputError(name, reason, f"choose from {', '.join(gates)}, or add it to gpufleet_gates"))
+    return ""
 
 
 def _decisions(kind: type[T], entries: Any, variable: str, problems: list[BringupError]) -> tuple[T, ...]:

@@ -47,14 +47,16 @@ class Host:
 class Site:
     """The site as the inventory describes it.
 
-    `gates` is the scope of this run; `capabilities` are the words that checks require (from the profile and the
-    inventory), `missing` says why the profile lacks the others; `settings` maps a check id or gate id to its options.
+    `gates` is the scope of this run, `from_gate` where it is to start (empty: at its first gate); `capabilities` are
+    the words that checks require (from the profile and the inventory), `missing` says why the profile lacks the others;
+    `settings` maps a check id or gate id to its options.
     """
 
     name: str
     profile: SiteProfile
     hosts: tuple[Host, ...]
     gates: tuple[str, ...] = GATE_IDS
+    from_gate: str = ""
     capabilities: tuple[str, ...] = ()
     missing: dict[str, str] = field(default_factory=dict)
     driver_owner: DriverOwner = DriverOwner.HOST
@@ -77,6 +79,11 @@ class Site:
     def in_scope(self) -> tuple[Host, ...]:
         """The hosts that the gates are about: all but the quarantined ones."""
         return tuple(host for host in self.hosts if host.name not in self.quarantined)
+
+    @property
+    def before_from_gate(self) -> tuple[str, ...]:
+        """The gates in scope that are not to be run if earlier passes stand for them."""
+        return self.gates[: self.gates.index(self.from_gate)] if self.from_gate else ()
 
     @property
     def racks(self) -> tuple[str, ...]:

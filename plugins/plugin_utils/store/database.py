@@ -79,8 +79,12 @@ def _create(connection: Any) -> None:
     connection.execute(tables().schema_version.insert().values(version=0))
 
 
+def _add_fingerprints(connection: Any) -> None:
+    tables().fingerprint.create(connection, checkfirst=True)
+
+
 # The n-th takes a file from version n to n + 1; one that was released never changes.
-MIGRATIONS: tuple[Callable[[Any], None], ...] = (_create,)
+MIGRATIONS: tuple[Callable[[Any], None], ...] = (_create, _add_fingerprints)
 
 
 def _migrate(connection: Any, path: Path) -> None:

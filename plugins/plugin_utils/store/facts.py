@@ -5,47 +5,37 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from ..hardware.sku import Sku
 from ..outcome.model import Outcome, Scalar, Status
 from ..site.model import Host, Site
+from ..snapshot.dependencies import NCCL, Dependencies, Present, dependencies
 from ..verdict.gate import GateVerdict
 from ..verdict.run import RunRecord
 from .model import Baseline, BaselineKey, Pass
 
 DRIVER_VERSION = "driver_version"
-# What of a resolved recipe decides the state of the cluster; the rest says who asked and when.
-_RECIPE_KEYS = ("criteria", "componentRefs", "deploymentOrder", "constraints")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateFacts:
-    """A decided gate with what its results depend on. `drivers` maps a host to the driver version measured there."""
+    """A decided gate with what was seen of the site. `drivers` maps a host to the driver version measured there."""
 
     record: RunRecord
     verdict: GateVerdict
     outcomes: tuple[Outcome, ...]
     site: Site
     hardware: Mapping[str, Sku]
-    recipe: Mapping[str, Any] | None = None
+    present: Present = field(default_factory=Present)
     drivers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rehearsal(self) -> bool:
         """Whether the hardware is simulated; one word for it is enough."""
         return self.record.rehearsal or self.site.rehearsal
-
-
-def digest(value: Any) -> str:
-    """Return the SHA-256 of JSON data, the same for the same data."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def measured_drivers(outcomes: Iterable[Outcome]) -> dict[str, str]:
@@ -89,27 +79,19 @@ def passes(facts: GateFacts) -> tuple[Pass, ...]:
             subject=subject,
             run_id=facts.record.run_id,
             passed=_when(facts, outcome),
-            fingerprint=fingerprint(facts, outcome),
+            behind=behind(facts, outcome),
             gate_passed=facts.verdict.status is Status.PASSED,
         )
     return tuple(found.values())
 
 
-def fingerprint(facts: GateFacts, outcome: Outcome) -> str:
-    """Return the digest over what this result depends on.
-
-    That is SKU and measured driver of the hosts behind it, the recipe for gate gpu_stack, and the measured NCCL for
-    gate fabric_validation. A fact that is not known is absent, which differs from every known one.
-    """
-    hosts = _hosts_behind(outcome, facts.site)
-    about: dict[str, Any] = {
-        "hosts": {host.name: [_sku(facts, host), facts.drivers.get(host.name)] for host in hosts},
-    }
-    if facts.verdict.gate == "gpu_stack" and facts.recipe is not None:
-        about["recipe"] = digest({key: facts.recipe.get(key) for key in _RECIPE_KEYS})
-    if facts.verdict.gate == "fabric_validation":
-        about["nccl"] = _measured(outcome).get("nccl")
-    return digest(about)
+def behind(facts: GateFacts, outcome: Outcome) -> Dependencies:
+    """Return what this result depends on: what was seen of the site, and the NCCL that it was measured with."""
+    subject = outcome.subjects[0]
+    hosts = [host.name for host in _hosts_behind(outcome, facts.site)]
+    seen = dependencies(facts.verdict.gate, outcome.check, subject.kind, subject.name, hosts, facts.site, facts.present)
+    nccl = str(_measured(outcome).get("nccl") or "")
+    return replace(seen, own=seen.own | {NCCL: nccl}) if nccl else seen
 
 
 def baselines(facts: GateFacts) -> tuple[tuple[Baseline, ...], tuple[str, ...]]:

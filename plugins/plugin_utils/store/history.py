@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from ..hardware.sku import Sku
-from ..outcome.model import Measure, Outcome
+from ..outcome.model import Measure, Outcome, Rating, Status, Subject, SubjectKind
 from ..site.model import Site
+from ..snapshot.dependencies import Dependencies, Present
 from ..verdict.gate import GateVerdict
 from ..verdict.run import RunRecord
 from .database import open_database, told
+from .dependency_rows import keep_dependencies, kept_dependencies
 from .facts import DRIVER_VERSION, GateFacts, agreed, baselines, measured_drivers, passes
-from .model import Baseline, BaselineKey, Pass, Recorded
+from .model import Baseline, BaselineKey, Pass, Recorded, Trouble
 from .tables import tables
 
 
@@ -36,7 +38,7 @@ class Store:
         outcomes: Iterable[Outcome],
         site: Site,
         hardware: Mapping[str, Sku],
-        recipe: Mapping[str, Any] | None = None,
+        present: Present | None = None,
     ) -> Recorded:
         """Record a decided gate in one transaction; recorded again, it takes the place of what was there.
 
@@ -44,8 +46,9 @@ class Store:
             BringupError: the file cannot be written.
         """
         facts = GateFacts(
-            record=record, verdict=verdict, outcomes=tuple(outcomes), site=site, hardware=hardware, recipe=recipe
-        )
+            record=record, verdict=verdict, outcomes=tuple(outcomes), site=site, hardware=hardware,
+            present=present or Present(),
+        )  # fmt: skip
         with told(self.path), self.engine.begin() as connection:
             _forget(connection, record.run_id, verdict.gate)
             known = _known_drivers(connection, record.run_id)
@@ -54,6 +57,7 @@ class Store:
             _insert_outcomes(connection, facts)
             ledger, (figures, notes) = passes(facts), baselines(facts)
             _insert(connection, tables().ledger, [_ledger_row(facts, entry) for entry in ledger])
+            keep_dependencies(connection, [entry.behind for entry in ledger])
             _insert(connection, tables().baseline, [_baseline_row(verdict.gate, entry) for entry in figures])
         return Recorded(outcomes=len(facts.outcomes), passes=len(ledger), baselines=len(figures), notes=notes)
 
@@ -81,10 +85,42 @@ class Store:
         """
         table = tables().ledger
         query = table.select().where(table.c.site == site, table.c.rehearsal.is_(rehearsal))
-        newest: dict[tuple[str, str, str], Pass] = {}
-        for row in self._rows(query.order_by(table.c.passed, table.c.run_id)):
-            newest[row["gate"], row["check_id"], row["subject"]] = _pass(row)
-        return tuple(newest.values())
+        newest = {
+            (row["gate"], row["check_id"], row["subject"]): row
+            for row in self._rows(query.order_by(table.c.passed, table.c.run_id))
+        }
+        with told(self.path), self.engine.begin() as connection:
+            known = kept_dependencies(connection, {row["fingerprint"] for row in newest.values()})
+        return tuple(_pass(row, known.get(row["fingerprint"], Dependencies())) for row in newest.values())
+
+    def troubles(self, site: str, since: str, *, rehearsal: bool) -> tuple[Trouble, ...]:
+        """Return every result of that site that was not a pass, and every gate that left none, from that time on.
+
+        Raises:
+            BringupError: the file cannot be read.
+        """
+        from sqlalchemy import select
+
+        run, gate, table = tables().run, tables().gate, tables().outcome
+        mine = (run.c.site == site, run.c.rehearsal.is_(rehearsal), run.c.started >= since)
+        bad = select(table, run.c.started.label("run_started")).join(run, run.c.run_id == table.c.run_id)
+        bad = bad.where(*mine, table.c.status != Status.PASSED.value)
+        without = select(gate, run.c.started.label("run_started")).join(run, run.c.run_id == gate.c.run_id)
+        answered = select(table.c.id).where(table.c.run_id == gate.c.run_id, table.c.gate == gate.c.gate)
+        opened = (Status.PASSED.value, Status.SKIPPED.value)
+        without = without.where(*mine, gate.c.status.not_in(opened), ~answered.exists())
+        return (*map(_trouble, self._rows(bad)), *map(_silence, self._rows(without)))
+
+    def sites(self, *, rehearsal: bool) -> tuple[str, ...]:
+        """Return the names of the sites that recorded anything.
+
+        Raises:
+            BringupError: the file cannot be read.
+        """
+        from sqlalchemy import select
+
+        query = select(tables().run.c.site).where(tables().run.c.rehearsal.is_(rehearsal)).distinct()
+        return tuple(sorted(row["site"] for row in self._rows(query)))
 
     def _rows(self, query: Any) -> list[Any]:
         with told(self.path), self.engine.begin() as connection:
@@ -198,13 +234,46 @@ def _measure_row(outcome_id: int, position: int, measure: Measure) -> dict[str, 
 
 
 def _ledger_row(facts: GateFacts, entry: Pass) -> dict[str, Any]:
-    row = asdict(entry)
-    return row | {"check_id": row.pop("check"), "site": facts.site.name, "rehearsal": facts.rehearsal}
+    return {
+        "site": facts.site.name,
+        "rehearsal": facts.rehearsal,
+        "gate": entry.gate,
+        "check_id": entry.check,
+        "subject": entry.subject,
+        "run_id": entry.run_id,
+        "passed": entry.passed,
+        "fingerprint": entry.fingerprint,
+        "gate_passed": entry.gate_passed,
+    }
 
 
-def _pass(row: Mapping[str, Any]) -> Pass:
-    names = ("gate", "subject", "run_id", "passed", "fingerprint", "gate_passed")
-    return Pass(check=row["check_id"], **{name: row[name] for name in names})
+def _pass(row: Mapping[str, Any], behind: Dependencies) -> Pass:
+    names = ("gate", "subject", "run_id", "passed", "gate_passed")
+    return Pass(check=row["check_id"], behind=behind, **{name: row[name] for name in names})
+
+
+def _trouble(row: Mapping[str, Any]) -> Trouble:
+    """Return what is remembered of a result that is not a pass; its subjects keep their names, not their kinds."""
+    names = [(row["subject"], row["node"]), *((name, "") for name in row["more_subjects"].split(",") if name)]
+    outcome = Outcome(
+        check=row["check_id"],
+        gate=row["gate"],
+        status=Status(row["status"]),
+        rating=Rating(row["rating"]),
+        subjects=tuple(Subject(SubjectKind.SITE, name, node) for name, node in names),
+        summary=row["summary"],
+        cause=row["cause"],
+        hint="see its run",
+    )
+    text = f"{row['status']} ({row['cause'] or row['summary']})"
+    return Trouble(
+        gate=row["gate"], run_id=row["run_id"], seen=row["started"] or row["run_started"], text=text, outcome=outcome
+    )
+
+
+def _silence(row: Mapping[str, Any]) -> Trouble:
+    seen = row["started"] or row["run_started"]
+    return Trouble(gate=row["gate"], run_id=row["run_id"], seen=seen, text=f"{row['status']} ({row['message']})")
 
 
 def _baseline_row(gate: str, entry: Baseline) -> dict[str, Any]:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..outcome.model import Outcome
+from ..snapshot.dependencies import Dependencies
+
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
 class BaselineKey:
@@ -41,7 +44,7 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
-    """One line of the ledger: this check passed for this subject then, with that fingerprint.
+    """One line of the ledger: this check passed for this subject then, and what that depended on.
 
     `gate_passed` tells whether the whole gate passed in that run, not this subject alone.
     """
@@ -51,8 +54,27 @@ class Pass:
     subject: str
     run_id: str
     passed: str
-    fingerprint: str
+    behind: Dependencies
     gate_passed: bool
+
+    @property
+    def fingerprint(self) -> str:
+        """The digest over what this pass depends on."""
+        return self.behind.fingerprint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """A result that is not a pass: which run, when, and the outcome as far as it is remembered.
+
+    Without an outcome the whole gate was not passed and left no result, because it did not converge.
+    """
+
+    gate: str
+    run_id: str
+    seen: str
+    text: str
+    outcome: Outcome | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ class Tables:
     measurement: Any
     baseline: Any
     ledger: Any
+    fingerprint: Any
 
 
 @cache
@@ -39,6 +40,7 @@ def tables() -> Tables:
         measurement=_measurement(metadata),
         baseline=_baseline(metadata),
         ledger=_ledger(metadata),
+        fingerprint=_fingerprint(metadata),
     )
 
 
@@ -151,4 +153,16 @@ def _ledger(metadata: Any) -> Any:
         Column("passed", String, nullable=False),
         Column("fingerprint", String, nullable=False),
         Column("gate_passed", Boolean, nullable=False),
+    )
+
+
+def _fingerprint(metadata: Any) -> Any:
+    """What stands behind a digest, so that it can be told what changed. Many passes share one row."""
+    from sqlalchemy import Column, String, Table
+
+    return Table(
+        "fingerprint",
+        metadata,
+        Column("digest", String, primary_key=True),
+        Column("facts", String, nullable=False),
     )

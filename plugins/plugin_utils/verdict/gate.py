@@ -49,6 +49,12 @@ class TakenOver:
     results: int
     not_looked_at: tuple[str, ...] = ()
 
+    @property
+    def origin(self) -> str:
+        """Where the passes are from, for people."""
+        more = f" and {len(self.runs) - 1} more" if len(self.runs) > 1 else ""
+        return f"run {self.runs[0]}{more} of {self.oldest[:10]}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateVerdict:

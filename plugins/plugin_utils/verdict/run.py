@@ -20,8 +20,8 @@ class RunRecord:
     """A run: who it is about, its scope, and the verdict of each of the eight gates in order.
 
     `problem` says why nothing was started; `updated` is when the record was last written (RFC 3339); `versions` names
-    the software that made the run; `from_gate` is where the run was asked to start, with passes of earlier runs for the
-    gates before it.
+    the software that made the run; `from_gate` is where the run was asked to start, `resumed` what became of the
+    gates before it, one line each.
     """
 
     run_id: str
@@ -36,6 +36,7 @@ class RunRecord:
     updated: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     from_gate: str = ""
+    resumed: tuple[str, ...] = ()
     schema_version: int = 1
 
     def gate(self, gate_id: str) -> GateVerdict:
@@ -146,13 +147,12 @@ def statement(record: RunRecord) -> str:
 
 def _not_proven(record: RunRecord) -> list[str]:
     """Return what the sentence must say of gates that this run did not prove itself."""
-    parts: list[str] = []
     skipped = [record.gate(gate) for gate in record.scope if record.gate(gate).status is Status.SKIPPED]
+    taken: dict[str, list[str]] = {}
     for verdict in skipped:
         if verdict.taken_over is not None:
-            over = verdict.taken_over
-            more = f" and {len(over.runs) - 1} more" if len(over.runs) > 1 else ""
-            parts.append(f"{verdict.gate} taken over from run {over.runs[0]}{more} of {over.oldest[:10]}")
+            taken.setdefault(verdict.taken_over.origin, []).append(verdict.gate)
+    parts = [f"{', '.join(gates)} taken over from {origin}" for origin, gates in taken.items()]
     undeclared = [verdict.gate for verdict in skipped if verdict.taken_over is None]
     parts += [f"not declared here: {', '.join(undeclared)}"] if undeclared else []
     missing = unproven_before(record.scope)

@@ -267,35 +267,6 @@ def _prints(store: Store, gate: str) -> dict[str, str]:
     return {p.subject: p.fingerprint for p in store.last_passes("island", rehearsal=False) if p.gate == gate}
 
 
-def test_a_changed_host_makes_its_result_and_that_of_the_whole_stale_and_no_other(store: Store) -> None:
-    def fingerprints(second_driver: str) -> dict[str, str]:
-        whole = outcome("nodes", "same-everywhere", CLUSTER)
-        record(store, "nodes", [*drivers()[:1], *drivers(second_driver)[1:], whole])
-        return _prints(store, "nodes")
-
-    before, after = fingerprints("580.95.05"), fingerprints("580.95.06")
-    assert {name for name in before if before[name] != after[name]} == {"gpu02", "island"}
-    assert fingerprints("580.95.05") == before
-
-
-@pytest.mark.parametrize(
-    ("gate", "before", "after", "stale"),
-    [
-        ("gpu_stack", {"deploymentOrder": ["a"]}, {"deploymentOrder": ["a", "b"]}, True),
-        ("gpu_stack", {"deploymentOrder": ["a"]}, {"deploymentOrder": ["a"], "metadata": {"asked": "again"}}, False),
-        ("nodes", {"deploymentOrder": ["a"]}, {"deploymentOrder": ["a", "b"]}, False),
-    ],
-)
-def test_the_recipe_counts_for_the_stack_alone(
-    store: Store, gate: str, before: dict[str, Any], after: dict[str, Any], stale: bool
-) -> None:
-    found = []
-    for recipe in (before, after):
-        record(store, gate, [outcome(gate, "component-health", CLUSTER)], recipe=recipe)
-        found.append(_prints(store, gate)["island"])
-    assert (found[0] != found[1]) is stale
-
-
 def test_another_nccl_makes_the_result_stale(store: Store) -> None:
     found = []
     for version in ("2.28.3", "2.28.9"):

@@ -1,0 +1,128 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a run saw of its site: the facts on which results depend, from what is saved in the run directory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+from ..check.fabric.facts import subnets_of
+from ..check.facility.facts import OBSERVATION as FACILITY_RECORD
+from ..check.facility.facts import FacilityObservation
+from ..check.observation import saved_observation
+from ..collect.host_evidence import FABRIC, read_evidence
+from ..collect.host_facts import ProbeFailure
+from ..collect.identity import host_facts_of
+from ..outcome.codec import dumps, from_plain, load, load_json, to_plain
+from ..outcome.errors import InputError
+from ..probe.iblinkinfo import LinkEnd
+from ..runtime.files import write_atomic
+from ..site.cabling import site_cabling
+from ..site.model import DriverOwner
+from ..snapshot.dependencies import Present, digest
+from .run import Run
+
+PRESENT = "present.json"
+CLUSTER = "cluster.json"
+_SHORT = 12
+
+
+def present_of(run: Run, gates: tuple[str, ...], today: date) -> Present:
+    """Return what the run saw so far, with what those gates let it see read anew; it is saved for later gates.
+
+    Args:
+        run: the run.
+        gates: the gates whose observations and evidence are new.
+        today: the day of the run.
+    """
+    path = run.path / PRESENT
+    known = load(Present, path) if path.is_file() else Present()
+    whole = known.whole | {"recipe": _recipe(run.recipe), "cluster": _cluster(run)}
+    if "facility" in gates:
+        whole |= _facility(run, today)
+    if "fabric" in gates:
+        whole |= _fabric(run)
+    hosts = known.hosts
+    in_pods = run.site.driver_owner is DriverOwner.OPERATOR and "gpu_stack" in gates
+    if "nodes" in gates or in_pods:
+        hosts = host_facts_of(run.path, run.site)
+    present = replace(known, hosts=hosts, whole={name: text for name, text in whole.items() if text})
+    write_atomic(path, dumps(present))
+    return present
+
+
+def _recipe(recipe: dict[str, Any] | None) -> str:
+    """Return every component with its version, and a digest over the rest that decides the state of the cluster."""
+    if recipe is None:
+        return ""
+    components = [f"{entry['name']} {entry.get('version', '')}".strip() for entry in recipe.get("componentRefs", [])]
+    rest = {key: recipe.get(key) for key in ("criteria", "componentRefs", "deploymentOrder", "constraints")}
+    return ", ".join([*components, f"values {digest(rest)[:_SHORT]}"])
+
+
+def _cluster(run: Run) -> str:
+    path = run.path / CLUSTER
+    if not path.is_file():
+        return ""
+    seen = load_json(path)
+    return f"{seen.get('uid', '')}, {seen.get('version', '')}" if isinstance(seen, dict) and seen.get("uid") else ""
+
+
+def _facility(run: Run, today: date) -> dict[str, str]:
+    try:
+        seen = saved_observation(run.path, "facility", FACILITY_RECORD)
+        if seen.error is not None:
+            return {}
+        found = from_plain(FacilityObservation, seen.data, "observation of the facility record")
+        record = found.record()
+    except InputError:
+        return {}
+    left_days = (record.expires_on - today).days
+    return {
+        "record": digest(found.record_text)[:_SHORT],
+        "signature": _signature(found),
+        "evidence": digest(to_plain(found.digests))[:_SHORT],
+        "in force": "yes" if left_days > found.settings.expiry_warning_days else f"until {record.expires}",
+    }
+
+
+def _signature(found: FacilityObservation) -> str:
+    facts = found.signature
+    runs = (facts.intact, facts.principals, facts.verified)
+    good = all(run is not None and run.rc == 0 for run in runs)
+    return f"{'good' if good else 'not good'}, {facts.identity}"
+
+
+def _fabric(run: Run) -> dict[str, str]:
+    try:
+        plan = site_cabling(run.site, run.hardware)
+    except InputError:
+        plan = None
+    cables = to_plain((plan.links, plan.switches)) if plan is not None else None
+    whole = {"cabling plan": digest(cables)[:_SHORT]} if cables else {}
+    files = sorted((run.path / "evidence" / FABRIC).glob("*.json"))
+    links = [link for path in files[:1] for link in _links(path)]
+    ends = sorted({_ends(link) for link in links if link.up and link.peer is not None})
+    return whole | ({"topology": f"{len(ends)} links {digest(ends)[:_SHORT]}"} if ends else {})
+
+
+def _links(path: Any) -> list[LinkEnd]:
+    try:
+        evidence = read_evidence(path)
+    except InputError:
+        return []
+    found: list[LinkEnd] = []
+    for subnet in subnets_of(evidence) if evidence.reached else ():
+        if isinstance(subnet.links, ProbeFailure):
+            # Half a topology would look like a change of it.
+            return []
+        found.extend(subnet.links)
+    return found
+
+
+def _ends(link: LinkEnd) -> str:
+    peer = link.peer
+    return f"{link.guid} {link.name}:{link.port} {peer.guid} {peer.name}:{peer.port}" if peer is not None else ""

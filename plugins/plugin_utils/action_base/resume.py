@@ -1,0 +1,192 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Starting in the middle: which gates before gpufleet_from_gate earlier passes stand for, which are proven again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ..check.declare import Declaration
+from ..check.registry import checks_of
+from ..check.spec import ObserveContext
+from ..collect.identity import DRIVER_FACTS
+from ..outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
+from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
+from ..report.suites import foreign_suites, write_suites
+from ..runtime.progress import Emit
+from ..site.model import DriverOwner
+from ..store.freshness import Needed, Rules, Standing, standing
+from ..store.history import Store, open_store
+from ..verdict.gate import GateVerdict
+from ..verdict.run import RunRecord
+from .decision import run_day
+from .observing import observe_gate
+from .present import present_of
+from .run import Run
+from .version import collection_version
+
+# What may be proven again on the way: nothing, what only changed since it passed, or everything that does not stand.
+REFUSE, CHANGED, PROVE = "refuse", "changed", "prove"
+
+
+def resume_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any], emit: Emit) -> dict[str, Any]:
+    """Decide for every gate before from_gate whether earlier passes stand for it, and write that into the run.
+
+    Raises:
+        BringupError: there is no history, or a gate neither stands nor may be proven again; nothing was run then.
+    """
+    del task_vars
+    site = run.site
+    earlier = site.before_from_gate
+    found = _standings(run, _history(options["store"]), float(options["max_age_days"]), emit) if earlier else []
+    again = [entry for entry in found if not entry.stands]
+    _refuse(site.from_gate, again, options["stale"])
+    lines = [*(_stands_line(entry) for entry in found if entry.stands), *_again_lines(again)]
+    record = replace(run.record, resumed=tuple(lines))
+    for entry in found:
+        if entry.stands:
+            record = record.with_gate(_take_over(run, record, entry))
+    run.save_record(record)
+    for line in lines:
+        emit(f"resume: {line}"[:199])
+    taken = [entry.gate for entry in found if entry.stands]
+    emit(f"resume: {len(taken)} gate(s) taken over, {len(again)} proven again before {site.from_gate}")
+    scope = [gate for gate in site.gates if gate not in taken]
+    return {"changed": False, "gates": scope, "taken_over": taken, "proven_again": [entry.gate for entry in again]}
+
+
+def _history(store: str | None) -> Store:
+    hint = "run without gpufleet_from_gate, or set gpufleet_store to the history of the runs that passed"
+    if not store:
+        raise InputError("gpufleet_from_gate", "needs a history, and gpufleet_store is empty.", hint)
+    path = Path(store).expanduser().absolute()
+    if not path.is_file():
+        raise NotFoundError(f"history {path}", "no such file, so nothing has passed yet.", hint)
+    return open_store(path)
+
+
+def _standings(run: Run, store: Store, max_age_days: float, emit: Emit) -> list[Standing]:
+    site, record = run.site, run.record
+    declared = [run.declaration(gate) for gate in site.before_from_gate]
+    # A gate that declares nothing here is run: it costs nothing and says why it is empty.
+    wanted = [entry for entry in declared if entry.checks or foreign_suites(site, entry.gate)]
+    _look_again(run, wanted, emit)
+    rules = Rules(
+        site=site,
+        present=present_of(run, tuple(entry.gate for entry in wanted), run_day(record)),
+        now=datetime.fromisoformat(record.started.replace("Z", "+00:00")),
+        max_age_days=max_age_days,
+        not_looked_at=DRIVER_FACTS if site.driver_owner is DriverOwner.OPERATOR else (),
+    )
+    passes = store.last_passes(site.name, rehearsal=site.rehearsal)
+    troubles = store.troubles(site.name, "", rehearsal=site.rehearsal)
+    if not passes:
+        known = ", ".join(store.sites(rehearsal=site.rehearsal)) or "none"
+        emit(f"resume: {store.path} knows no pass of site {site.name}; sites with a history there: {known}"[:199])
+    return [standing(entry.gate, _needed(run, entry), passes, troubles, rules) for entry in wanted]
+
+
+def _look_again(run: Run, wanted: Sequence[Declaration], emit: Emit) -> None:
+    """Read the facility record anew; hosts and fabric were looked at by the plays before."""
+    context = ObserveContext(
+        site=run.site, run_dir=run.path, today=run_day(run.record), hardware=dict(run.hardware), emit=emit
+    )
+    for declaration in wanted:
+        if declaration.gate == "facility":
+            observe_gate(declaration, context, check_mode=False)
+
+
+def _needed(run: Run, declaration: Declaration) -> list[Needed]:
+    kinds = {check.spec.id: check.spec.per for check in checks_of(declaration.gate, run.site)}
+    own = [
+        Needed(check=check.id, kind=kinds[check.id], subject=subject)
+        for check in declaration.checks
+        for subject in check.subjects
+    ]
+    suites = foreign_suites(run.site, declaration.gate)
+    return own + [Needed(check=name, kind=SubjectKind.SITE, subject=run.site.name) for name in suites]
+
+
+def _refuse(from_gate: str, again: Sequence[Standing], policy: str) -> None:
+    """Raise if a gate that does not stand may not be proven again."""
+    allowed = {REFUSE: lambda _entry: False, PROVE: lambda _entry: True}.get(policy, lambda entry: entry.only_changed)
+    refused = [entry for entry in again if not allowed(entry)]
+    if not refused:
+        return
+    # The earliest of all that must run: a run that starts later would prove the others before it.
+    first = again[0].gate
+    hint = f"start at {first}: -e gpufleet_from_gate={first}, or let what is stale run: -e gpufleet_stale={PROVE}"
+    problems: list[BringupError] = [
+        InputError(
+            f"gate {entry.gate}", f"cannot be taken over: {_because(entry)}.", hint if entry is refused[0] else ""
+        )
+        for entry in refused
+    ]
+    raise ProblemsError(f"a start at gate {from_gate}", tuple(problems))
+
+
+def _because(entry: Standing, shown: int = 5) -> str:
+    reasons = entry.reasons() or ["nothing of it passed by itself"]
+    more = [f"and {len(reasons) - shown} more"] if len(reasons) > shown else []
+    return "; ".join([*reasons[:shown], *more])
+
+
+def _stands_line(entry: Standing) -> str:
+    over = entry.taken_over
+    let_through = f", {len(entry.decided)} let through by a person" if entry.decided else ""
+    blind = f"; not looked at again: {', '.join(over.not_looked_at)}" if over.not_looked_at else ""
+    return f"{entry.gate} taken over from {over.origin}: {over.results} results{let_through}{blind}"
+
+
+def _again_lines(again: Sequence[Standing]) -> list[str]:
+    return [
+        f"{entry.gate} is proven again, {len(entry.stale)} of {len(entry.stale) + len(entry.fresh)} results are stale: "
+        f"{_because(entry)}"
+        for entry in again
+    ]
+
+
+def _take_over(run: Run, record: RunRecord, entry: Standing) -> GateVerdict:
+    """Write the gate's files, in which every result is skipped and names its pass, and return the verdict."""
+    outcomes = _outcomes(run, entry)
+    gate = entry.gate
+    write_suites(run.path, gate, outcomes, record, collection_version())
+    declaration = run.declaration(gate)
+    line = _stands_line(entry).removeprefix(f"{gate} ")
+    return GateVerdict(
+        gate=gate,
+        status=Status.SKIPPED,
+        message=line,
+        checks=len(declaration.checks),
+        counts={status.value: len(outcomes) if status is Status.SKIPPED else 0 for status in Status},
+        waived=entry.decided,
+        not_declared=tuple(f"{left.id} ({left.reason})" for left in declaration.not_declared),
+        taken_over=entry.taken_over,
+        headline=line,
+    )
+
+
+def _outcomes(run: Run, entry: Standing) -> tuple[Outcome, ...]:
+    kinds = {(need.check, need.subject): need.kind for need in _needed(run, run.declaration(entry.gate))}
+    told = [(p.check, p.subject, f"not run: passed in run {p.run_id} at {p.passed}") for p in entry.fresh]
+    told += [(d.check, d.subject, f"not run: {d.cause} let through by {d.who} until {d.until}") for d in entry.decided]
+    return tuple(
+        Outcome(
+            check=check,
+            gate=entry.gate,
+            status=Status.SKIPPED,
+            rating=Rating.UNKNOWN,
+            subjects=(_subject(kinds[check, name], name),),
+            summary=text,
+        )
+        for check, name, text in told
+    )
+
+
+def _subject(kind: SubjectKind, name: str) -> Subject:
+    return Subject(kind, name, name if kind is SubjectKind.NODE else "")

@@ -1,0 +1,70 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a host is made of and runs: the facts on which every result about it depends, from its saved evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ..outcome.errors import InputError
+from ..probe import ibstat, nvidia_smi_xml, os_release
+from ..site.model import DriverOwner, Site
+from .host_evidence import DRIVERS, HOSTS, HostEvidence, evidence_file, read_evidence
+
+# What only the driver's own tools tell; where the operator owns the driver they run in gate gpu_stack alone.
+DRIVER_FACTS = ("driver", "GPU firmware", "GPUs")
+
+
+def host_facts_of(run_dir: Path, site: Site) -> dict[str, dict[str, str]]:
+    """Return the facts of every host in scope that left readable evidence in the run directory."""
+    kinds = (HOSTS, DRIVERS) if site.driver_owner is DriverOwner.OPERATOR else (HOSTS,)
+    found = {host.name: _facts(run_dir, host.name, host.sku, kinds) for host in site.in_scope}
+    return {name: facts for name, facts in found.items() if facts}
+
+
+def _facts(run_dir: Path, host: str, sku: str, kinds: Iterable[str]) -> dict[str, str]:
+    facts: dict[str, str] = {}
+    for kind in kinds:
+        path = run_dir / evidence_file(host, kind)
+        if path.is_file():
+            facts |= _told(path)
+    return {"SKU": sku} | facts if facts else {}
+
+
+def _told(path: Path) -> dict[str, str]:
+    try:
+        evidence = read_evidence(path)
+    except InputError:
+        # Gate nodes says what is wrong with the file; here the host is one that was not seen.
+        return {}
+    facts: dict[str, str] = {}
+    smi = _parsed(evidence, "nvidia_smi_xml", nvidia_smi_xml.parse)
+    if smi is not None:
+        facts["driver"] = smi.driver_version
+        facts["GPU firmware"] = _listed(gpu.vbios for gpu in smi.gpus)
+        facts["GPUs"] = _listed(gpu.uuid for gpu in smi.gpus)
+    adapters = _parsed(evidence, "ibstat", ibstat.parse)
+    if adapters is not None:
+        facts["adapter firmware"] = _listed(adapter.firmware for adapter in adapters)
+        facts["adapters"] = _listed(adapter.node_guid for adapter in adapters)
+    for name, tool in (("kernel", "uname"), ("OFED", "ofed_info")):
+        word = _parsed(evidence, tool, lambda text: os_release.parse_word(text, "word"))
+        facts |= {name: word} if word else {}
+    return facts
+
+
+def _parsed(evidence: HostEvidence, tool: str, parse: Any) -> Any:
+    run = evidence.tools.get(tool)
+    if run is None or run.missing or run.timed_out or run.truncated or not run.stdout.strip():
+        return None
+    try:
+        return parse(run.stdout)
+    except InputError:
+        return None
+
+
+def _listed(words: Iterable[str | None]) -> str:
+    return ", ".join(sorted({word for word in words if word}))

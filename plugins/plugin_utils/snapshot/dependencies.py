@@ -1,0 +1,178 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a result depends on: the facts behind it, their fingerprint, and what changed since. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..outcome.model import SubjectKind
+from ..site.model import Site
+
+Facts = Mapping[str, str]
+"""Facts by name, as words; several parts of one kind are separated by `, `."""
+
+NCCL = "NCCL"
+HOSTS = "hosts"
+SETTINGS = "settings"
+# Facts of the whole run on which results of a gate depend; gates that are not named here depend on hosts alone.
+_OF_RUN: dict[str, tuple[str, ...]] = {
+    "facility": ("record", "signature", "evidence", "in force"),
+    "fabric": ("topology", "cabling plan"),
+    "gpu_stack": ("recipe", "cluster"),
+    "telemetry": ("recipe", "cluster"),
+    "fabric_validation": ("topology",),
+    "training_acceptance": ("recipe", "cluster", "topology"),
+    "inference_acceptance": ("recipe", "cluster"),
+}
+_WITHOUT_HOSTS = ("facility", "fabric")
+_SHOWN = 3
+NOT_SEEN = "not seen"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """What was seen of a site in one run: facts of every host that was looked at, and facts of the whole."""
+
+    hosts: dict[str, dict[str, str]] = field(default_factory=dict)
+    whole: dict[str, str] = field(default_factory=dict)
+    schema_version: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependencies:
+    """What one result depends on: facts of its own, and the facts of the hosts behind it. No facts: not known."""
+
+    own: dict[str, str] = field(default_factory=dict)
+    hosts: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def fingerprint(self) -> str:
+        """The digest over all of it."""
+        return digest({"own": self.own, "hosts": {name: digest(facts) for name, facts in self.hosts.items()}})
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Change:
+    """One fact that is not what it was: whose (`""`: of the whole), which, and its words before and now."""
+
+    host: str
+    name: str
+    before: str
+    now: str
+
+
+def digest(value: Any) -> str:
+    """Return the SHA-256 of JSON data, the same for the same data."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def has_hosts(gate: str, kind: SubjectKind) -> bool:
+    """Tell whether results of that gate about subjects of that kind depend on hosts."""
+    return gate not in _WITHOUT_HOSTS and kind is not SubjectKind.COMPONENT
+
+
+def dependencies(
+    gate: str, check: str, kind: SubjectKind, subject: str, hosts: Iterable[str], site: Site, present: Present
+) -> Dependencies:
+    """Return what the result of that check about that subject depends on, by what was seen.
+
+    Args:
+        gate: gate id.
+        check: check id; what the inventory sets for it is a part.
+        kind: kind of the subject.
+        subject: its name.
+        hosts: the hosts behind the result.
+        site: the inventory.
+        present: what was seen. A fact that was not seen is empty.
+    """
+    own = {name: present.whole.get(name, "") for name in _OF_RUN.get(gate, ())}
+    if kind is SubjectKind.RACK:
+        own[HOSTS] = ", ".join(sorted(f"{host.name} ({host.sku})" for host in site.hosts if host.rack == subject))
+    elif has_hosts(gate, kind) and kind is not SubjectKind.NODE:
+        own[HOSTS] = ", ".join(sorted(host.name for host in site.in_scope))
+    settings = {name: _judging(site.settings[name]) for name in (gate, check) if name in site.settings}
+    own[SETTINGS] = json.dumps({name: told for name, told in settings.items() if told}, sort_keys=True)
+    behind = sorted(set(hosts)) if has_hosts(gate, kind) else []
+    return Dependencies(own=own, hosts={name: dict(present.hosts.get(name, {})) for name in behind})
+
+
+def _judging(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings without times, paths and addresses: those say how long and where to look, not what is good."""
+    return {name: value for name, value in settings.items() if not name.endswith("_s") and not _is_place(value)}
+
+
+def _is_place(value: Any) -> bool:
+    return isinstance(value, str) and (value.startswith(("/", "~", "./", "../")) or "://" in value)
+
+
+def changes(before: Dependencies, now: Dependencies, not_looked_at: Iterable[str] = ()) -> tuple[Change, ...]:
+    """Return every fact that is not what it was.
+
+    Args:
+        before: what the result was made with.
+        now: what there is now.
+        not_looked_at: facts of hosts that cannot be seen now without the tests themselves; they are no change.
+
+    A host of which nothing was seen, then or now, is a change: nothing can be compared.
+    """
+    found = list(_compared("", before.own, now.own, (NCCL,)))
+    for host, facts in before.hosts.items():
+        seen = now.hosts.get(host, {})
+        if facts and seen:
+            found.extend(_compared(host, facts, seen, tuple(not_looked_at)))
+        else:
+            found.append(Change(host, "host", "seen" if facts else NOT_SEEN, "seen" if seen else NOT_SEEN))
+    return tuple(sorted(found))
+
+
+def unseen(before: Dependencies, now: Dependencies, not_looked_at: Iterable[str] = ()) -> set[str]:
+    """Return the names of facts behind a result that nobody looked at again."""
+    names = {name for host, facts in before.hosts.items() for name in facts if name not in now.hosts.get(host, {})}
+    return names.intersection(not_looked_at) | ({NCCL} & before.own.keys())
+
+
+def _compared(host: str, before: Facts, now: Facts, left_out: tuple[str, ...]) -> Iterable[Change]:
+    for name in sorted({*before, *now}):
+        was, is_now = before.get(name, ""), now.get(name, "")
+        if was != is_now and not (name in left_out and not is_now):
+            yield Change(host, name, *_difference(was, is_now))
+
+
+def _difference(before: str, now: str) -> tuple[str, str]:
+    """Return the parts that differ of two lists, or both words."""
+    then, there = before.split(", "), now.split(", ")
+    gone = [part for part in then if part not in there]
+    new = [part for part in there if part not in then]
+    if not (gone or new):
+        return before or NOT_SEEN, now or NOT_SEEN
+    return _few(gone), _few(new)
+
+
+def _few(parts: list[str]) -> str:
+    shown = [part for part in parts if part]
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return ", ".join(shown[:_SHOWN]) + more or ("nothing" if not parts else NOT_SEEN)
+
+
+def in_words(found: Iterable[Change]) -> list[str]:
+    """Return changes as lines, one for all its hosts: `driver 580.1 -> 580.2 on 2 hosts (gpu01, gpu02)`."""
+    where: dict[tuple[str, str, str], set[str]] = {}
+    for change in found:
+        where.setdefault((change.name, change.before, change.now), set()).add(change.host)
+    return [f"{name} {before} -> {now}{_on(hosts)}" for (name, before, now), hosts in where.items()]
+
+
+def _on(hosts: set[str]) -> str:
+    names = sorted(hosts - {""})
+    if not names:
+        return ""
+    if len(names) == 1:
+        return f" on {names[0]}"
+    return f" on {len(names)} hosts ({_few(names)})"

@@ -1,0 +1,198 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Whether earlier passes may stand for a gate that is not run: each result that is needed, fresh or why not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+from ..outcome.model import SubjectKind
+from ..site.model import Site
+from ..snapshot.dependencies import Change, Dependencies, Present, changes, dependencies, in_words, unseen
+from ..verdict.gate import Decided, TakenOver
+from .model import Pass, Trouble
+
+
+class Why(str, Enum):
+    """Why a result does not stand. `changed`: it passed, and what it depends on is not what it was; all others give
+    nothing to build on."""
+
+    CHANGED = "changed"
+    NEVER = "never passed"
+    FAILED = "not passed since"
+    EXPIRED = "too old"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needed:
+    """One answer that the gate would have to give."""
+
+    check: str
+    kind: SubjectKind
+    subject: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stale:
+    """A needed result that does not stand, and why; `found` is what changed, if that is the reason."""
+
+    needed: Needed
+    why: Why
+    text: str = ""
+    found: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What earlier runs say of a gate: results that stand, that a person let through, and that are stale."""
+
+    gate: str
+    fresh: tuple[Pass, ...] = ()
+    decided: tuple[Decided, ...] = ()
+    stale: tuple[Stale, ...] = ()
+    not_looked_at: tuple[str, ...] = ()
+
+    @property
+    def stands(self) -> bool:
+        """Whether the gate need not run: something stands and nothing is stale."""
+        return bool(self.fresh) and not self.stale
+
+    @property
+    def only_changed(self) -> bool:
+        """Whether everything that is stale passed before with what there was then."""
+        return all(entry.why is Why.CHANGED for entry in self.stale)
+
+    @property
+    def taken_over(self) -> TakenOver:
+        """Which passes stand for the gate."""
+        days = sorted(entry.passed for entry in self.fresh)
+        newest_first = sorted(self.fresh, key=lambda entry: entry.passed, reverse=True)
+        return TakenOver(
+            runs=tuple(dict.fromkeys(entry.run_id for entry in newest_first)),
+            oldest=days[0],
+            newest=days[-1],
+            results=len(self.fresh),
+            not_looked_at=self.not_looked_at,
+        )
+
+    def reasons(self) -> list[str]:
+        """Return why the gate is stale, the same reason of several subjects as one line."""
+        lines = in_words({change for entry in self.stale for change in entry.found})
+        others: dict[tuple[str, str], list[str]] = {}
+        for entry in self.stale:
+            if entry.why is not Why.CHANGED:
+                others.setdefault((entry.why.value, entry.text), []).append(_name(entry.needed))
+        lines += [f"{_few(names)} {why}{f': {text}' if text else ''}" for (why, text), names in others.items()]
+        return lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """By what passes are judged: the site and what is seen of it now, the time, how long a pass counts, and which facts
+    of hosts cannot be seen without the tests."""
+
+    site: Site
+    present: Present
+    now: datetime
+    max_age_days: float
+    not_looked_at: tuple[str, ...] = ()
+
+
+def standing(
+    gate: str, needed: Sequence[Needed], passes: Iterable[Pass], troubles: Iterable[Trouble], rules: Rules
+) -> Standing:
+    """Return what stands of a gate.
+
+    Args:
+        gate: gate id.
+        needed: every answer that the gate declares now.
+        passes: the newest pass of every check and subject.
+        troubles: results that were no pass.
+        rules: by what they are judged.
+    """
+    mine = {(entry.check, entry.subject): entry for entry in passes if entry.gate == gate}
+    bad = sorted((entry for entry in troubles if entry.gate == gate), key=lambda entry: entry.seen, reverse=True)
+    fresh: list[Pass] = []
+    decided: list[Decided] = []
+    stale: list[Stale] = []
+    blind: set[str] = set()
+    for need in needed:
+        found = mine.get((need.check, need.subject))
+        trouble = next((entry for entry in bad if _is_about(entry, need)), None)
+        if trouble is not None and (found is None or trouble.seen > found.passed):
+            decision = _decision(trouble, need, rules)
+            if decision is not None:
+                decided.append(decision)
+            else:
+                stale.append(Stale(needed=need, why=Why.FAILED, text=f"{trouble.text} in run {trouble.run_id}"))
+        elif found is None:
+            stale.append(Stale(needed=need, why=Why.NEVER))
+        elif (problem := _problem(found, need, rules)) is not None:
+            stale.append(problem)
+        else:
+            fresh.append(found)
+            blind |= unseen(found.behind, _now(found, need, rules), rules.not_looked_at)
+    return Standing(
+        gate=gate,
+        fresh=tuple(fresh),
+        decided=tuple(decided),
+        stale=tuple(stale),
+        not_looked_at=tuple(sorted(blind)),
+    )
+
+
+def _problem(found: Pass, need: Needed, rules: Rules) -> Stale | None:
+    age = rules.now - _moment(found.passed)
+    if age > timedelta(days=rules.max_age_days):
+        text = f"{age.days} days since run {found.run_id}, at most {rules.max_age_days:g} count"
+        return Stale(needed=need, why=Why.EXPIRED, text=text)
+    different = changes(found.behind, _now(found, need, rules), rules.not_looked_at)
+    return Stale(needed=need, why=Why.CHANGED, found=different) if different else None
+
+
+def _now(found: Pass, need: Needed, rules: Rules) -> Dependencies:
+    return dependencies(found.gate, found.check, need.kind, need.subject, found.behind.hosts, rules.site, rules.present)
+
+
+def _is_about(trouble: Trouble, need: Needed) -> bool:
+    outcome = trouble.outcome
+    if outcome is None:
+        return True
+    return outcome.check == need.check and any(
+        need.subject in (subject.name, subject.node) for subject in outcome.subjects
+    )
+
+
+def _decision(trouble: Trouble, need: Needed, rules: Rules) -> Decided | None:
+    """Return the decision of a person that lets this result through today, as it did or would have done then."""
+    outcome, today = trouble.outcome, rules.now.date()
+    if outcome is None:
+        return None
+    for decision in (*rules.site.acceptances, *rules.site.waivers):
+        if decision.covers(outcome) and decision.active_on(today):
+            return Decided(
+                check=need.check,
+                subject=need.subject,
+                cause=outcome.cause,
+                who=decision.who,
+                reason=decision.reason,
+                until=decision.until,
+            )
+    return None
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def _name(need: Needed) -> str:
+    return f"{need.check} on {need.subject}"
+
+
+def _few(names: list[str], shown: int = 2) -> str:
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more

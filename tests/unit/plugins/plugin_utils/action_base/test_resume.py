@@ -1,0 +1,187 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Starting in the middle: what is taken over, what is proven again, and every way in which a start is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.present import present_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.rejudge import rejudge
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.resume import resume_layer
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
+    HostEvidence,
+    ToolRun,
+    write_evidence,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
+    Outcome,
+    Rating,
+    Status,
+    node_subject,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import HARDWARE, SITE
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import decide
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, statement
+
+NAMES = ("gpu01", "gpu02")
+PLACE = Site(
+    name="island",
+    profile=SiteProfile.CLOUD,
+    hosts=tuple(Host(name=name, sku="h100", node_name=name) for name in NAMES),
+    gates=("nodes", "gpu_stack"),
+    from_gate="gpu_stack",
+    capabilities=("host_access", "host_driver", "kubernetes", "multi_node"),
+)
+OPTIONS = {"stale": "changed", "max_age_days": 7.0}
+
+
+def make_run(base: Path, name: str, site: Site = PLACE, kernels: str = "6.8", day: int = 20) -> Run:
+    """A run whose hosts were looked at; `kernels` is what all of them run, or each one, by comma."""
+    path = base / name
+    path.mkdir(parents=True)
+    (path / SITE).write_text(dumps(site))
+    (path / HARDWARE).write_text("{}")
+    words = kernels.split(",") * (1 if "," in kernels else len(NAMES))
+    for host, kernel in zip(NAMES, words, strict=True):
+        tool = ToolRun(argv=("uname", "-r"), rc=0, stdout=f"{kernel}\n")
+        write_evidence(path, HostEvidence(host=host, reached=True, tools={"uname": tool}))
+    record = new_run(name, site.name, f"2026-11-{day:02d}T10:00:00Z", site.gates, rehearsal=False)
+    Run(path).save_record(replace(record, from_gate=site.from_gate))
+    return Run(path)
+
+
+def prove_nodes(run: Run, store: Path, day: int = 20, bad: str = "") -> None:
+    """Record gate nodes of that run as passed, or with one bad host."""
+    declared = run.declaration("nodes").checks
+    outcomes = [
+        Outcome(
+            check=check.id, gate="nodes", status=Status.FAILED if host == bad else Status.PASSED,
+            rating=Rating.BAD if host == bad else Rating.GOOD, subjects=(node_subject(host),), summary="as seen",
+            cause="seen-bad" if host == bad else "", hint="mend it" if host == bad else "",
+            started=f"2026-11-{day:02d}T10:00:00Z",
+        )
+        for check in declared
+        for host in check.subjects
+    ]  # fmt: skip
+    verdict = decide("nodes", {check.id: check.subjects for check in declared}, outcomes, run.site, date(2026, 11, day))
+    present = present_of(run, ("nodes",), date(2026, 11, day))
+    open_store(store).record_gate(run.record, verdict, outcomes, run.site, {}, present)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "history.sqlite"
+    prove_nodes(make_run(tmp_path, "run-1"), path)
+    return path
+
+
+def resume(run: Run, store: Path | None, **options: Any) -> dict[str, Any]:
+    return resume_layer(run, OPTIONS | {"store": str(store) if store else None} | options, {}, lambda _line: None)
+
+
+def test_a_proven_gate_is_taken_over_and_every_file_says_so(tmp_path: Path, store: Path) -> None:
+    run = make_run(tmp_path, "run-2", day=21)
+    said = resume(run, store)
+    assert (said["taken_over"], said["proven_again"], said["gates"]) == (["nodes"], [], ["gpu_stack"])
+    verdict = run.record.gate("nodes")
+    assert verdict.status is Status.SKIPPED and verdict.opens_next and verdict.taken_over is not None
+    assert verdict.taken_over.runs == ("run-1",)
+    assert "run-1 of 2026-11-20" in verdict.headline and "run-1 of 2026-11-20" in statement(run.record)
+    tests = json.loads((run.path / "ctrf" / "nodes.json").read_text())["results"]["tests"]
+    assert len(tests) == verdict.taken_over.results == sum(len(c.subjects) for c in run.declaration("nodes").checks)
+    assert {test["status"] for test in tests} == {"skipped"}
+    assert all("passed in run run-1" in test["message"] for test in tests)
+    assert "skipped" in (run.path / "junit" / "nodes.xml").read_text()
+
+
+def test_a_taken_over_gate_is_not_judged_again_and_a_brightened_file_is_found_out(tmp_path: Path, store: Path) -> None:
+    run = make_run(tmp_path, "run-2", day=21)
+    resume(run, store)
+    record, differences = rejudge(run)
+    assert not differences and record.gate("nodes") == run.record.gate("nodes")
+    path = run.path / "ctrf" / "nodes.json"
+    document = json.loads(path.read_text())
+    document["results"]["tests"].pop()
+    document["results"]["summary"]["tests"] -= 1
+    document["results"]["summary"]["skipped"] -= 1
+    path.write_text(json.dumps(document))
+    assert rejudge(run)[1]
+
+
+def test_what_changed_is_proven_again_and_named(tmp_path: Path, store: Path) -> None:
+    run = make_run(tmp_path, "run-2", kernels="6.8,6.9", day=21)
+    said = resume(run, store)
+    assert (said["taken_over"], said["proven_again"], said["gates"]) == ([], ["nodes"], ["nodes", "gpu_stack"])
+    assert run.record.gate("nodes").status is Status.PENDING
+    (line,) = run.record.resumed
+    half = sum(len(c.subjects) for c in run.declaration("nodes").checks) // 2
+    assert f"{half} of {2 * half} results are stale: kernel 6.8 -> 6.9 on gpu02" in line
+
+
+def test_a_host_that_is_not_seen_now_confirms_nothing(tmp_path: Path, store: Path) -> None:
+    run = make_run(tmp_path, "run-2", day=21)
+    write_evidence(run.path, HostEvidence(host="gpu02", reached=False, reason="no route"))
+    assert resume(run, store)["proven_again"] == ["nodes"]
+    assert "host seen -> not seen on gpu02" in run.record.resumed[0]
+
+
+OTHER_SITE = replace(PLACE, name="other")
+GROWN = replace(PLACE, hosts=(*PLACE.hosts, Host(name="gpu03", sku="h100", node_name="gpu03")))
+STRICTER = replace(PLACE, settings={"dcgm-diag": {"level": 4}})
+
+
+@pytest.mark.parametrize(
+    ("changed", "options", "words"),
+    [
+        ({"kernels": "6.8,6.9"}, {"stale": "refuse"}, "kernel 6.8 -> 6.9 on gpu02"),
+        ({"site": STRICTER}, {"stale": "refuse"}, "settings"),
+        ({"site": OTHER_SITE}, {}, "never passed"),
+        ({"site": GROWN}, {}, "on gpu03"),
+        ({"day": 28}, {}, "8 days since run run-1, at most 7 count"),
+        ({"day": 21}, {"max_age_days": 0.5}, "at most 0.5 count"),
+    ],
+)
+def test_a_start_that_nothing_stands_for_is_refused_with_the_gate_to_start_at(
+    tmp_path: Path, store: Path, changed: dict[str, Any], options: dict[str, Any], words: str
+) -> None:
+    run = make_run(tmp_path, "run-2", **{"day": 21} | changed)
+    with pytest.raises(BringupError) as caught:
+        resume(run, store, **options)
+    assert caught.value.exit_code == 2
+    assert words in str(caught.value) and "gpufleet_from_gate=nodes" in str(caught.value)
+    assert {verdict.status for verdict in run.record.gates} == {Status.PENDING}
+
+
+def test_a_gate_that_was_not_passed_since_refuses_the_start(tmp_path: Path, store: Path) -> None:
+    prove_nodes(make_run(tmp_path, "run-2", day=21), store, day=21, bad="gpu02")
+    with pytest.raises(BringupError, match=r"not passed since: failed .* in run run-2"):
+        resume(make_run(tmp_path, "run-3", day=22), store)
+    said = resume(make_run(tmp_path, "run-4", day=22), store, stale="prove")
+    assert said["proven_again"] == ["nodes"]
+
+
+def test_without_a_history_nothing_is_taken_over(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "run-1")
+    with pytest.raises(BringupError, match="gpufleet_store is empty"):
+        resume(run, None)
+    with pytest.raises(BringupError, match="no such file"):
+        resume(run, tmp_path / "nowhere.sqlite")
+    assert not (tmp_path / "nowhere.sqlite").exists()
+
+
+def test_a_start_at_the_first_gate_takes_nothing_over(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "run-1", replace(PLACE, from_gate="nodes"))
+    assert resume(run, None)["gates"] == ["nodes", "gpu_stack"]
