@@ -16,7 +16,7 @@ from ..outcome.gates import GATES
 from ..outcome.model import Outcome
 from ..runtime.run_dir import RECIPE, SITE
 from ..site.model import Site
-from ..store.facts import digest
+from ..snapshot.dependencies import digest
 from ..verdict.run import RunRecord
 from .suites import saved_outcomes
 
