@@ -16,7 +16,18 @@ from ..clients.kube.kinds import PODS, Kind
 from ..outcome.errors import BringupError, NotFoundError
 from ..runtime.clock import Deadline, now_utc
 from ..runtime.pool import map_bounded
-from .follow import Ending, Sight, ending_of, hostname_of, index_of, node_of, order_of, phase_of, role_of, termination_of
+from .follow import (
+    Ending,
+    Sight,
+    ending_of,
+    hostname_of,
+    index_of,
+    node_of,
+    order_of,
+    phase_of,
+    role_of,
+    termination_of,
+)
 from .manifests import job_objects
 from .model import JobResult, JobSpec, PodResult
 from .space import Space

@@ -94,12 +94,15 @@ class Figures:
 
     @cached_property
     def spoilers(self) -> tuple[str, ...]:
-        """The GPU that was the slowest in most of the steps that took long, if there is one."""
+        """The GPU that was the slowest in most of the steps that took long, or all GPUs of the host that was."""
         usual = median(seconds for _number, seconds in self.steps)
         long = [number for number, seconds in self.steps if seconds > _SLOW_STEP * usual]
         worst = [self._slowest(number) for number in long]
-        often = [gpu for gpu in set(worst) if worst.count(gpu) >= 3 and worst.count(gpu) > 0.6 * len(worst)]
-        return tuple(often)
+        alone = _most(worst)
+        if alone:
+            return (alone,)
+        host = _most([gpu.partition("/")[0] for gpu in worst])
+        return tuple(rank.gpu for rank in self.run.ranks if rank.host == host)
 
     @cached_property
     def losses(self) -> tuple[tuple[int, float], ...]:
@@ -128,6 +131,11 @@ class Figures:
 
     def _computed(self, rank: Rank) -> list[float]:
         return [step.compute_s for step in rank.log.steps[self.warmup :]]
+
+
+def _most(names: Sequence[str]) -> str:
+    """The name that stands for most of at least three; empty if none does."""
+    return next((name for name in set(names) if names.count(name) >= 3 and names.count(name) > 0.6 * len(names)), "")
 
 
 @dataclass(frozen=True, slots=True)

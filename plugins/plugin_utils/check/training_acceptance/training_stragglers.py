@@ -70,8 +70,8 @@ def _slow(answer: Answer, kind: Kind, host: str, rates: dict[str, float], detail
     names = (host,) if whole else kind.slow.of(host)
     cause = "slow-node" if whole else "slow-gpu"
     rate = min(rates.values()) if whole else min(rates[gpu] for gpu in names)
-    what = f"all {len(rates)} ranks of {host} are" if whole else f"{', '.join(names)} is"
-    text = f"{what} slow at their own part of a step, {rate:.3f} of the usual rate; all others wait for it"
+    what = f"all {len(rates)} ranks of {host}" if whole else ", ".join(names)
+    text = f"slow at the own part of a step: {what}, {rate:.3f} of the usual rate; all others wait"
     if not kind.confirmed:
         return answer.unknown("not-repeated", f"{text}; it was not run again", "run the gate again", **details)
     text = f"{text}; in most of {len(kind.complete)} runs"

@@ -80,6 +80,7 @@ class Truth:
     Args:
         nodes: its GPU nodes by name.
         gang_admission: how its gang scheduler admits (all-or-nothing, partial, not-running).
+        gang_largest: groups of more pods are no gang to it; 0: all are.
         claims_allocate: whether the devices of the DRA driver can be allocated.
         policy_state: what the ClusterPolicy says when all operands are ready.
         model: all of it, for what benchmarks print.
@@ -88,6 +89,7 @@ class Truth:
 
     nodes: Mapping[str, Node]
     gang_admission: str = ADMITS_WHOLE
+    gang_largest: int = 0
     claims_allocate: bool = True
     policy_state: str = "ready"
     model: ClusterModel | None = None
@@ -111,6 +113,7 @@ def truth_of(model: ClusterModel, skus: Mapping[str, Sku]) -> Truth:
     return Truth(
         nodes={node.name: _node(node, sku_or_error(skus, node.sku)) for node in model.nodes},
         gang_admission=stack.gang_scheduler,
+        gang_largest=stack.gang_largest,
         claims_allocate=stack.dra_driver == "allocates",
         policy_state=stack.cluster_policy,
         model=model,

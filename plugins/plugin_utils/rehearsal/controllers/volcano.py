@@ -69,7 +69,8 @@ def _group(world: World, truth: Truth, group: Json, pods: list[Json]) -> Iterabl
     smallest = int((group.get("spec") or {}).get("minMember") or 1)
     native = world.find(NATIVE_POD_GROUPS, name, namespace)
     if native is None:
-        count = 1 if truth.gang_admission == ADMITS_SINGLY else smallest
+        singly = truth.gang_admission == ADMITS_SINGLY or 0 < truth.gang_largest < smallest
+        count = 1 if singly else smallest
         metadata = {
             "name": name,
             "namespace": namespace,

@@ -74,6 +74,7 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress) -> Simulat
         settings["fabric"] = {"plan": str(cabling), "interval_s": _COUNTER_INTERVAL_S}
     # A run takes seconds here; nobody wants to wait a quarter of an hour for one that hangs.
     settings["fabric_validation"] = {"timeout_s": 60.0 + 0.1 * len(request.nodes), "schedule_s": 30.0}
+    settings["training_acceptance"] = training_settings(len(request.nodes), full=request.full)
     settings["inference_acceptance"] = inference_settings(len(request.nodes), full=request.full)
     settings["telemetry"] = _TELEMETRY
     return Simulated(model, model_file, _mirror(request, model), settings, fabric, _prometheus(request, progress))
@@ -86,6 +87,20 @@ def _prometheus(request: RehearsalRequest, progress: Progress) -> str | None:
     except UnavailableError as error:
         progress.say(f"rehearsal: no Prometheus, so gate telemetry cannot look: {error}")
         return None
+
+
+def training_settings(nodes: int, *, full: bool) -> dict[str, Any]:
+    """Return the settings of gate training_acceptance: short waits and, where the program really trains, a model that
+    a CPU can train. How fast that is depends on what else this machine does, so times hardly count then."""
+    waits: dict[str, Any] = {"timeout_s": 60.0 + 0.1 * nodes, "schedule_s": 20.0, "total_s": 600.0}
+    if not full:
+        return waits
+    shape = {"layers": 2, "hidden": 128, "heads": 4, "sequence": 64, "batch": 4, "vocabulary": 128}
+    model = {"device": "cpu", "dtype": "float32", "steps": 50, "shape": {**shape, "learning_rate": 0.001}}
+    # A core has about this peak; many ranks share one.
+    times = {"peak_tflops": 0.05, "mfu": 0.0001, "step_time_cv": 9.0, "step_time_cv_bad": 9.0, "growth": 9.0}
+    peers = {"peer_marginal": 0.7, "peer_bad": 0.8, "repeats": 1, "start_s": 120.0}
+    return {**waits, "timeout_s": 300.0 + 60.0 * nodes, "total_s": 3600.0, "stuck_s": 120.0, **model, **times, **peers}
 
 
 def inference_settings(nodes: int, *, full: bool) -> dict[str, Any]:

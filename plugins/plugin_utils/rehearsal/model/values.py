@@ -24,6 +24,7 @@ LinkSpeed = Literal["HDR", "EDR", "FDR", "QDR"]
 SubnetManagers = Literal["both", "no-standby", "none"]
 ExporterState = Literal["ok", "down", "frozen", "twice", "stranger", "no-profiling"]
 BenchmarkState = Literal["ok", "hangs", "truncated", "crashes"]
+TrainingState = Literal["ok", "out-of-memory", "crashes", "hangs", "not-a-number", "other-weights"]
 ServerState = Literal["ok", "kv-cache-full", "image-missing", "engine-dead"]
 AnswerState = Literal["right", "empty", "gibberish"]
 
@@ -52,7 +53,8 @@ class RemappedRows:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
     """One GPU. `missing`: not on the bus at all; `unlisted`: on the bus, but the driver could not start it; `lost`:
-    listed, no longer answering."""
+    listed, no longer answering. `compute` is the part of its rate of arithmetic that it has when it is busy, `training`
+    what happens to a rank of a training on it."""
 
     index: int
     uuid: str
@@ -80,6 +82,8 @@ class Gpu:
     diag: dict[str, DiagStatus] = field(default_factory=dict)
     computes_right: bool = True
     exported: bool = True
+    compute: float = 1.0
+    training: TrainingState = "ok"
 
     @property
     def pci(self) -> str:
@@ -142,12 +146,14 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeView:
-    """What Kubernetes is told about a node: None for a count means all GPUs that work."""
+    """What Kubernetes is told about a node: None for a count means all GPUs that work. `memory_gib` is what pods may
+    ask for."""
 
     device_plugin_gpus: int | None = None
     dra_devices: int | None = None
     operands_ready: bool = True
     failing_operand: str = ""
+    memory_gib: int = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +199,21 @@ class Serving:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """What a training on the node meets. `pace` is the part of their speed that all of its GPUs have together; `growth`
+    is the part by which its work on a step has grown at the end of a run, `jitter` the part by which every fifth step
+    takes longer; ranks start `delay_s` late; without `image` its pods get none; `log_cut`: the end of the log is lost.
+    """
+
+    pace: float = 1.0
+    growth: float = 0.0
+    jitter: float = 0.0
+    delay_s: float = 0.0
+    image: bool = True
+    log_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """One GPU host."""
 
@@ -222,6 +243,7 @@ class Node:
     performance: Performance = Performance()
     serving: Serving = Serving()
     exporter: ExporterState = "ok"
+    training: Training = Training()
 
     @property
     def listed_gpus(self) -> tuple[Gpu, ...]:
@@ -301,9 +323,14 @@ class Telemetry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """How the cluster's software behaves. `components` names only those that do not work."""
+    """How the cluster's software behaves. `components` names only those that do not work. Groups of more than
+    `gang_largest` pods are no gang to the gang scheduler (0: all are). The training image uses `training_efficiency` of
+    what a good one would; `training_learns`: it computes right gradients."""
 
     gang_scheduler: GangBehaviour = "all-or-nothing"
+    gang_largest: int = 0
+    training_efficiency: float = 1.0
+    training_learns: bool = True
     dra_driver: DraBehaviour = "allocates"
     cluster_policy: str = "ready"
     components: dict[str, ComponentState] = field(default_factory=dict)

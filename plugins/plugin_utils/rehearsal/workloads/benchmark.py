@@ -97,7 +97,7 @@ def benchmark_of(launcher: Json, members: Sequence[Json]) -> Benchmark | None:
     machines = -(-processes // per_node)
     if machines > len(members):
         return None
-    places = tuple(_place(pod, per_node * per_process) for pod in members[:machines])
+    places = tuple(place_of(pod, per_node * per_process) for pod in members[:machines])
     factor = int(options.get("f", options.get("stepfactor", "0")))
     smallest = _bytes(options.get("b", options.get("minbytes", "32M")))
     return Benchmark(
@@ -137,7 +137,8 @@ def _bytes(text: str) -> int:
     return int(match.group(1)) * _UNITS[match.group(2).upper()] if match else 0
 
 
-def _place(pod: Json, gpus: int) -> Place:
+def place_of(pod: Json, gpus: int) -> Place:
+    """Return where a pod with so many ranks is."""
     spec = pod["spec"]
     hostname = spec["nodeName"] if spec.get("hostNetwork") else spec.get("hostname") or pod["metadata"]["name"]
     return Place(hostname=hostname, node=spec.get("nodeName", ""), gpus=gpus, adapters=_sees_adapters(spec))

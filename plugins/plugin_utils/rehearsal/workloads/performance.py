@@ -58,6 +58,17 @@ class Versions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """Of a GPU's peak what a training's arithmetic gets, by accelerator; deviations of a GPU from the others and of a
+    step from the others, as parts; the part of the time of a step's gradients that arithmetic hides."""
+
+    efficiency: dict[str, float]
+    gpu_noise: float
+    step_noise: float
+    hidden: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Performance:
     """All of it; see the file's head."""
 
@@ -72,6 +83,7 @@ class Performance:
     latency_us: Latency
     noise: Noise
     run_s: RunTime
+    training: Training
     nvls: Nvls
     versions: Versions
 

@@ -69,7 +69,7 @@ class _Stage:
         self.ranks = ranks_of(self.hosts)
         per_node = run.places[0].gpus
         nvls = uses_nvls(sku.accelerator, per_node, run.env, data)
-        self.fleets = _fleets(self.hosts, nvls and sku.nvswitches != 0, run.env)
+        self.fleets = fleets_of(self.hosts, nvls and sku.nvswitches != 0, run.env)
         seed = f"{model.seed}/{name}/{run.test}"
         self.draw = random.Random(seed)
         self.speech = Speech(self.ranks, run.env, data, nvls, seed)
@@ -212,8 +212,8 @@ class _Stage:
         return _FAILED
 
 
-def _fleets(hosts: Sequence[Host], nvls: bool, env: Mapping[str, str]) -> list[Fleet]:
-    """The communicators of a run: one, or those of NCCL_TESTS_SPLIT (`MOD`: a GPU of each node, `DIV`: nodes)."""
+def fleets_of(hosts: Sequence[Host], nvls: bool, env: Mapping[str, str]) -> list[Fleet]:
+    """Return the communicators of a run: one, or those of NCCL_TESTS_SPLIT (`MOD`: a GPU of each, `DIV`: nodes)."""
     machines = tuple(host.machine for host in hosts)
     direct = not (env.get("NCCL_P2P_DISABLE") == "1" and env.get("NCCL_SHM_DISABLE") == "1")
     per_node = machines[0].gpus

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from . import aiperf_player, alert_receiver_player, nccl_player, vllm_player
+from . import aiperf_player, alert_receiver_player, nccl_player, training_player, vllm_player
 from .player import Json, Player
 
 PLAYERS: tuple[Player, ...] = (
     nccl_player.PLAYER,
+    training_player.PLAYER,
     vllm_player.PLAYER,
     aiperf_player.PLAYER,
     alert_receiver_player.PLAYER,

@@ -1,0 +1,168 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Gate training_acceptance on a rehearsal: healthy it passes, every fault of the catalogue is found, wherever it is."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
+from waiting import await_model, eventually
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.judge import judge_gate
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observe
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_observers
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NAMESPACES, NODES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.derive import healthy_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import read_spec, write_spec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+
+GATE = "training_acceptance"
+COUNT = 5
+CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
+OURS = [name for name, entry in CATALOGUE.items() if entry.expect.gate == GATE]
+HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
+TODAY = date(2026, 1, 1)
+SETTINGS: dict[str, Any] = {"timeout_s": 15.0, "schedule_s": 6.0}
+
+
+@dataclass
+class Bench:
+    """A kept rehearsal whose hardware can be broken and mended while it runs."""
+
+    work: Path
+    healthy: Rehearsed
+    recipe: dict[str, Any]
+    serial: int = 0
+
+    @property
+    def model(self) -> Path:
+        return self.work / "rehearsal" / "model.yaml"
+
+    @property
+    def kubeconfig(self) -> str:
+        return str(next((self.work / "rehearsal" / "cluster").rglob("*kubeconfig*")))
+
+    def site(self, **settings: Any) -> Site:
+        nodes = read_spec(self.model).nodes
+        hosts = tuple(Host(name=node.name, sku=node.sku, node_name=node.name, rack=node.rack) for node in nodes)
+        return Site(
+            name="rehearsal",
+            profile=SiteProfile.ON_PREMISES,
+            hosts=hosts,
+            capabilities=("kubernetes", "multi_node"),
+            settings={GATE: {**SETTINGS, **settings}},
+        )
+
+    def judged(self, fault: str, **settings: Any) -> tuple[Outcome, ...]:
+        """Break the hardware, observe the gate and judge it from what was saved; then mend the hardware."""
+        before = read_spec(self.model)
+        faults = choose_faults((fault,), healthy_cluster(before, HARDWARE), CATALOGUE)
+        write_spec(replace(before, faults=faults), self.model)
+        try:
+            self._settle(short=sum("memory_gib" in change.at for fault in faults for change in fault.patch))
+            return self.observed(**settings)
+        finally:
+            write_spec(before, self.model)
+            self._settle(short=0)
+
+    def _settle(self, *, short: int) -> None:
+        """Wait until the operators have read the model again and the nodes offer what they should."""
+        await_model(self.model)
+        with Cluster(Connection(kubeconfig=self.kubeconfig)) as cluster:
+
+            def lacking() -> int:
+                offered = [node["status"]["allocatable"]["memory"] for node in cluster.list_objects(NODES)]
+                return len(offered) - offered.count("2Ti")
+
+            eventually(lambda: lacking() == short)
+
+    def observed(self, **settings: Any) -> tuple[Outcome, ...]:
+        """Observe the gate and judge it from what was saved."""
+        self.serial += 1
+        site, run_dir = self.site(**settings), self.work / f"own-{self.serial}"
+        context = ObserveContext(
+            site=site,
+            run_dir=run_dir,
+            today=TODAY,
+            hardware=HARDWARE,
+            recipe=self.recipe,
+            connections={"kubeconfig": self.kubeconfig},
+        )
+        seen = observe(all_observers()[GATE, "training"], GATE, context)
+        assert seen.error is None
+        return judge_gate(
+            declare(GATE, site), JudgeContext(gate=GATE, site=site, today=TODAY, hardware=HARDWARE), run_dir
+        )
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    work = tmp_path_factory.mktemp("training")
+    try:
+        run = rehearse(work, rehearsal_nodes=COUNT, rehearsal_keep=True, gates=["gpu_stack", GATE])
+        yield Bench(work, run, json.loads((run.run_dir / "recipe.json").read_text()))
+    finally:
+        # ansible-runner keeps the variables of a directory, `keep` among them.
+        rehearse(work / "stop", playbook="rehearse_stop.yml", rehearsal_dir=str(work / "rehearsal"))
+        assert left_behind(work) == []
+
+
+def _findings(outcomes: tuple[Outcome, ...]) -> list[Outcome]:
+    """What is not passed; waiting for what another check reports is no finding of its own."""
+    return [o for o in outcomes if o.status is not Status.PASSED and not o.cause.startswith("blocked-by-")]
+
+
+def test_healthy(bench: Bench) -> None:
+    assert bench.healthy.rc == 0, bench.healthy.output[-3000:]
+    assert bench.healthy.findings() == []
+    gate = next(entry for entry in bench.healthy.record["gates"] if entry["gate"] == GATE)
+    assert "MFU" in gate["headline"] and f"over {8 * COUNT} GPUs" in gate["headline"]
+    logs = sorted(path.name for path in (bench.healthy.run_dir / "evidence" / GATE).iterdir())
+    assert logs == [f"train-1-1-{index}.log" for index in range(COUNT)]
+    print(f"gate took {gate.get('duration_s')} s")
+
+
+def _subject(fault: str, draw: random.Random) -> str:
+    node = f"gpu{draw.randint(1, COUNT):02d}"
+    return {"node": node, "gpu": f"{node}/gpu{draw.randrange(8)}"}.get(CATALOGUE[fault].kind, "")
+
+
+@pytest.mark.parametrize("fault", OURS)
+def test_faults(bench: Bench, fault: str) -> None:
+    subject = _subject(fault, random.Random())
+    outcomes = bench.judged(f"{fault}@{subject}" if subject else fault)
+    expected, found = CATALOGUE[fault].expect, _findings(outcomes)
+    told = {(o.check, o.cause, o.status.value) for o in found}
+    assert told == {(expected.check, expected.cause, expected.status)}, [o.summary for o in found]
+    if subject and expected.cause != "launch-unschedulable":
+        # The scheduler says what is missing, and not where.
+        assert len(found) == 1
+        assert {subject, subject.partition("/")[0]} <= {entry.name for entry in found[0].subjects}
+
+
+def test_without_a_gang_scheduler_a_job_is_half_placed(bench: Bench) -> None:
+    found = _findings(bench.judged("training-memory-short@gpu03", gang="none"))
+    assert [(o.cause, o.subjects[0].name) for o in found] == [("half-placed", "gpu03")]
+    assert "Insufficient memory" in found[0].summary
+
+
+def test_nothing_is_left_in_the_cluster(bench: Bench) -> None:
+    with Cluster(Connection(kubeconfig=bench.kubeconfig)) as cluster:
+        # The API server takes a moment to empty the last namespace.
+        eventually(lambda: not cluster.list_objects(NAMESPACES, labels="gpufleet.io/purpose=test"))
