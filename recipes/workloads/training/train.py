@@ -4,7 +4,8 @@
 """Training program of gate training_acceptance: a small transformer, data that it can learn, data-parallel (DDP).
 
 Started by torchrun, once for every GPU. Every rank writes JSON lines to stdout: `hello` (it is there), `start` (all are
-there; what it trains), one `step` for each step, `end`; `stuck` when a step does not come to an end, `error` before it dies of one.
+there; what it trains), one `step` for each step, `end`; `stuck` when a step does not come to an end, `error` before it
+dies of one.
 Needs Python 3.9 and PyTorch 2.1, nothing else. docs/training_acceptance.md describes the lines.
 
 `step_time_s` is the same on all ranks, because DDP makes them wait for each other. `compute_s` ends where the rank
