@@ -48,6 +48,12 @@ def read_rooms(cluster: Cluster, names: Collection[str]) -> dict[str, NodeRoom]:
     return rooms(nodes, pods, _dra(cluster, RESOURCE_CLAIMS), _dra(cluster, RESOURCE_SLICES), names)
 
 
+def open_nodes(nodes: Iterable[Json], names: Collection[str]) -> set[str]:
+    """Return which of these nodes are Ready and take pods of tests."""
+    there = ((node["metadata"]["name"], node) for node in nodes)
+    return {name for name, node in there if name in names and not _closed(node)}
+
+
 def _dra(cluster: Cluster, kind: Any) -> list[Json]:
     try:
         return cluster.list_objects(kind)

@@ -23,9 +23,9 @@ from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ...site.model import Site
 from ...workload.render import render
+from ...workload.rooms import open_nodes
 from ...workload.space import Space, open_space
 from ..spec import ObserveContext
-from .capacity import working_nodes
 
 KEY = "dra"
 CHECK = "dra-allocation"
@@ -74,7 +74,7 @@ def observe(context: ObserveContext) -> DraView:
         if problem:
             return DraView(problem=problem[0], reason=problem[1])
         names = {host.node_name for host in context.site.in_scope}
-        working = {node["metadata"]["name"] for node in working_nodes(cluster.list_objects(NODES), names)}
+        working = open_nodes(cluster.list_objects(NODES), names)
         slices = cluster.list_objects(RESOURCE_SLICES)
         free = free_devices(slices, cluster.list_objects(RESOURCE_CLAIMS), working)
         if not free:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
-from ...clients.kube.kinds import NODES, PODS, Kind
+from ...clients.kube.kinds import Kind
 from ...component_stack.facts import GangFacts, recipes_root, stack_facts
 from ...component_stack.model import components_of
 from ...component_stack.read import read_workloads
@@ -22,9 +22,10 @@ from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ...site.model import Site
 from ...workload.render import render
+from ...workload.rooms import read_rooms
 from ...workload.space import Space, open_space
 from ..spec import ObserveContext
-from .capacity import Slots, free_gpus, slots_of, working_nodes
+from .capacity import Slots, slots_of
 
 KEY = "gang"
 CHECK = "gang-admission"
@@ -67,8 +68,7 @@ def observe(context: ObserveContext) -> GangView:
         if problem:
             return replace(view, problem=problem[0], reason=problem[1])
         names = {host.node_name for host in context.site.in_scope}
-        nodes = working_nodes(cluster.list_objects(NODES), names)
-        slots = slots_of(free_gpus(nodes, cluster.list_objects(PODS)), int(settings["nodes"]))
+        slots = slots_of(read_rooms(cluster, names).values(), int(settings["nodes"]))
         if slots is None:
             reason = "no node in scope has two free GPUs"
             return replace(view, problem="no-capacity", reason=reason)

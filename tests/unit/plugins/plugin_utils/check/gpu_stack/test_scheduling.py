@@ -12,11 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import dra_allocation, gang_admission
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.capacity import (
-    free_gpus,
-    slots_of,
-    working_nodes,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.capacity import slots_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_dra import (
     DeviceView,
     DraView,
@@ -24,6 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.o
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangView
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.rooms import NodeRoom, open_nodes, rooms
 
 from .conftest import context, recipe
 
@@ -81,15 +78,26 @@ def test_a_recipe_that_gives_out_no_gpus_by_dra_is_not_passed() -> None:
     assert (outcome.status, outcome.cause) == (Status.FAILED, "no-dra-driver")
 
 
-@given(st.dictionaries(st.text("abc", min_size=1), st.tuples(st.integers(1, 8), st.integers(0, 8))), st.integers(2, 6))
-def test_one_gang_fits_and_two_do_not(free: dict[str, tuple[int, int]], most: int) -> None:
-    possible = {name: (total, min(total, unused)) for name, (total, unused) in free.items()}
-    slots = slots_of(possible, most)
+ROOMS = st.builds(
+    NodeRoom,
+    name=st.text("abc", min_size=1),
+    total=st.integers(0, 8),
+    used=st.integers(0, 8),
+    closed=st.sampled_from(["", "cordoned"]),
+    by_dra=st.sampled_from([False, False, True]),
+)
+
+
+@given(st.lists(ROOMS, unique_by=lambda room: room.name), st.integers(2, 6))
+def test_one_gang_fits_and_two_do_not(found: list[NodeRoom], most: int) -> None:
+    slots = slots_of(found, most)
+    possible = {room.name: 0 if room.by_dra else room.free for room in found}
     if slots is None:
+        assert max(possible.values(), default=0) < 2
         return
     assert slots.gang <= slots.count < 2 * slots.gang
     assert len(slots.nodes) <= most
-    assert slots.count == sum(possible[name][1] // slots.gpus for name in slots.nodes)
+    assert slots.count == sum(possible[name] // slots.gpus for name in slots.nodes)
 
 
 def _node(name: str, **spec: Any) -> dict[str, Any]:
@@ -105,8 +113,10 @@ def test_tests_keep_off_nodes_that_do_not_take_pods() -> None:
     down["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
     nodes = [_node("good", taints=[gpu_taint]), _node("cordoned", unschedulable=True), _node("tainted", taints=[taint]),
              down, _node("other")]  # fmt: skip
-    found = working_nodes(nodes, {"good", "cordoned", "tainted", "down"})
-    assert [node["metadata"]["name"] for node in found] == ["good"]
+    names = {"good", "cordoned", "tainted", "down"}
+    assert open_nodes(nodes, names) == {"good"}
+    found = rooms(nodes, [], [], [], names)
+    assert slots_of(found.values(), 4) == slots_of([found["good"]], 4)
 
 
 def test_gpus_in_use_are_not_free() -> None:
@@ -115,7 +125,8 @@ def test_gpus_in_use_are_not_free() -> None:
         return {"spec": {"nodeName": node, "containers": [limits, {}]}, "status": {"phase": phase}}
 
     pods = [pod("a", "3", "Running"), pod("a", "4", "Succeeded"), pod("b", "8", "Pending")]
-    assert free_gpus([_node("a"), _node("b")], pods) == {"a": (8, 5), "b": (8, 0)}
+    slots = slots_of(rooms([_node("a"), _node("b")], pods, [], [], {"a", "b"}).values(), 4)
+    assert slots is not None and (slots.nodes, slots.count, slots.gpus) == (("a",), 5, 1)
 
 
 def test_devices_that_a_claim_holds_are_not_free() -> None:
