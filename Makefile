@@ -47,7 +47,7 @@ rehearse-stop: setup ## Stop a rehearsal cluster that was kept, and remove what 
 
 .PHONY: test
 test: setup ## All tests: unit, integration, rehearsal (ARGS="-k name")
-	pytest -n 2 --dist loadgroup $(ARGS)
+	pytest -n 2 $(ARGS)
 
 .PHONY: check
 check: setup ## Everything that is checked before a commit, with the seconds of each step
@@ -78,7 +78,7 @@ types: setup ## mypy --strict
 imports: setup ## The layers of the core
 	@python tools/check.py imports
 unit: setup ## Unit tests only
-	pytest -n 2 --dist loadgroup tests/unit $(ARGS)
+	pytest -n 2 tests/unit $(ARGS)
 sanity: setup ## ansible-test sanity, on a real copy and without an ignore file (ARGS="--test validate-modules")
 	@tools/sanity $(ARGS)
 build: setup ## The collection's tarball, in .cache/build

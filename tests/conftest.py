@@ -38,17 +38,12 @@ def pytest_report_header() -> str:
     return f"shared data: MISSING ({directory}); tests that read it are skipped. Set GPUFLEET_SHARED."
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a module that share a fixture, a cluster for instance, on one worker: it is made once."""
-    for item in items:
-        if isinstance(item, pytest.Function) and _shares_a_fixture(item):
-            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(ROOT).as_posix()))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let tests that share a cluster run on one worker."""
+    from distribution import BySharedFixture
 
-
-def _shares_a_fixture(item: pytest.Function) -> bool:
-    definitions = item._fixtureinfo.name2fixturedefs.values()
-    return any(definition[-1].scope == "module" for definition in definitions)
+    return BySharedFixture(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -151,7 +151,7 @@ def play(repository: Path, directory: Path, tasks: str, *arguments: str, expect:
     return results
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def results(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Everything that one play asks, and its directory."""
     directory = tmp_path_factory.mktemp("recipe")

@@ -12,14 +12,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+from waiting import eventually
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.prime import LocalApi, open_api
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.process_table import (
     descendants,
     identify,
@@ -32,7 +31,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
     stop,
 )
 
-PREFIX = "rehearsal.gpufleet.invalid"
 # Takes the place of site.yml: looks at a host as a gate does, then waits to be killed where a test asks for it.
 SITE = """
 - name: Look at the simulated hosts
@@ -97,6 +95,16 @@ class Bench:
     def output(self) -> str:
         return (self.path / "out").read_text(errors="replace")
 
+    def starting(self, process: subprocess.Popen[str], name: str) -> None:
+        """Wait until one of the rehearsal's processes was started."""
+
+        def started() -> bool:
+            state = read_state(self.directory)
+            return process.poll() is not None or (state is not None and name in [c.name for c in state.children])
+
+        eventually(started, 90, name)
+        assert process.poll() is None, self.output()
+
     def reach(self, process: subprocess.Popen[str], text: str) -> None:
         """Wait until the playbook says something."""
         eventually(lambda: text in self.output() or process.poll() is not None, 90, text)
@@ -114,13 +122,6 @@ class Bench:
                     continue
         mounts = Path("/proc/self/mountinfo").read_text().splitlines()
         return found + [line for line in mounts if str(self.path) in line]
-
-
-def eventually(condition: Callable[[], object], limit_s: float, what: str = "") -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {limit_s} s: {what}"
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -173,16 +174,21 @@ def test_a_connection_forced_from_outside_stops_the_run(bench: Bench) -> None:
     eventually(lambda: bench.leftovers() == [], 8)
 
 
-PHASES = ("waiting for etcd", "waiting for kube-apiserver", "waiting for kwok", "TASK [Wait for the test]")
+WORKING = "TASK [Wait for the test]"
+# Processes of the rehearsal: from the moment when one is started until it serves, the start waits for it.
+PHASES = ("etcd", "kube-apiserver", "kwok", WORKING)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("phase", PHASES)
 def test_killed_in_any_phase_leaves_nothing(bench: Bench, phase: str, number: signal.Signals) -> None:
     process = bench.begin("-e", "gpufleet_rehearsal_nodes=2", "-e", "linger=120")
-    bench.reach(process, phase)
-    # ansible-core says a task's name before it has a worker for it; interrupted in between, it waits for the task.
-    time.sleep(1 if phase.startswith("TASK") else 0)
+    if phase == WORKING:
+        bench.reach(process, phase)
+        # ansible-core says a task's name before it has a worker for it; interrupted in between, it waits for the task.
+        time.sleep(1)
+    else:
+        bench.starting(process, phase)
     if number == signal.SIGINT:
         os.killpg(process.pid, number)  # Ctrl-C reaches the whole group of the terminal
     else:
@@ -194,7 +200,7 @@ def test_killed_in_any_phase_leaves_nothing(bench: Bench, phase: str, number: si
 
 def test_a_killed_supervisor_takes_its_children_along_and_the_next_start_works(bench: Bench) -> None:
     process = bench.begin("-e", "gpufleet_rehearsal_nodes=2", "-e", "linger=120")
-    bench.reach(process, PHASES[-1])
+    bench.reach(process, WORKING)
     state = read_state(bench.directory)
     assert state is not None
     os.kill(state.supervisor_pid, signal.SIGKILL)
@@ -223,133 +229,3 @@ def test_kept_then_refused_then_stopped(bench: Bench) -> None:
     shutil.copy(bench.path / "rehearse_stop.yml", bench.path / "rehearse.yml")
     bench.run()
     assert bench.leftovers() == []
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterator[LocalApi]:
-    """The API of a rehearsal of four nodes, started once for the tests below."""
-    path = tmp_path_factory.mktemp("kept")
-    shutil.copy(repository / "playbooks" / "rehearse.yml", path)
-    (path / "site.yml").write_text("- name: Nothing\n  hosts: localhost\n  gather_facts: false\n  tasks: []\n")
-    environ = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(repository / ".cache"), "PWD": str(path)}
-    bench = Bench(path, environ)
-    bench.run("-e", "gpufleet_rehearsal_nodes=4", "-e", "gpufleet_rehearsal_keep=true")
-    state = read_state(bench.directory)
-    assert state is not None
-    yield open_api(bench.directory / "cluster", state.ports["kube-apiserver"])
-    stop(bench.directory)
-
-
-def pod(name: str, annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
-    marks = {f"{PREFIX}/{key}": value for key, value in (annotations or {}).items()}
-    container = {"name": "main", "image": "none", "resources": {"limits": {"cpu": "200"}}}
-    body = {"containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 0, **spec}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": marks}, "spec": body}
-
-
-def phase_of(api: LocalApi, name: str) -> str:
-    code, body = api.call("GET", f"/api/v1/namespaces/default/pods/{name}")
-    return str(body["status"].get("phase", "")) if code == 200 else ""
-
-
-def make(api: LocalApi, body: dict[str, Any]) -> None:
-    path = "/api/v1/namespaces/default/pods"
-    # The controller manager makes the namespace's account a moment after the start.
-    eventually(lambda: api.call("POST", path, body)[0] in (201, 409), 20, body["metadata"]["name"])
-
-
-def remove(api: LocalApi, *names: str) -> None:
-    for name in names:
-        api.call("DELETE", f"/api/v1/namespaces/default/pods/{name}")
-    eventually(lambda: all(api.call("GET", f"/api/v1/namespaces/default/pods/{n}")[0] == 404 for n in names), 20)
-
-
-@pytest.mark.parametrize(
-    ("annotations", "phase"), [({}, "Running"), ({"exit-code": "0"}, "Succeeded"), ({"exit-code": "3"}, "Failed")]
-)
-def test_a_pod_ends_only_as_its_annotation_says(kept: LocalApi, annotations: dict[str, str], phase: str) -> None:
-    name = f"end-{phase.lower()}"
-    make(kept, pod(name, annotations))
-    eventually(lambda: phase_of(kept, name) == phase, 20, name)
-    status = kept.call("GET", f"/api/v1/namespaces/default/pods/{name}")[1]["status"]
-    ended = status["containerStatuses"][0]["state"].get("terminated")
-    assert (ended["exitCode"] if ended else None) == (int(annotations["exit-code"]) if annotations else None)
-    remove(kept, name)
-
-
-def test_a_faulty_pod_runs_and_is_never_ready(kept: LocalApi) -> None:
-    make(kept, pod("faulty", {"fault": "CrashLoopBackOff"}))
-    eventually(lambda: phase_of(kept, "faulty") == "Running", 20)
-    status = kept.call("GET", "/api/v1/namespaces/default/pods/faulty")[1]["status"]
-    assert status["containerStatuses"][0]["state"]["waiting"]["reason"] == "CrashLoopBackOff"
-    assert {c["type"]: c["status"] for c in status["conditions"]}["Ready"] == "False"
-    remove(kept, "faulty")
-
-
-def test_two_gangs_that_do_not_fit_together_run_one_after_the_other(kept: LocalApi) -> None:
-    groups = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
-    for gang in ("red", "blue"):
-        body = {
-            "apiVersion": "scheduling.k8s.io/v1alpha2",
-            "kind": "PodGroup",
-            "metadata": {"name": gang},
-            "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
-        }
-        assert kept.call("POST", groups, body)[0] in (201, 409)
-    names = [f"{gang}-{n}" for gang in ("red", "blue") for n in range(3)]
-    for name in names:
-        # One pod fills a node, and the four nodes hold one gang of three.
-        group = {"schedulingGroup": {"podGroupName": name.split("-")[0]}, "schedulerName": "volcano"}
-        make(kept, pod(name, **group))
-
-    def running() -> list[str]:
-        return [name for name in names if phase_of(kept, name) == "Running"]
-
-    eventually(lambda: len(running()) >= 3, 30)
-    time.sleep(3)
-    assert len({name.split("-")[0] for name in running()}) == 1
-    assert len(running()) == 3
-    winner = running()[0].split("-")[0]
-    remove(kept, *[name for name in names if name.startswith(winner)])
-    eventually(lambda: len(running()) == 3, 30, "the other gang")
-    remove(kept, *[name for name in names if not name.startswith(winner)])
-
-
-def test_a_node_can_go_down_and_come_back(kept: LocalApi) -> None:
-    def marked_with(message: str | None) -> bool:
-        node = kept.call("GET", "/api/v1/nodes/gpu02")[1]
-        node["metadata"]["annotations"].pop(f"{PREFIX}/not-ready", None)
-        if message:
-            node["metadata"]["annotations"][f"{PREFIX}/not-ready"] = message
-        # 409: a controller wrote in between.
-        return bool(kept.call("PUT", "/api/v1/nodes/gpu02", node)[0] == 200)
-
-    def mark(message: str | None) -> None:
-        eventually(lambda: marked_with(message), 10)
-
-    def ready() -> str:
-        conditions = kept.call("GET", "/api/v1/nodes/gpu02")[1]["status"]["conditions"]
-        return next(str(entry["status"]) for entry in conditions if entry["type"] == "Ready")
-
-    mark("kubelet stopped posting node status")
-    eventually(lambda: ready() == "False", 10)
-    mark(None)
-    eventually(lambda: ready() == "True", 10)
-
-
-def test_what_the_gates_need_of_the_api_is_served(kept: LocalApi) -> None:
-    names = {group["name"] for group in kept.call("GET", "/apis")[1]["groups"]}
-    assert {"resource.k8s.io", "scheduling.k8s.io", "admissionregistration.k8s.io", "kwok.x-k8s.io"} <= names
-    policies = kept.call("GET", "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies")
-    assert policies[0] == 200
-
-
-def test_nobody_without_a_key_gets_in(kept: LocalApi) -> None:
-    import http.client
-    import ssl
-
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    connection = http.client.HTTPSConnection("127.0.0.1", kept.port, context=context, timeout=5)
-    connection.request("GET", "/api/v1/nodes")
-    assert connection.getresponse().status == 401

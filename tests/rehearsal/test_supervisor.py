@@ -12,11 +12,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
@@ -57,13 +58,6 @@ SLEEPER = (sys.executable, "-c", "import time; time.sleep(300)")
 
 def alive() -> None:
     """The controller lives."""
-
-
-def eventually(condition: Callable[[], object], limit_s: float = 8.0) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "did not come true in time"
-        time.sleep(0.02)
 
 
 @pytest.fixture

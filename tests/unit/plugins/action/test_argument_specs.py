@@ -14,9 +14,6 @@ from typing import Any
 import pytest
 import yaml
 
-# One process serves all tests, so one worker takes them.
-pytestmark = pytest.mark.xdist_group("argument-specs")
-
 ROOT = Path(__file__).resolve().parents[4]
 VERBS = sorted(path.stem for path in (ROOT / "plugins/action").glob("*.py"))
 # In a process of its own: Ansible's collection loader replaces the plain imports of the tests.

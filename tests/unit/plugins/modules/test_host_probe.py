@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -117,10 +118,13 @@ def test_limit_ends_children_too(tmp_path: Path) -> None:
     assert not mark.exists()
 
 
-def test_daemon_that_keeps_the_pipe_open_does_not_hold_the_probe() -> None:
+def test_daemon_that_keeps_the_pipe_open_does_not_hold_the_probe(tmp_path: Path) -> None:
+    script = "setsid sh -c 'echo $$ > daemon; exec sleep 60' & while [ ! -s daemon ]; do sleep 0.01; done; echo done"
     started = time.monotonic()
-    result = run_tool(["sh", "-c", "setsid sleep 8 & echo done"], 5, 1000)
-    assert (result["rc"], result["stdout"]) == (0, "done\n") and time.monotonic() - started < 5
+    result = run_tool(["sh", "-c", f"cd {tmp_path}; {script}"], 30, 1000)
+    taken = time.monotonic() - started
+    os.kill(int((tmp_path / "daemon").read_text()), signal.SIGKILL)
+    assert (result["rc"], result["stdout"]) == (0, "done\n") and taken < 30
 
 
 def test_file_that_cannot_be_started_is_a_failure_of_the_tool(tmp_path: Path) -> None:

@@ -1,0 +1,29 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which worker runs which test: a file whose tests share a fixture, a cluster for instance, stays on one worker.
+
+xdist's own groups (`--dist loadgroup`) come to nothing with pytest 9.2: it no longer takes over the changed node ids.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from xdist.scheduler import LoadScopeScheduling
+
+_SHARED = 'scope="module"'
+
+
+class BySharedFixture(LoadScopeScheduling):
+    """Files with a shared fixture first, those of most tests before others; then test by test, in order."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return file if _shares(Path(self.config.rootpath / file)) else nodeid
+
+
+@cache
+def _shares(file: Path) -> bool:
+    return _SHARED in file.read_text(encoding="utf-8")
