@@ -20,8 +20,9 @@ from typing import Any
 from ...clients.http.model import Route, ServiceRef
 from ...clients.http.routes import PodRoute, ServiceProxyRoute, UrlRoute
 from ...clients.http.session import HttpSession
-from ...clients.kube.cluster import Cluster
+from ...clients.kube.cluster import Cluster, Permission
 from ...clients.kube.connection import connection_from
+from ...clients.kube.errors import ForbiddenError
 from ...clients.kube.kinds import SECRETS
 from ...component_stack.facts import stack_facts
 from ...hardware.sku import sku_or_error
@@ -61,6 +62,7 @@ def observe(context: ObserveContext) -> View:
     """
     rules = load_rules(context.site.settings.get(GATE, {}))
     with Cluster(connection_from(context.connections)) as cluster:
+        _refuse_without_permission(cluster, rules)
         plan = _plan(cluster, context, rules)
         if not open_hosts(plan):
             return View(plan=plan)
@@ -93,6 +95,33 @@ def restore(data: Any, run_dir: Path, _site: Site) -> Sight:
 def _text(run_dir: Path, name: str) -> str:
     path = run_dir / name
     return path.read_text(encoding="utf-8", errors="replace") if name and path.is_file() else ""
+
+
+def _refuse_without_permission(cluster: Cluster, rules: Rules) -> None:
+    """What is not allowed is said before anything is started, all of it at once."""
+    refused = [wanted for wanted in permissions(rules) if not cluster.can_i(wanted)[0]]
+    if refused:
+        words = ", ".join(
+            f"{wanted.verb} {'/'.join(part for part in (wanted.resource, wanted.subresource) if part)}"
+            + (f" in {wanted.namespace}" if wanted.namespace else "")
+            for wanted in refused
+        )
+        raise ForbiddenError(f"gate {GATE}", f"not allowed: {words}.", "grant it, see docs/inference_acceptance.md")
+
+
+def permissions(rules: Rules) -> tuple[Permission, ...]:
+    """Return what the gate must be allowed to do beside what gate gpu_stack asks for."""
+    server = rules.server
+    wanted = [Permission("create", "deployments", "apps"), Permission("create", "jobs", "batch")]
+    if server.reach == "port-forward":
+        wanted.append(Permission("create", "pods", subresource="portforward"))
+    if server.reach == "service-proxy":
+        wanted += [Permission(verb, "services", subresource="proxy") for verb in ("get", "create")]
+    if server.token_secret:
+        wanted.append(Permission("get", "secrets", namespace=server.token_secret.split("/")[0]))
+    if server.claim:
+        wanted.append(Permission("create", "persistentvolumeclaims"))
+    return tuple(wanted)
 
 
 def _plan(cluster: Cluster, context: ObserveContext, rules: Rules) -> Plan:
@@ -287,7 +316,7 @@ class _Bench:
                 words, export = result.log.partition(f"{mark} begin")[0], aiperf.redacted(whole, redact)
         except InputError as error:
             found = replace(found, unreadable=error.reason)
-        if found.state == "failed":
+        if found.state == "failed" or not (export or found.unreadable):
             found = replace(found, reason=f"{found.reason}: {_last_words(words)}"[:400])
         if words.strip():
             found = replace(found, log=self._keep(f"{spec.name}.log", redact(words)))

@@ -48,9 +48,9 @@ def _ended_badly(load: Load) -> Problem | None:
     if load.unreadable:
         return Problem("export-truncated", load.unreadable[:400])
     if load.state != "succeeded" or load.exit_code not in (0, None):
-        return Problem("benchmark-crashed", load.reason[:400])
+        return Problem("benchmark-crashed", f"AIPerf ended with exit code {load.exit_code}: {load.reason}"[:400])
     if not load.export:
-        return Problem("export-missing", "AIPerf ended well and wrote no export")
+        return Problem("export-missing", f"AIPerf wrote no export: {load.reason}"[:400])
     return None
 
 

@@ -111,7 +111,7 @@ def inference_settings(nodes: int, *, full: bool) -> dict[str, Any]:
         return waits
     load = {"concurrency_per_gpu": 1, "output_tokens": 16, "least_requests": 32, "requests_per_concurrency": 4}
     slo = {"throughput_per_gpu": 5.0, "ttft_ms": 2000.0, "tpot_ms": 50.0}
-    return {**waits, **load, "dataset_entries": 16, "repeats": 1, "slo": slo}
+    return {**waits, "timeout_s": 300.0, **load, "dataset_entries": 16, "repeats": 1, "slo": slo}
 
 
 def _fabric(request: RehearsalRequest, model: ClusterModel, progress: Progress) -> SimulatedFabric | None:

@@ -103,10 +103,11 @@ def _real(pod: Json, words: list[str], scene: Scene, port: int) -> Part:
     here = {option(words, "--url", ""): f"http://127.0.0.1:{port}", "aiperf": scene.program(_SET, "aiperf")}
     argv = [here.get(word, word) for word in words]
     argv[argv.index("--tokenizer") + 1] = str(tokenizer)
-    # Not HF_HUB_OFFLINE: with it AIPerf takes the path of a tokenizer for a name of the hub.
+    # Not HF_HUB_OFFLINE: with it AIPerf takes the path of a tokenizer for a name of the hub. Not TMPDIR either: its
+    # sockets lie there, and the path of a socket is short.
     env = {
         **env_of(pod), "PACKAGE": "", "ARTIFACTS": str(place / "artifacts"), "HF_HOME": str(place / "hub"),
-        "HOME": str(place), "TMPDIR": str(place),
+        "HOME": str(place),
     }  # fmt: skip
     place.mkdir(parents=True, exist_ok=True)
     return Part(process=Process(argv=tuple(argv), env=env, cwd=str(place)))
