@@ -1,0 +1,122 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Exports of AIPerf, servers and loads of a fleet, as gate inference_acceptance sees them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.model import (
+    Load,
+    Plan,
+    PlannedHost,
+    Server,
+    Sight,
+    SmokeAnswer,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.reading import read_load
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.rules import load_rules
+
+PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
+GOOD_ANSWER = SmokeAnswer(
+    status=200, text=" 11, 12, 13,", finish="length", prompt_tokens=20, completion_tokens=16, latency_s=0.2
+)
+
+
+def distribution(middle: float, unit: str, count: int, *, spread: float = 0.5) -> dict[str, Any]:
+    """A metric whose percentiles rise from a part of the middle to more than it."""
+    places = {f"p{p}": middle * (1 - spread / 2 + spread * p / 100) for p in PERCENTILES}
+    ends = {"min": middle * (1 - spread / 2), "max": middle * (1 + spread / 2), "std": middle * spread / 4}
+    return {"unit": unit, "avg": middle, **places, **ends, "count": count, "sum": middle * count}
+
+
+def export(
+    *,
+    throughput: float = 72_000.0,
+    ttft: float = 400.0,
+    tpot: float = 24.0,
+    requests: int = 16_384,
+    errors: int = 0,
+    concurrency: int = 2048,
+    tokens: float = 128.0,
+    mismatches: int = 0,
+    **changes: Any,
+) -> dict[str, Any]:
+    """What AIPerf 0.13 writes, the metrics that matter; `changes` replace whole entries, None removes one."""
+    data: dict[str, Any] = {
+        "schema_version": "1.4",
+        "aiperf_version": "0.13.0",
+        "request_count": {"unit": "requests", "avg": float(requests)},
+        "request_error_rate": {"unit": "%", "avg": 100.0 * errors / (errors + requests)},
+        "output_token_throughput": {"unit": "tokens/sec", "avg": throughput},
+        "request_throughput": {"unit": "requests/sec", "avg": throughput / tokens},
+        "benchmark_duration": {"unit": "sec", "avg": requests * tokens / throughput},
+        "time_to_first_token": distribution(ttft, "ms", requests),
+        "inter_token_latency": distribution(tpot, "ms", requests, spread=0.1),
+        "request_latency": distribution(ttft + 127 * tpot, "ms", requests),
+        "input_sequence_length": distribution(128.0, "tokens", requests, spread=0.0),
+        "output_sequence_length": distribution(tokens, "tokens", requests, spread=0.0),
+        "osl_mismatch_count": {"unit": "requests", "avg": float(mismatches)},
+        "was_cancelled": False,
+        "is_complete": True,
+        "error_summary": [],
+        "run_info": {"random_seed": 100},
+        "input_config": {
+            "phases": [
+                {"kind": "warmup", "requests": concurrency, "concurrency": concurrency},
+                {"kind": "profiling", "requests": requests + errors, "concurrency": concurrency},
+            ]
+        },
+    }
+    if errors:
+        data["error_request_count"] = {"unit": "requests", "avg": float(errors)}
+        details = {"code": 500, "type": "Internal Server Error", "message": "boom"}
+        data["error_summary"] = [{"error_details": details, "count": errors}]
+    return {key: value for key, value in {**data, **changes}.items() if value is not None}
+
+
+def fleet(count: int = 4, **settings: Any) -> Plan:
+    """So many DGX H100 with eight free GPUs each."""
+    hosts = tuple(
+        PlannedHost(name=f"gpu{n:02d}", node=f"gpu{n:02d}", sku="dgx-h100", accelerator="h100", gpus=8, gpus_of_host=8)
+        for n in range(1, count + 1)
+    )
+    return Plan(hosts=hosts, rules=load_rules(settings))
+
+
+def server(host: str, **changes: Any) -> Server:
+    """A server that is ready and answers."""
+    good = Server(
+        host=host, state="ready", ready_s=40.0, health=200, models=("Qwen/Qwen3-8B",), answers=(GOOD_ANSWER,) * 2
+    )
+    return replace(good, **changes)
+
+
+def load(host: str, attempt: int = 1, **changes: Any) -> Load:
+    """A load that ended well."""
+    good = Load(
+        host=host, attempt=attempt, state="succeeded", exit_code=0, gpus=8, concurrency=2048, requests=16_384,
+        warmup=2048, export=f"evidence/{host}-{attempt}.json",
+    )  # fmt: skip
+    return replace(good, **changes)
+
+
+def sight(
+    plan: Plan,
+    exports: dict[str, dict[str, Any]] | None = None,
+    servers: dict[str, dict[str, Any]] | None = None,
+    loads: dict[str, dict[str, Any]] | None = None,
+    *,
+    runs: int = 1,
+) -> Sight:
+    """Servers and loads of a plan, all well but for what is given by host; hosts under load differ a little."""
+    found = []
+    stand = tuple(server(host.name, **(servers or {}).get(host.name, {})) for host in plan.hosts)
+    for number, host in enumerate(plan.hosts):
+        own = {"throughput": 72_000.0 + 100 * number, **(exports or {}).get(host.name, {})}
+        for attempt in range(1, runs + 1):
+            made = load(host.name, attempt, **(loads or {}).get(host.name, {}))
+            found.append(read_load(made, json.dumps(export(**own)), plan.rules))
+    return Sight(plan=plan, servers=stand, loads=tuple(found))

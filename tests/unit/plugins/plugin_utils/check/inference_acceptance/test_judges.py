@@ -1,0 +1,223 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The judges of gate inference_acceptance, in both directions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pytest
+from llm_fleet import GOOD_ANSWER, fleet, sight
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance import (
+    inference_endpoint_ready,
+    inference_errors,
+    inference_smoke,
+    inference_throughput,
+    inference_tpot,
+    inference_ttft,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.model import Plan, Sight
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.reading import to_load_again
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+
+CHECKS = (
+    inference_endpoint_ready, inference_smoke, inference_errors, inference_throughput, inference_ttft, inference_tpot,
+)  # fmt: skip
+
+
+def _judged(found: Sight) -> list[Outcome]:
+    hosts = tuple(Host(name=host.name, sku=host.sku, node_name=host.node) for host in found.plan.hosts)
+    site = Site(name="site", profile=SiteProfile.ON_PREMISES, hosts=hosts, capabilities=("kubernetes",))
+    context = JudgeContext(gate="inference_acceptance", site=site, today=date(2026, 1, 1))
+    return [outcome for check in CHECKS for outcome in check.judge(found, context)]
+
+
+def _bad(outcomes: list[Outcome]) -> set[tuple[str, str, str, str]]:
+    return {
+        (o.check, o.cause, o.status.value, o.subjects[0].name)
+        for o in outcomes
+        if o.status is not Status.PASSED and not o.cause.startswith("blocked-by-")
+    }
+
+
+def _plan(**settings: Any) -> Plan:
+    return fleet(4, **settings)
+
+
+def test_a_healthy_fleet_passes_and_shows_its_arithmetic() -> None:
+    outcomes = _judged(sight(_plan()))
+    assert _bad(outcomes) == set()
+    assert len(outcomes) == 6 * 4
+    throughput = next(o for o in outcomes if o.check == "inference-throughput")
+    assert throughput.measured[0].value == 9000.0
+    assert "6250 (Qwen/Qwen3-8B on h100) x (1 - 0.1) = 5625" in throughput.expected[0].arithmetic
+    assert "72000.0 tokens/s / 8 of 8 GPUs = 9000.0" in throughput.expected[0].arithmetic
+    ttft = next(o for o in outcomes if o.check == "inference-ttft")
+    assert ttft.series[0].bounds[0].value == 2000
+    assert [point[0] for point in ttft.series[0].points] == [0, 1, 5, 10, 25, 50, 75, 90, 95, 99, 100]
+
+
+@pytest.mark.parametrize(
+    ("changes", "cause", "status"),
+    [
+        ({"state": "failed", "cause": "kv-cache-out-of-memory", "hint": "x"}, "kv-cache-out-of-memory", "failed"),
+        ({"state": "failed"}, "server-crashed", "failed"),
+        ({"state": "image"}, "launch-image", "other"),
+        ({"state": "unschedulable"}, "launch-unschedulable", "other"),
+        ({"state": "timeout"}, "not-ready-in-time", "other"),
+        ({"health": 503}, "endpoint-unhealthy", "failed"),
+        ({"health": 0, "problem": "refused"}, "endpoint-unreachable", "other"),
+        ({"models": ("other",)}, "wrong-model", "failed"),
+        ({"models": ()}, "wrong-model", "failed"),
+    ],
+)
+def test_endpoint(changes: dict[str, Any], cause: str, status: str) -> None:
+    found = sight(_plan(), servers={"gpu02": changes})
+    found = replace(found, loads=tuple(load for load in found.loads if load.load.host != "gpu02"))
+    assert _bad(_judged(found)) == {("inference-endpoint-ready", cause, status, "gpu02")}
+
+
+@pytest.mark.parametrize(
+    ("answer", "cause"),
+    [
+        ({"text": "", "completion_tokens": 0, "finish": "stop"}, "smoke-empty"),
+        ({"text": " \n"}, "smoke-empty"),
+        ({"text": "!!!!!!!!"}, "smoke-wrong-answer"),
+        ({"text": " 110, 111"}, "smoke-wrong-answer"),
+        ({"finish": "abort"}, "smoke-malformed"),
+        ({"prompt_tokens": 0}, "smoke-malformed"),
+        ({"problem": "not a completion"}, "smoke-malformed"),
+    ],
+)
+def test_smoke(answer: dict[str, Any], cause: str) -> None:
+    found = sight(_plan(), servers={"gpu03": {"answers": (replace(GOOD_ANSWER, **answer),) * 2}})
+    assert _bad(_judged(found)) == {("inference-smoke", cause, "failed", "gpu03")}
+
+
+def test_smoke_must_be_the_same_twice_and_answered() -> None:
+    other = replace(GOOD_ANSWER, text=" 11, 12, 14,")
+    found = sight(_plan(), servers={"gpu03": {"answers": (GOOD_ANSWER, other)}})
+    assert _bad(_judged(found)) == {("inference-smoke", "smoke-differs", "failed", "gpu03")}
+    refused = replace(GOOD_ANSWER, status=500, problem="boom")
+    found = sight(_plan(), servers={"gpu03": {"answers": (refused,)}})
+    assert _bad(_judged(found)) == {("inference-smoke", "smoke-refused", "failed", "gpu03")}
+    silent = replace(GOOD_ANSWER, status=0, problem="no answer")
+    found = sight(_plan(), servers={"gpu03": {"answers": (silent,)}})
+    assert _bad(_judged(found)) == {("inference-smoke", "smoke-unanswered", "other", "gpu03")}
+
+
+def test_smoke_can_be_left_to_any_answer() -> None:
+    answers = (replace(GOOD_ANSWER, text="!!!"),) * 2
+    assert _bad(_judged(sight(_plan(smoke_expect=""), servers={"gpu03": {"answers": answers}}))) == set()
+
+
+@pytest.mark.parametrize(
+    ("exports", "loads", "cause", "status"),
+    [
+        ({"errors": 3, "requests": 16_381}, {}, "request-errors", "failed"),
+        ({"mismatches": 9}, {}, "short-answers", "failed"),
+        ({"tokens": 64.0}, {}, "short-answers", "failed"),
+        ({"requests": 16_000}, {}, "requests-missing", "other"),
+        ({"was_cancelled": True}, {}, "benchmark-cancelled", "other"),
+        ({"is_complete": False}, {}, "benchmark-cancelled", "other"),
+        ({"concurrency": 8}, {}, "other-load", "other"),
+        ({"run_info": {"random_seed": 7}}, {}, "other-load", "other"),
+        ({"schema_version": "9.0"}, {}, "export-unreadable", "other"),
+        ({}, {"export": ""}, "export-missing", "other"),
+        ({}, {"unreadable": "12 of 40 bytes"}, "export-truncated", "other"),
+        ({}, {"state": "failed", "exit_code": 1}, "benchmark-crashed", "other"),
+        ({}, {"state": "failed", "exit_code": 72}, "benchmark-not-installed", "other"),
+        ({}, {"state": "timeout", "exit_code": None}, "benchmark-hung", "other"),
+        ({}, {"state": "image", "exit_code": None}, "launch-image", "other"),
+    ],
+)
+def test_errors(exports: dict[str, Any], loads: dict[str, Any], cause: str, status: str) -> None:
+    found = sight(_plan(), exports={"gpu01": exports}, loads={"gpu01": loads})
+    assert _bad(_judged(found)) == {("inference-errors", cause, status, "gpu01")}
+
+
+def test_throughput_against_the_slo_and_its_slack() -> None:
+    just = {host.name: {"throughput": 8 * 5625.0} for host in _plan().hosts}
+    assert _bad(_judged(sight(_plan(), exports=just))) == set()
+    low = {host.name: {"throughput": 8 * 5624.0} for host in _plan().hosts}
+    expected = {("inference-throughput", "throughput-low", "failed", host.name) for host in _plan().hosts}
+    assert _bad(_judged(sight(_plan(), exports=low))) == expected
+
+
+def test_throughput_is_scaled_by_the_gpus_that_were_used_and_latency_is_not() -> None:
+    plan = _plan()
+    part = replace(plan, hosts=tuple(replace(host, gpus=4) for host in plan.hosts))
+    half = {host.name: {"throughput": 4 * 6250.0, "concurrency": 1024, "requests": 8192} for host in plan.hosts}
+    loads = {host.name: {"gpus": 4, "concurrency": 1024, "requests": 8192, "warmup": 1024} for host in plan.hosts}
+    assert _bad(_judged(sight(part, exports=half, loads=loads))) == set()
+    slow = {name: {**entry, "ttft": 1700.0} for name, entry in half.items()}
+    causes = {entry[1] for entry in _bad(_judged(sight(part, exports=slow, loads=loads)))}
+    assert causes == {"ttft-high"}
+
+
+def test_a_host_below_its_peers_is_named() -> None:
+    found = sight(_plan(), exports={"gpu04": {"throughput": 8 * 6800.0}})
+    assert _bad(_judged(found)) == {("inference-throughput", "slower-than-peers", "failed", "gpu04")}
+
+
+def test_half_of_the_hosts_blame_nobody() -> None:
+    slow = {"throughput": 8 * 5700.0}
+    found = sight(fleet(5), exports={"gpu01": slow, "gpu02": slow})
+    causes = {(o.cause, o.status.value) for o in _judged(found) if o.status is not Status.PASSED}
+    assert causes == {("cohort-uneven", "other")}
+
+
+def test_latencies() -> None:
+    found = sight(_plan(), exports={"gpu02": {"ttft": 1700.0}})
+    assert _bad(_judged(found)) == {("inference-ttft", "ttft-high", "failed", "gpu02")}
+    found = sight(_plan(), exports={"gpu02": {"tpot": 48.0}})
+    assert _bad(_judged(found)) == {("inference-tpot", "tpot-high", "failed", "gpu02")}
+    # p99 of the fixture is 1.049 of its middle.
+    assert _bad(_judged(sight(_plan(), exports={"gpu02": {"tpot": 47.0}}))) == set()
+
+
+def test_what_latency_tells_is_not_told_again_by_peers() -> None:
+    found = sight(_plan(), exports={"gpu02": {"tpot": 60.0, "throughput": 8 * 6000.0}})
+    outcomes = _judged(found)
+    assert _bad(outcomes) == {("inference-tpot", "tpot-high", "failed", "gpu02")}
+    assert "blocked-by-inference-tpot" in {o.cause for o in outcomes}
+
+
+def test_without_a_bound_nothing_passes() -> None:
+    found = sight(_plan(model="somebody/else"), servers=_serving("somebody/else"))
+    assert {entry[1] for entry in _bad(_judged(found))} == {"no-reference"}
+    own = {"throughput_per_gpu": 8000.0, "ttft_ms": 900.0, "tpot_ms": 30.0}
+    assert _bad(_judged(sight(_plan(model="somebody/else", slo=own), servers=_serving("somebody/else")))) == set()
+
+
+def test_another_load_needs_bounds_of_its_own() -> None:
+    found = sight(_plan(input_tokens=1024))
+    assert {entry[1] for entry in _bad(_judged(found))} == {"no-reference"}
+
+
+def _serving(model: str) -> dict[str, dict[str, Any]]:
+    return {host.name: {"models": (model,)} for host in _plan().hosts}
+
+
+def test_bad_figures_are_measured_again_and_the_median_counts() -> None:
+    plan = _plan()
+    once = sight(plan, exports={"gpu03": {"ttft": 1700.0}})
+    assert to_load_again(once) == ("gpu03",)
+    assert to_load_again(sight(plan, exports={"gpu03": {"ttft": 1700.0}}, runs=3)) == ()
+    assert to_load_again(sight(plan)) == ()
+    better = sight(plan, runs=2)
+    again = tuple(replace(m, load=replace(m.load, attempt=m.load.attempt + 1)) for m in better.loads)
+    assert _bad(_judged(replace(once, loads=once.loads + again))) == set()
+
+
+def test_a_host_without_room_says_so() -> None:
+    plan = _plan()
+    closed = replace(plan, hosts=(replace(plan.hosts[0], closed="cordoned"), *plan.hosts[1:]))
+    found = sight(closed)
+    found = replace(found, servers=found.servers[1:], loads=found.loads[1:])
+    assert _bad(_judged(found)) == {("inference-endpoint-ready", "no-capacity", "other", "gpu01")}

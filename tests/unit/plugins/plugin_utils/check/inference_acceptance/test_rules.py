@@ -1,0 +1,139 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Settings of gate inference_acceptance, and the commands that follow from them."""
+
+from __future__ import annotations
+
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.commands import (
+    load_command,
+    load_in_pod,
+    server_command,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.observe_inference import (
+    permissions,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.rules import load_rules
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.aiperf import export_in
+
+
+def test_a_site_sets_what_it_wants() -> None:
+    rules = load_rules({"load_image": "own/aiperf", "image": "own/vllm", "model": "/models/x", "slo": {"ttft_ms": 500}})
+    assert (rules.load.image, rules.server.image, rules.server.name) == ("own/aiperf", "own/vllm", "/models/x")
+    assert rules.slo_of("h100")[0].ttft_ms == 500
+    assert rules.slo_of("h100")[0].throughput_per_gpu == 0
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"modle": "x"},
+        {"slo": {"ttft": 5}},
+        {"slo": 5},
+        {"concurrency_per_gpu": 0},
+        {"gpu_memory_utilization": 1.5},
+        {"reach": "magic"},
+        {"reach": "url"},
+        {"token_secret": "token"},
+        {"volume": {"nfs": {}}, "claim": {"accessModes": []}},
+        {"smoke_expect": "("},
+        {"ttft_percentile": 98},
+        {"slack": 1},
+    ],
+)
+def test_what_is_no_setting_is_an_error(stated: dict[str, Any]) -> None:
+    with pytest.raises(BringupError):
+        load_rules(stated)
+
+
+def test_shipped_bounds_are_for_their_model_accelerator_and_load() -> None:
+    assert load_rules({}).slo_of("h100")[0].throughput_per_gpu == 6250
+    assert load_rules({}).slo_of("gb200")[0].throughput_per_gpu == 12500
+    assert load_rules({}).slo_of("t4")[0].throughput_per_gpu == 0
+    assert load_rules({"model": "x"}).slo_of("h100")[0].throughput_per_gpu == 0
+    assert load_rules({"concurrency_per_gpu": 64}).slo_of("h100")[0].ttft_ms == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "cause", "flag"),
+    [
+        ("ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization`",
+         "kv-cache-out-of-memory", "gpu_memory_utilization"),
+        ("The model's max seq len (4096) is larger than the maximum number of tokens that can be stored in KV cache",
+         "kv-cache-out-of-memory", "max_model_len"),
+        ("the models's max seq len (131072), (16.00 GiB KV cache is needed, which is larger than the available KV\n"
+         " cache memory (6.93 GiB)", "kv-cache-out-of-memory", "max_model_len"),
+        ("Free memory on device (1/79 GiB) on startup is less than desired GPU memory utilization", "gpu-memory-in-use",
+         "nvidia-smi"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate", "gpu-out-of-memory", "max_num_seqs"),
+        ("GatedRepoError: 401 Client Error", "model-not-found", "token_secret"),
+        ("OSError: We couldn't connect to 'the hub' to load the files", "model-hub-unreachable", "volume"),
+        ("RuntimeError: No CUDA GPUs are available", "gpu-not-usable", "gpu_stack"),
+    ],
+)  # fmt: skip
+def test_last_words_of_a_server(words: str, cause: str, flag: str) -> None:
+    found = load_rules({}).understand(f"INFO started\n{words}\n")
+    assert found is not None
+    assert found.cause == cause
+    assert flag in found.hint
+    assert load_rules({}).understand("INFO all is well") is None
+
+
+def test_a_server_uses_every_gpu_of_its_host() -> None:
+    words = server_command(load_rules({"tensor_parallel": 2, "arguments": ["--enforce-eager"]}), 8)
+    assert words[:3] == ("vllm", "serve", "Qwen/Qwen3-8B")
+    assert words[words.index("--tensor-parallel-size") + 1] == "2"
+    assert words[words.index("--data-parallel-size") + 1] == "4"
+    assert words[-1] == "--enforce-eager"
+    assert "--data-parallel-size" not in server_command(load_rules({}), 1)
+
+
+def test_the_load_is_the_same_every_time() -> None:
+    words = load_command(load_rules({}), "http://vllm-1:8000", 8)
+    options = dict(pairwise(words))
+    assert options["--random-seed"] == "100"
+    assert options["--concurrency"] == "2048"
+    assert options["--request-count"] == "16384"
+    assert options["--warmup-request-count"] == "2048"
+    assert options["--synthetic-input-tokens-stddev"] == options["--output-tokens-stddev"] == "0"
+    assert {"ignore_eos:true", "temperature:0", "--use-server-token-count"} <= set(words)
+    assert load_rules({}).load.requests(1) == 2048
+    assert load_rules({"concurrency_per_gpu": 1}).load.requests(1) == 1000
+    assert "--warmup-request-count" not in load_command(load_rules({"warmup_per_concurrency": 0.0}), "u", 8)
+
+
+@pytest.mark.parametrize(("code", "written"), [(0, True), (3, True), (0, False)])
+def test_the_pods_script_brings_the_export_out(tmp_path: Path, code: int, written: bool) -> None:
+    body = '{"schema_version": "1.4",\n "x": "\\u00e4"}\n'
+    make = f"mkdir -p {tmp_path}/a; printf '%s' '{body}' > {tmp_path}/a/profile_export_aiperf.json;" if written else ""
+    program = tmp_path / "aiperf"
+    program.write_text(f"#!/bin/sh\necho profiling; {make} exit {code}\n", encoding="utf-8")
+    program.chmod(0o755)
+    command = load_in_pod((str(program), "profile"))
+    env = {"PATH": "/usr/bin:/bin", "PACKAGE": "", "ARTIFACTS": f"{tmp_path}/a", "MARK": "mark-1"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=20)
+    assert done.returncode == code, done.stderr
+    assert export_in(done.stdout, "mark-1") == (body if written else None)
+
+
+def test_permissions_follow_the_way_to_the_servers() -> None:
+    def words(**stated: Any) -> set[str]:
+        return {f"{p.verb} {p.resource}/{p.subresource} {p.namespace}".strip() for p in permissions(load_rules(stated))}
+
+    assert "create pods/portforward" in words()
+    assert {"get services/proxy", "create services/proxy"} <= words(reach="service-proxy")
+    assert "create pods/portforward" not in words(reach="service-proxy")
+    assert "get secrets/ ai" in words(token_secret="ai/hub/token")
+    assert "create persistentvolumeclaims/" in words(claim={"accessModes": ["ReadOnlyMany"]})
+
+
+def test_a_wrong_setting_is_told_with_the_nearest_one() -> None:
+    with pytest.raises(InputError, match="throughput"):
+        load_rules({"slo": {"throughput": 5}})

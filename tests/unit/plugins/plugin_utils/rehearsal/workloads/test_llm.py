@@ -1,0 +1,172 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Simulated servers of language models, and the computed export: the product reads both as it would the real ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http.client import HTTPConnection
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.asking import (
+    health_of,
+    models_of,
+    smoke_answers,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.commands import load_command
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.rules import load_rules
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.routes import UrlRoute
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.session import HttpSession
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.aiperf import AiperfExport, parse
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import Serving
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.aiperf_export import (
+    as_text,
+    export_of,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.aiperf_player import wanted_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.llm_http import LlmServer
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.tokenizer import write_tokenizer
+
+RULES = load_rules({})
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _export(serving: Serving | None = None, name: str = "load-1-1", **settings: Any) -> AiperfExport:
+    wanted = wanted_of(list(load_command(load_rules(settings), "http://vllm-1:8000", 8)))
+    return parse(as_text(export_of(wanted, "h100", 8, serving or Serving(), name, NOW)))
+
+
+def test_a_healthy_host_is_within_every_bound_by_far() -> None:
+    found = _export()
+    assert (found.requests, found.errors, found.mismatches) == (16_384, 0, 0)
+    assert found.output_tokens_per_s / 8 > 1.3 * 6250
+    assert found.ttft.at(99) < 1000
+    assert found.tpot.at(99) < 30
+    # Closed loop: as many requests at a time, each as long as it takes.
+    ideal = 2048 * 128 / (found.latency.mean / 1000)
+    assert found.output_tokens_per_s == pytest.approx(ideal, rel=0.05)
+
+
+def test_the_same_run_says_the_same_and_another_differs_a_little() -> None:
+    assert _export() == _export()
+    other = _export(name="load-1-2").output_tokens_per_s
+    assert other != _export().output_tokens_per_s
+    assert other == pytest.approx(_export().output_tokens_per_s, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("serving", "field"),
+    [
+        (Serving(fail_every=16), "errors"),
+        (Serving(short_every=4), "mismatches"),
+    ],
+)
+def test_faults_that_are_counted(serving: Serving, field: str) -> None:
+    assert getattr(_export(serving), field) > 100
+
+
+def test_faults_that_take_time() -> None:
+    assert _export(Serving(stall_ms=2600.0)).ttft.at(99) > 2600
+    assert _export(Serving(slow_copy_ms=45.0)).tpot.at(99) > 60
+    assert _export(Serving(slow_copy_ms=45.0)).tpot.at(50) < 30
+    assert _export(Serving(rate=0.5)).output_tokens_per_s < 0.55 * _export().output_tokens_per_s
+
+
+def test_a_warm_up_takes_the_cold_requests() -> None:
+    cold = Serving(cold_ms=30_000.0)
+    assert _export(cold).ttft.most < 30_000
+    assert _export(cold, warmup_per_concurrency=0.0).ttft.most > 30_000
+
+
+@contextmanager
+def _serving(serving: Serving, name: str = "Qwen/Qwen3-8B") -> Iterator[int]:
+    server = LlmServer(name=name, accelerator="h100", copies=8, serving=serving)
+    ports: Queue[int] = Queue()
+    loops: Queue[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Queue()
+
+    async def serve() -> None:
+        end = asyncio.Event()
+        loops.put((asyncio.get_running_loop(), end))
+        socket = await asyncio.start_server(server.connected, "127.0.0.1", 0)
+        ports.put(int(socket.sockets[0].getsockname()[1]))
+        await end.wait()
+        socket.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    try:
+        yield ports.get(timeout=10)
+    finally:
+        loop, end = loops.get(timeout=10)
+        loop.call_soon_threadsafe(end.set)
+        thread.join(10)
+
+
+def test_a_good_server_is_asked() -> None:
+    with _serving(Serving()) as port:
+        session = HttpSession(UrlRoute(f"http://127.0.0.1:{port}"))
+        assert health_of(session) == 200
+        assert models_of(session) == ("Qwen/Qwen3-8B",)
+        first, second = smoke_answers(session, RULES)
+    assert first.text == second.text == " 11, 12, 13, 14, 15, 16, 17, 18,"
+    assert (first.status, first.completion_tokens, first.finish, first.problem) == (200, 16, "length", "")
+
+
+def test_bad_servers_are_asked() -> None:
+    with _serving(Serving(state="engine-dead")) as port:
+        session = HttpSession(UrlRoute(f"http://127.0.0.1:{port}"))
+        assert health_of(session) == 503
+        (only,) = smoke_answers(session, RULES)
+        assert (only.status, "EngineCore" in only.problem) == (500, True)
+    with _serving(Serving(model="other")) as port:
+        assert models_of(HttpSession(UrlRoute(f"http://127.0.0.1:{port}"))) == ("other",)
+    with _serving(Serving(answer="empty")) as port:
+        assert smoke_answers(HttpSession(UrlRoute(f"http://127.0.0.1:{port}")), RULES)[0].text == ""
+    (none,) = smoke_answers(HttpSession(UrlRoute("http://127.0.0.1:9")), RULES)
+    assert none.status == 0
+    assert "no answer" in none.problem
+
+
+def _streamed(port: int, tokens: int) -> tuple[list[dict[str, Any]], str]:
+    client = HTTPConnection("127.0.0.1", port, timeout=20)
+    body = {
+        "model": "Qwen/Qwen3-8B", "messages": [{"role": "user", "content": "x"}], "stream": True,
+        "max_completion_tokens": tokens, "stream_options": {"include_usage": True},
+    }  # fmt: skip
+    client.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
+    answer = client.getresponse()
+    text = answer.read().decode()
+    client.close()
+    events = [line.removeprefix("data: ") for line in text.split("\n\n") if line]
+    return [json.loads(event) for event in events[:-1]], events[-1]
+
+
+def test_a_server_streams_token_by_token() -> None:
+    with _serving(Serving()) as port:
+        events, last = _streamed(port, 4)
+    assert last == "[DONE]"
+    assert len([event for event in events if event["choices"] and event["choices"][0]["delta"]]) == 4
+    assert events[-2]["choices"][0]["finish_reason"] == "length"
+    assert events[-1]["usage"]["completion_tokens"] == 4
+
+
+def test_a_short_answer_says_so_itself() -> None:
+    with _serving(Serving(short_every=1)) as port:
+        events, _last = _streamed(port, 8)
+    assert events[-1]["usage"]["completion_tokens"] == 4
+    assert events[-2]["choices"][0]["finish_reason"] == "stop"
+
+
+def test_the_tokenizer_knows_every_byte_once(tmp_path: Path) -> None:
+    document = json.loads((write_tokenizer(tmp_path) / "tokenizer.json").read_text())
+    vocabulary = document["model"]["vocab"]
+    assert sorted(vocabulary.values()) == list(range(257))
