@@ -11,6 +11,7 @@ from hashlib import sha256
 
 from ..model.values import ClusterModel, Gpu, Node
 
+_OLDEST_S = 120.0
 _STRANGER = "GPU-ffffffff-0000-4000-8000-{:012x}"
 # One slice as `nvidia-smi mgi` numbers it where a GPU is not divided.
 _MIG_INSTANCE, _MIG_PROFILE = "0", "7g.80gb"
@@ -56,8 +57,10 @@ def metrics_of(node: Node, now_s: float, started_s: float) -> str | None:
     if node.exporter == "down":
         return None
     # With a time of its own a sample outlives the scrape that brought it: that is how old values stay visible.
-    at = f" {round(started_s * 1000)}" if node.exporter == "frozen" else ""
-    moment = started_s if at else now_s
+    # Older than Prometheus looks back it would only be missing.
+    frozen_s = max(started_s, now_s - _OLDEST_S)
+    at = f" {round(frozen_s * 1000)}" if node.exporter == "frozen" else ""
+    moment = frozen_s if at else now_s
     fields = [*_DEVICE, _UTILISATION, _PROFILING]
     return "".join(_page(node, field, moment, at) for field in fields)
 
@@ -94,7 +97,8 @@ def _labels(node: Node, gpu: Gpu, uuid: str, slices: dict[str, str], index: int 
 
 def _shake(gpu: Gpu, moment: float) -> float:
     """A power reading is never the same twice."""
-    return (int(moment * 1000) * 7919 + gpu.index * 104729) % 2000 / 1000 - 1.0
+    # A prime number: readings a whole scrape interval apart differ, too.
+    return (int(moment * 1000) * 7919 + gpu.index * 104729) % 1999 / 1000 - 1.0
 
 
 def pages(model: ClusterModel, now_s: float, started_s: float) -> dict[str, str | None]:

@@ -1,0 +1,211 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the gate says of metrics: nothing of healthy ones, and each fault once, at its check, with its subject."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from gpu_metrics import FIELD, Metrics, Row, uuid
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.fleet import Fleet
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.model import MetricsView, Problem
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, from_plain, to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+
+Change = Callable[[Metrics], None]
+
+
+def findings(outcomes: tuple[Outcome, ...]) -> set[tuple[str, str, tuple[str, ...]]]:
+    """Check, cause, and the parts (else the subject) of everything that is a finding of its own."""
+    return {
+        (o.check, o.cause, tuple(s.name for s in (o.subjects[1:] or o.subjects)))
+        for o in outcomes
+        if o.status is not Status.PASSED and not o.cause.startswith("blocked-by-")
+    }
+
+
+def aged(host: str, age_s: float) -> Change:
+    return lambda metrics: [setattr(row, "age_s", age_s) for row in metrics.of(host)] and None
+
+
+def relabelled(**labels: str) -> Change:
+    """Every series with other labels; an empty one is taken away, {host} is filled in."""
+
+    def change(metrics: Metrics) -> None:
+        for row in metrics.rows:
+            host = row.labels["instance"].partition(":")[0]
+            row.labels |= {name: value.format(host=host) for name, value in labels.items()}
+            row.labels = {name: value for name, value in row.labels.items() if value}
+
+    return change
+
+
+def again(metrics: Metrics, host: str, **labels: str) -> None:
+    metrics.rows += [Row({**row.labels, **labels}) for row in metrics.of(host)]
+
+
+HEALTHY: dict[str, Change] = {
+    "as the operand labels it": lambda metrics: None,
+    "Hostname is the pod's name": relabelled(Hostname="dcgm-exporter-x7x9z"),
+    "no host in the labels at all": relabelled(Hostname=""),
+    "long host names": relabelled(Hostname="{host}.cluster.example.org"),
+    "host in the label node": relabelled(Hostname="", node="{host}"),
+    "labels of pods that use GPUs": relabelled(exported_pod="train-0", exported_namespace="users", pod="dcgm-1"),
+    "two pods share a GPU": lambda metrics: again(metrics, "gpu02", exported_pod="other"),
+    "almost two intervals old": aged("gpu02", 29.9),
+    "a host that is set aside": lambda metrics: (setattr(metrics, "set_aside", ("gpu02",)), metrics.drop("gpu02", 3))[
+        0
+    ],
+    "slices": lambda metrics: metrics.slice("gpu02", 3, "7", "8"),
+    "slices that nobody has counted": lambda metrics: metrics.slice("gpu02", 3, exported=("7",)),
+    "UUIDs are not known": lambda metrics: setattr(metrics, "known", False),
+    "neighbours that are allowed": lambda metrics: (
+        metrics.settings.update(allowed_hosts=["cpu*"]),
+        metrics.rows.append(metrics.row("cpu7", 0)),
+    )[0],
+}
+FAULTS: dict[str, tuple[Change, tuple[str, str, tuple[str, ...]]]] = {
+    "no series of a host": (lambda m: m.drop("gpu02"), ("gpu-metrics-complete", "host-missing", ("gpu02",))),
+    "no series of a GPU": (lambda m: m.drop("gpu02", 5), ("gpu-metrics-complete", "gpu-missing", ("gpu02/gpu5",))),
+    "a value that is none": (
+        lambda m: setattr(m.of("gpu02")[5], "value", 9223372036854775794.0),
+        ("gpu-metrics-complete", "gpu-missing", ("gpu02/gpu5",)),
+    ),
+    "not a number": (
+        lambda m: setattr(m.of("gpu02")[5], "value", float("nan")),
+        ("gpu-metrics-complete", "gpu-missing", ("gpu02/gpu5",)),
+    ),
+    "old series of one GPU": (
+        lambda m: setattr(m.of("gpu02")[5], "age_s", 31.0),
+        ("gpu-metrics-fresh", "stale-series", ("gpu02/gpu5",)),
+    ),
+    "old series of a host": (
+        aged("gpu02", 250.0),
+        ("gpu-metrics-fresh", "stale-series", tuple(f"gpu02/gpu{n}" for n in range(8))),
+    ),
+    "series from the future": (
+        lambda m: setattr(m.of("gpu02")[5], "age_s", -60.0),
+        ("gpu-metrics-fresh", "stale-series", ("gpu02/gpu5",)),
+    ),
+    "scraped twice": (
+        lambda m: again(m, "gpu02", job="other"),
+        ("gpu-metrics-unique", "duplicate-series", tuple(f"gpu02/gpu{n}" for n in range(8))),
+    ),
+    "a GPU that nobody knows": (
+        lambda m: m.rows.append(m.row("gpu02", 9)),
+        ("gpu-metrics-known", "stranger-gpu", ("gpu02",)),
+    ),
+    "a GPU without UUID": (
+        lambda m: m.rows.append(m.row("gpu02", 9, UUID="")),
+        ("gpu-metrics-known", "stranger-gpu", ("gpu02",)),
+    ),
+    "a host that nobody knows": (
+        lambda m: m.rows.append(m.row("gpu77", 0)),
+        ("gpu-metrics-known", "stranger-host", ("here",)),
+    ),
+    "a host under another's name": (
+        lambda m: [row.labels.update(Hostname="gpu03") for row in m.of("gpu02")] and None,
+        ("gpu-metrics-known", "wrong-host", ("gpu03",)),
+    ),
+    "a slice without its field": (
+        lambda m: m.slice("gpu02", 3, "7", "8", exported=("7",)),
+        ("gpu-metrics-complete", "profiling-field-missing", ("gpu02/gpu3",)),
+    ),
+    "no profiling at all": (
+        lambda m: [m.slice("gpu02", gpu, "7", exported=()) for gpu in range(8)] and None,
+        ("gpu-metrics-complete", "profiling-field-missing", tuple(f"gpu02/gpu{n}" for n in range(8))),
+    ),
+    "nobody scrapes": (lambda m: m.rows.clear(), ("gpu-metrics-scraped", "telemetry-blind", ("here",))),
+    "the interval is not known": (
+        lambda m: setattr(m, "interval_s", 0.0),
+        ("gpu-metrics-fresh", "interval-unknown", ("gpu02",)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_healthy_metrics_raise_no_alarm(name: str) -> None:
+    metrics = Metrics()
+    HEALTHY[name](metrics)
+    assert [o.summary for o in metrics.outcomes() if o.status is not Status.PASSED] == []
+    assert Fleet(metrics.view()).settled()
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_fault_is_found_once_and_at_its_place(name: str) -> None:
+    metrics, (change, expected) = Metrics(), FAULTS[name]
+    change(metrics)
+    found = findings(metrics.outcomes())
+    assert {entry for entry in found if entry[:2] != ("gpu-metrics-fresh", "interval-unknown")} <= {expected}
+    assert expected in found
+    assert not Fleet(metrics.view()).settled()
+
+
+def test_a_missing_host_is_told_with_what_its_target_says() -> None:
+    metrics = Metrics(down={"gpu02": "connection refused"})
+    metrics.drop("gpu02")
+    (lost,) = (o for o in metrics.outcomes() if o.cause == "host-missing")
+    assert "connection refused" in lost.summary
+    waiting = [o for o in metrics.outcomes() if o.cause == "blocked-by-gpu-metrics-complete"]
+    assert {subject.name for o in waiting for subject in o.subjects} == {"gpu02"}
+
+
+def test_a_host_in_mig_mode_whose_exporter_is_down_is_missing() -> None:
+    metrics = Metrics(down={"gpu02": "connection refused"})
+    for gpu in range(8):
+        metrics.slice("gpu02", gpu, "7", exported=())
+    assert findings(metrics.outcomes()) == {("gpu-metrics-complete", "host-missing", ("gpu02",))}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "check", "cause"), [(7, "gpu-metrics-complete", "gpu-missing"), (9, "gpu-metrics-known", "stranger-gpu")]
+)
+def test_without_uuids_their_number_counts(gpus: int, check: str, cause: str) -> None:
+    metrics = Metrics(known=False)
+    metrics.drop("gpu02")
+    metrics.rows += [metrics.row("gpu02", gpu) for gpu in range(gpus)]
+    assert findings(metrics.outcomes()) == {(check, cause, ("gpu02",))}
+
+
+def test_slices_count_for_their_gpu_where_uuids_are_not_known() -> None:
+    metrics = Metrics(known=False)
+    metrics.slice("gpu02", 3, "7", "8")
+    assert findings(metrics.outcomes()) == set()
+
+
+def test_an_interval_that_the_site_states_is_used() -> None:
+    metrics = Metrics(interval_s=0.0, settings={"interval_s": 30.0})
+    for row in metrics.rows:
+        row.age_s = 59.0
+    assert findings(metrics.outcomes()) == set()
+
+
+def test_a_prometheus_that_cannot_be_asked_is_told_once() -> None:
+    metrics = Metrics()
+    problem = Problem(cause="prometheus-unreachable", subject="service x", reason="no pod is ready.", hint="look")
+    view = MetricsView(hosts=metrics.expected(), rules=metrics.view().rules, problem=problem)
+    outcomes = metrics.outcomes(view)
+    assert findings(outcomes) == {("gpu-metrics-scraped", "prometheus-unreachable", ("here",))}
+    assert all(o.status is Status.OTHER for o in outcomes)
+
+
+def test_a_host_of_an_unknown_sku_is_not_passed() -> None:
+    metrics = Metrics(known=False)
+    view = metrics.view()
+    hosts = tuple(replace(host, count=0) if host.name == "gpu02" else host for host in view.hosts)
+    outcomes = [o for o in metrics.outcomes(replace(view, hosts=hosts)) if o.cause == "sku-unknown"]
+    assert {o.check for o in outcomes} == {
+        "gpu-metrics-complete",
+        "gpu-metrics-fresh",
+        "gpu-metrics-unique",
+    }
+
+
+def test_a_view_is_the_same_after_it_was_saved() -> None:
+    view = Metrics().view()
+    assert from_plain(MetricsView, to_plain(view), "test") == view
+    assert FIELD in dumps(view)
+    assert uuid("gpu01", 0) in dumps(view)

@@ -1,0 +1,157 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Answers of Prometheus: whole ones become values, anything else an error; nothing is guessed."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.model import Answer, Request
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.session import HttpSession
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus import parse
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus.model import Alert, Rule, Sample
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus.parse import BadAnswerError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus.prometheus import (
+    Alertmanager,
+    Prometheus,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
+
+VECTOR = {
+    "resultType": "vector",
+    "result": [
+        {"metric": {"__name__": "up", "job": "a"}, "value": [1700000000.25, "1"]},
+        {"metric": {"job": "b"}, "value": [1700000000.25, "NaN"]},
+    ],
+}
+TARGET = {
+    "discoveredLabels": {"__address__": "10.0.0.1:9400"},
+    "labels": {"job": "a", "instance": "10.0.0.1:9400"},
+    "scrapePool": "pool",
+    "scrapeUrl": "http://10.0.0.1:9400/metrics",
+    "lastError": "",
+    "health": "up",
+    "scrapeInterval": "1m30s",
+    "scrapeTimeout": "10s",
+}
+RULE = {"type": "alerting", "name": "A", "state": "firing", "health": "ok", "labels": {"x": "y"}}
+
+
+class Said:
+    """A route that answers with what it is given."""
+
+    text = "prometheus"
+
+    def __init__(self, document: Any, status: int = 200) -> None:
+        self.document, self.status, self.asked = document, status, list[str]()
+
+    def send(self, request: Request, _deadline: Deadline) -> Answer:
+        self.asked.append(request.path)
+        return Answer(self.status, json.dumps(self.document).encode())
+
+
+def prometheus(data: Any, **more: Any) -> Prometheus:
+    return Prometheus(HttpSession(Said({"status": "success", "data": data, **more})))
+
+
+def test_a_vector_is_read_with_its_time() -> None:
+    vector = prometheus(VECTOR).query("up")
+    assert vector.at == 1700000000.25
+    assert vector.samples[0] == Sample({"job": "a"}, 1.0)
+    assert vector.samples[1].value != vector.samples[1].value
+
+
+def test_an_empty_vector_has_no_time() -> None:
+    assert prometheus({"resultType": "vector", "result": []}).query("up").at == 0.0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"resultType": "matrix"},
+        {"resultType": None},
+        {"result": None},
+        {"result": [{"metric": {}, "value": [1.0]}]},
+        {"result": [{"metric": {}, "value": [1.0, 2.0]}]},
+        {"result": [{"metric": {}, "value": ["now", "1"]}]},
+        {"result": [{"metric": {"a": 1}, "value": [1.0, "1"]}]},
+        {"result": [{"metric": {}, "value": [1.0, "one"]}]},
+        {"result": [{"metric": {}, "histogram": [1.0, {}]}]},
+        {"result": [{"metric": {}, "value": [1.0, "1"]}, {"metric": {}, "value": [2.0, "1"]}]},
+    ],
+)
+def test_what_is_no_vector_is_an_error(change: dict[str, Any]) -> None:
+    with pytest.raises(BadAnswerError):
+        prometheus({**VECTOR, **change}).query("up")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"status": "success", "data": VECTOR, "warnings": ["one store is missing"]},
+        {"status": "error", "errorType": "bad_data", "error": "parse error"},
+        {"status": "fine", "data": VECTOR},
+        {"status": "success"},
+        [],
+        "ok",
+    ],
+)
+def test_half_an_answer_is_none(answer: Any) -> None:
+    with pytest.raises(BadAnswerError):
+        Prometheus(HttpSession(Said(answer))).query("up")
+
+
+def test_a_refused_query_says_why() -> None:
+    route = Said({"status": "error", "error": "invalid parameter"}, status=400)
+    with pytest.raises(BringupError, match="invalid parameter"):
+        Prometheus(HttpSession(route)).query("up(")
+
+
+def test_targets_are_read_with_their_interval() -> None:
+    (target,) = prometheus({"activeTargets": [TARGET], "droppedTargets": []}).targets()
+    assert (target.interval_s, target.health, target.labels["job"]) == (90.0, "up", "a")
+
+
+@pytest.mark.parametrize("name", ["scrapeInterval", "health", "labels", "discoveredLabels", "scrapePool"])
+def test_a_target_without_a_field_is_an_error(name: str) -> None:
+    broken = deepcopy(TARGET)
+    del broken[name]
+    with pytest.raises(BadAnswerError):
+        prometheus({"activeTargets": [broken]}).targets()
+
+
+def test_only_alerting_rules_are_read() -> None:
+    group = {"name": "g", "rules": [RULE, {"type": "recording", "name": "r", "query": "1"}]}
+    assert prometheus({"groups": [group]}).alert_rules() == (Rule("g", "A", "firing", "ok", "", {"x": "y"}),)
+    with pytest.raises(BadAnswerError):
+        prometheus({"groups": [{"name": "g", "rules": [{"type": "alerting", "name": "A"}]}]}).alert_rules()
+
+
+def test_alertmanagers_and_their_alerts_are_read() -> None:
+    data = {"activeAlertmanagers": [{"url": "http://a/api/v2/alerts"}], "droppedAlertmanagers": []}
+    assert prometheus(data).alertmanagers() == ("http://a/api/v2/alerts",)
+    route = Said([{"labels": {"t": "1"}, "status": {"state": "active"}, "receivers": [{"name": "r"}]}])
+    assert Alertmanager(HttpSession(route)).alerts("t", "1") == (Alert({"t": "1"}, "active", ("r",)),)
+    assert route.asked == ["/api/v2/alerts?filter=t%3D%221%22"]
+    with pytest.raises(BadAnswerError):
+        Alertmanager(HttpSession(Said({"alerts": []}))).alerts("t", "1")
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("15s", 15), ("1m30s", 90), ("500ms", 0.5), ("1h", 3600)])
+def test_durations(text: str, seconds: float) -> None:
+    assert parse.parse_duration_s(text, "x") == seconds
+
+
+@given(st.text(alphabet="0123456789smh.- x", max_size=8))
+def test_a_duration_is_read_or_refused(text: str) -> None:
+    try:
+        assert parse.parse_duration_s(text, "x") >= 0
+    except BadAnswerError:
+        assert not text or text.strip("0123456789smh") or text[-1].isdigit() or not text[0].isdigit() or "sm" in text
