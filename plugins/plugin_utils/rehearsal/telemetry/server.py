@@ -36,7 +36,9 @@ class Exporters:
         """
         self._path, self._skus = model, load_hardware([_HARDWARE, *hardware])
         self._lock = threading.Lock()
-        self._stamp, self._nodes, self._since = 0, dict[str, Node](), time.time()
+        self._stamp, self._nodes = 0, dict[str, Node]()
+        # Since when a host repeats itself, by its name.
+        self._since: dict[str, float] = {}
         self._read()
 
     def page(self, host: str) -> str | None:
@@ -47,13 +49,18 @@ class Exporters:
                     self._read()
                 except BringupError as error:
                     print(f"model: {error}", file=sys.stderr, flush=True)
-            node = self._nodes.get(host)
-        return None if node is None else metrics_of(node, time.time(), self._since)
+            node, now = self._nodes.get(host), time.time()
+            if node is None:
+                return None
+            # Not earlier than this scrape: Prometheus marks what came without a time until now as gone at that moment.
+            since = self._since.setdefault(host, now) if node.exporter == "frozen" else now
+            return metrics_of(node, now, since)
 
     def _read(self) -> None:
         self._stamp = self._path.stat().st_mtime_ns
         model = build_model(read_spec(self._path), self._skus)
-        self._nodes, self._since = {node.name: node for node in model.nodes}, time.time()
+        self._nodes = {node.name: node for node in model.nodes}
+        self._since = {name: at for name, at in self._since.items() if self._nodes[name].exporter == "frozen"}
 
 
 class Handler(BaseHTTPRequestHandler):
