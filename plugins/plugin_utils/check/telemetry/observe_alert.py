@@ -193,11 +193,9 @@ def _followed(
     for obj in _objects(space, plan, alert):
         cluster.create(cluster.kind(obj["apiVersion"], obj["kind"]), obj, obj["metadata"]["namespace"])
     deadline, progress = Deadline.after(alert.load_s), Progress(context.emit)
-    while deadline.left_s > 0 and view.received_s is None:
+    while deadline.left_s > 0 and view.received_s is None and not view.rule_error:
         before = view
         view = _seen(prometheus, _log(space), view, time.monotonic() - started)
-        if view.rule_error:
-            break
         if before.loaded_s is None and view.loaded_s is not None:
             deadline = Deadline.after(alert.fire_s)
         if before.firing_s is None and view.firing_s is not None:
@@ -206,8 +204,10 @@ def _followed(
         if view.received_s is None:
             time.sleep(min(_POLL_S, deadline.left_s))
     write_atomic(context.run_dir / _LOG, redact(_log(space)))
-    view = replace(view, evidence=str(_LOG), alertmanagers=prometheus.alertmanagers() or view.alertmanagers)
-    return view if view.received_s is not None else _asked(cluster, view)
+    view = replace(view, evidence=str(_LOG))
+    if view.received_s is not None or view.problem is not None:
+        return view
+    return _asked(cluster, replace(view, alertmanagers=prometheus.alertmanagers()))
 
 
 def _objects(space: Space, plan: _Plan, alert: AlertSettings) -> list[dict[str, Any]]:
@@ -221,7 +221,13 @@ def _objects(space: Space, plan: _Plan, alert: AlertSettings) -> list[dict[str, 
 
 def _seen(prometheus: Prometheus, log: str, view: AlertView, now_s: float) -> AlertView:
     """Return how far the alert is: the rule and its state at Prometheus, the notice at the receiver."""
-    rule = next((rule for rule in prometheus.alert_rules() if rule.labels.get("gpufleet_test") == view.name), None)
+    try:
+        rules = prometheus.alert_rules()
+    except BringupError as error:
+        # It may be busy with its new configuration; only what it does not get over counts.
+        return replace(view, problem=_problem("alert-test-failed", error))
+    view = replace(view, problem=None)
+    rule = next((rule for rule in rules if rule.labels.get("gpufleet_test") == view.name), None)
     if rule is not None:
         # A rule that was never evaluated yet is only loaded.
         view = replace(view, rule_error=rule.last_error if rule.health == "err" else "")

@@ -13,6 +13,7 @@ from typing import Any
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.kinds import RESOURCE_SLICES
+from ...clients.prometheus.model import Target
 from ...clients.prometheus.prometheus import Prometheus
 from ...outcome.codec import from_plain
 from ...outcome.errors import BringupError
@@ -80,7 +81,7 @@ def _expected(context: ObserveContext, cluster: Cluster | None) -> tuple[Expecte
 def _look(cluster: Cluster | None, rules: Rules, hosts: tuple[ExpectedHost, ...]) -> MetricsView:
     try:
         prometheus = Prometheus(prometheus_session(cluster, rules.metrics))
-        targets = prometheus.targets()
+        targets = _targets(prometheus, rules)
         names, moments = Names(hosts), list[float]()
         series: list[Series] = []
         for field in (rules.metrics.field, rules.metrics.mig_field):
@@ -97,6 +98,16 @@ def _look(cluster: Cluster | None, rules: Rules, hosts: tuple[ExpectedHost, ...]
         series=tuple(series),
         exporters=exporters_of(targets, series, names),
     )
+
+
+def _targets(prometheus: Prometheus, rules: Rules) -> tuple[Target, ...]:
+    """Return the scrape targets; what only stores metrics has none, and then the site states the interval."""
+    try:
+        return prometheus.targets()
+    except BringupError:
+        if rules.metrics.interval_s <= 0:
+            raise
+        return ()
 
 
 def _standing(view: MetricsView) -> str:

@@ -60,7 +60,8 @@ class Exporters:
         self._stamp = self._path.stat().st_mtime_ns
         model = build_model(read_spec(self._path), self._skus)
         self._nodes = {node.name: node for node in model.nodes}
-        self._since = {name: at for name, at in self._since.items() if self._nodes[name].exporter == "frozen"}
+        frozen = {node.name for node in model.nodes if node.exporter == "frozen"}
+        self._since = {name: at for name, at in self._since.items() if name in frozen}
 
 
 class Handler(BaseHTTPRequestHandler):
