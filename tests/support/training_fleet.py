@@ -112,7 +112,7 @@ class TrainingFleet:
         shape = rules.shape_for(sku)
         matrices = 12 * shape.layers * shape.hidden**2 + shape.hidden * shape.vocabulary
         flop = 6 * matrices + 12 * shape.layers * shape.hidden * shape.sequence
-        tokens = shape.batch * shape.sequence
+        tokens = shape.batch * shape.accumulate * shape.sequence
         usual = tokens * flop / (self.mfu * sku.peak_tflops["bf16"] * 1e12)
         ranks = [(host, f"{host}/gpu{gpu}", gpu) for host in self.open for gpu in range(self.gpus)]
         said: list[list[Line]] = []
@@ -124,8 +124,8 @@ class TrainingFleet:
                 {
                     **head, "event": "start", "world": len(ranks), "device": "cuda", "device_name": sku.gpu_product,
                     "uuid": f"GPU-{number}", "backend": "nccl", "torch": "2.8.0", "joined": 1e9 + 9,
-                    "dtype": "bfloat16",
-                    "batch": shape.batch, "accumulate": 1, "sequence": shape.sequence, "layers": shape.layers,
+                    "dtype": "bfloat16", "batch": shape.batch, "accumulate": shape.accumulate,
+                    "sequence": shape.sequence, "layers": shape.layers,
                     "hidden": shape.hidden, "vocabulary": shape.vocabulary, "parameters": matrices + 1000,
                     "matmul_parameters": matrices,
                 }

@@ -34,6 +34,7 @@ class Setup:
     joined: float
     dtype: str
     batch: int
+    accumulate: int
     sequence: int
     layers: int
     hidden: int
@@ -181,6 +182,6 @@ def same_training(setups: Iterable[Setup]) -> bool:
 
 def _essence(setup: Setup) -> tuple[Any, ...]:
     return (
-        setup.world, setup.backend, setup.device, setup.dtype, setup.batch, setup.sequence, setup.layers, setup.hidden,
-        setup.vocabulary, setup.matmul_parameters,
+        setup.world, setup.backend, setup.device, setup.dtype, setup.batch, setup.accumulate, setup.sequence,
+        setup.layers, setup.hidden, setup.vocabulary, setup.matmul_parameters,
     )  # fmt: skip

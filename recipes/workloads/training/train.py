@@ -15,6 +15,7 @@ has its gradients and starts to wait, so it tells a slow GPU from those that wai
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import json
 import math
@@ -93,26 +94,26 @@ class Transformer(nn.Module):
 class Clock:
     """When a step began, when its gradients were there, when it ended; on a GPU by the GPU's own clock."""
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, parts: int) -> None:
+        self.parts, self.left = parts, 0
         self.on_gpu = device.type == "cuda"
         self.events = [torch.cuda.Event(enable_timing=True) for _ in range(2)] if self.on_gpu else []
         self.begun_at = self.computed_at = 0.0
-        self.computing = False
 
     def begin(self) -> None:
-        self.begun_at, self.computing = time.perf_counter(), True
+        self.begun_at, self.left = time.perf_counter(), self.parts
         if self.on_gpu:
             self.events[0].record()
 
     def gradients(self, _gradient: Tensor) -> None:
-        self.computed_at, self.computing = time.perf_counter(), False
+        self.computed_at, self.left = time.perf_counter(), self.left - 1
         if self.on_gpu:
             self.events[1].record()
 
     @property
     def waiting(self) -> bool:
         """Whether this rank has done its part of the step."""
-        return not self.computing and (not self.on_gpu or self.events[1].query())
+        return self.left == 0 and (not self.on_gpu or self.events[1].query())
 
     def times(self) -> tuple[float, float]:
         """Return seconds of the whole step and of this rank's own part; everything must have ended."""
@@ -171,7 +172,7 @@ class Rank:
             "world": self.world,
             "device": self.device.type, "device_name": properties.name if properties else "CPU",
             "uuid": str(getattr(properties, "uuid", "")), "backend": backend, "torch": torch.__version__,
-            "joined": round(joined, 3), "dtype": o.dtype, "batch": o.batch,
+            "joined": round(joined, 3), "dtype": o.dtype, "batch": o.batch, "accumulate": o.accumulate,
             "sequence": o.sequence, "layers": o.layers, "hidden": o.hidden, "vocabulary": o.vocabulary,
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
             "matmul_parameters": model.matmul_parameters,
@@ -179,29 +180,27 @@ class Rank:
 
     def train(self, model: Transformer) -> None:
         """Do all steps and say how each of them went."""
-        options, clock = self.options, Clock(self.device)
+        options, clock = self.options, Clock(self.device, self.options.accumulate)
         model.on_gradients = clock.gradients
         devices = [self.local] if self.device.type == "cuda" else None
         shared = nn.parallel.DistributedDataParallel(model, device_ids=devices, gradient_as_bucket_view=True)
         fused = {"fused": True} if self.device.type == "cuda" else {}
         optimizer = torch.optim.AdamW(model.parameters(), lr=options.learning_rate, **fused)
-        dtype = getattr(torch, options.dtype)
         threading.Thread(target=self.watch, args=(clock,), daemon=True).start()
         gc.collect()
         # Its pauses would come at another step on every rank.
         gc.disable()
         for number in range(1, options.steps + 1):
-            inputs, wanted = self.data(number)
+            parts = [self.data(number * options.accumulate + part) for part in range(options.accumulate)]
             for group in optimizer.param_groups:
                 group["lr"] = options.learning_rate * min(1.0, number / LEARNING_RATE_STEPS)
             clock.begin()
             self.misbehave(clock)
-            with torch.autocast(self.device.type, dtype, enabled=dtype is not torch.float32):
-                logits = shared(inputs)
-            loss = functional.cross_entropy(logits.float().reshape(-1, options.vocabulary), wanted.reshape(-1))
-            if self.rehearsed == "nan" and number > options.steps // 2:
-                loss = loss * math.nan
-            loss.backward()
+            loss = torch.zeros((), device=self.device)
+            for part, (inputs, wanted) in enumerate(parts, 1):
+                # Gradients are exchanged with the last part of a step.
+                with contextlib.nullcontext() if part == options.accumulate else shared.no_sync():
+                    loss += self.learn(shared, inputs, wanted, number).detach()
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
             value = loss.item()
@@ -210,11 +209,22 @@ class Rank:
             told = round(value, 5) if math.isfinite(value) else str(value)
             self.say(
                 "step", step=number, loss=told, step_time_s=round(step_s, 6), compute_s=round(compute_s, 6),
-                tokens=wanted.numel(),
+                tokens=options.batch * options.sequence * options.accumulate,
             )  # fmt: skip
 
+    def learn(self, shared: nn.Module, inputs: Tensor, wanted: Tensor, number: int) -> Tensor:
+        """Add the gradients of one part of a step and return its loss."""
+        dtype = getattr(torch, self.options.dtype)
+        with torch.autocast(self.device.type, dtype, enabled=dtype is not torch.float32):
+            logits = shared(inputs)
+        loss = functional.cross_entropy(logits.float().flatten(0, 1), wanted.flatten()) / self.options.accumulate
+        if self.rehearsed == "nan" and number > self.options.steps // 2:
+            loss = loss * math.nan
+        loss.backward()
+        return loss
+
     def data(self, number: int) -> tuple[Tensor, Tensor]:
-        """Return what this rank learns from in a step: of its own, and the same whenever it is run."""
+        """Return what this rank learns from in a part of a step: its own, and the same whenever it is run."""
         draw = torch.Generator().manual_seed((self.options.seed * 1_000_003 + self.number) * 1_000_003 + number)
         first = torch.randint(SYMBOLS, (self.options.batch,), generator=draw)
         columns = [first]
@@ -253,15 +263,9 @@ def parse_options(words: list[str]) -> argparse.Namespace:
     """Return the options of a command line."""
     parser = argparse.ArgumentParser(description="Trains a small transformer on data that it can learn.")
     whole = {
-        "layers": 2,
-        "hidden": 128,
-        "heads": 4,
-        "sequence": 64,
-        "batch": 4,
-        "vocabulary": 128,
-        "steps": 60,
-        "seed": 1,
-    }
+        "layers": 2, "hidden": 128, "heads": 4, "sequence": 64, "batch": 4, "accumulate": 1, "vocabulary": 128,
+        "steps": 60, "seed": 1,
+    }  # fmt: skip
     for name, value in whole.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--learning-rate", type=float, default=1e-3)

@@ -40,7 +40,10 @@ def attention_share(setup: Setup) -> float:
 
 def mfu_of(setup: Setup, step_s: float, peak_tflops: float) -> Mfu:
     """Return the utilisation of each GPU at a step time."""
-    tokens, attention = setup.batch * setup.sequence, f"12 x {setup.layers} x {setup.hidden} x {setup.sequence}"
+    tokens, attention = (
+        setup.batch * setup.accumulate * setup.sequence,
+        f"12 x {setup.layers} x {setup.hidden} x {setup.sequence}",
+    )
     rate = tokens / step_s
     tflops = rate * flop_per_token(setup) / 1e12
     arithmetic = (

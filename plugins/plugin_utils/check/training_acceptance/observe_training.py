@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +96,10 @@ def _plan(cluster: Cluster, context: ObserveContext, rules: Rules) -> Plan:
     return Plan(
         hosts=tuple(planned),
         rules=rules,
-        shapes={host.sku: rules.shape_for(context.hardware[host.sku]) for host in hosts},
+        shapes={
+            name: rules.shape_for(sku_or_error(context.hardware, name), len([h for h in hosts if h.sku == name]))
+            for name in {host.sku for host in hosts}
+        },
         rdma_resource=adapter_resource(adapter_offers(cluster, names, network), network) if several else "",
         rdma_count=network.run.rdma_count,
         gang=rules.run.gang or gang_of(context),
@@ -166,10 +169,9 @@ class _Bench:
     def _options(self, kind: Kind) -> tuple[str, ...]:
         run, shape = self.plan.rules.run, self.plan.shapes[kind.sku_name]
         options: Mapping[str, Any] = {
-            "layers": shape.layers, "hidden": shape.hidden, "heads": shape.heads, "sequence": shape.sequence,
-            "batch": shape.batch, "vocabulary": shape.vocabulary, "learning-rate": shape.learning_rate,
-            "steps": run.steps, "seed": run.seed, "dtype": run.dtype, "device": run.device,
-            "timeout-s": run.timeout_s, "stuck-s": run.stuck_s,
+            **{name: value for name, value in asdict(shape).items() if name not in ("memory_mib", "learning_rate")},
+            "learning-rate": shape.learning_rate, "steps": run.steps, "seed": run.seed, "dtype": run.dtype,
+            "device": run.device, "timeout-s": run.timeout_s, "stuck-s": run.stuck_s,
         }  # fmt: skip
         return tuple(word for name, value in options.items() for word in (f"--{name}", str(value)))
 

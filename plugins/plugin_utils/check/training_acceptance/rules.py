@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ _FILE = Path(__file__).resolve().parents[4] / "recipes" / "thresholds" / "traini
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A model and how much of it a step is; `memory_mib` is what a GPU must have for it."""
+    """A model and how much of it a step is, in `accumulate` parts; `memory_mib` is what a GPU must have for it."""
 
     layers: int
     hidden: int
@@ -29,6 +29,7 @@ class Shape:
     batch: int
     vocabulary: int
     learning_rate: float
+    accumulate: int = 1
     memory_mib: int = 0
 
 
@@ -49,6 +50,8 @@ class RunSettings:
     stuck_s: float
     total_s: float
     cleanup_s: float
+    accumulate: int
+    accumulate_without_rdma: int
     shape: dict[str, Any] = field(default_factory=dict)
     requests: dict[str, str] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
@@ -96,16 +99,19 @@ class Rules:
             reason = f"{judged} steps after the warm-up and {self.run.repeats} repeats; at least 10 and 1 are needed."
             raise InputError(f"settings of {GATE}", reason, "correct gpufleet_settings")
 
-    def shape_for(self, sku: Sku) -> Shape:
-        """Return the model for a kind of host.
+    def shape_for(self, sku: Sku, hosts: int = 1) -> Shape:
+        """Return the model for so many hosts of a kind.
 
         Raises:
             InputError: the settings state a shape that is none.
         """
-        if self.run.shape:
-            return decode(Shape, dict(self.run.shape), f"settings of {GATE}, shape")
         fitting = [shape for shape in self.shapes if shape.memory_mib <= sku.gpu_memory_mib]
-        return max(fitting or self.shapes[-1:], key=lambda shape: shape.memory_mib)
+        found = max(fitting or self.shapes[-1:], key=lambda shape: shape.memory_mib)
+        if self.run.shape:
+            found = decode(Shape, dict(self.run.shape), f"settings of {GATE}, shape")
+        # Over TCP an exchange of gradients takes longer than the arithmetic of a step.
+        slow = hosts > 1 and (sku.fabric == "none" or not sku.compute_hcas)
+        return replace(found, accumulate=self.run.accumulate or (self.run.accumulate_without_rdma if slow else 1))
 
     def target_for(self, sku: Sku) -> float:
         """Return the least MFU of a kind of host."""

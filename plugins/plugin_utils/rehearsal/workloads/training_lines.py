@@ -52,10 +52,15 @@ class Training:
         return self.matmul_parameters + hidden * (self.number("vocabulary") + self.number("sequence") + norms)
 
     @property
+    def tokens(self) -> int:
+        """Tokens of one rank in one step."""
+        return self.number("batch") * self.number("accumulate") * self.number("sequence")
+
+    @property
     def flop(self) -> float:
         """Operations of one rank in one step."""
         attention = 12 * self.number("layers") * self.number("hidden") * self.number("sequence")
-        return self.number("batch") * self.number("sequence") * (6.0 * self.matmul_parameters + attention)
+        return self.tokens * (6.0 * self.matmul_parameters + attention)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +146,9 @@ class Course:
 
     def _start(self, joined: float) -> None:
         run = self.run
-        shape = {name: run.number(name) for name in ("batch", "sequence", "layers", "hidden", "vocabulary")}
+        shape = {
+            name: run.number(name) for name in ("batch", "accumulate", "sequence", "layers", "hidden", "vocabulary")
+        }
         for rank in self.ranks:
             self._say(
                 rank, "start", world=len(self.ranks), device=run.options["device"], device_name=rank.gpu.product,
@@ -156,7 +163,6 @@ class Course:
         exchange = self._exchange_s(min(usual.values()))
         first_bad = self.steps // 2
         bad = [rank.number for rank in self.ranks if rank.gpu.training == "not-a-number"]
-        tokens = self.run.number("batch") * self.run.number("sequence")
         for number in range(1, stop + 1):
             own = {rank.number: usual[rank.number] * self._of_step(rank, number) for rank in self.ranks}
             step_s = max(own.values()) + exchange * (1 + self._noise(self.data.training.step_noise))
@@ -165,7 +171,7 @@ class Course:
                 loss = "nan" if spoiled else round(self._loss(number), 5)
                 self._say(
                     rank, "step", step=number, loss=loss, step_time_s=round(step_s * (1 + self._noise(0.0002)), 6),
-                    compute_s=round(own[rank.number], 6), tokens=tokens,
+                    compute_s=round(own[rank.number], 6), tokens=self.run.tokens,
                 )  # fmt: skip
 
     def _usual_s(self, rank: Rank) -> float:

@@ -1,0 +1,189 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The training program itself, on two processes of the CPU: its real lines go the way of the gate, good and bad."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from rehearsal_harness import ROOT
+from training_fleet import TrainingFleet
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.mfu import flop_per_token
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.model import (
+    PodRecord,
+    Record,
+    Sight,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.reading import read_run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.training_log import Setup, parse
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.simulators import training_settings
+
+PROGRAM = ROOT / "recipes" / "workloads" / "training" / "train.py"
+SETTINGS = {**training_settings(1, full=True), "steps": 40}
+LIMIT_S = 400
+
+
+@pytest.fixture(scope="session")
+def torch() -> Path:
+    """The programs of requirement set training, installed if they are not."""
+    subprocess.run([ROOT / "tools" / "setup_full", "training"], check=True)
+    return ROOT / ".cache" / "full-training" / "bin"
+
+
+@dataclass
+class Trained:
+    """A run of two ranks on one host: its log and how it ended."""
+
+    log: str
+    exit_code: int
+
+    def judged(self) -> tuple[TrainingFleet, Sight]:
+        """Return what the gate makes of it."""
+        h100 = load_hardware([ROOT / "recipes" / "hardware"])["dgx-h100"]
+        fleet = TrainingFleet(
+            hosts=("here",), hardware={"two": replace(h100, name="two", gpus=2)}, sku="two", settings=SETTINGS
+        )
+        record = Record(
+            name="train-1-1", sku="two", hosts=("here",), attempt=1, gpus=2, reason="as it did",
+            state="succeeded" if self.exit_code == 0 else "failed",
+            pods=(PodRecord(host="here", node="here", index=0, exit_code=self.exit_code),),
+        )  # fmt: skip
+        plan = fleet.plan()
+        return fleet, Sight(plan=plan, runs=(read_run(record, {"here": self.log}, plan.rules),))
+
+    def findings(self) -> list[tuple[str, str, str]]:
+        fleet, sight = self.judged()
+        return [(check, cause, status) for check, cause, status, _who in fleet.findings(sight)]
+
+
+def begin(torch: Path, log: Path, misbehaviour: str = "", *more: str) -> subprocess.Popen[bytes]:
+    """Start two ranks; what they write goes to a file."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    shape = SETTINGS["shape"]
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in shape.items()]
+    options += ["--device=cpu", "--dtype=float32", f"--steps={SETTINGS['steps']}", *more]
+    size = ["--nnodes=1", "--nproc-per-node=2", "--master-addr=127.0.0.1", f"--master-port={port}"]
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "", "GPUFLEET_REHEARSAL_RANK": misbehaviour}
+    with log.open("wb") as file:
+        return subprocess.Popen([torch / "torchrun", *size, PROGRAM, *options], env=env, stdout=file, stderr=file)
+
+
+def train(torch: Path, log: Path, misbehaviour: str = "", *more: str) -> Trained:
+    """Train to the end."""
+    with begin(torch, log, misbehaviour, *more) as process:
+        code = process.wait(LIMIT_S)
+    return Trained(log.read_text(encoding="utf-8"), code)
+
+
+def test_a_healthy_run_passes_the_gate(torch: Path, tmp_path: Path) -> None:
+    done = train(torch, tmp_path / "log", "", "--accumulate=2")
+    assert done.exit_code == 0, done.log[-3000:]
+    fleet, sight = done.judged()
+    assert fleet.findings(sight) == []
+    first, second = parse(done.log)
+    assert (first.rank, second.rank, len(first.steps)) == (0, 1, 40)
+    assert first.weights == second.weights
+    assert first.setup is not None and first.setup.matmul_parameters == 2 * 12 * 128**2 + 128 * 128
+    assert {step.tokens for step in first.steps} == {2 * 4 * 64}
+    # Each rank learns from data of its own.
+    assert [step.loss for step in first.steps] != [step.loss for step in second.steps]
+    assert all(step.compute_s < step.step_time_s for step in (*first.steps, *second.steps))
+    assert first.steps[-1].loss < 0.5 * first.steps[0].loss
+    (mfu,) = [o for o in fleet.outcomes(sight) if o.check == "training-mfu"]
+    print(mfu.summary, mfu.expected[0].arithmetic)
+
+
+def test_a_slow_rank_is_found_although_all_steps_take_the_same_time(torch: Path, tmp_path: Path) -> None:
+    done = train(torch, tmp_path / "log", "1:20")
+    assert done.findings() == [("training-stragglers", "too-few-peers", "other")]
+    fleet, sight = done.judged()
+    (told,) = [o for o in fleet.outcomes(sight) if o.cause == "too-few-peers"]
+    assert {m.name: m.value for m in told.measured}["slowest GPU"] == "here/gpu1"
+    steps = [sum(step.step_time_s for step in log.steps[10:]) for log in parse(done.log)]
+    assert steps[0] == pytest.approx(steps[1], rel=0.1)
+
+
+def test_a_loss_that_is_no_number_is_followed_to_its_rank(torch: Path, tmp_path: Path) -> None:
+    done = train(torch, tmp_path / "log", "1:nan")
+    assert done.exit_code == 0
+    fleet, sight = done.judged()
+    assert fleet.findings(sight) == [("training-loss", "loss-not-finite", "failed", "here")]
+    (told,) = [o for o in fleet.outcomes(sight) if o.cause == "loss-not-finite"]
+    assert told.subjects[1].name == "here/gpu1" and "step 21" in told.summary
+    # With its gradients it reaches the others one step later.
+    assert [str(step.loss) for step in parse(done.log)[0].steps[20:22]][1] == "nan"
+
+
+def test_a_rank_that_is_killed(torch: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with begin(torch, log, "", "--steps=100000") as process:
+        deadline = time.monotonic() + LIMIT_S
+        while '"step":5,' not in log.read_text(encoding="utf-8") and time.monotonic() < deadline:
+            assert process.poll() is None, log.read_text(encoding="utf-8")[-3000:]
+            time.sleep(0.2)
+        (victim,) = [pid for pid in _children(process.pid) if b"RANK=1" in _environment(pid)]
+        os.kill(victim, signal.SIGKILL)
+        code = process.wait(LIMIT_S)
+    ended = Trained(log.read_text(encoding="utf-8"), code)
+    assert ended.findings() == [("training-completed", "run-crashed", "other")]
+
+
+def _children(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(word) for task in tasks for word in task.read_text().split()]
+
+
+def _environment(pid: int) -> list[bytes]:
+    return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+
+
+COUNT_FLOP = """
+import argparse, json, sys
+sys.path.insert(0, sys.argv[1])
+import torch, train
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+device, shape = sys.argv[2], json.loads(sys.argv[3])
+with torch.device(device):
+    model = train.Transformer(argparse.Namespace(**shape))
+    tokens = torch.zeros((shape["batch"], shape["sequence"]), dtype=torch.long)
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        model(tokens).float().mean().backward()
+print(json.dumps({"flop": counter.get_total_flops(), "matmul_parameters": model.matmul_parameters}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("device", "shape"),
+    [
+        ("cpu", {"layers": 3, "hidden": 192, "heads": 4, "sequence": 256, "batch": 1, "vocabulary": 512}),
+        ("meta", {"layers": 8, "hidden": 4096, "heads": 32, "sequence": 2048, "batch": 1, "vocabulary": 8192}),
+    ],
+)
+def test_the_formula_counts_what_pytorch_counts(torch: Path, device: str, shape: dict[str, int]) -> None:
+    """On the CPU it is really computed; the shape of an H100 is counted without memory for it."""
+    done = subprocess.run(
+        [torch / "python", "-c", COUNT_FLOP, str(PROGRAM.parent), device, json.dumps(shape)],
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""}, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    counted = json.loads(done.stdout)
+    setup = Setup(
+        world=1, device=device, device_name="", uuid="", backend="", torch="", joined=0.0, dtype="", accumulate=1,
+        parameters=0, matmul_parameters=counted["matmul_parameters"],
+        **{name: value for name, value in shape.items() if name != "heads"},
+    )  # fmt: skip
+    ours = shape["batch"] * shape["sequence"] * flop_per_token(setup)
+    assert ours == pytest.approx(counted["flop"], rel=0.05)
+    print(f"{device}: ours / counted = {ours / counted['flop']:.4f}")

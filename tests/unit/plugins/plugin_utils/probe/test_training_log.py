@@ -1,0 +1,103 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The parser of the training program's lines: whole ranks between foreign lines, and never a guess."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.training_log import parse, torchrun_failures
+
+START = {
+    "event": "start", "rank": 3, "world": 8, "device": "cuda", "device_name": "NVIDIA H100 80GB HBM3",
+    "uuid": "GPU-1", "backend": "nccl", "torch": "2.8.0", "joined": 1.5, "dtype": "bfloat16", "batch": 8,
+    "accumulate": 1, "sequence": 2048, "layers": 8, "hidden": 4096, "vocabulary": 8192, "parameters": 5,
+    "matmul_parameters": 4,
+}  # fmt: skip
+HELLO = {"event": "hello", "rank": 3, "local_rank": 3, "host": "train-1-1-0", "started": 1.25}
+END = {"event": "end", "rank": 3, "steps": 2, "weights": "00ab", "memory_mib": 9}
+
+
+def step(number: int, **more: Any) -> dict[str, Any]:
+    return {
+        "event": "step", "rank": 3, "step": number, "loss": 2.5, "step_time_s": 0.4, "compute_s": 0.3, "tokens": 8,
+    } | more  # fmt: skip
+
+
+def text(*events: dict[str, Any]) -> str:
+    return "".join(json.dumps({"schema_version": 1, **event}, separators=(",", ":")) + "\n" for event in events)
+
+
+def test_a_whole_rank() -> None:
+    noise = "W1121 torch/distributed/run.py:803] Setting OMP_NUM_THREADS\ntrain-0:61:61 [3] NCCL INFO Bootstrap\n"
+    (rank,) = parse(noise + text(HELLO, START, step(1)) + noise + text(step(2, loss="nan"), END))
+    assert (rank.rank, rank.local_rank, rank.started, rank.weights, rank.stuck) == (3, 3, 1.25, "00ab", "")
+    assert rank.setup is not None and (rank.setup.world, rank.setup.matmul_parameters) == (8, 4)
+    assert [s.number for s in rank.steps] == [1, 2]
+    assert rank.steps[0].loss == 2.5 and math.isnan(rank.steps[1].loss)
+
+
+def test_ranks_are_in_order_however_their_lines_are_mixed() -> None:
+    second = [{**event, "rank": 2} for event in (HELLO, START, step(1))]
+    assert [log.rank for log in parse(text(HELLO, second[0], START, second[1], step(1), second[2]))] == [2, 3]
+
+
+def test_nothing_of_ours() -> None:
+    assert parse("") == ()
+    assert parse("Traceback (most recent call last):\n  torch.cuda.OutOfMemoryError\n") == ()
+
+
+def test_how_a_rank_ends_early() -> None:
+    error = {"event": "error", "rank": 3, "step": 1, "at": 7.5, "kind": "OutOfMemoryError", "text": "CUDA out of"}
+    stuck = {"event": "stuck", "rank": 3, "step": 2, "doing": "compute"}
+    (rank,) = parse(text(HELLO, START, step(1), stuck, error))
+    assert rank.stuck == "compute"
+    assert rank.failure is not None and (rank.failure.kind, rank.failure.at) == ("OutOfMemoryError", 7.5)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        text(HELLO, START, step(1))[:-9],
+        text(HELLO, START, step(2)),
+        text(HELLO, START, step(1), step(1)),
+        text(HELLO, HELLO),
+        text(START),
+        text(HELLO, {**START, "world": "8"}),
+        text(HELLO, {name: value for name, value in START.items() if name != "batch"}),
+        text(HELLO, START, step(1, step_time_s=-1)),
+        text(HELLO, START, step(1, compute_s="nan")),
+        text(HELLO, START, step(1, loss="much")),
+        text({**HELLO, "schema_version": 2}),
+        '{"schema_version" torn\n',
+    ],
+)
+def test_what_is_not_whole_is_refused(broken: str) -> None:
+    with pytest.raises(InputError):
+        parse(broken)
+
+
+@given(st.integers(0, 2000), st.text(max_size=20))
+def test_a_log_that_was_cut_or_written_into_never_crashes(at: int, more: str) -> None:
+    whole = text(HELLO, START, *(step(number) for number in range(1, 6)), END)
+    try:
+        ranks = parse(whole[:at] + more + whole[at:])
+    except InputError:
+        return
+    assert all(rank.rank == 3 or rank.steps == [] for rank in ranks)
+
+
+def test_what_torchrun_says_of_failed_workers() -> None:
+    said = (
+        "Root Cause (first observed failure):\n[0]:\n  time      : 2026-11-21_13:42:54\n  host      : localhost\n"
+        "  rank      : 5 (local_rank: 5)\n  exitcode  : -9 (pid: 726)\n  error_file: <N/A>\n"
+    )
+    assert torchrun_failures(said) == ("rank 5: exitcode -9 (pid: 726)",)
+    assert torchrun_failures("nothing") == ()
