@@ -32,7 +32,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
     ProcessId,
     descendants,
     identify,
+    kill_all,
+    lineage,
     marked,
+    orphans,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.spec import (
     Probe,
@@ -311,3 +314,57 @@ def test_mounts_are_found_deepest_first_and_only_below() -> None:
         "32 22 0:32 / /w/running rw - tmpfs tmpfs rw\n"
     )
     assert mounts_below(Path("/w/run"), text) == ["/w/run/hosts/gpu 01/root", "/w/run/hosts"]
+
+
+# A controller that forks in the very moment of its end, before anybody can have seen the fork.
+_FORKS_AND_DIES = """
+import os, signal, sys, time
+ready, go = sys.argv[1:]
+open(ready, "w").close()
+while not os.path.exists(go):
+    time.sleep(0.005)
+child = os.fork()
+if not child:
+    time.sleep(300)
+    os._exit(0)
+with open(ready, "w") as out:
+    out.write(str(child))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_worker_forked_in_the_moment_of_the_end_ends_too_and_strangers_do_not(directory: Path) -> None:
+    ready, go = directory / "ready", directory / "go"
+    words = [sys.executable, "-c", _FORKS_AND_DIES, str(ready), str(go)]
+    parent = subprocess.Popen(words, start_new_session=True)
+    # The same words in another session, and other words in the same session: neither is a fork of the controller.
+    twin = subprocess.Popen([*words[:3], str(directory / "other"), str(directory / "never")], start_new_session=True)
+    eventually(ready.exists)
+    stranger = subprocess.Popen(SLEEPER, preexec_fn=lambda: os.setpgid(0, 0))
+    state = begin(spec_for(directory, parent.pid, sleepers("api")))
+    go.touch()
+    parent.wait(10)
+    eventually(lambda: ready.read_text().strip())
+    child = int(ready.read_text())
+    eventually(lambda: gone(state))
+    eventually(lambda: identify(child) is None)
+    assert twin.poll() is None and stranger.poll() is None
+    for process in (twin, stranger):
+        process.kill()
+        process.wait()
+
+
+def test_only_a_late_fork_of_that_very_program_and_session_is_an_orphan() -> None:
+    program = "import os, time; os.fork(); time.sleep(300)"
+    parent = subprocess.Popen([sys.executable, "-c", program], start_new_session=True)
+    eventually(lambda: descendants(parent.pid))
+    (child,) = descendants(parent.pid)
+    origin = lineage(parent.pid)
+    assert origin is not None and origin == lineage(child.pid)
+    parent.kill()
+    parent.wait()
+    assert orphans(origin, child.start_ticks) == {child}
+    assert orphans(origin, child.start_ticks + 1) == set()
+    assert orphans(replace(origin, session=origin.session + 1), 0) == set()
+    assert orphans(replace(origin, words=b"other"), 0) == set()
+    kill_all([child])

@@ -109,7 +109,12 @@ def decide(
     counts = {status.value: sum(o.status is status for o in about) for status in Status}
     if not expected and not about:
         message = "no check is declared at this site: " + "; ".join(not_declared)
-        return GateVerdict(gate=gate, status=Status.SKIPPED, message=message, counts=counts, not_declared=not_declared)
+        # Each says `id (needs word: reason)`; the first reason stands for all in a line for people.
+        because = not_declared[0].partition(" (")[2].removesuffix(")") if not_declared else "it has none"
+        return GateVerdict(
+            gate=gate, status=Status.SKIPPED, message=message, counts=counts, not_declared=not_declared,
+            headline=f"not declared here: {because}",
+        )  # fmt: skip
     sorting = _Sorting(site, today)
     for outcome in about:
         sorting.add(outcome, declared=outcome.check in expected)

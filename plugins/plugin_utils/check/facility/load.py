@@ -23,13 +23,21 @@ class Quantity:
     host_fact: str
     rack_fact: str
     per_unit: float
+    stated_as: str
 
 
 POWER = Quantity(
-    name="power", verb="draw", unit="kW", host_fact="power_max_w", rack_fact="rack_power_max_w", per_unit=1000
-)
-HEAT = Quantity(name="heat", verb="shed", unit="kW", host_fact="heat_max_w", rack_fact="rack_heat_max_w", per_unit=1000)
-WEIGHT = Quantity(name="weight", verb="weigh", unit="kg", host_fact="weight_kg", rack_fact="rack_weight_kg", per_unit=1)
+    name="power", verb="draw", unit="kW", host_fact="power_max_w", rack_fact="rack_power_max_w", per_unit=1000,
+    stated_as="power_max_w",
+)  # fmt: skip
+HEAT = Quantity(
+    name="heat", verb="shed", unit="kW", host_fact="heat_max_w", rack_fact="rack_heat_max_w", per_unit=1000,
+    stated_as="heat_w (or power_max_w)",
+)  # fmt: skip
+WEIGHT = Quantity(
+    name="weight", verb="weigh", unit="kg", host_fact="weight_kg", rack_fact="rack_weight_kg", per_unit=1,
+    stated_as="weight_kg",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +92,6 @@ def _term(quantity: Quantity, sku: Sku, hosts: int) -> tuple[float, str]:
         return racks * each, whole
     raise InputError(
         f"SKU {sku.name}",
-        f"{quantity.host_fact} is not known.",
+        f"{quantity.stated_as} is not known.",
         f"state it in a hardware file of your own that replaces {sku.name} (docs/facility.md), from its data sheet",
     )

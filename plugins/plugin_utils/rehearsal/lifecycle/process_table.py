@@ -41,11 +41,63 @@ def identify(pid: int) -> ProcessId | None:
 
 def _state(pid: int) -> tuple[str, int] | None:
     try:
-        # The command name may hold spaces and parentheses: count fields after the last one.
-        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        fields = _stat(pid)
         return fields[0], int(fields[19])
     except (OSError, ValueError, IndexError):
         return None
+
+
+def _stat(pid: int) -> list[str]:
+    # The command name may hold spaces and parentheses: count fields after the last one.
+    return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """What a forked process has in common with its parent for good: session, process group, program and its words."""
+
+    session: int
+    group: int
+    program: str
+    words: bytes
+
+
+def lineage(pid: int) -> Lineage | None:
+    """Return the lineage of a running process, None when it cannot be read."""
+    try:
+        fields, entry = _stat(pid), _PROC / str(pid)
+        words = (entry / "cmdline").read_bytes()
+        return Lineage(int(fields[3]), int(fields[2]), os.readlink(entry / "exe"), words) if words else None
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def ticks_now() -> int:
+    """Return the time in which start times are told: clock ticks since boot."""
+    return int(float((_PROC / "uptime").read_text().split()[0]) * os.sysconf("SC_CLK_TCK"))
+
+
+def orphans(parent: Lineage, since_ticks: int) -> set[ProcessId]:
+    """Return forks of a process that is gone, as far as that is certain, with their own descendants.
+
+    A fork has the lineage of the process that it came from, and an orphan's parent is of another one. Only those count
+    that started at `since_ticks` or later: what was there before was seen as a descendant while the parent lived.
+    """
+    found: set[ProcessId] = set()
+    for entry in _PROC.iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        pid = int(entry.name)
+        identity = identify(pid)
+        if identity is None or identity.start_ticks < since_ticks or lineage(pid) != parent:
+            continue
+        try:
+            above = lineage(int(_stat(pid)[1]))
+        except (OSError, ValueError, IndexError):
+            continue
+        if above != parent:
+            found |= {identity, *descendants(pid)}
+    return found
 
 
 def marked(prefix: str) -> list[ProcessId]:
@@ -73,7 +125,7 @@ def _ancestors(pid: int) -> Iterable[int]:
     while pid > 0:
         yield pid
         try:
-            pid = int((_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
+            pid = int(_stat(pid)[1])
         except (OSError, ValueError, IndexError):
             return
 

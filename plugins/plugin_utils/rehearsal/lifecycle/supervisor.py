@@ -26,7 +26,17 @@ from ...runtime.files import write_atomic
 from .child import Child, start_child
 from .children import adopt_orphans
 from .mounts import unmount_below
-from .process_table import ProcessId, descendants, identify, kill_all, marked
+from .process_table import (
+    Lineage,
+    ProcessId,
+    descendants,
+    identify,
+    kill_all,
+    lineage,
+    marked,
+    orphans,
+    ticks_now,
+)
 from .spec import ProcessSpec, RehearsalState, SupervisorSpec, state_path
 
 _POLL_S = 0.05
@@ -57,6 +67,8 @@ class Supervisor:
     started: str = field(default_factory=now_utc)
     stop_requested: bool = False
     workers: set[ProcessId] = field(default_factory=set)
+    origin: Lineage | None = None
+    looked_ticks: int = 0
 
     def run(self) -> int:
         """Live the whole life of a rehearsal; return the exit code."""
@@ -111,6 +123,8 @@ class Supervisor:
             raise _Stop
         if bound and alive:
             # The workers of a killed ansible-playbook work on; nobody else knows then whose they were.
+            self.looked_ticks = ticks_now()
+            self.origin = lineage(self.spec.controller_pid) or self.origin
             self.workers = descendants(self.spec.controller_pid)
 
     def _fail(self, problem: str, child: Child | None) -> None:
@@ -123,7 +137,9 @@ class Supervisor:
         if self.phase != "failed":
             self.phase = "stopping"
         if not self.spec.controller.alive():
-            kill_all(self.workers)
+            # One that was forked between the last look and the end is known by what it has from its parent.
+            forked = orphans(self.origin, self.looked_ticks) if self.origin else set()
+            kill_all(self.workers | forked)
         for wave in reversed(_waves(tuple(child.spec for child in self.children))):
             names = {spec.name for spec in wave}
             _stop_wave([child for child in self.children if child.spec.name in names])
