@@ -16,6 +16,7 @@ from .errors import InputError
 from .model import Scalar
 
 T = TypeVar("T")
+_POINTS = tuple[tuple[float, float], ...]
 
 
 @cache
@@ -28,6 +29,8 @@ def _converter() -> Any:
     for kind, allowed in ((str, (str,)), (bool, (bool,)), (int, (int,)), (float, (int, float))):
         converter.register_structure_hook(kind, _only(kind, allowed))
     converter.register_structure_hook(Scalar, _scalar)
+    # Curves have thousands of points; number by number through the converter they would take seconds.
+    converter.register_structure_hook_func(lambda kind: kind == _POINTS, _points)
     # An enum of words is a str already; without this it would stay the enum, which Ansible does not store.
     converter.register_unstructure_hook(str, _word)
     return converter
@@ -45,6 +48,15 @@ def _only(kind: type[Any], allowed: tuple[type[Any], ...]) -> Callable[[Any, Any
         return wanted(value)
 
     return structure
+
+
+def _points(value: Any, _kind: Any) -> tuple[tuple[float, float], ...]:
+    found = []
+    for x, y in value:
+        if type(x) not in (int, float) or type(y) not in (int, float):
+            raise TypeError(f"expected a point of two numbers, found {x!r} and {y!r}")
+        found.append((float(x), float(y)))
+    return tuple(found)
 
 
 def _scalar(value: Any, _kind: Any) -> Any:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 
 from .errors import InputError
@@ -45,8 +46,9 @@ class Series:
     bounds: tuple[Bound, ...] = ()
 
     def __post_init__(self) -> None:
-        values = [value for point in self.points for value in point] + [bound.value for bound in self.bounds]
-        rising = all(left[0] < right[0] for left, right in zip(self.points, self.points[1:], strict=False))
-        if not self.points or not rising or not all(math.isfinite(value) for value in values):
+        xs, ys = [x for x, _y in self.points], [y for _x, y in self.points]
+        rising = all(map(operator.lt, xs, xs[1:]))
+        finite = all(map(math.isfinite, (*xs, *ys, *(bound.value for bound in self.bounds))))
+        if not self.points or not rising or not finite:
             reason = "needs points of finite numbers with x rising."
             raise InputError(f"series {self.name!r} of figure {self.figure!r}", reason, "mend the check that made it")

@@ -14,7 +14,7 @@ from ..runtime.redaction import redact
 from ..verdict.gate import Blocking, Decided, GateVerdict
 from .facts import RunFacts
 from .matrix import subjects_text
-from .words import with_unit
+from .words import measure_name, with_unit
 
 # Beyond these a page cannot be read any more; the CTRF files hold every one of them.
 MOST_WHOLE = 120
@@ -70,7 +70,9 @@ def case_groups(facts: RunFacts) -> tuple[CaseGroup, ...]:
     whole, short = MOST_WHOLE, MOST_SHORT
     shown = []
     for (gate, check, cause, status), cases in _groups(facts).items():
-        full = min(len(cases), MOST_WHOLE_ALIKE, whole)
+        # What waits for another check has no numbers of its own.
+        alike = 0 if cause.startswith("blocked-by-") else MOST_WHOLE_ALIKE
+        full = min(len(cases), alike, whole)
         brief = min(len(cases) - full, short)
         whole, short = whole - full, short - brief
         shown.append(
@@ -138,7 +140,7 @@ def _case(outcome: Outcome) -> Case:
         rating=outcome.rating.value if outcome.status is Status.OTHER else "",
         summary=redact(outcome.summary),
         hint=redact(outcome.hint),
-        measured=tuple((m.name, with_unit(m.value, m.unit)) for m in outcome.measured),
+        measured=tuple((measure_name(m.name), with_unit(m.value, m.unit)) for m in outcome.measured),
         expected=tuple(_expected(e) for e in outcome.expected),
         sources=tuple(_source(e) for e in outcome.evidence),
     )

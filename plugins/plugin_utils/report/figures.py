@@ -92,7 +92,7 @@ def _named(curves: list[tuple[Series, bool]]) -> list[Line]:
 
 def _chosen(lines: list[Line]) -> tuple[tuple[Line, ...], str]:
     if len(lines) <= MOST_LINES:
-        return tuple(lines), ""
+        return tuple(sorted(lines, key=lambda line: not line.held)), ""
     held = [line for line in lines if line.held]
     shown = sorted(held, key=_level)[:_HELD_AMONG_MANY]
     rest = [line for line in lines if not line.held] or lines

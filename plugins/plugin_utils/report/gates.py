@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from ..check.registry import all_checks
@@ -61,7 +61,7 @@ def gate_lines(facts: RunFacts) -> tuple[GateLine, ...]:
     spans = {verdict.gate: span for verdict in verdicts if (span := _span(verdict))}
     first = min((begin for begin, _end in spans.values()), default=None)
     last = max((end for _begin, end in spans.values()), default=None)
-    lines = []
+    lines: list[GateLine] = []
     for gate, verdict in zip(GATES, verdicts, strict=True):
         line = GateLine(
             number=gate.number,
@@ -92,23 +92,21 @@ def _span(verdict: GateVerdict) -> tuple[datetime, datetime] | None:
 def _timed(
     line: GateLine, verdict: GateVerdict, span: tuple[datetime, datetime], first: datetime, last: datetime
 ) -> GateLine:
-    from dataclasses import replace
-
     whole = max((last - first).total_seconds(), 1e-9)
     begin, end = span
     return replace(
         line,
-        began=clock_text(begin),
-        ended=clock_text(end),
+        began=clock_text(begin, first),
+        ended=clock_text(end, first),
         duration_s=verdict.duration_s,
         begin=(begin - first).total_seconds() / whole,
         share=(end - begin).total_seconds() / whole,
     )
 
 
-def clock_text(moment: datetime) -> str:
-    """Return a moment as it is written in the page: UTC, to the second."""
-    return f"{moment:%Y-%m-%d %H:%M:%S}"
+def clock_text(moment: datetime, first: datetime) -> str:
+    """Return a moment as it is written in the page: to the second, with the day where it is not the first one."""
+    return f"{moment:%H:%M:%S}" if moment.date() == first.date() else f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
 def titles() -> dict[str, str]:
@@ -117,16 +115,24 @@ def titles() -> dict[str, str]:
 
 
 def check_lines(facts: RunFacts) -> dict[str, tuple[CheckLine, ...]]:
-    """Return what each check of each gate answered, for gates with results."""
+    """Return what each check of each gate answered, for gates that were looked at."""
     known, decided = titles(), decisions_of(facts.record)
     found: dict[str, tuple[CheckLine, ...]] = {}
     for gate in GATES:
         by_check: dict[str, list[Outcome]] = {}
-        for outcome in facts.outcomes.get(gate.id, ()):
+        looked = facts.record.gate(gate.id).status is not Status.PENDING
+        for outcome in facts.outcomes.get(gate.id, ()) if looked else ():
             by_check.setdefault(outcome.check, []).append(outcome)
         if by_check:
             found[gate.id] = tuple(_check_line(name, known, all_, decided) for name, all_ in by_check.items())
     return found
+
+
+def waiting_checks(facts: RunFacts) -> dict[str, tuple[str, ...]]:
+    """Return the checks of each gate in scope that was not reached."""
+    waiting = [g.id for g in GATES if g.id in facts.record.scope and facts.record.gate(g.id).status is Status.PENDING]
+    found = {gate: tuple(dict.fromkeys(o.check for o in facts.outcomes.get(gate, ()))) for gate in waiting}
+    return {gate: checks for gate, checks in found.items() if checks}
 
 
 def _check_line(

@@ -18,7 +18,7 @@ from .cases import case_groups
 from .decisions import decision_lines, quarantine_lines
 from .facts import RunFacts
 from .figures import Figure, figures
-from .gates import check_lines, gate_lines, titles
+from .gates import check_lines, gate_lines, titles, waiting_checks
 from .matrix import matrix
 from .plot import drawing
 from .words import axis_title, number, tick
@@ -35,8 +35,19 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"elapsed": elapsed_text, "number": number}
+    environment.filters |= {"elapsed": elapsed_text, "number": number, "coded": _coded}
     return environment.get_template("page.html.j2")
+
+
+def _coded(text: str) -> Any:
+    """Return text with `commands` set as such; everything in it is escaped."""
+    from markupsafe import Markup, escape
+
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    tagged = (Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts))
+    return Markup("").join(tagged)
 
 
 def render_page(facts: RunFacts) -> str:
@@ -55,6 +66,7 @@ def render_page(facts: RunFacts) -> str:
         matrix=matrix(facts),
         drawings=[_drawn(figure, index) for index, figure in enumerate(figures(facts.outcomes), 1)],
         checks=check_lines(facts),
+        waiting=waiting_checks(facts),
         left_out=scope.left_out(facts),
         scope_words=scope.scope_words(facts),
         recipe_words=scope.recipe_words(facts),

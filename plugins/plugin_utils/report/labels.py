@@ -11,7 +11,7 @@ from typing import Any
 
 _LINE_HEIGHT = 14.0
 _SAMPLE = 26
-_MOST_LETTERS = 32
+_MOST_LETTERS = 36
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

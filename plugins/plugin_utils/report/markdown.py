@@ -27,9 +27,17 @@ def plain(text: str, limit: int = _MOST_LETTERS) -> str:
     line = " ".join(text.split())
     if len(line) > limit:
         line = line[: limit - 1] + "\u2026"
-    escaped = _SPECIAL.sub(r"\\\1", line.replace("&", "&amp;").replace("<", "&lt;"))
+    parts = line.split("`")
+    if len(parts) % 2 == 0:
+        return _escaped(line)
+    # Commands stay commands; a bar would end a cell of a table there, too.
+    return "".join(f"`{part.replace('|', chr(92) + '|')}`" if i % 2 else _escaped(part) for i, part in enumerate(parts))
+
+
+def _escaped(text: str) -> str:
+    shown = _SPECIAL.sub(r"\\\1", text.replace("&", "&amp;").replace("<", "&lt;"))
     # Neither a mention of a person nor a link to a place that nobody meant.
-    return escaped.replace("@", "@<!-- -->").replace("://", ":<!-- -->//")
+    return shown.replace("@", "@<!-- -->").replace("://", ":<!-- -->//")
 
 
 def render_markdown(facts: RunFacts) -> str:

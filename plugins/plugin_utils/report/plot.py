@@ -14,8 +14,8 @@ from .figures import Figure
 from .labels import Label, add_labels
 from .words import axis_title, number, tick
 
-WIDTH, HEIGHT = 780, 310
-_RIGHT, _TOP, _BOTTOM, _LEFT = 236, 12, 40, 62
+WIDTH, HEIGHT = 800, 310
+_RIGHT, _TOP, _BOTTOM, _LEFT = 252, 12, 40, 62
 # Told apart by their dashes first; the colours are dark, and equally dark, so that they print in grey.
 _LINES = (
     ("#000000", ""),

@@ -13,6 +13,7 @@ from ..outcome.model import Scalar
 from ..outcome.series import Axis
 
 _NUMBERED = re.compile(r"(.*?)(\d+)")
+_AT_SIZE = re.compile(r" at (\d+) B$")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -45,6 +46,11 @@ def with_unit(value: Scalar, unit: str) -> str:
 def tick(value: float, axis: Axis) -> str:
     """Return what stands at a place of an axis."""
     return size(value) if axis.unit == "B" else number(value)
+
+
+def measure_name(name: str) -> str:
+    """Return the name of a measure with sizes as people say them: `busbw at 64 MiB`."""
+    return _AT_SIZE.sub(lambda found: f" at {size(float(found[1]))}", name)
 
 
 def axis_title(axis: Axis) -> str:
