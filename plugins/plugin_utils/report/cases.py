@@ -72,8 +72,9 @@ def case_groups(facts: RunFacts) -> tuple[CaseGroup, ...]:
     for (gate, check, cause, status), cases in _groups(facts).items():
         # What waits for another check has no numbers of its own.
         alike = 0 if cause.startswith("blocked-by-") else MOST_WHOLE_ALIKE
-        full = min(len(cases), alike, whole)
-        brief = min(len(cases) - full, short)
+        # Whatever else there is, every cause has its first case.
+        full = min(len(cases), alike, max(whole, 1))
+        brief = min(len(cases) - full, max(short, 0 if full else 1))
         whole, short = whole - full, short - brief
         shown.append(
             CaseGroup(

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from ..check.registry import all_checks
 from ..outcome.gates import GATES
 from ..outcome.model import Outcome, Status
+from ..runtime.redaction import redact
 from ..verdict.gate import GateVerdict
 from .facts import RunFacts
 from .matrix import Mark, decisions_of, mark_of
@@ -70,7 +71,7 @@ def gate_lines(facts: RunFacts) -> tuple[GateLine, ...]:
             status=verdict.status,
             in_scope=gate.id in facts.record.scope,
             headline=verdict.headline if verdict.opens_next else "",
-            message="" if verdict.headline and verdict.message == _ROUTINE else verdict.message,
+            message="" if verdict.headline and verdict.message == _ROUTINE else redact(verdict.message),
             checks=verdict.checks,
             counts=verdict.counts,
         )

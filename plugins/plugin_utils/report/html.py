@@ -12,6 +12,7 @@ from typing import Any
 from ..outcome.gates import GATES
 from ..outcome.model import Status
 from ..runtime.clock import elapsed_text
+from ..runtime.redaction import redact
 from ..verdict.run import all_passed, statement
 from . import scope
 from .cases import case_groups
@@ -55,7 +56,7 @@ def render_page(facts: RunFacts) -> str:
     page: str = _template().render(
         record=facts.record,
         facts=facts,
-        statement=statement(facts.record),
+        statement=redact(statement(facts.record)),
         passed=all_passed(facts.record),
         gates=gate_lines(facts),
         gate_titles={gate.id: f"{gate.number}. {gate.title}" for gate in GATES},
@@ -71,7 +72,6 @@ def render_page(facts: RunFacts) -> str:
         scope_words=scope.scope_words(facts),
         recipe_words=scope.recipe_words(facts),
         software_words=scope.software_words(facts),
-        problem=scope.problem_text(facts),
         Status=Status,
     )
     return page

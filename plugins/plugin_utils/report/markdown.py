@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 
 from ..runtime.clock import elapsed_text
+from ..runtime.redaction import redact
 from ..verdict.run import all_passed, statement
 from .cases import Case, CaseGroup, case_groups
 from .decisions import decision_lines, quarantine_lines
 from .facts import RunFacts
 from .gates import GateLine, gate_lines
-from .scope import left_out, problem_text
+from .scope import left_out
 from .words import compressed
 
 # GitHub takes 65,536 characters in a comment.
@@ -47,8 +48,7 @@ def render_markdown(facts: RunFacts) -> str:
     lines = [f"## {'REHEARSAL: ' if record.rehearsal else ''}bring-up of {plain(record.site)}: {word}", ""]
     if record.rehearsal:
         lines += ["**REHEARSAL: the hardware is simulated. This is not, and can never be, an acceptance.**", ""]
-    said = problem_text(facts) if record.problem else statement(record)
-    lines += [f"{'Not started: ' if record.problem else ''}{plain(said, 1500)}", ""]
+    lines += [plain(redact(statement(record)), 1500), ""]
     lines += [*_differences(facts), *_gates(gate_lines(facts)), *_held(case_groups(facts)), *_decided(facts)]
     lines += [*_not_declared(facts), _origin(facts)]
     return "\n".join(lines).rstrip() + "\n"
@@ -80,7 +80,7 @@ def _held(groups: tuple[CaseGroup, ...]) -> list[str]:
     for group in held[:_MOST_GROUPS]:
         cases = [case for case in (*group.whole, *group.short) if not case.decision]
         first = cases[0]
-        names = compressed((case.subject for case in cases), 8)
+        names = compressed((case.subject for case in cases), 8) + (f" and {group.more} more" if group.more else "")
         lines.append(f"- **{group.status}** {plain(group.check)}: {plain(group.cause)} on {plain(names)}")
         lines.append(f"  - {plain(first.summary)}")
         lines += _arithmetic(first)

@@ -13,7 +13,6 @@ from ..check.declare import declare
 from ..outcome.errors import BringupError
 from ..outcome.gates import GATES
 from ..outcome.model import Status
-from ..runtime.redaction import redact
 from .facts import RunFacts
 from .words import compressed
 
@@ -114,8 +113,3 @@ def _left_out(facts: RunFacts, gate: str) -> list[tuple[str, str]]:
     except BringupError:
         # No check of this release belongs to that gate; its message says so.
         return []
-
-
-def problem_text(facts: RunFacts) -> str:
-    """Return why nothing was started, without secrets."""
-    return redact(facts.record.problem)

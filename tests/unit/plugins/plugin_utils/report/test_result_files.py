@@ -1,0 +1,100 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The result files of a run that stopped, and reports that a later judgement writes again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from report_runs import MadeRun, failed, passed
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.decision import refuse_gate
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.pending import write_pending_suites
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.rejudge import rejudge, rewrite_reports
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status, node_subject
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.run_report import REPORTS, write_report
+
+SCOPE = ("fabric", "nodes")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """A run over two gates that has not begun."""
+    MadeRun(nodes=3, scope=SCOPE).write(tmp_path)
+    return Run(tmp_path)
+
+
+def test_gates_that_were_not_reached_have_their_files(run: Run, ctrf_schema: dict[str, Any]) -> None:
+    import jsonschema
+
+    write_pending_suites(run)
+    assert {path.stem for path in (run.path / "ctrf").iterdir()} == set(SCOPE)
+    suite = json.loads((run.path / "ctrf/nodes.json").read_text())
+    jsonschema.validate(suite, ctrf_schema)
+    assert {test["status"] for test in suite["results"]["tests"]} == {"pending"}
+    asked = {test["labels"]["check"] for test in suite["results"]["tests"]}
+    assert "gpu-census" in asked <= {check.spec.id for check in all_checks()}
+    cases = ElementTree.parse(run.path / "junit/nodes.xml").findall(".//testcase")
+    assert len(cases) == len(asked) and all(case.find("skipped") is not None for case in cases)
+
+
+def test_a_gate_that_was_judged_keeps_its_results(tmp_path: Path) -> None:
+    made = MadeRun(nodes=2, scope=SCOPE)
+    made.outcomes["fabric"] = (passed("fabric", "cabling", node_subject("gpu01")),)
+    made.write(tmp_path)
+    before = (tmp_path / "ctrf/fabric.json").read_bytes()
+    write_pending_suites(Run(tmp_path))
+    assert (tmp_path / "ctrf/fabric.json").read_bytes() == before
+    assert (tmp_path / "ctrf/nodes.json").is_file()
+
+
+def test_a_gate_that_did_not_converge_says_so_in_its_files(run: Run) -> None:
+    verdict = refuse_gate(run, "fabric", "helm exited 1")
+    assert verdict.status is Status.OTHER
+    tests = json.loads((run.path / "ctrf/fabric.json").read_text())["results"]["tests"]
+    assert (tests[0]["status"], tests[0]["message"]) == ("other", "not-converged: helm exited 1")
+    assert {test["status"] for test in tests[1:]} == {"pending"}
+    assert "helm exited 1" in (run.path / "report.html").read_text()
+
+
+def test_judging_again_writes_the_reports_and_leaves_the_record(tmp_path: Path) -> None:
+    made = MadeRun(nodes=2, scope=("nodes",))
+    made.outcomes["nodes"] = (failed("nodes", "gpu-census", node_subject("gpu01"), "gpu-missing"),)
+    record = made.write(tmp_path)
+    write_report(tmp_path, record)
+    kept = {name: (tmp_path / name).read_bytes() for name in ("run.json", "ctrf/nodes.json", "site.json")}
+    for name in REPORTS:
+        (tmp_path / name).unlink()
+    (tmp_path / "junit/nodes.xml").write_text("<old/>")
+    (tmp_path / "hardware.json").write_text("{}")
+    again, differences = rejudge(Run(tmp_path))
+    assert rewrite_reports(Run(tmp_path), again, differences)
+    assert all((tmp_path / name).is_file() for name in REPORTS)
+    assert "gpu-missing" in (tmp_path / "junit/nodes.xml").read_text()
+    assert {name: (tmp_path / name).read_bytes() for name in kept} == kept
+    # There are no observations, so nothing that was recorded can be confirmed.
+    assert differences and "cannot be confirmed" in (tmp_path / "report.html").read_text()
+    assert not rewrite_reports(Run(tmp_path), again, differences)
+
+
+def test_run_directories_of_before_still_have_a_page(tmp_path: Path) -> None:
+    made = MadeRun(nodes=2).healthy()
+    record = made.write(tmp_path)
+    for path in (tmp_path / "ctrf").iterdir():
+        suite = json.loads(path.read_text())
+        for test in suite["results"]["tests"]:
+            del test["extra"]["outcome"]["series"]
+        path.write_text(json.dumps(suite))
+    old = json.loads((tmp_path / "run.json").read_text())
+    del old["versions"]
+    (tmp_path / "run.json").write_text(json.dumps(old))
+    write_report(tmp_path, Run(tmp_path).record)
+    page = (tmp_path / "report.html").read_text()
+    assert "Nodes and checks" in page and "Measured curves" not in page
+    assert record.run_id in page
