@@ -54,10 +54,12 @@ def test_a_gate_that_was_judged_keeps_its_results(tmp_path: Path) -> None:
     assert (tmp_path / "ctrf/nodes.json").is_file()
 
 
-def test_a_gate_that_did_not_converge_says_so_in_its_files(run: Run) -> None:
-    verdict = refuse_gate(run, "fabric", "helm exited 1")
+def test_a_gate_that_did_not_converge_says_so_in_its_files(tmp_path: Path) -> None:
+    MadeRun(nodes=3, scope=("nodes",)).write(tmp_path)
+    run = Run(tmp_path)
+    verdict = refuse_gate(run, "nodes", "helm exited 1")
     assert verdict.status is Status.OTHER
-    tests = json.loads((run.path / "ctrf/fabric.json").read_text())["results"]["tests"]
+    tests = json.loads((run.path / "ctrf/nodes.json").read_text())["results"]["tests"]
     assert (tests[0]["status"], tests[0]["message"]) == ("other", "not-converged: helm exited 1")
     assert {test["status"] for test in tests[1:]} == {"pending"}
     assert "helm exited 1" in (run.path / "report.html").read_text()
