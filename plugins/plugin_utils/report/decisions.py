@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 
 from ..outcome.decisions import Waiver
 from ..runtime.redaction import redact
@@ -44,13 +45,14 @@ def decision_lines(facts: RunFacts) -> tuple[DecisionLine, ...]:
     expired = [entry for gate in facts.record.gates for entry in gate.expired]
     if facts.site is None:
         return ()
+    day = date.fromisoformat(facts.record.started[:10])
     return (
-        *(_line("waiver", entry, waived, expired) for entry in facts.site.waivers),
-        *(_line("acceptance", entry, accepted, expired) for entry in facts.site.acceptances),
+        *(_line("waiver", entry, waived, expired, day) for entry in facts.site.waivers),
+        *(_line("acceptance", entry, accepted, expired, day) for entry in facts.site.acceptances),
     )
 
 
-def _line(kind: str, entry: Waiver, used: list[Decided], expired: list[Decided]) -> DecisionLine:
+def _line(kind: str, entry: Waiver, used: list[Decided], expired: list[Decided], day: date) -> DecisionLine:
     return DecisionLine(
         kind=kind,
         check=entry.check,
@@ -58,7 +60,8 @@ def _line(kind: str, entry: Waiver, used: list[Decided], expired: list[Decided])
         who=entry.who,
         until=entry.until,
         reason=redact(entry.reason),
-        effect=_effect(kind, [d for d in used if _same(d, entry)], [d for d in expired if _same(d, entry)]),
+        effect=_effect(kind, [d for d in used if _same(d, entry)], [d for d in expired if _same(d, entry)])
+        or ("nothing to cover in this run" if entry.active_on(day) else "expired, and nothing to cover in this run"),
     )
 
 
@@ -70,11 +73,11 @@ def _same(decided: Decided, entry: Waiver) -> bool:
 def _effect(kind: str, used: list[Decided], expired: list[Decided]) -> str:
     if used:
         word = "waived" if kind == "waiver" else "accepted"
-        told = sorted({f"{entry.cause}" for entry in used})
+        told = sorted({entry.cause for entry in used})
         return f"{word} {len(used)}: {', '.join(told)} on {compressed((entry.subject for entry in used), 6)}"
     if expired:
         return f"expired, so it covers nothing: {compressed((entry.subject for entry in expired), 6)}"
-    return "nothing to cover in this run"
+    return ""
 
 
 def quarantine_lines(facts: RunFacts) -> tuple[QuarantineLine, ...]:
