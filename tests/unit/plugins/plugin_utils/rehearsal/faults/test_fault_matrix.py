@@ -1,0 +1,84 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The matrix of faults: every gate has some, every one is exercised by a test, and none of seed 004's is missing."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+    FaultDefinition,
+    load_catalogue,
+)
+
+ROOT = Path(__file__).resolve().parents[6]
+CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
+CHECKS = {check.spec.id: check.spec for check in all_checks()}
+LEAST = 30
+# Tests that take every fault of a gate, or of a part of it, by its id.
+WHERE = ("tests/unit/plugins/plugin_utils/rehearsal/faults", "tests/rehearsal")
+# How a bring-up fails by seed 004 and issue C; "step skipped" is not a fault of a cluster, see test_gate_verdict.py.
+FAILURE_MODES = {
+    "no gang scheduler": ("gang-not-running", "gang-partial"),
+    "TCP fallback": ("rdma-resource-missing", "hca-filter-no-match"),
+    "telemetry blind": ("metrics-blind",),
+    "vLLM out of KV memory": ("vllm-out-of-memory",),
+    "missing host in metrics": ("exporter-down",),
+    "stale series": ("exporter-frozen",),
+    "duplicate UUID": ("gpu-duplicate-uuid", "exporter-twice"),
+    "alert never arrives": ("alert-not-delivered",),
+    "half-placed job": ("training-half-placed",),
+    "one slow GPU": ("gpu-throttled",),
+    "growing step time": ("training-leak",),
+    "NaN loss": ("training-not-a-number",),
+    "slow TTFT": ("first-token-slow",),
+    "5xx": ("requests-fail",),
+    "short answers": ("answers-short",),
+    "cold first request": ("first-request-cold",),
+}
+
+
+@pytest.fixture(scope="module")
+def collected() -> str:
+    """The ids of every test of the directories that exercise faults."""
+    words = [sys.executable, "-m", "pytest", "--collect-only", "-q", *WHERE]
+    done = subprocess.run(words, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+    return done.stdout
+
+
+def test_every_gate_has_faults_and_there_are_enough() -> None:
+    counts = Counter(fault.expect.gate for fault in CATALOGUE.values())
+    assert set(counts) == set(GATE_IDS), f"no fault for {set(GATE_IDS) - set(counts)}"
+    assert sum(counts.values()) >= LEAST
+
+
+@pytest.mark.parametrize("mode", FAILURE_MODES)
+def test_the_ways_in_which_a_bring_up_fails_can_be_rehearsed(mode: str) -> None:
+    assert all(fault in CATALOGUE for fault in FAILURE_MODES[mode])
+
+
+@pytest.mark.parametrize("fault", CATALOGUE.values(), ids=list(CATALOGUE))
+def test_what_a_fault_is_expected_to_cause_is_what_a_check_can_say(fault: FaultDefinition) -> None:
+    for expect in (entry for entry in (fault.expect, fault.earlier) if entry is not None):
+        assert expect.check in CHECKS
+        # A check lists the causes of what it fails; those of `other` are its own words, and a pass has none.
+        if expect.status == "failed":
+            assert expect.cause in CHECKS[expect.check].causes
+        else:
+            assert bool(expect.cause) is (expect.status == "other")
+
+
+def test_every_fault_is_exercised_by_a_test(collected: str) -> None:
+    missing = [fault for fault in CATALOGUE if not re.search(rf"[\[-]{re.escape(fault)}[\]-]", collected)]
+    assert not missing
