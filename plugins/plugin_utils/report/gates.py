@@ -70,7 +70,7 @@ def gate_lines(facts: RunFacts) -> tuple[GateLine, ...]:
             title=gate.title,
             status=verdict.status,
             in_scope=gate.id in facts.record.scope,
-            headline=verdict.headline if verdict.opens_next else "",
+            headline=verdict.headline if verdict.opens_next and verdict.headline != verdict.message else "",
             message="" if verdict.headline and verdict.message == _ROUTINE else redact(verdict.message),
             checks=verdict.checks,
             counts=verdict.counts,

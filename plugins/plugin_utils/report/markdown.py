@@ -49,7 +49,13 @@ def render_markdown(facts: RunFacts) -> str:
     if record.rehearsal:
         lines += ["**REHEARSAL: the hardware is simulated. This is not, and can never be, an acceptance.**", ""]
     lines += [plain(redact(statement(record)), 1500), ""]
-    lines += [*_differences(facts), *_gates(gate_lines(facts)), *_held(case_groups(facts)), *_decided(facts)]
+    lines += [
+        *_differences(facts),
+        *_gates(gate_lines(facts)),
+        *_resumed(facts),
+        *_held(case_groups(facts)),
+        *_decided(facts),
+    ]
     lines += [*_not_declared(facts), _origin(facts)]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -70,6 +76,11 @@ def _gates(gates: tuple[GateLine, ...]) -> list[str]:
         said = "; ".join(text for text in (gate.headline, gate.message) if text)
         rows.append(f"| {gate.number} | {plain(gate.id)} | {word} | {took} | {plain(said, 160)} |")
     return [*rows, ""]
+
+
+def _resumed(facts: RunFacts) -> list[str]:
+    told = [f"- {plain(redact(line))}" for line in facts.record.resumed]
+    return [f"Started at gate {plain(facts.record.from_gate)}:", "", *told, ""] if told else []
 
 
 def _held(groups: tuple[CaseGroup, ...]) -> list[str]:

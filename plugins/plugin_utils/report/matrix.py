@@ -34,6 +34,7 @@ class Mark:
 
 
 PASSED = Mark("\u00b7", "passed", 1)
+TAKEN_OVER = Mark("T", "passed in an earlier run and taken over", 1)
 WAIVED = Mark("W", "waived", 3)
 ACCEPTED = Mark("A", "accepted as marginal", 2)
 MARGINAL = Mark("M", "marginal, to be accepted", 5)
@@ -44,7 +45,7 @@ UNKNOWN = Mark("?", "tried and not known", 7)
 FAILED = Mark("F", "failed", 8)
 ASIDE = Mark("Q", "quarantined", 0)
 ABSENT = Mark("", "not asked", 0)
-MARKS = (PASSED, FAILED, UNKNOWN, BLOCKED, MARGINAL, SKIPPED, PENDING, WAIVED, ACCEPTED, ASIDE)
+MARKS = (PASSED, FAILED, UNKNOWN, BLOCKED, MARGINAL, SKIPPED, PENDING, WAIVED, ACCEPTED, TAKEN_OVER, ASIDE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +73,14 @@ class Matrix:
 
 
 def mark_of(outcome: Outcome, decided: Mapping[tuple[str, str, str], str]) -> Mark:
-    """Return the letter of an outcome; `decided` is gate, check and subjects to `waived` or `accepted`."""
+    """Return the letter of an outcome; `decided` is what decisions_of returns."""
     if outcome.status is Status.PASSED:
         return PASSED
     word = decided.get((outcome.gate, outcome.check, subjects_text(outcome)))
     if word:
         return ACCEPTED if word == "accepted" else WAIVED
+    if outcome.status is Status.SKIPPED and (outcome.gate, "", "") in decided:
+        return TAKEN_OVER
     if outcome.status is Status.OTHER:
         if outcome.rating is Rating.MARGINAL:
             return MARGINAL
@@ -91,9 +94,13 @@ def subjects_text(outcome: Outcome) -> str:
 
 
 def decisions_of(record: RunRecord) -> dict[tuple[str, str, str], str]:
-    """Return gate, check and subjects of every outcome that a person decided about: `waived` or `accepted`."""
+    """Return gate, check and subjects of every outcome that a person decided about: `waived` or `accepted`.
+
+    A gate without check and subjects was `taken over` as a whole.
+    """
     found: dict[tuple[str, str, str], str] = {}
     for verdict in record.gates:
+        found |= {(verdict.gate, "", ""): "taken over"} if verdict.taken_over is not None else {}
         for word, entries in _decided(verdict):
             found |= {(verdict.gate, entry.check, entry.subject): word for entry in entries}
     return found

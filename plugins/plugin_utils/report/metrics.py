@@ -96,6 +96,8 @@ def render_metrics(facts: RunFacts) -> str:
 def _add_gate(found: _Families, verdict: GateVerdict, *, in_scope: bool) -> None:
     gate = verdict.gate
     found.add("gate_in_scope", "Whether the gate is in the scope of the run.", in_scope, gate=gate)
+    taken = verdict.taken_over is not None
+    found.add("gate_taken_over", "Whether passes of earlier runs stand for the gate.", taken, gate=gate)
     for status in Status:
         text = "The gate's status: 1 for the one that it has."
         found.add("gate_status", text, verdict.status is status, gate=gate, status=status.value)

@@ -25,6 +25,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts import load_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.html import render_page
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.markdown import render_markdown
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import Blocking, GateVerdict, TakenOver
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
 QUARANTINE = Quarantine(node="gpu04", reason="GPU 3 awaits RMA", ticket="DC-1182", who="J. Doe")
@@ -101,6 +103,27 @@ def test_the_message_of_a_gate_is_shown_with_its_headline(tmp_path: Path) -> Non
     assert "16 GPUs found healthy" in text and "taken over from run r-0 of Monday" in text
 
 
+def test_gates_that_were_taken_over_are_told_and_marked(tmp_path: Path) -> None:
+    made = MadeRun(nodes=2).healthy()
+    line = "taken over from run r-0 of 2026-11-01: 2 results"
+    skipped = [
+        passed("nodes", "gpu-census", node_subject(name), status=Status.SKIPPED, rating=Rating.UNKNOWN)
+        for name in made.names
+    ]
+    made.outcomes["nodes"] = tuple(skipped)
+    record = made.write(tmp_path)
+    over = TakenOver(runs=("r-0",), oldest="2026-11-01T10:00:00Z", newest="2026-11-01T10:00:00Z", results=2)
+    verdict = GateVerdict(gate="nodes", status=Status.SKIPPED, message=line, headline=line, taken_over=over)
+    record = replace(record.with_gate(verdict), from_gate="gpu_stack", resumed=(f"nodes {line}",))
+    page = parse(render_page(load_facts(tmp_path, record)))
+    gates = page.section("gates")
+    assert gates.one("tbody").text.count(line) == 1 and f"nodes {line}" in gates.one("ul").text
+    letters = [row.all("td")[0].text for row in page.section("matrix").one("tbody").all("tr")]
+    assert letters == ["T", "T"] and "taken over" in page.section("matrix").one("ul").text
+    assert page.section("held").all("article") == []
+    assert f"nodes {line}" in render_markdown(load_facts(tmp_path, record))
+
+
 def test_every_case_has_cause_numbers_arithmetic_hint_and_evidence(tmp_path: Path) -> None:
     made = MadeRun(nodes=4).healthy()
     bad = [failed("nodes", "gpu-census", node_subject(name), "gpu-missing") for name in made.names]
@@ -149,8 +172,6 @@ def test_a_reason_without_a_result_is_a_case_too(tmp_path: Path) -> None:
     made = MadeRun(nodes=2).healthy()
     made.outcomes = {"nodes": (passed("nodes", "gpu-census", node_subject("gpu01")),)}
     record = made.write(tmp_path)
-    from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import Blocking
-
     missing = Blocking(check="nvlink", subject="gpu02", status=Status.OTHER, cause="no-outcome", summary="no result")
     verdict = replace(record.gate("nodes"), status=Status.OTHER, message="not passed", blocking=(missing,))
     cases = parse(render_page(load_facts(tmp_path, record.with_gate(verdict)))).section("held")

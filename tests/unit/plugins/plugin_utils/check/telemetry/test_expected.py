@@ -23,8 +23,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     write_evidence,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, NotFoundError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, NotFoundError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
 
 SITE = Site(
