@@ -4,6 +4,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+import urllib.request
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -159,12 +164,6 @@ def test_a_wrong_setting_is_named() -> None:
 
 def test_the_receivers_program_writes_down_what_it_gets(repository: Path) -> None:
     """The program of the template runs for real, as in its pod."""
-    import json
-    import os
-    import subprocess
-    import sys
-    import urllib.request
-
     variables = {
         "name": "receiver", "namespace": "n", "image": "i", "labels": {}, "priority_class": "p", "port": 8080,
     }  # fmt: skip

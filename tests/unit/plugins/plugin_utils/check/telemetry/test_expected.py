@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,6 @@ def test_the_best_source_counts(tmp_path: Path, repository: Path, shared: Path) 
 
 
 def test_a_host_that_is_set_aside_is_not_expected(tmp_path: Path) -> None:
-    from dataclasses import replace
-
     site = replace(SITE, quarantine=(Quarantine(node="b", reason="r", ticket="t", who="w"),))
     hosts = expected_hosts(site, tmp_path, {}, [])
     assert [host.name for host in hosts if not host.in_scope] == ["b"]
