@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from rehearsal_harness import ROOT
+from rehearsal_harness import ROOT, left_behind, rehearse
 from training_fleet import TrainingFleet
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.mfu import flop_per_token
@@ -187,3 +187,19 @@ def test_the_formula_counts_what_pytorch_counts(torch: Path, device: str, shape:
     ours = shape["batch"] * shape["sequence"] * flop_per_token(setup)
     assert ours == pytest.approx(counted["flop"], rel=0.05)
     print(f"{device}: ours / counted = {ours / counted['flop']:.4f}")
+
+
+def test_full_runs_the_program_from_the_gate_to_the_verdict(torch: Path, tmp_path: Path) -> None:
+    """One simulated host with four GPUs, so four real ranks, whose lines the gate reads from its pod."""
+    subprocess.run([ROOT / "tools" / "setup_full"], check=True)
+    gates = ["gpu_stack", "training_acceptance"]
+    try:
+        run = rehearse(tmp_path, rehearsal_nodes=1, rehearsal_sku="pcie-a10", rehearsal_full=True, gates=gates)
+        assert run.rc == 0, run.output[-3000:]
+        assert run.findings() == []
+        (log,) = (run.run_dir / "evidence" / "training_acceptance").iterdir()
+        ranks = parse(log.read_text(encoding="utf-8"))
+        assert [rank.rank for rank in ranks] == [0, 1, 2, 3]
+        assert {rank.setup.backend for rank in ranks if rank.setup} == {"gloo"}
+    finally:
+        assert left_behind(tmp_path) == []

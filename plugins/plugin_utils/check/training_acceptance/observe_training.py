@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...clients.kube.cluster import Cluster
+from ...clients.kube.cluster import Cluster, Permission
 from ...clients.kube.connection import connection_from
 from ...component_stack.facts import stack_facts
 from ...hardware.sku import Sku, sku_or_error
@@ -22,6 +22,7 @@ from ...runtime.redaction import redact
 from ...site.cabling import site_cabling
 from ...site.model import Site
 from ...workload.launch import JobResult, JobSpec, PodResult, job_space, run_jobs
+from ...workload.permission import GANG, SPACE, refuse_without
 from ...workload.rooms import NodeRoom, read_rooms
 from ...workload.space import Space
 from ..fabric_validation.adapters import ports_of
@@ -44,11 +45,13 @@ def observe(context: ObserveContext) -> View:
 
     Raises:
         InputError: settings that are none, a SKU without facts.
+        ForbiddenError: the user may not do what the runs need.
         BringupError: the API server does not answer, or refuses the runs' namespace.
     """
     rules = load_rules(context.site.settings.get(GATE, {}))
     with Cluster(connection_from(context.connections)) as cluster:
         plan = _plan(cluster, context, rules)
+        refuse_without(cluster, permissions(plan.gang), GATE)
         if all(host.closed for host in plan.hosts):
             return View(plan=plan)
         pods = stack_facts().test_pods
@@ -63,6 +66,13 @@ def observe(context: ObserveContext) -> View:
             bench = _Bench(cluster, space, context, plan)
             bench.run()
         return View(plan=plan, records=tuple(run.record for run in bench.runs), leftovers=tuple(space.leftovers))
+
+
+def permissions(gang: str) -> tuple[Permission, ...]:
+    """Return what the gate must be allowed to do."""
+    groups = stack_facts().gangs
+    group = groups[gang].api_version.partition("/")[0] if gang in groups else ""
+    return (*SPACE, *GANG, *((Permission("create", "podgroups", group),) if group else ()))
 
 
 def restore(data: Any, run_dir: Path, _site: Site) -> Sight:

@@ -218,7 +218,8 @@ class Course:
             return first * (1 + self._noise(0.004))
         # It first learns which symbols there are, then which one follows which.
         symbols, rest = min(math.log(_SYMBOLS), first), 0.12
-        level = rest + (symbols - rest) * math.exp(-number / 16) + (first - symbols) * math.exp(-number / 4)
+        before = number - 1
+        level = rest + (symbols - rest) * math.exp(-before / 16) + (first - symbols) * math.exp(-before / 4)
         return level * (1 + self._noise(0.02))
 
     def _weights(self, rank: Rank) -> str:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,6 +53,21 @@ def unplaced(index: int, message: str) -> Json:
 
 def disturbed(index: int, reason: str) -> Json:
     return pod(index, "Failed", conditions=[{"type": "DisruptionTarget", "status": "True", "reason": reason}])
+
+
+TRAINING = replace(SPEC, kind="torchrun")
+
+
+def test_every_pod_of_a_torchrun_counts() -> None:
+    """No pod speaks for the others: one that still runs is waited for, one that failed is told."""
+    assert ending_of(TRAINING, Sight(pods=[ended(0, 0), pod(1)], ended_s=100)) is None
+    assert ending_of(TRAINING, Sight(pods=[ended(0, 0)], ended_s=100)) is None
+    whole = ending_of(TRAINING, Sight(pods=[ended(0, 0), ended(1, 0)]))
+    assert whole is not None and (whole.state, whole.reason) == ("succeeded", "exit code 0 of 2 pods")
+    broken = ending_of(TRAINING, Sight(pods=[ended(0, 0), ended(1, 1)]))
+    assert broken is not None and (broken.state, "pair-1-x on gpu02" in broken.reason) == ("failed", True)
+    late = ending_of(TRAINING, Sight(pods=[ended(0, 0), pod(1)], ended_s=100, age_s=9999))
+    assert late is not None and late.state == "timeout"
 
 
 ENDINGS = {

@@ -108,3 +108,28 @@ def test_a_space_has_a_key_of_its_own() -> None:
     assert secret["stringData"]["key"].startswith("-----BEGIN OPENSSH PRIVATE KEY-----\n")
     assert secret["stringData"]["known_hosts"] == "* " + secret["stringData"]["authorized_keys"]
     assert access_objects(space())[1]["stringData"]["key"] != secret["stringData"]["key"]
+
+
+def test_a_training_brings_its_program_and_its_ranks_meet_at_index_0() -> None:
+    program = "import os\nprint(f'{os.name} {{ no template }}')\n"
+    spec = replace(
+        SPEC, kind="torchrun", gang="volcano", command=("/etc/program/train.py", "--steps", "5"),
+        files={"train.py": program}, requests={"memory": "64Gi"},
+    )  # fmt: skip
+    group, config, job = job_objects(spec, space())
+    assert (group["kind"], group["spec"]["minMember"]) == ("PodGroup", 2)
+    assert config["data"] == {"train.py": program}
+    pod = job["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+    assert container["command"][-4:] == ["torchrun", *spec.command]
+    script = container["command"][2]
+    assert "--nnodes 2 --nproc-per-node 8" in script and '--node-rank "$JOB_COMPLETION_INDEX"' in script
+    env = {entry["name"]: entry["value"] for entry in container["env"]}
+    assert env == {"MEETING": "pair-0.ranks", **SPEC.env}
+    assert container["resources"] == {
+        "requests": {"memory": "64Gi"},
+        "limits": {"nvidia.com/gpu": 8, "rdma/x": 1},
+    }
+    mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert mounted == {"shm": "/dev/shm", "program": "/etc/program"}
+    assert {volume["name"]: volume for volume in pod["volumes"]}["program"]["configMap"] == {"name": "pair"}

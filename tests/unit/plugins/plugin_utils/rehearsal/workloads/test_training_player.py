@@ -1,0 +1,208 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Simulated trainings: the lines are the program's own, as fast as published ones, and faults show where they would."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, cast
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import NotFoundError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.training_log import RankLog, parse
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.processes import start
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+    Change,
+    Fault,
+    ModelSpec,
+    numbered_nodes,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.player import (
+    INDEX_LABEL,
+    Cast,
+    Part,
+    Process,
+    Scene,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.players import player_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.space import Space
+
+ROOT = Path(__file__).resolve().parents[6]
+SHAPE = {
+    "layers": 8, "hidden": 4096, "heads": 32, "sequence": 2048, "batch": 8, "accumulate": 1, "vocabulary": 8192,
+    "steps": 60,
+}  # fmt: skip
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@cache
+def hardware() -> dict[str, Sku]:
+    return load_hardware([ROOT / "recipes" / "hardware"])
+
+
+def cast_of(nodes: int, *, gpus: int = 8, running: int | None = None, name: str = "train-1-1") -> Cast:
+    """The pods of a job, as the product's own manifest makes them."""
+    options = [word for key, value in SHAPE.items() for word in (f"--{key}", str(value))]
+    spec = JobSpec(
+        name=name, nodes=tuple(f"gpu{n:02d}" for n in range(1, nodes + 1)), gpus_per_node=gpus, image="pytorch",
+        command=("/etc/program/train.py", *options, "--device", "cuda", "--dtype", "bfloat16"), kind="torchrun",
+        rdma_resource="rdma/x",
+    )  # fmt: skip
+    template = job_objects(spec, Space(cast(Any, None), "test", 60.0, ()))[-1]["spec"]["template"]["spec"]
+    pods = [
+        {
+            "metadata": {"name": f"{name}-{n}-x", "namespace": "test", "labels": {INDEX_LABEL: str(n)}},
+            "spec": {**template, "nodeName": node, "hostname": f"{name}-{n}"},
+            "status": {"phase": "Running" if running is None or n < running else "Pending"},
+        }
+        for n, node in enumerate(spec.nodes)
+    ]
+    return Cast(name=name, pods=tuple(pods))
+
+
+def scene(*faults: Fault, nodes: int = 2, sku: str = "dgx-h100", full: Path | None = None) -> Scene:
+    spec = ModelSpec(name="lab", seed=3, nodes=numbered_nodes(nodes, sku), faults=faults)
+    return Scene(model=build_model(spec, hardware()), skus=hardware(), now=NOW, full=full)
+
+
+def fault(at: str, value: Any, kind: Any = "node", subject: str = "gpu02") -> Fault:
+    return Fault(id="f", kind=kind, subject=subject, patch=(Change(at=at, set=value),))
+
+
+def played(where: Scene, nodes: int = 2, **more: Any) -> dict[str, Part]:
+    pods = cast_of(nodes, **more)
+    player = player_of(pods.pods[0])
+    assert player is not None and player.name == "training"
+    found = player.play(pods, where)
+    assert found is not None
+    return dict(found)
+
+
+def ranks(parts: dict[str, Part]) -> list[RankLog]:
+    return [log for part in parts.values() for log in parse("\n".join(text for _stream, text in part.lines))]
+
+
+def test_a_healthy_training_is_whole_and_as_fast_as_published_ones() -> None:
+    parts = played(scene())
+    assert [(part.exit_code, part.process) for part in parts.values()] == [(0, None)] * 2
+    logs = ranks(parts)
+    assert [log.rank for log in logs] == list(range(16))
+    assert {len(log.steps) for log in logs} == {60} and len({log.weights for log in logs}) == 1
+    setup = logs[0].setup
+    assert setup is not None and setup.world == 16 and setup.device_name == "NVIDIA H100 80GB HBM3"
+    step_s = sum(step.step_time_s for step in logs[0].steps[10:]) / 50
+    flop = 8 * 2048 * (6 * setup.matmul_parameters + 12 * 8 * 4096 * 2048)
+    # Llama 3 was trained at 0.38 to 0.43 on H100; a smaller model without pipelines does a little better.
+    assert 0.40 < flop / step_s / 989.5e12 < 0.50
+    assert logs[0].steps[-1].loss < 0.5 < 8 < logs[0].steps[0].loss
+
+
+def test_a_run_says_the_same_again_and_another_one_differs_a_little() -> None:
+    assert played(scene()) == played(scene())
+    first, second = ranks(played(scene())), ranks(played(scene(), name="train-1-2"))
+    assert first[0].steps[30].compute_s != second[0].steps[30].compute_s
+    assert first[0].steps[30].compute_s == pytest.approx(second[0].steps[30].compute_s, rel=0.1)
+
+
+def test_nothing_is_said_before_all_pods_run() -> None:
+    pods = cast_of(3, running=2)
+    player = player_of(pods.pods[0])
+    assert player is not None and player.play(pods, scene(nodes=3)) is None
+
+
+def test_a_slow_network_is_the_same_one_that_nccl_sees() -> None:
+    fast, slow = ranks(played(scene())), ranks(played(scene(fault("node.performance.rdma_devices", False))))
+    assert slow[0].steps[30].step_time_s > 3 * fast[0].steps[30].step_time_s
+    assert slow[0].steps[30].compute_s == pytest.approx(fast[0].steps[30].compute_s, rel=0.05)
+
+
+def test_a_rank_that_fails_takes_the_others_with_it() -> None:
+    parts = played(scene(fault("gpu.training", "out-of-memory", "gpu", "gpu02/gpu3")))
+    assert [part.exit_code for part in parts.values()] == [1, 1]
+    failures = {log.rank: log.failure for log in ranks(parts)}
+    own = {rank for rank, failure in failures.items() if failure and failure.kind == "OutOfMemoryError"}
+    assert own == {11}
+    first = failures[11]
+    assert first is not None and all(f is not None and f.at > first.at for rank, f in failures.items() if rank != 11)
+
+
+def test_a_hung_rank_never_ends() -> None:
+    parts = played(scene(fault("gpu.training", "hangs", "gpu", "gpu02/gpu3")))
+    assert [part.exit_code for part in parts.values()] == [None, None]
+    assert [log.rank for log in ranks(parts) if log.stuck == "compute"] == [11]
+
+
+def test_a_node_without_the_image_keeps_the_others_waiting() -> None:
+    parts = played(scene(fault("node.training.image", False)))
+    assert [(part.fault, part.exit_code, part.lines) for part in parts.values()] == [
+        ("", None, ()),
+        ("ImagePullBackOff", None, ()),
+    ]
+
+
+def test_with_full_every_pod_is_a_torchrun_of_this_machine(tmp_path: Path) -> None:
+    program = tmp_path / "full-training" / "bin" / "torchrun"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    where = scene(fault("gpu.compute", 0.5, "gpu", "gpu02/gpu3"), full=tmp_path)
+    processes = [cast(Process, part.process) for part in played(where).values()]
+    assert [process.argv[0] for process in processes] == [str(program)] * 2
+    words = [" ".join(process.argv) for process in processes]
+    assert all("--nnodes 2 --nproc-per-node 8" in text and "--steps 60 --device cuda" in text for text in words)
+    assert ["--node-rank 0" in words[0], "--node-rank 1" in words[1]] == [True, True]
+    assert {process.env["GPUFLEET_REHEARSAL_RANK"] for process in processes} == {"11:2"}
+    program.unlink()
+    with pytest.raises(NotFoundError, match="setup-full"):
+        played(where)
+
+
+def test_a_process_writes_the_log_while_it_runs_and_ends_with_its_children(tmp_path: Path) -> None:
+    script = (
+        "import subprocess, sys, time\n"
+        "print('first', flush=True)\n"
+        "child = subprocess.Popen(['sleep', '600'])\n"
+        "print(child.pid, file=sys.stderr, flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    log = tmp_path / "pod.log"
+    pod = start(Process(argv=(sys.executable, "-c", script), env={"A": "b"}), log, lambda: None)
+    deadline = monotonic() + 30
+    while len(log.read_text().splitlines()) < 2 and monotonic() < deadline:
+        sleep(0.05)
+    said = sorted(line.split(" ", 3)[1:] for line in log.read_text().splitlines())
+    assert said[1] == ["stdout", "F", "first"] and said[0][0] == "stderr"
+    assert pod.exit_code is None
+    pod.stop()
+    assert not Path(f"/proc/{said[0][2]}").exists() or "Z" in Path(f"/proc/{said[0][2]}/stat").read_text()
+    assert pod.exit_code == 128 + 9 or pod.exit_code is None
+
+
+def test_a_process_that_ends_gives_its_exit_code_after_its_last_line(tmp_path: Path) -> None:
+    woken: list[int] = []
+    log = tmp_path / "pod.log"
+    script = "import sys; [print(n) for n in range(500)]; sys.exit(7)"
+    pod = start(Process(argv=(sys.executable, "-c", script)), log, lambda: woken.append(1))
+    deadline = monotonic() + 30
+    while pod.exit_code is None and monotonic() < deadline:
+        sleep(0.02)
+    assert pod.exit_code == 7 and len(woken) == 2
+    assert len(log.read_text().splitlines()) == 500
+
+
+def test_the_lines_of_a_big_run_are_computed_in_no_time() -> None:
+    began = monotonic()
+    parts = played(scene(nodes=16), 16)
+    print(f"16 nodes: {monotonic() - began:.2f} s")
+    assert sum(len(part.lines) for part in parts.values()) == 128 * (60 + 3)
+    first = next(iter(parts.values())).lines[0][1]
+    assert json.loads(first)["event"] == "hello"
