@@ -121,7 +121,7 @@ def _add_results(found: _Families, gate: str, outcomes: Iterable[Outcome]) -> No
     nodes: Counter[tuple[str, str]] = Counter()
     for outcome in outcomes:
         checks[outcome.check, outcome.status.value] += 1
-        for node in {subject.node for subject in outcome.subjects if subject.node}:
+        for node in sorted({subject.node for subject in outcome.subjects if subject.node}):
             nodes[node, outcome.status.value] += 1
     for (check, status), count in checks.items():
         found.add("check_results", "Results of a check by CTRF status.", count, gate=gate, check=check, status=status)
