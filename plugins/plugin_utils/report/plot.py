@@ -46,7 +46,9 @@ def drawing(figure: Figure, name: str) -> str:
     y_ticks = ticks(every, figure.y, from_zero=True)
     if not x_ticks or not y_ticks:
         return ""
-    chart = XY(style=Style(**_style(figure)), **_layout(figure, x_ticks, y_ticks))
+    # pygal draws every line equally thin; ours differ, as the pieces beside their names do.
+    css = ("file://style.css", "file://graph.css", f"inline:#chart-{name} .line.reactive{{stroke-width:inherit}}")
+    chart = XY(style=Style(**_style(figure)), css=css, **_layout(figure, x_ticks, y_ticks))
     chart.uuid = name
     labels = [*_draw_bounds(chart, figure), *_draw_lines(chart, figure)]
     chart.add_xml_filter(_finish(chart, figure, name, labels))

@@ -122,6 +122,14 @@ def test_odd_points_do_not_stop_the_page(points: tuple[tuple[float, float], ...]
     assert text == "" or parse(text).one("svg")
 
 
+def test_a_bad_line_is_thicker_in_the_plot_too() -> None:
+    (figure,) = drawn(bandwidth("a", 200.0), bandwidth("b", 470.0), bad=1)
+    text = drawing(figure, "figure1")
+    widths = dict(re.findall(r"#chart-figure1 \.series\.serie-(\d)\{stroke-width:([\d.]+)", text))
+    assert [widths[str(number)] for number in range(5)] == ["1.2", "1.2", "1.2", "2.6", "1.8"]
+    assert "#chart-figure1 .line.reactive{stroke-width:inherit}" in text
+
+
 def test_dashes_tell_lines_apart_without_colour() -> None:
     (figure,) = drawn(*(bandwidth(f"n{i}", 400.0 + 9 * i) for i in range(MOST_LINES)))
     svg = parse(drawing(figure, "f"))
