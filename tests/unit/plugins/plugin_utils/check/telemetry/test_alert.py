@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crd_schema import crd_schema
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.alert_delivery import SPEC, judge
@@ -160,6 +161,23 @@ def test_a_wrong_setting_is_named() -> None:
         load_rules({"url": "http://x", "service": "a/b:1"})
     with pytest.raises(InputError):
         load_rules({"way": "carrier-pigeon"})
+
+
+def test_rule_and_route_are_what_the_operators_schemas_want(repository: Path, shared: Path) -> None:
+    import jsonschema
+
+    variables = {
+        "name": NAME, "namespace": NAME, "rule_namespace": "monitoring", "alert": "A", "labels": {"ours": "yes"},
+        "rule_labels": {"release": "kps"}, "config_labels": {}, "interval_s": 5, "url": "http://receiver.n.svc:8080/",
+    }  # fmt: skip
+    rule, config = render(repository / "recipes" / "workloads" / "alert-rule.yaml.j2", variables)
+    group = "prometheus-operator/{}.monitoring.coreos.com"
+    jsonschema.validate(rule, crd_schema(shared, group.format("prometheusrules"), "v1"))
+    schema = crd_schema(shared, group.format("alertmanagerconfigs"), "v1alpha1")
+    jsonschema.validate(config, schema)
+    assert rule["metadata"]["labels"] == {"ours": "yes", "release": "kps"}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**config, "spec": config["spec"] | {"rout": {}}}, schema)
 
 
 def test_the_receivers_program_writes_down_what_it_gets(repository: Path) -> None:
