@@ -107,7 +107,7 @@ def _real(pod: Json, words: list[str], scene: Scene, port: int) -> Part:
     # sockets lie there, and the path of a socket is short.
     env = {
         **env_of(pod), "PACKAGE": "", "ARTIFACTS": str(place / "artifacts"), "HF_HOME": str(place / "hub"),
-        "HOME": str(place),
+        "HOME": str(place), "PYTHONDONTWRITEBYTECODE": "",
     }  # fmt: skip
     place.mkdir(parents=True, exist_ok=True)
     return Part(process=Process(argv=tuple(argv), env=env, cwd=str(place)))
