@@ -92,7 +92,8 @@ class Bench:
         self.serial += 1
         nodes = read_spec(self.model).nodes
         hosts = tuple(Host(name=node.name, sku=node.sku, node_name=node.name, rack=node.rack) for node in nodes)
-        own = {**inference_settings(len(nodes), full=self.full), **settings}
+        healthy = healthy_cluster(replace(read_spec(self.model), faults=()), HARDWARE)
+        own = {**inference_settings(healthy, full=self.full), **settings}
         site = Site(
             name="rehearsal",
             profile=SiteProfile.ON_PREMISES,

@@ -20,6 +20,8 @@ from ..model.values import Serving
 
 _FILE = Path(__file__).resolve().parents[4] / "recipes" / "rehearsal" / "serving.yaml"
 _STALLS = 8
+# A prime: no fault that hits every so-manieth request meets the same luck every time.
+_DRAWS = 1009
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,8 @@ def pace(accelerator: str, at_a_time: float, serving: Serving) -> Pace:
 
 def answer(number: int, copies: int, tokens: int, how: Pace, serving: Serving) -> Answered:
     """Return the answer to request `number` (from 0) of a server; the same one every time."""
-    data, draw = facts(), random.Random(number)
-    ttft = how.ttft_ms * math.exp(draw.gauss(0.0, data["spread"]["ttft"]))
-    tpot = how.tpot_ms * max(0.5, draw.gauss(1.0, data["spread"]["tpot"]))
+    first, each = _luck()[number % _DRAWS]
+    ttft, tpot = how.ttft_ms * first, how.tpot_ms * each
     if number < copies:
         ttft += serving.cold_ms
     if number % _STALLS == _STALLS - 3:
@@ -84,6 +85,15 @@ def answer(number: int, copies: int, tokens: int, how: Pace, serving: Serving) -
     if _nth(number, serving.fail_every):
         return Answered(ttft_ms=1.0, tpot_ms=0.0, tokens=0, failed=True)
     return Answered(ttft_ms=ttft, tpot_ms=tpot, tokens=tokens // 2 if _nth(number, serving.short_every) else tokens)
+
+
+@lru_cache(maxsize=1)
+def _luck() -> tuple[tuple[float, float], ...]:
+    """By how much single requests differ from the pace; a load has thousands, which draw from these."""
+    spread, draw = facts()["spread"], random.Random(0)
+    return tuple(
+        (math.exp(draw.gauss(0.0, spread["ttft"])), max(0.5, draw.gauss(1.0, spread["tpot"]))) for _ in range(_DRAWS)
+    )
 
 
 def _nth(number: int, every: int) -> bool:

@@ -23,10 +23,17 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_a
     smoke_answers,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.commands import load_command
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.rules import load_rules
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.rules import (
+    Rules,
+    load_rules,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.routes import UrlRoute
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.session import HttpSession
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.aiperf import AiperfExport, parse
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.simulators import inference_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.derive import healthy_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, PlannedNode
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import Serving
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.aiperf_export import (
     as_text,
@@ -36,6 +43,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloa
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.llm_http import LlmServer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.tokenizer import write_tokenizer
 
+ROOT = Path(__file__).resolve().parents[6]
+HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 RULES = load_rules({})
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -54,6 +63,26 @@ def test_a_healthy_host_is_within_every_bound_by_far() -> None:
     # Closed loop: as many requests at a time, each as long as it takes.
     ideal = 2048 * 128 / (found.latency.mean / 1000)
     assert found.output_tokens_per_s == pytest.approx(ideal, rel=0.05)
+
+
+def _rehearsed(sku: str, *, full: bool = False) -> tuple[AiperfExport, Rules]:
+    """What a rehearsal of two such hosts measures, and the rules of its site."""
+    nodes = tuple(PlannedNode(name=name, sku=sku, rack="a") for name in ("gpu01", "gpu02"))
+    model = healthy_cluster(ModelSpec(name="rehearsal", seed=1, nodes=nodes), HARDWARE)
+    rules, gpus = load_rules(inference_settings(model, full=full)), len(model.nodes[0].gpus)
+    wanted = wanted_of(list(load_command(rules, "http://vllm-1:8000", gpus)))
+    export = export_of(wanted, model.nodes[0].accelerator, gpus, Serving(), "load-1-1", NOW)
+    return parse(as_text(export)), rules
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("sku", sorted({kind.accelerator: name for name, kind in HARDWARE.items()}.values()))
+def test_every_kind_of_host_rehearses_well(sku: str, full: bool) -> None:
+    found, rules = _rehearsed(sku, full=full)
+    slo, _source = rules.slo_of(HARDWARE[sku].accelerator)
+    assert found.output_tokens_per_s / HARDWARE[sku].gpus > slo.throughput_per_gpu > 0
+    assert 0 < found.ttft.at(99) < slo.ttft_ms
+    assert 0 < found.tpot.at(99) < slo.tpot_ms
 
 
 def test_the_same_run_says_the_same_and_another_differs_a_little() -> None:
