@@ -90,7 +90,7 @@ def verdict_from_files(run: Run, declaration: Declaration) -> GateVerdict:
         return _unreadable(gate, error, len(expected), left_out)
     verdict = decide(gate, expected, outcomes, site, run_day(run.record), left_out)
     rules = load_headlines(collection_root() / "recipes" / "headlines.yaml")
-    return replace(verdict, headline=headline(rules.get(gate), outcomes))
+    return replace(verdict, headline=verdict.headline or headline(rules.get(gate), outcomes))
 
 
 def _unreadable(gate: str, error: BringupError, checks: int, left_out: tuple[str, ...]) -> GateVerdict:
