@@ -19,7 +19,8 @@ _AGGREGATES: dict[str, Callable[[list[float]], float]] = {"sum": sum, "min": min
 def load_headlines(path: Path) -> dict[str, dict[str, Any]]:
     """Return gate id to `check`, `measure`, `aggregate` (sum, min, max, count) and `text` with `{value}`.
 
-    A second figure, `{other}` in the text, has check, measure and aggregate of its own below `other`.
+    A second figure, `{other}` in the text, has check, measure and aggregate of its own below `other`. `instead` is the
+    rule for a site where nothing was measured for this one.
 
     Raises:
         InputError: the file is not such a mapping.
@@ -37,7 +38,9 @@ def headline(rule: Mapping[str, Any] | None, outcomes: Sequence[Outcome]) -> str
     figures = {"value": _figure(rule, outcomes)}
     if "other" in rule:
         figures["other"] = _figure(rule["other"], outcomes)
-    return "" if None in figures.values() else str(rule["text"]).format(**figures)
+    if None in figures.values():
+        return headline(rule.get("instead"), outcomes)
+    return str(rule["text"]).format(**figures)
 
 
 def _figure(rule: Mapping[str, Any], outcomes: Sequence[Outcome]) -> float | None:
