@@ -59,18 +59,15 @@ def axis_title(axis: Axis) -> str:
 
 
 def compressed(names: Iterable[str], most: int = 12) -> str:
-    """Return names with runs of numbers drawn together: `gpu001 to gpu400, gpu402`; at most `most` parts."""
-    parts: list[str] = []
-    run: list[str] = []
+    """Return names with runs of numbers drawn together: `gpu001 to gpu400, gpu402`; beyond `most` runs only counted."""
+    runs: list[list[str]] = []
     for name in names:
-        if run and not _follows(run[-1], name):
-            parts.append(_told(run))
-            run = []
-        run.append(name)
-    if run:
-        parts.append(_told(run))
-    more = f" and {len(parts) - most} more" if len(parts) > most else ""
-    return ", ".join(parts[:most]) + more
+        if runs and _follows(runs[-1][-1], name):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    left = sum(map(len, runs[most:]))
+    return ", ".join(map(_told, runs[:most])) + (f" and {left} more" if left else "")
 
 
 def _follows(left: str, right: str) -> bool:
