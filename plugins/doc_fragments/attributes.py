@@ -13,9 +13,11 @@ class ModuleDocFragment:
 options: {}
 attributes:
   check_mode:
-    description: Can run in check mode.
+    description: Looks only.
+    support: full
   diff_mode:
-    description: Returns what changed, or would change in check mode.
+    description: Shows nothing as a difference.
+    support: none
   action:
     description: Runs as an action on the controller.
     support: full

@@ -17,28 +17,12 @@ description:
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
   - gpufleet.bringup.run
+  - gpufleet.bringup.gate
   - gpufleet.bringup.kubernetes
 attributes:
   check_mode:
     support: partial
     description: Observers that would make test pods do not look in check mode, and their checks are then not passed.
-  diff_mode:
-    support: none
-    description: Shows nothing as a difference.
-options:
-  gate:
-    description: Id of the gate.
-    type: str
-    required: true
-    choices:
-      - facility
-      - fabric
-      - nodes
-      - gpu_stack
-      - telemetry
-      - fabric_validation
-      - training_acceptance
-      - inference_acceptance
 """
 
 EXAMPLES = r"""

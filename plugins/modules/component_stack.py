@@ -33,6 +33,7 @@ attributes:
     description: Nothing is changed; the server renders what would be installed, where it can.
   diff_mode:
     support: full
+    description: Returns what changed, or would change in check mode.
 options:
   state:
     description: V(planned) only says what is to be done; V(present) does it.

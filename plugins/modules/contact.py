@@ -16,13 +16,6 @@ description:
   - A host that does not answer is data and not a failed task. Gate nodes then reports it as C(other).
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
-attributes:
-  check_mode:
-    support: full
-    description: Looks only.
-  diff_mode:
-    support: none
-    description: Shows nothing as a difference.
 """
 
 EXAMPLES = r"""

@@ -20,13 +20,6 @@ description:
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
   - gpufleet.bringup.run
-attributes:
-  check_mode:
-    support: full
-    description: Looks only.
-  diff_mode:
-    support: none
-    description: Shows nothing as a difference.
 options:
   ports:
     description:

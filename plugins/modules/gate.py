@@ -19,27 +19,12 @@ description:
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
   - gpufleet.bringup.run
+  - gpufleet.bringup.gate
 attributes:
   check_mode:
     support: full
     description: Writes nothing outside the run directory; the history is left alone.
-  diff_mode:
-    support: none
-    description: Shows nothing as a difference.
 options:
-  gate:
-    description: Id of the gate.
-    type: str
-    required: true
-    choices:
-      - facility
-      - fabric
-      - nodes
-      - gpu_stack
-      - telemetry
-      - fabric_validation
-      - training_acceptance
-      - inference_acceptance
   problem:
     description: Why the gate could not be looked at, because what it converges failed. The gate is then C(other).
     type: str

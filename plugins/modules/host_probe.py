@@ -27,9 +27,6 @@ attributes:
   check_mode:
     support: full
     description: Looks only. C(dcgmi diag) loads the GPUs, so it is left out in check mode.
-  diff_mode:
-    support: none
-    description: Shows nothing as a difference.
 options:
   tools:
     description: Tools to run, by the names that the evidence file uses. All of them by default.

@@ -24,9 +24,6 @@ attributes:
   check_mode:
     support: full
     description: Judges and compares, and writes nothing.
-  diff_mode:
-    support: none
-    description: Shows nothing as a difference.
 """
 
 EXAMPLES = r"""

@@ -18,13 +18,6 @@ description:
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
   - gpufleet.bringup.run
-attributes:
-  check_mode:
-    support: full
-    description: Looks only.
-  diff_mode:
-    support: none
-    description: Shows nothing as a difference.
 """
 
 EXAMPLES = r"""

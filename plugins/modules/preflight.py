@@ -28,9 +28,6 @@ attributes:
   check_mode:
     support: full
     description: Looks only; it writes nothing outside the run directory.
-  diff_mode:
-    support: none
-    description: Shows nothing as a difference.
 options:
   layer:
     description: Which layer to check.

@@ -24,9 +24,6 @@ attributes:
   check_mode:
     support: none
     description: A rehearsal is where check mode can be tried; start it with C(check_mode=false).
-  diff_mode:
-    support: none
-    description: Shows nothing as a difference.
 options:
   directory:
     description: Directory of the rehearsal. One rehearsal at a time can be up in a directory.

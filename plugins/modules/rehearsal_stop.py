@@ -17,13 +17,6 @@ description:
   - Logs stay until the next start.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
-attributes:
-  check_mode:
-    support: full
-    description: Looks only.
-  diff_mode:
-    support: none
-    description: Shows nothing as a difference.
 options:
   directory:
     description: Directory of the rehearsal.

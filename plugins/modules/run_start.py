@@ -21,9 +21,6 @@ attributes:
   check_mode:
     support: full
     description: The run directory is written in check mode too; nothing else is.
-  diff_mode:
-    support: none
-    description: Shows nothing as a difference.
 options:
   base:
     description: Directory that holds the runs.

@@ -1,0 +1,54 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which files pylint looks at again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
+
+import lint_changed
+
+PREFIX = "from ansible_collections.gpufleet.bringup.plugins"
+SOURCES = {
+    "plugins/plugin_utils/a/__init__.py": "",
+    "plugins/plugin_utils/a/base.py": "A = 1",
+    "plugins/plugin_utils/a/middle.py": "from .base import A",
+    "plugins/plugin_utils/b/__init__.py": "",
+    "plugins/plugin_utils/b/top.py": "def f():\n    from ..a import middle\n",
+    "plugins/plugin_utils/b/alone.py": "import os",
+    "tests/support/helper.py": f"{PREFIX}.plugin_utils.b import top",
+    "tests/unit/test_x.py": "import helper",
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "again"),
+    [
+        ("plugins/plugin_utils/b/alone.py", {"plugins/plugin_utils/b/alone.py"}),
+        ("tests/unit/test_x.py", {"tests/unit/test_x.py"}),
+        (
+            "plugins/plugin_utils/a/base.py",
+            {
+                "plugins/plugin_utils/a/base.py",
+                "plugins/plugin_utils/a/middle.py",
+                "plugins/plugin_utils/b/top.py",
+                "tests/support/helper.py",
+                "tests/unit/test_x.py",
+            },
+        ),
+    ],
+)
+def test_what_changed_and_what_imports_it(changed: str, again: set[str]) -> None:
+    before = lint_changed.keys_of(SOURCES)
+    after = lint_changed.keys_of({**SOURCES, changed: SOURCES[changed] + "\nB = 2\n"})
+    assert {name for name in SOURCES if before[name] != after[name]} == again
+
+
+def test_the_tools_count() -> None:
+    assert {"requirements", "tools/sanity"} <= set(lint_changed.TOOLS)
+    assert all((lint_changed.tree.ROOT / name).exists() for name in lint_changed.TOOLS)
