@@ -17,6 +17,7 @@ from ..clients.kube.kinds import DEPLOYMENTS, EVENTS, PODS
 from ..clients.kube.wait import until
 from ..outcome.errors import BringupError, NotFoundError
 from ..runtime.clock import Deadline, now_utc
+from ..runtime.pool import map_bounded
 from ..runtime.progress import Progress, silent
 from .follow import Ending, Sight, ending_of, node_of, where
 from .manifests import JOB_LABEL
@@ -30,6 +31,7 @@ ServerState = JobState | Literal["ready"]
 _TEMPLATE = Path(__file__).resolve().parents[3] / "recipes" / "workloads" / "vllm.yaml.j2"
 _POLL_S, _POLL_MOST_S = 0.5, 5.0
 _LOG_LINES = 400
+_CREATORS = 8
 _REMOVAL_S = 60.0
 
 
@@ -131,8 +133,7 @@ def start_servers(
         BringupError: the cluster does not answer.
     """
     watch = _Watch(cluster, space, final, {spec.name: spec for spec in specs})
-    for spec in specs:
-        watch.create(spec)
+    map_bounded(watch.create, list(specs), _CREATORS)
     return _follow(watch, specs, progress, deadline)
 
 
