@@ -101,6 +101,7 @@ class Figures:
         self.loads: Mapping[str, tuple[Measured, ...]] = {
             host.name: tuple(load for load in sight.loads_of(host.name) if load.good) for host in sight.plan.hosts
         }
+        self._peers: dict[str, PeerVerdict] = {}
 
     def throughput(self, host: str) -> float:
         """Output tokens per second and GPU."""
@@ -132,8 +133,11 @@ class Figures:
     def peers(self, host: str) -> PeerVerdict:
         """How a host's kind compares."""
         sku = self.plan.host(host).sku
-        names = [entry.name for entry in self.plan.hosts if entry.sku == sku and self.loads[entry.name]]
-        return compare({name: self.throughput(name) for name in names}, self.plan.rules.judge.peers)
+        if sku not in self._peers:
+            names = [entry.name for entry in self.plan.hosts if entry.sku == sku and self.loads[entry.name]]
+            values = {name: self.throughput(name) for name in names}
+            self._peers[sku] = compare(values, self.plan.rules.judge.peers)
+        return self._peers[sku]
 
     def missed(self, host: str) -> tuple[str, ...]:
         """What a host misses: words of throughput, ttft, tpot, peers."""

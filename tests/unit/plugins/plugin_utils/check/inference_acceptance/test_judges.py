@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_a
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.reading import to_load_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.headline import headline, load_headlines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
 
 CHECKS = (
@@ -60,6 +62,15 @@ def test_a_healthy_fleet_passes_and_shows_its_arithmetic() -> None:
     ttft = next(o for o in outcomes if o.check == "inference-ttft")
     assert ttft.series[0].bounds[0].value == 2000
     assert [point[0] for point in ttft.series[0].points] == [0, 1, 5, 10, 25, 50, 75, 90, 95, 99, 100]
+
+
+def test_the_headline_has_the_least_throughput_and_the_longest_wait(repository: Path) -> None:
+    rule = load_headlines(repository / "recipes/headlines.yaml")["inference_acceptance"]
+    outcomes = _judged(sight(_plan(), exports={"gpu02": {"ttft": 800.0}}))
+    # p99 of the fixture is 1.245 of its middle.
+    assert headline(rule, outcomes) == "9,000 tokens/s per GPU, TTFT 996 ms on the slowest host"
+    without = [outcome for outcome in outcomes if outcome.check != "inference-ttft"]
+    assert headline(rule, without) == ""
 
 
 @pytest.mark.parametrize(
