@@ -68,7 +68,7 @@ class Transformer(nn.Module):
         super().__init__()
         self.tokens = nn.Embedding(options.vocabulary, options.hidden)
         self.positions = nn.Embedding(options.sequence, options.hidden)
-        self.blocks = nn.ModuleList(Block(options.hidden, options.heads) for _ in range(options.layers))
+        self.blocks = nn.ModuleList(Block(options.hidden, options.heads) for _layer in range(options.layers))
         self.norm = nn.LayerNorm(options.hidden)
         self.head = nn.Linear(options.hidden, options.vocabulary, bias=False)
         self.on_gradients: Any = None
@@ -97,7 +97,7 @@ class Clock:
     def __init__(self, device: torch.device, parts: int) -> None:
         self.parts, self.left = parts, 0
         self.on_gpu = device.type == "cuda"
-        self.events = [torch.cuda.Event(enable_timing=True) for _ in range(2)] if self.on_gpu else []
+        self.events = [torch.cuda.Event(enable_timing=True) for _end in range(2)] if self.on_gpu else []
         self.begun_at = self.computed_at = 0.0
 
     def begin(self) -> None:
@@ -228,7 +228,7 @@ class Rank:
         draw = torch.Generator().manual_seed((self.options.seed * 1_000_003 + self.number) * 1_000_003 + number)
         first = torch.randint(SYMBOLS, (self.options.batch,), generator=draw)
         columns = [first]
-        for _ in range(self.options.sequence):
+        for _place in range(self.options.sequence):
             columns.append((columns[-1] * FACTOR + ADDEND) % SYMBOLS)
         walk = torch.stack(columns, dim=1).to(self.device)
         return walk[:, :-1], walk[:, 1:]
