@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 
 from ...outcome.model import Evidence, Measure, Outcome, Subject, SubjectKind, node_subject
 from ..spec import Answer, CheckSpec, JudgeContext
@@ -64,6 +64,12 @@ def gpu_subject(host: ExpectedHost, uuid: str) -> Subject:
 def gpu_subjects(host: ExpectedHost, gpus: tuple[ExpectedGpu, ...]) -> tuple[Subject, ...]:
     """Return the subjects of GPUs."""
     return tuple(gpu_subject(host, gpu.uuid) for gpu in gpus)
+
+
+def parts_of(host: ExpectedHost, everything: Collection[str], hit: Iterable[str]) -> tuple[Subject, ...]:
+    """Return the subjects of the GPUs that are hit; none if it is all of them, for then it is the host."""
+    found = tuple(dict.fromkeys(hit))
+    return () if set(found) == set(everything) else tuple(gpu_subject(host, uuid) for uuid in found)
 
 
 def seen_in(view: MetricsView, query: str, excerpt: str = "") -> tuple[Evidence, ...]:

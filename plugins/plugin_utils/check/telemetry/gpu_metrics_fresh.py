@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..spec import Answer, CheckSpec, JudgeContext
-from .case import count, gpu_subject, per_host, seen_in
+from .case import count, parts_of, per_host, seen_in
 from .fleet import Fleet
 from .model import ExpectedHost, MetricsView
 
@@ -41,7 +41,8 @@ def _judge_host(fleet: Fleet, host: ExpectedHost, answer: Answer) -> Outcome:
     expected = (Expectation("age of the last sample", "<=", limit, Basis.RULE, basis),)
     if stale:
         worst, age = max(stale, key=lambda pair: abs(pair[1]))
-        whose = "every GPU of this host" if len(stale) == len(series) else count(len(stale), "GPU")
+        subjects = parts_of(host, fleet.seen_uuids(host), (entry.uuid for entry, _age in stale))
+        whose = count(len(subjects), "GPU") if subjects else "every GPU of this host"
         text = f"the last sample of {whose} is {age:.0f} s old, at most {fleet.limit_s(worst):g} s are allowed"
         if age < 0:
             text = f"the last sample of {whose} is {-age:.0f} s in the future: the exporter's clock is wrong"
@@ -53,7 +54,7 @@ def _judge_host(fleet: Fleet, host: ExpectedHost, answer: Answer) -> Outcome:
             measured=(Measure("age of the last sample", round(age, 1), "s"),),
             expected=expected,
             evidence=seen_in(view, query),
-            more_subjects=tuple(dict.fromkeys(gpu_subject(host, entry.uuid) for entry, _age in stale)),
+            more_subjects=subjects,
         )
     measured = (Measure("age of the last sample", round(oldest, 1), "s"),)
     text = f"the oldest sample is {oldest:.1f} s old"

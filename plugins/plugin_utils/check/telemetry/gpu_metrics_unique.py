@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
 from ..spec import Answer, CheckSpec, JudgeContext
-from .case import count, gpu_subject, per_host, seen_in
+from .case import count, parts_of, per_host, seen_in
 from .fleet import Fleet
 from .model import ExpectedHost, MetricsView
 
@@ -36,6 +36,6 @@ def _judge_host(fleet: Fleet, host: ExpectedHost, answer: Answer) -> Outcome:
         hint = (
             "two exporters or two monitors for one host: remove one of them; kubectl get servicemonitors,podmonitors -A"
         )
-        subjects = tuple(gpu_subject(host, uuid) for uuid in doubles)
+        subjects = parts_of(host, fleet.seen_uuids(host), doubles)
         return answer.failed("duplicate-series", text, hint, evidence=evidence, more_subjects=subjects)
     return answer.passed(f"{count(len(fleet.seen_uuids(host)), 'GPU')}, each from one target", evidence=evidence)

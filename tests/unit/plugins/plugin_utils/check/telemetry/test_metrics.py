@@ -84,15 +84,19 @@ FAULTS: dict[str, tuple[Change, tuple[str, str, tuple[str, ...]]]] = {
     ),
     "old series of a host": (
         aged("gpu02", 250.0),
-        ("gpu-metrics-fresh", "stale-series", tuple(f"gpu02/gpu{n}" for n in range(8))),
+        ("gpu-metrics-fresh", "stale-series", ("gpu02",)),
     ),
     "series from the future": (
         lambda m: setattr(m.of("gpu02")[5], "age_s", -60.0),
         ("gpu-metrics-fresh", "stale-series", ("gpu02/gpu5",)),
     ),
+    "one GPU twice": (
+        lambda m: m.rows.append(m.row("gpu02", 5, job="other")),
+        ("gpu-metrics-unique", "duplicate-series", ("gpu02/gpu5",)),
+    ),
     "scraped twice": (
         lambda m: again(m, "gpu02", job="other"),
-        ("gpu-metrics-unique", "duplicate-series", tuple(f"gpu02/gpu{n}" for n in range(8))),
+        ("gpu-metrics-unique", "duplicate-series", ("gpu02",)),
     ),
     "a GPU that nobody knows": (
         lambda m: m.rows.append(m.row("gpu02", 9)),
