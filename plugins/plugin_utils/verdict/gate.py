@@ -217,8 +217,9 @@ def _decided(outcome: Outcome, decision: Waiver) -> Decided:
     )
 
 
-def _after_failures(entry: Blocking) -> bool:
-    return entry.status is not Status.FAILED
+def _after_failures(entry: Blocking) -> tuple[bool, bool]:
+    """Failures first; what waits for another check's result explains nothing."""
+    return entry.status is not Status.FAILED, entry.cause.startswith("blocked-by-")
 
 
 def _status(blocking: list[Blocking]) -> Status:

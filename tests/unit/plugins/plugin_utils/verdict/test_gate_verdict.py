@@ -100,6 +100,13 @@ def test_a_result_that_was_not_declared_holds_the_gate_even_if_it_passed() -> No
     assert verdict([*HEALTHY, outcome("stranger", "gpu01")]).blocking[0].cause == "undeclared-check"
 
 
+def test_the_message_names_what_went_wrong_and_not_what_waits_for_it() -> None:
+    waiting = [replace(outcome("clock-sync", node, Status.OTHER), cause="blocked-by-gpu-census") for node in NODES]
+    census = [*HEALTHY[:2], outcome("gpu-census", "gpu03", Status.OTHER)]
+    found = verdict([*waiting, *census])
+    assert "gpu-census on gpu03: some-cause and 3 more" in found.message
+
+
 def test_nothing_declared_is_skipped_with_the_reasons() -> None:
     found = decide("facility", {}, [], SITE, TODAY, ("facility-power (needs facility_record: tenant)",))
     assert found.status is Status.SKIPPED and "tenant" in found.message
