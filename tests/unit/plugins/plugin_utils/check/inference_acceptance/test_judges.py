@@ -113,7 +113,7 @@ def test_smoke(answer: dict[str, Any], cause: str) -> None:
 def test_smoke_must_be_the_same_twice_and_answered() -> None:
     other = replace(GOOD_ANSWER, text=" 11, 12, 14,")
     found = sight(_plan(), servers={"gpu03": {"answers": (GOOD_ANSWER, other)}})
-    assert _bad(_judged(found)) == {("inference-smoke", "smoke-differs", "failed", "gpu03")}
+    assert _bad(_judged(found)) == {("inference-smoke", "smoke-differs", "other", "gpu03")}
     refused = replace(GOOD_ANSWER, status=500, problem="boom")
     found = sight(_plan(), servers={"gpu03": {"answers": (refused,)}})
     assert _bad(_judged(found)) == {("inference-smoke", "smoke-refused", "failed", "gpu03")}
