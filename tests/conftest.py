@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 from ctrf_schema import install_ctrf_schema
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# What `make check` uses, many times a day; `make test` and CI use the default.
-settings.register_profile("quick", max_examples=25)
+# Time is not what these tests are about: the machines are shared, and a slow moment is no defect.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# What `make check` uses, many times a day.
+settings.register_profile("quick", settings.get_profile("patient"), max_examples=25)
+settings.load_profile("patient")
 
 ROOT = Path(__file__).resolve().parent.parent
 
