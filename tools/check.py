@@ -46,7 +46,7 @@ class Result:
 # The longest first: what is left for the end is short, whatever the number of cores.
 STEPS = (
     Step("unit", ("pytest", "-q", "-n", str(WORKERS), "--hypothesis-profile=quick", "tests/unit")),
-    Step("pylint", (str(BIN / "python"), "tools/lint_changed.py")),
+    Step("pylint", (str(BIN / "python"), "-m", "tools.lint_changed")),
     Step("sanity", (str(ROOT / "tools/sanity"), "--skip-test", "pylint")),
     Step("mypy", ("mypy", "-p", PACKAGE)),
     Step("mypy-tools", ("mypy", "tools")),

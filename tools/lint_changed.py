@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import tree
+from tools import tree
 
 PASSED = tree.ROOT / ".cache/pylint.json"
 # What the verdict depends on beside the sources.

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
+# The tools are no part of the collection: they are modules of the checkout.
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-import lint_changed
+from tools import lint_changed
 
 PREFIX = "from ansible_collections.gpufleet.bringup.plugins"
 SOURCES = {
