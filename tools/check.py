@@ -23,6 +23,8 @@ COPY = TREE / "ansible_collections/gpufleet/bringup"
 BIN = CACHE / "venv/bin"
 BUILD = str(CACHE / "build")
 PACKAGE = "ansible_collections.gpufleet.bringup.plugins"
+# What ansible-test says of single files: see sanity_files.py.
+FILE_TESTS = ("pylint", "import", "pep8")
 WORKERS = max(2, len(os.sched_getaffinity(0)))
 
 
@@ -46,8 +48,8 @@ class Result:
 # The longest first: what is left for the end is short, whatever the number of cores.
 STEPS = (
     Step("unit", ("pytest", "-q", "-n", str(WORKERS), "--hypothesis-profile=quick", "tests/unit")),
-    Step("pylint", (str(BIN / "python"), "-m", "tools.lint_changed")),
-    Step("sanity", (str(ROOT / "tools/sanity"), "--skip-test", "pylint")),
+    Step("sanity-files", (str(BIN / "python"), "-m", "tools.sanity_files")),
+    Step("sanity", (str(ROOT / "tools/sanity"), *(word for test in FILE_TESTS for word in ("--skip-test", test)))),
     Step("mypy", ("mypy", "-p", PACKAGE)),
     Step("mypy-tools", ("mypy", "tools")),
     Step("ansible-lint", ("ansible-lint", "--nocolor", "-q"), in_copy=True),

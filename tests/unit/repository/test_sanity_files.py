@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which files pylint looks at again."""
+"""Which files ansible-test looks at again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 # The tools are no part of the collection: they are modules of the checkout.
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from tools import lint_changed
+from tools import sanity_files
 
 PREFIX = "from ansible_collections.gpufleet.bringup.plugins"
 SOURCES = {
@@ -45,11 +45,18 @@ SOURCES = {
     ],
 )
 def test_what_changed_and_what_imports_it(changed: str, again: set[str]) -> None:
-    before = lint_changed.keys_of(SOURCES)
-    after = lint_changed.keys_of({**SOURCES, changed: SOURCES[changed] + "\nB = 2\n"})
+    before = sanity_files.keys_of(SOURCES)
+    after = sanity_files.keys_of({**SOURCES, changed: SOURCES[changed] + "\nB = 2\n"})
     assert {name for name in SOURCES if before[name] != after[name]} == again
 
 
 def test_the_tools_count() -> None:
-    assert {"requirements", "tools/sanity"} <= set(lint_changed.TOOLS)
-    assert all((lint_changed.tree.ROOT / name).exists() for name in lint_changed.TOOLS)
+    assert {"requirements", "tools/sanity"} <= set(sanity_files.TOOLS)
+    assert all((sanity_files.tree.ROOT / name).exists() for name in sanity_files.TOOLS)
+
+
+def test_no_test_of_files_is_left_out() -> None:
+    """What the one step skips, the other one runs."""
+    from tools import check
+
+    assert check.FILE_TESTS == sanity_files.TESTS

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs ansible-test's pylint on the files that it has not seen as they are now: changed ones, and all that import one.
+"""Runs ansible-test's slow tests of single files on those that changed, and on all that import one.
 
-What pylint says of a file follows from that file, from what it imports, and from the tools. A file that passed is left
-out until one of these changes; .cache/pylint.json keeps what passed. Without it everything is looked at.
+What these tests say of a file follows from that file, from what it imports, and from the tools. A file that passed is
+left out until one of these changes; .cache/sanity-files.json keeps what passed. Without it everything is looked at.
 """
 
 from __future__ import annotations
@@ -18,21 +18,23 @@ from pathlib import Path
 
 from tools import tree
 
-PASSED = tree.ROOT / ".cache/pylint.json"
+TESTS = ("pylint", "import", "pep8")
+PASSED = tree.ROOT / ".cache/sanity-files.json"
 # What the verdict depends on beside the sources.
 TOOLS = ("requirements", "tools/sanity", "tests/config.yml", "meta/runtime.yml", "galaxy.yml")
 OWN = ("ansible_collections", "gpufleet", "bringup")
 
 
 def main() -> int:
-    """Lint what is new; return the status of ansible-test."""
+    """Test what is new; return the status of ansible-test."""
     keys = keys_of(sources())
     passed = json.loads(PASSED.read_text(encoding="utf-8")) if PASSED.is_file() else {}
     fresh = sorted(name for name, key in keys.items() if passed.get(name) != key)
-    print(f"pylint: {len(fresh)} of {len(keys)} files changed, or what they import did")
+    print(f"{', '.join(TESTS)}: {len(fresh)} of {len(keys)} files changed, or what they import did")
     if not fresh:
         return 0
-    status = subprocess.run([tree.ROOT / "tools/sanity", "--test", "pylint", *fresh], check=False).returncode
+    tests = [word for test in TESTS for word in ("--test", test)]
+    status = subprocess.run([tree.ROOT / "tools/sanity", *tests, *fresh], check=False).returncode
     if status == 0:
         PASSED.write_text(json.dumps(keys, indent=1), encoding="utf-8")
     return status
@@ -45,7 +47,7 @@ def sources() -> dict[str, str]:
 
 
 def keys_of(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return a digest for every file, over everything that pylint's verdict on it follows from."""
+    """Return a digest for every file, over everything that the verdict on it follows from."""
     tools = _digest(*(path.read_text(encoding="utf-8") for path in _tool_files()))
     imports = {name: {*_imported(name, text)} & texts.keys() for name, text in texts.items()}
     digests = {name: _digest(text) for name, text in texts.items()}
