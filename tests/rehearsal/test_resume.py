@@ -88,6 +88,28 @@ def test_a_driver_roll_over_the_whole_fleet_is_proven_on_the_way_and_the_run_pas
     assert run.status("nodes") == run.status("gpu_stack") == "passed"
 
 
+def test_all_gates_again_from_gate_6_after_a_driver_roll(tmp_path: Path) -> None:
+    first = rehearse(tmp_path, rehearsal_nodes=2)
+    assert first.rc == 0, first.output[-4000:]
+    run = rehearse(tmp_path, rehearsal_nodes=2, from_gate="fabric_validation", rehearsal_faults=ROLLED[:2])
+    assert run.rc == 0, run.output[-4000:]
+    assert set(origins(run)) == {"facility", "fabric"}
+    proven = [gate["gate"] for gate in run.record["gates"] if gate["status"] == "passed"]
+    assert proven == [
+        "nodes",
+        "gpu_stack",
+        "telemetry",
+        "fabric_validation",
+        "training_acceptance",
+        "inference_acceptance",
+    ]
+    again = [line for line in run.record["resumed"] if "is proven again" in line]
+    assert len(again) == 3 and all("driver 580.105.08 -> 575.57.08 on 2 hosts (gpu01, gpu02)" in line for line in again)
+    assert "facility, fabric taken over from run" in run.stats["gpufleet_verdict"]
+    page = (run.run_dir / "report.html").read_text()
+    assert first.run_dir.resolve().name in page and "driver 580.105.08" in page
+
+
 @pytest.mark.parametrize(
     ("from_gate", "gates", "words"),
     [

@@ -23,7 +23,7 @@ from ..site.model import DriverOwner
 from ..store.freshness import Needed, Rules, Standing, standing
 from ..store.history import Store, open_store
 from ..verdict.gate import GateVerdict
-from ..verdict.run import RunRecord
+from ..verdict.run import RunRecord, unproven_before
 from .decision import run_day
 from .observing import observe_gate
 from .present import present_of
@@ -115,7 +115,9 @@ def _needed(run: Run, declaration: Declaration) -> list[Needed]:
 def _refuse(from_gate: str, again: Sequence[Standing], policy: str) -> None:
     """Raise if a gate that does not stand may not be proven again."""
     allowed = {REFUSE: lambda _entry: False, PROVE: lambda _entry: True}.get(policy, lambda entry: entry.only_changed)
-    refused = [entry for entry in again if not allowed(entry)]
+    # Gate 8 does not depend on gate 7: what such a gate lacks is proven on the way, and refuses nothing.
+    needed = unproven_before((from_gate,))
+    refused = [entry for entry in again if entry.gate in needed and not allowed(entry)]
     if not refused:
         return
     # The earliest of all that must run: a run that starts later would prove the others before it.

@@ -173,6 +173,13 @@ def test_a_gate_that_was_not_passed_since_refuses_the_start(tmp_path: Path, stor
     assert said["proven_again"] == ["nodes"]
 
 
+def test_a_start_at_gate_8_needs_no_pass_of_gate_7(tmp_path: Path, store: Path) -> None:
+    site = replace(PLACE, gates=("nodes", "training_acceptance", "inference_acceptance"))
+    run = make_run(tmp_path, "run-2", replace(site, from_gate="inference_acceptance"), day=21)
+    said = resume(run, store)
+    assert (said["taken_over"], said["proven_again"]) == (["nodes"], ["training_acceptance"])
+
+
 def test_without_a_history_nothing_is_taken_over(tmp_path: Path) -> None:
     run = make_run(tmp_path, "run-1")
     with pytest.raises(BringupError, match="gpufleet_store is empty"):
