@@ -45,7 +45,8 @@ def assert_passed(run: Rehearsed, *empty: str) -> None:
     assert not run.findings()
     told = f"not declared here: {', '.join(empty)}"
     assert (told in run.stats["gpufleet_verdict"]) is bool(empty)
-    assert all(gate not in run.stats["gpufleet_verdict"].split(";")[0] for gate in empty)
+    proven = run.stats["gpufleet_verdict"].split(";")[0].removeprefix("REHEARSAL passed for ").split(", ")
+    assert proven == [gate for gate in GATES if gate not in empty]
     assert "not proven before" not in run.stats["gpufleet_verdict"]
     assert not left_behind(run.run_dir.parents[1])
 
