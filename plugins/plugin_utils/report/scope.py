@@ -104,7 +104,8 @@ def _left_out(facts: RunFacts, gate: str) -> list[tuple[str, str]]:
     if verdict.status is not Status.PENDING:
         # As recorded: `check-id (reason)`.
         return [
-            (check, reason.removesuffix(")")) for check, _, reason in (e.partition(" (") for e in verdict.not_declared)
+            (check, reason.removesuffix(")"))
+            for check, _mark, reason in (e.partition(" (") for e in verdict.not_declared)
         ]
     if facts.site is None:
         return []

@@ -66,9 +66,8 @@ def _below_peers(
 
 
 def _details(figures: Figures, host: PlannedHost) -> dict[str, tuple[object, ...]]:
-    measured, rules = figures.middle(host.name), figures.plan.rules
-    value, export = figures.throughput(host.name), measured.good
-    assert export is not None
+    measured, export = figures.middle(host.name)
+    value, rules = figures.throughput(host.name), figures.plan.rules
     (slo, source), peers = figures.slo(host.name), figures.peers(host.name)
     runs = len(figures.loads[host.name])
     expected = []

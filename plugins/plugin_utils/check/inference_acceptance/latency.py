@@ -43,9 +43,8 @@ def _judge(answer: Answer, latency: Latency, sight: Sight, figures: Figures, hos
         return missing
     value, (slo, source) = latency.value(figures, host.name), figures.slo(host.name)
     bound, percentile = latency.bound(slo), latency.percentile(sight.plan.rules.judge)
-    measured = figures.middle(host.name)
-    assert measured.good is not None
-    found, loads = latency.of(measured.good), figures.loads[host.name]
+    measured, export = figures.middle(host.name)
+    found, loads = latency.of(export), figures.loads[host.name]
     name = f"{latency.name} p{percentile}"
     arithmetic = f"{source}; median of {len(loads)} runs, p{percentile} of {found.count} requests each; not scaled"
     details = {

@@ -117,10 +117,10 @@ class Figures:
         at = self.plan.rules.judge.tpot_percentile
         return median(load.good.tpot.at(at) for load in self.loads[host] if load.good)
 
-    def middle(self, host: str) -> Measured:
-        """The load whose throughput is the median one (the lower of two): its curves are drawn."""
-        ordered = sorted(self.loads[host], key=lambda load: load.good.output_tokens_per_s if load.good else 0.0)
-        return ordered[(len(ordered) - 1) // 2]
+    def middle(self, host: str) -> tuple[Measured, AiperfExport]:
+        """The load whose throughput is the median one (the lower of two) and its figures: its curves are drawn."""
+        found = [(load, load.good) for load in self.loads[host] if load.good]
+        return sorted(found, key=lambda entry: entry[1].output_tokens_per_s)[(len(found) - 1) // 2]
 
     def slo(self, host: str) -> tuple[Slo, str]:
         """The bounds for a host, and where they come from."""

@@ -92,7 +92,8 @@ def _luck() -> tuple[tuple[float, float], ...]:
     """By how much single requests differ from the pace; a load has thousands, which draw from these."""
     spread, draw = facts()["spread"], random.Random(0)
     return tuple(
-        (math.exp(draw.gauss(0.0, spread["ttft"])), max(0.5, draw.gauss(1.0, spread["tpot"]))) for _ in range(_DRAWS)
+        (math.exp(draw.gauss(0.0, spread["ttft"])), max(0.5, draw.gauss(1.0, spread["tpot"])))
+        for _number in range(_DRAWS)
     )
 
 

@@ -84,7 +84,7 @@ def test_the_gates_have_times_and_a_timeline(tmp_path: Path) -> None:
     second = [cell.text for cell in rows[1].all("td")]
     assert second[2] == "passed" and second[4:7] == ["10:02:00", "10:03:30", "1 min 30 s"]
     bars = [row.all("rect")[1].attributes for row in rows]
-    places = [float(bar["x"]) for bar in bars]
+    places = [float(found["x"]) for found in bars]
     assert places == sorted(places) and places[0] == 0.0 and 0 < float(bars[0]["width"]) < 100
 
 
