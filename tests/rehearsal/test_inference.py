@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 import pytest
 from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
+from waiting import await_model, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.judge import judge_gate
@@ -81,8 +81,7 @@ class Bench:
     def _judged(self, spec: ModelSpec, before: ModelSpec, settings: dict[str, Any]) -> tuple[Outcome, ...]:
         write_spec(spec, self.model)
         try:
-            # The controllers read the model again when it changes, once a second.
-            sleep(1.5)
+            await_model(self.model)
             return self._observe(settings)
         finally:
             write_spec(before, self.model)
@@ -203,12 +202,9 @@ def test_hosts_one_after_the_other(bench: Bench) -> None:
 
 
 def test_nothing_is_left_in_the_cluster(bench: Bench) -> None:
-    deadline = monotonic() + 30
     with Cluster(Connection(kubeconfig=bench.kubeconfig)) as cluster:
         # The API server takes a moment to empty the last namespace.
-        while (left := cluster.list_objects(NAMESPACES, labels="gpufleet.io/purpose=test")) and monotonic() < deadline:
-            sleep(0.5)
-    assert [entry["metadata"]["name"] for entry in left] == []
+        eventually(lambda: not cluster.list_objects(NAMESPACES, labels="gpufleet.io/purpose=test"))
     assert list((bench.work / "rehearsal" / "serving").glob("gpufleet-test-*")) == []
 
 
