@@ -25,7 +25,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Everything that differs between two recipes."""
+    """Everything that differs between two recipes.
+
+    A component that is switched off is not there: switching it off removes it. The deployment order counts as changed
+    only where components of both recipes change places; one that comes or goes shifts nothing.
+    """
 
     components_added: tuple[str, ...]
     components_removed: tuple[str, ...]
@@ -40,18 +44,23 @@ class Difference:
 
 def _flat(result: RecipeResult, catalogue: Catalogue, common: set[str]) -> dict[str, Any]:
     data = query_map(result, catalogue)
-    for key in ("metadata", "criteria", "apiVersion", "kind"):
-        del data[key]
+    for key in ("metadata", "criteria", "apiVersion", "kind", "deploymentOrder"):
+        data.pop(key, None)
     data["components"] = {name: value for name, value in data["components"].items() if name in common}
     data["constraints"] = {item["name"]: item for item in data.get("constraints") or ()}
-    return {shown(path): value for path, value in leaves(data)}
+    values = {shown(path): value for path, value in leaves(data, scalar_lists=True)}
+    return {**values, "deploymentOrder": [name for name in result.order if name in common]}
+
+
+def _switched_on(result: RecipeResult) -> set[str]:
+    return {component.name for component in result.components if component.enabled}
 
 
 def difference(
     left: RecipeResult, left_catalogue: Catalogue, right: RecipeResult, right_catalogue: Catalogue
 ) -> Difference:
     """Return what differs between two recipes: components first, then every value of those that both have."""
-    mine, theirs = {c.name for c in left.components}, {c.name for c in right.components}
+    mine, theirs = _switched_on(left), _switched_on(right)
     common = mine & theirs
     before, after = _flat(left, left_catalogue, common), _flat(right, right_catalogue, common)
     changes = []

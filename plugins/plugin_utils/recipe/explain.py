@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from .hydrate import file_values, value_files
 from .merge import Draft
 from .model import Catalogue, RecipeResult
 from .order import deployment_order
-from .paths import lookup, parse_path, shown
+from .paths import leaves, lookup, parse_path, shown
 from .query import query, query_map
 from .resolve import BASE, chain, matching_leaves, with_defaults, with_mixin, with_profiles
 from .yaml_text import Path
@@ -28,6 +29,42 @@ class Origin:
     value: Any
     replaced: Any = None
     first: bool = True
+
+    def lines(self) -> list[str]:
+        """Return what this layer set, for people: of a mapping or list only the values that it changed."""
+        head = f"  {self.layer} ({self.file or 'built in'}) set"
+        before = {} if self.first else _flat(self.replaced)
+        after = _flat(self.value)
+        if set(after) == {""}:
+            replacing = f", replacing {_text(self.replaced)}" if not self.first else ""
+            return [f"{head} {_text(self.value)}{replacing}"]
+        changed = [name for name in after if name not in before or before[name] != after[name]]
+        lines = [f"{head} {len(changed)} value(s)"]
+        for name in changed:
+            lines.append(f"    {name} = {_text(after[name])}" + _replacing(before, name))
+        return lines + [
+            f"    {name} removed{_replacing(before, name)}" for name in before if name and name not in after
+        ]
+
+
+def _flat(value: Any) -> dict[str, Any]:
+    """Return the values below a mapping or list by their paths; a single value has the empty path."""
+    return {shown(path): leaf for path, leaf in leaves(value, scalar_lists=True)}
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _replacing(before: dict[str, Any], name: str) -> str:
+    return f", replacing {_text(before[name])}" if name in before else ""
+
+
+def _value_lines(path: str, value: Any) -> list[str]:
+    values = _flat(value)
+    if set(values) == {""}:
+        return [f"{path} = {_text(value)}"]
+    return [f"{path}:", *(f"  {name} = {_text(leaf)}" for name, leaf in values.items())]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +86,9 @@ class Explanation:
         if self.mixins:
             lines.append(f"with {', '.join(self.mixins)}")
         if self.path:
-            lines.append(f"{self.path} = {self.value!r}")
+            lines += _value_lines(self.path, self.value)
         for origin in self.origins:
-            before = "" if origin.first else f", replacing {origin.replaced!r}"
-            lines.append(f"  {origin.layer} ({origin.file or 'built in'}) set {origin.value!r}{before}")
+            lines += origin.lines()
         return lines
 
 

@@ -99,13 +99,21 @@ def _missing(path: Path, number: int, available: list[str]) -> NotFoundError:
     return NotFoundError(shown(path), f"{at} has no {path[number]!r}.", hint)
 
 
-def leaves(data: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Yield every value that has nothing below it, with its path; empty mappings and lists are values."""
+def leaves(data: Any, path: Path = (), *, scalar_lists: bool = False) -> Iterator[tuple[Path, Any]]:
+    """Yield every value that has nothing below it, with its path; empty mappings and lists are values.
+
+    With `scalar_lists` a list without mappings and lists in it is one value: an item more at its head changes one
+    value and not every one behind it.
+    """
     if isinstance(data, dict) and data:
         for key in sorted(data):
-            yield from leaves(data[key], (*path, key))
-    elif isinstance(data, list) and data:
+            yield from leaves(data[key], (*path, key), scalar_lists=scalar_lists)
+    elif isinstance(data, list) and data and not (scalar_lists and _only_scalars(data)):
         for index, item in enumerate(data):
-            yield from leaves(item, (*path, index))
+            yield from leaves(item, (*path, index), scalar_lists=scalar_lists)
     else:
         yield path, data
+
+
+def _only_scalars(items: list[Any]) -> bool:
+    return not any(isinstance(item, (dict, list)) for item in items)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -255,3 +256,11 @@ def test_the_page_tells_the_truth(catalogue: Catalogue) -> None:
     assert rows[0][1 + ACCELERATORS.index("a100")] == "x"
     assert rows[0][1 + ACCELERATORS.index("l40s")].strip() == ""
     assert {"eks", "gke", "aks", "oke", "kind", "ocp", *ON_PREMISES} <= set(services(catalogue))
+
+
+def test_the_layer_that_the_guide_shows_is_a_layer_of_the_catalogue(repository: Path) -> None:
+    guide = (repository / "docs/recipes.md").read_text(encoding="utf-8")
+    block = guide[guide.index("    apiVersion: gpufleet.bringup/v1") :].split("\n\n", 1)[0]
+    shown = yaml.safe_load(textwrap.dedent(block))
+    (file,) = (repository / "recipes/overlays").rglob(f"{shown['metadata']['name']}.yaml")
+    assert yaml.safe_load(file.read_text(encoding="utf-8")) == shown

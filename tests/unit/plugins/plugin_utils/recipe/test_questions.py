@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,34 @@ def test_explain_names_values_files_registry_and_overrides(upstream: Catalogue, 
     assert [(origin.layer, origin.value) for origin in origins][-1] == ("overrides", "999")
     release = explain(mine, own, "constraints[1].value")
     assert release.origins[-1].layer == "mixin os-ubuntu"
+
+
+def test_explaining_a_component_shows_values_and_no_dictionaries(own: Catalogue) -> None:
+    result = recipe(own, service="generic", accelerator="h100", intent="training")
+    lines = explain(result, own, "components.gpu-operator").lines()
+    assert "components.gpu-operator:" in lines
+    assert any(line.startswith("  version = ") for line in lines)
+    assert not any("{'" in line or '{"' in line for line in lines)
+    changed = with_overrides(result, own, {"gpu-operator": {"driver": {"version": "999"}}})
+    (head, line) = explain(changed, own, "components.gpu-operator").lines()[-2:]
+    assert head.endswith("set 1 value(s)")
+    assert line.startswith('    values.driver.version = "999"') and ", replacing " in line
+
+
+def test_a_component_that_is_switched_off_is_removed_and_shifts_nothing(own: Catalogue) -> None:
+    result = recipe(own, service="kind")
+    without = with_overrides(result, own, {"nodewright-operator": {"enabled": False}})
+    found = difference(result, own, without, own)
+    assert found.components_removed == ("nodewright-operator",) and found.components_added == ()
+    assert found.changes == () and not found.same
+    assert difference(without, own, result, own).components_added == ("nodewright-operator",)
+
+
+def test_components_that_change_places_are_one_difference(own: Catalogue) -> None:
+    result = recipe(own, service="kind")
+    turned = replace(result, order=tuple(reversed(result.order)))
+    (change,) = difference(result, own, turned, own).changes
+    assert (change.path, change.left, change.right) == ("deploymentOrder", [*result.order], [*turned.order])
 
 
 def test_explain_agrees_with_query_everywhere(own: Catalogue) -> None:
