@@ -17,10 +17,11 @@ from pathlib import Path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.version import parse_version
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import BASE, SHIPPED, load_catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import BASE, load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Layer, Mixin
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.order import find_cycle
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import chain, resolve
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 from tools.catalog_ties import ties
 from tools.catalog_tree import Problem, Tree
 from tools.catalog_values import unknown_values
@@ -182,7 +183,7 @@ def problems_of(directory: Path) -> list[Problem]:
 def main(arguments: Sequence[str]) -> int:
     """Print the problems, or how much was proved in how long."""
     began = time.monotonic()
-    directory = Path(arguments[0]) if arguments else SHIPPED
+    directory = Path(arguments[0]) if arguments else RECIPES
     problems = problems_of(directory)
     for problem in problems:
         print(f"{problem.place}: {problem.text}")

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import make_criteria
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import SHIPPED, load_catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue, Component
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import not_honoured
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/catalogue.md"
 # As they appeared; the page reads from older to newer, data centre first.
@@ -123,5 +124,5 @@ def page(catalogue: Catalogue) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(load_catalogue([SHIPPED])), encoding="utf-8")
+    PAGE.write_text(page(load_catalogue([RECIPES])), encoding="utf-8")
     sys.exit(0)

@@ -10,13 +10,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import recipe_directories
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase, collection_root
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.draft import Draft, draft_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.record import NAMESPACE, EvidenceFile
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware, sku_or_error
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import write_atomic
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import recipe_directories
 
 
 class ActionModule(VerbBase):
@@ -29,7 +29,7 @@ class ActionModule(VerbBase):
         path = Path(options["path"]).expanduser()
         if path.exists() and not options["force"]:
             raise InputError(f"facility record {path}", "is already there.", "name another path, or set force: true")
-        hardware = load_hardware(recipe_directories(collection_root(), options["recipe_data"], "hardware"))
+        hardware = load_hardware(recipe_directories("hardware", options["recipe_data"]))
         racks = _racks(options["group"], task_vars)
         for skus in racks.values():
             for sku in skus:

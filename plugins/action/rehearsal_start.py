@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase, collection_root
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
     catalogue_table,
     load_catalogue,
@@ -22,6 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import COLLECTION_ROOT, RECIPES
 
 
 class ActionModule(VerbBase):
@@ -34,7 +35,7 @@ class ActionModule(VerbBase):
         """Start it and return what the plays need to work on it; asked for the list of faults, print that alone."""
         faults = tuple(str(fault) for fault in options["faults"])
         if faults == (LIST,):
-            table = catalogue_table(load_catalogue(collection_root() / "recipes" / "rehearsal"))
+            table = catalogue_table(load_catalogue(RECIPES / "rehearsal"))
             for line in table.splitlines():
                 self.emit(line)
             return {"changed": False, "listed": True}
@@ -42,7 +43,7 @@ class ActionModule(VerbBase):
         request = RehearsalRequest(
             directory=Path(options["directory"]).expanduser().resolve(),
             cache=cache.resolve(),
-            collection=collection_root().resolve(),
+            collection=COLLECTION_ROOT,
             nodes=planned_nodes(_inventory_hosts(options["group"], task_vars), options["nodes"], str(options["sku"])),
             site_name=str(options["site_name"]),
             faults=faults,

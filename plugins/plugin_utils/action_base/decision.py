@@ -17,11 +17,11 @@ from ..outcome.model import Status
 from ..report.headline import headline, load_headlines
 from ..report.suites import foreign_path, foreign_suites, read_outcomes, write_suites
 from ..runtime.clock import now_utc
+from ..runtime.recipe_files import RECIPES
 from ..verdict.gate import Blocking, GateVerdict, decide
 from ..verdict.run import RunRecord, require_open
 from .pending import write_refused_suites
 from .run import Run
-from .verb import collection_root
 from .version import collection_version
 
 
@@ -89,7 +89,7 @@ def verdict_from_files(run: Run, declaration: Declaration) -> GateVerdict:
     except InputError as error:
         return _unreadable(gate, error, len(expected), left_out)
     verdict = decide(gate, expected, outcomes, site, run_day(run.record), left_out)
-    rules = load_headlines(collection_root() / "recipes" / "headlines.yaml")
+    rules = load_headlines(RECIPES / "headlines.yaml")
     return replace(verdict, headline=verdict.headline or headline(rules.get(gate), outcomes))
 
 

@@ -10,7 +10,6 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from ..check.gpu_stack.observe_cluster import asked_permissions
@@ -27,6 +26,7 @@ from ..recipe.output import documents, write_documents
 from ..recipe.request import answer, request_of
 from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
+from ..runtime.recipe_files import recipe_directories, recipe_roots
 from ..runtime.run_dir import HARDWARE, SITE
 from ..site.inventory import InventoryFacts, site_from_inventory
 from ..site.model import Site
@@ -35,8 +35,7 @@ from ..verdict.run import RunRecord, new_run, unproven_before, with_site
 from .pending import write_pending_suites
 from .present import CLUSTER
 from .resume import resume_layer
-from .run import Run, needs_recipe, recipe_directories
-from .verb import collection_root
+from .run import Run, needs_recipe
 
 Layer = Callable[[Run, dict[str, Any], dict[str, Any], Emit], dict[str, Any]]
 
@@ -61,8 +60,8 @@ def inventory_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any]
     Raises:
         ProblemsError: everything that is wrong, in one list.
     """
-    root, extra = collection_root(), options["recipe_data"]
-    hardware = load_hardware(recipe_directories(root, extra, "hardware"))
+    extra = options["recipe_data"]
+    hardware = load_hardware(recipe_directories("hardware", extra))
     site = site_from_inventory(
         InventoryFacts(
             group=options["group"],
@@ -70,7 +69,7 @@ def inventory_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any]
             hosts=_host_variables(options["group"], task_vars),
             options=options,
             default_gates=gates_of_release(),
-            profiles=load_profiles([root / "recipes", *_paths(extra)]),
+            profiles=load_profiles(recipe_roots(extra)),
             known_settings=(*GATE_IDS, *(check.spec.id for check in all_checks())),
             hardware=hardware,
         )
@@ -91,10 +90,6 @@ def inventory_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any]
         )
     hosts = [host.name for host in site.in_scope]
     return {"changed": False, "hosts": hosts, "gates": list(site.gates), "before": list(site.before_from_gate)}
-
-
-def _paths(extra: list[str]) -> list[Path]:
-    return [Path(text).expanduser() for text in extra]
 
 
 def _scoped(run: Run, site: Site) -> RunRecord:

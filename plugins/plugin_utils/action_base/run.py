@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -83,9 +82,3 @@ def needs_recipe(site: Site) -> bool:
 def components_of(recipe: dict[str, Any] | None) -> tuple[str, ...]:
     """Return the names of the recipe's components in deployment order."""
     return tuple(str(name) for name in (recipe or {}).get("deploymentOrder", ()))
-
-
-def recipe_directories(root: Path, extra: Sequence[str], room: str) -> list[Path]:
-    """Return the directories of that room of recipe data: the collection's own first, then the site's, later wins."""
-    mine = root / "recipes" / room
-    return [mine, *(path for text in extra if (path := Path(text).expanduser() / room).is_dir())]

@@ -17,21 +17,17 @@ from ansible.utils.display import Display
 from ansible.utils.plugin_docs import get_docstring
 
 from ..outcome.errors import BringupError, InputError
+from ..runtime.recipe_files import COLLECTION_ROOT
 from ..runtime.redaction import redact
 
 COLLECTION = "gpufleet.bringup"
 _DISPLAY = Display()
 
 
-def collection_root() -> Path:
-    """Return the root of this collection, in a checkout or installed."""
-    return Path(__file__).parents[3]
-
-
 @cache
 def argument_spec(verb: str) -> dict[str, Any]:
     """Return the argument spec of a verb, read from DOCUMENTATION of plugins/modules/<verb>.py with its fragments."""
-    path = collection_root() / "plugins" / "modules" / f"{verb}.py"
+    path = COLLECTION_ROOT / "plugins" / "modules" / f"{verb}.py"
     documentation = get_docstring(
         str(path), fragment_loader, collection_name=COLLECTION, is_module=True, plugin_type="module"
     )[0]

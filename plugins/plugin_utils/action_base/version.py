@@ -11,8 +11,9 @@ from functools import cache
 from ansible.release import __version__ as core_version
 
 from ..outcome.codec import load_json
+from ..runtime.recipe_files import COLLECTION_ROOT
 from ..runtime.strict import read_yaml
-from .verb import COLLECTION, collection_root
+from .verb import COLLECTION
 
 
 @cache
@@ -22,10 +23,10 @@ def collection_version() -> str:
     Raises:
         InputError: neither file can be read.
     """
-    manifest = collection_root() / "MANIFEST.json"
+    manifest = COLLECTION_ROOT / "MANIFEST.json"
     if manifest.is_file():
         return str(load_json(manifest)["collection_info"]["version"])
-    galaxy = read_yaml(collection_root() / "galaxy.yml")
+    galaxy = read_yaml(COLLECTION_ROOT / "galaxy.yml")
     return str(galaxy["version"])
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from ..outcome.errors import InputError
+from ..runtime.recipe_files import RECIPES
 from ..runtime.strict import decode, read_yaml
-
-_RECIPES = Path(__file__).parents[3] / "recipes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +74,7 @@ class NodeRules:
 
 
 @cache
-def load_node_rules(recipes: Path = _RECIPES) -> NodeRules:
+def load_node_rules(recipes: Path = RECIPES) -> NodeRules:
     """Return the rules that this release ships.
 
     Raises:

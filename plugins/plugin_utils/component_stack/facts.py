@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
+from ..runtime.recipe_files import RECIPES
 from ..runtime.strict import decode, read_yaml
 
 
@@ -80,11 +80,6 @@ class StackFacts:
     test_pods: PodFacts
 
 
-def recipes_root() -> Path:
-    """Return the collection's own recipe data."""
-    return Path(__file__).resolve().parents[3] / "recipes"
-
-
 @cache
 def stack_facts() -> StackFacts:
     """Return the facts.
@@ -92,5 +87,5 @@ def stack_facts() -> StackFacts:
     Raises:
         InputError: the file is not what it should be.
     """
-    path = recipes_root() / "gpu_stack.yaml"
+    path = RECIPES / "gpu_stack.yaml"
     return decode(StackFacts, read_yaml(path), str(path))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..outcome.errors import BringupError, InputError, ProblemsError
+from ..runtime.recipe_files import RECIPES
 from . import decode
 from .criteria import ANY, Criteria, DetectionRule, Dimension, Vocabulary, make_criteria, parse_criteria
 from .document import Document, read_document
@@ -21,7 +22,6 @@ from .verify import verify
 
 BASE = "base"
 BASE_FILE = "overlays/base.yaml"
-SHIPPED = Path(__file__).parents[3] / "recipes"
 _FIRST_GROUPS = ("aicr.nvidia.com/", "eidos.nvidia.com/")
 
 
@@ -219,7 +219,7 @@ def _read(loading: _Loading, trees: list[dict[str, TreeFile]]) -> list[list[Docu
 
 def _shipped_vocabulary(loading: _Loading, trees: list[dict[str, TreeFile]]) -> list[Document]:
     """Return our own vocabulary for a catalogue of which our own tree is no part."""
-    path = SHIPPED / "criteria.yaml"
+    path = RECIPES / "criteria.yaml"
     if any(tree.get("criteria.yaml", TreeFile("", Path(), 0)).path == path.resolve() for tree in trees):
         return []
     document = read_document(TreeFile("criteria.yaml", path, -1), loading.problems, loading.warnings)
@@ -261,7 +261,7 @@ def load_catalogue(directories: Sequence[Path]) -> Catalogue:
     return _verified(catalogue, loading, directories)
 
 
-def catalogue_directories(extra: Sequence[Path], own: Path = SHIPPED) -> tuple[Path, ...]:
+def catalogue_directories(extra: Sequence[Path], own: Path = RECIPES) -> tuple[Path, ...]:
     """Return the directories to load: our own catalogue with the extra ones over it.
 
     An extra directory with a base layer is a whole catalogue, such as the upstream tool's: it and those after it

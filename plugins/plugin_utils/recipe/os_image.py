@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
+from ..runtime.recipe_files import RECIPES
 from ..runtime.strict import decode, read_yaml
 
-_VOCABULARY = Path(__file__).resolve().parents[3] / "recipes" / "criteria.yaml"
+_VOCABULARY = RECIPES / "criteria.yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+from ..runtime.recipe_files import RECIPES
 from .model import JobSpec
 from .render import render
 from .space import Space
 
 ACCESS = "ranks"
 JOB_LABEL = "gpufleet.io/job"
-_TEMPLATES = Path(__file__).resolve().parents[3] / "recipes" / "workloads"
+_TEMPLATES = RECIPES / "workloads"
 _FILES = {
     "gang-job": "job-gang.yaml.j2",
     "mpijob": "mpijob.yaml.j2",

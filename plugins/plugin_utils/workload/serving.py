@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from ..clients.kube.cluster import Cluster
@@ -19,6 +18,7 @@ from ..outcome.errors import BringupError, NotFoundError
 from ..runtime.clock import Deadline, now_utc
 from ..runtime.pool import map_bounded
 from ..runtime.progress import Progress, silent
+from ..runtime.recipe_files import RECIPES
 from .follow import Ending, Sight, ending_of, node_of, where
 from .manifests import JOB_LABEL
 from .model import JobSpec, JobState
@@ -28,7 +28,7 @@ from .space import Space
 
 Json = dict[str, Any]
 ServerState = JobState | Literal["ready"]
-_TEMPLATE = Path(__file__).resolve().parents[3] / "recipes" / "workloads" / "vllm.yaml.j2"
+_TEMPLATE = RECIPES / "workloads" / "vllm.yaml.j2"
 _POLL_S, _POLL_MOST_S = 0.5, 5.0
 _LOG_LINES = 400
 _CREATORS = 8

@@ -18,11 +18,11 @@ from ...probe.ibdiagnet import Diagnosis
 from ...probe.iblinkinfo import LinkEnd
 from ...probe.ibqueryerrors import ErrorReport
 from ...probe.sminfo import SmInfo
+from ...runtime.recipe_files import RECIPES
 from ...runtime.redaction import excerpt
 from ...runtime.strict import decode, read_yaml
 from ...site.cabling import CablingPlan
 
-_RECIPES = Path(__file__).parents[4] / "recipes"
 # It ends with 1 to say that it found a counter that is not 0.
 _RC_IS_ANSWER = ("ibqueryerrors", "ibdiagnet")
 _NO_MANAGER = "iberror: failed: query"
@@ -67,7 +67,7 @@ class FabricFacts:
     evidence: str = ""
 
 
-def load_limits(recipes: Path = _RECIPES) -> FabricLimits:
+def load_limits(recipes: Path = RECIPES) -> FabricLimits:
     """Return the limits that this release ships.
 
     Raises:

@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from ...outcome.errors import InputError
+from ...runtime.recipe_files import RECIPES
 from ...runtime.strict import decode, nearest_hint, read_yaml
 from ...verdict.ceiling import CeilingLimits
 from ...verdict.peers import PeerLimits
 
 GATE = "fabric_validation"
-_FILE = Path(__file__).resolve().parents[4] / "recipes" / "thresholds" / "fabric_validation.yaml"
+_FILE = RECIPES / "thresholds" / "fabric_validation.yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,20 +8,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ...clients.signature.ssh_keygen import SignatureFacts
 from ...outcome.codec import to_plain
 from ...outcome.errors import InputError
 from ...outcome.model import Evidence, Subject, SubjectKind
+from ...runtime.recipe_files import RECIPES
 from ...runtime.redaction import excerpt
 from ...runtime.strict import decode, read_yaml
 from ...site.model import Site
 from .record import FacilityRecord, parse_record
 
 OBSERVATION = "facility-record"
-THRESHOLDS = Path(__file__).resolve().parents[4] / "recipes" / "thresholds" / "facility.yaml"
+THRESHOLDS = RECIPES / "thresholds" / "facility.yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,12 +15,13 @@ from typing import Any
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.kinds import DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
-from ...component_stack.facts import recipes_root, stack_facts
+from ...component_stack.facts import stack_facts
 from ...component_stack.model import components_of
 from ...component_stack.read import read_workloads
 from ...outcome.codec import from_plain
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
+from ...runtime.recipe_files import RECIPES
 from ...site.model import Site
 from ...workload.render import render
 from ...workload.rooms import open_nodes
@@ -167,7 +168,7 @@ def _run(
 
 def _objects(space: Space, view: DraView, settings: dict[str, Any]) -> list[Json]:
     return render(
-        recipes_root() / "workloads" / "dra-allocation.yaml.j2",
+        RECIPES / "workloads" / "dra-allocation.yaml.j2",
         {
             "name": "two-gpus",
             "namespace": space.name,

@@ -13,13 +13,14 @@ from typing import Any
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.kinds import Kind
-from ...component_stack.facts import GangFacts, recipes_root, stack_facts
+from ...component_stack.facts import GangFacts, stack_facts
 from ...component_stack.model import components_of
 from ...component_stack.read import read_workloads
 from ...outcome.codec import from_plain
 from ...outcome.errors import InputError, NotFoundError
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
+from ...runtime.recipe_files import RECIPES
 from ...site.model import Site
 from ...workload.render import render
 from ...workload.rooms import read_rooms
@@ -152,7 +153,7 @@ def _group_kind(cluster: Cluster, facts: GangFacts) -> Kind:
 
 def _objects(space: Space, name: str, facts: GangFacts, slots: Slots, settings: dict[str, Any]) -> list[dict[str, Any]]:
     return render(
-        recipes_root() / "workloads" / facts.template,
+        RECIPES / "workloads" / facts.template,
         {
             "name": name,
             "namespace": space.name,

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from ...outcome.errors import InputError
+from ...runtime.recipe_files import RECIPES
 from ...runtime.strict import decode, nearest_hint, read_yaml
 from ...verdict.peers import PeerLimits
 
 GATE = "inference_acceptance"
-_FILE = Path(__file__).resolve().parents[4] / "recipes" / "thresholds" / "inference_acceptance.yaml"
+_FILE = RECIPES / "thresholds" / "inference_acceptance.yaml"
 _PARTS = ("server", "smoke", "load", "judge")
 # The same word in two parts would make a setting ambiguous.
 _PREFIXED = {"smoke": "smoke_", "load": "load_"}

@@ -23,6 +23,7 @@ from ...runtime.clock import Deadline
 from ...runtime.files import write_atomic
 from ...runtime.pool import map_bounded
 from ...runtime.progress import Progress
+from ...runtime.recipe_files import RECIPES
 from ...runtime.redaction import redact
 from ...site.model import Site
 from ...workload.render import render
@@ -42,7 +43,7 @@ PROMETHEUSES = Kind(f"{_GROUP}/v1", "Prometheus", "prometheuses")
 ALERTMANAGERS = Kind(f"{_GROUP}/v1", "Alertmanager", "alertmanagers")
 PROMETHEUS_RULES = Kind(f"{_GROUP}/v1", "PrometheusRule", "prometheusrules")
 ALERTMANAGER_CONFIGS = Kind(f"{_GROUP}/v1alpha1", "AlertmanagerConfig", "alertmanagerconfigs")
-_TEMPLATES = Path(__file__).resolve().parents[4] / "recipes" / "workloads"
+_TEMPLATES = RECIPES / "workloads"
 _LOG = Path("evidence") / GATE / "alert-receiver.log"
 _PREFIX, _RECEIVER, _PORT, _PRIORITY = "gpufleet-test", "receiver", 8080, -100
 _POLL_S = 0.5

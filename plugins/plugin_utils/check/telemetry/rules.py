@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from ...outcome.errors import InputError
+from ...runtime.recipe_files import RECIPES
 from ...runtime.strict import decode, nearest_hint, read_yaml
 
 GATE = "telemetry"
-_FILE = Path(__file__).resolve().parents[4] / "recipes" / "thresholds" / "telemetry.yaml"
+_FILE = RECIPES / "thresholds" / "telemetry.yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

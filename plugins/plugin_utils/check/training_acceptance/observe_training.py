@@ -18,6 +18,7 @@ from ...outcome.codec import from_plain
 from ...runtime.clock import Deadline
 from ...runtime.files import write_atomic
 from ...runtime.progress import Progress
+from ...runtime.recipe_files import RECIPES
 from ...runtime.redaction import redact
 from ...site.cabling import site_cabling
 from ...site.model import Site
@@ -36,7 +37,7 @@ from .reading import read_run
 from .rules import GATE, Rules, load_rules
 
 KEY = "training"
-PROGRAM = Path(__file__).resolve().parents[4] / "recipes" / "workloads" / "training" / "train.py"
+PROGRAM = RECIPES / "workloads" / "training" / "train.py"
 _FILTERED = ("infiniband", "roce")
 
 

@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from ...hardware.sku import Sku
 from ...outcome.errors import InputError
+from ...runtime.recipe_files import RECIPES
 from ...runtime.strict import decode, nearest_hint, read_yaml
 from ...verdict.peers import PeerLimits
 
 GATE = "training_acceptance"
-_FILE = Path(__file__).resolve().parents[4] / "recipes" / "thresholds" / "training_acceptance.yaml"
+_FILE = RECIPES / "thresholds" / "training_acceptance.yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

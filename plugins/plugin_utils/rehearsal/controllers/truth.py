@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...hardware.sku import Sku, load_hardware, sku_or_error
+from ...runtime.recipe_files import RECIPES
 from ..model.patch import build_model
 from ..model.spec import read_spec
 from ..model.values import ClusterModel
@@ -21,7 +22,7 @@ from ..model.values import Node as ModelNode
 ADMITS_WHOLE, ADMITS_SINGLY, ADMITS_NOTHING = "all-or-nothing", "partial", "not-running"
 GPU_RESOURCE = "nvidia.com/gpu"
 _CAPABILITIES = Path(__file__).with_name("capabilities.yaml")
-_HARDWARE = Path(__file__).resolve().parents[4] / "recipes" / "hardware"
+_HARDWARE = RECIPES / "hardware"
 # An operator that does not say which operand fails: the one that waits for all others.
 _LAST_OPERAND = "nvidia-operator-validator"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...outcome.errors import InputError
+from ...runtime.recipe_files import RECIPES
 from ..model.spec import PlannedNode, numbered_nodes, rack_name
 
 
@@ -41,7 +42,7 @@ class RehearsalRequest:
     @property
     def recipes(self) -> tuple[Path, ...]:
         """Every directory of recipe data, the collection's own first."""
-        return (self.collection / "recipes", *self.recipe_data)
+        return (RECIPES, *self.recipe_data)
 
     @property
     def full_sets(self) -> Path | None:

@@ -14,6 +14,7 @@ from typing import Any
 from ...hardware.sku import Sku, load_hardware
 from ...outcome.errors import UnavailableError
 from ...runtime.progress import Progress
+from ...runtime.recipe_files import RECIPES
 from ..charts.mirror import build_mirror
 from ..control_plane.nodes import NodeSpec
 from ..fabric.cabling import write_cabling
@@ -59,7 +60,7 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress) -> Simulat
         BringupError: a SKU, fault or recipe file is not valid; the directory cannot be written.
     """
     hardware = load_hardware([directory / "hardware" for directory in request.recipes])
-    data = request.collection / "recipes" / "rehearsal"
+    data = RECIPES / "rehearsal"
     plain = ModelSpec(name=request.site_name, seed=_SEED, nodes=request.nodes)
     healthy = healthy_cluster(plain, hardware)
     spec = replace(plain, faults=choose_faults(request.faults, healthy, load_catalogue(data)))

@@ -16,12 +16,13 @@ from typing import Any
 
 from ...hardware.sku import load_hardware
 from ...outcome.errors import BringupError
+from ...runtime.recipe_files import RECIPES
 from ..model.patch import build_model
 from ..model.spec import read_spec
 from ..model.values import Node
 from .exporter import metrics_of
 
-_HARDWARE = Path(__file__).resolve().parents[4] / "recipes" / "hardware"
+_HARDWARE = RECIPES / "hardware"
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 

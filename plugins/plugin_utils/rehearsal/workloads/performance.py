@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
+from ...runtime.recipe_files import RECIPES
 from ...runtime.strict import decode, read_yaml
 
-_FILE = Path(__file__).resolve().parents[4] / "recipes" / "rehearsal" / "performance.yaml"
+_FILE = RECIPES / "rehearsal" / "performance.yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,12 +13,12 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
+from ...runtime.recipe_files import RECIPES
 from ..model.values import Serving
 
-_FILE = Path(__file__).resolve().parents[4] / "recipes" / "rehearsal" / "serving.yaml"
+_FILE = RECIPES / "rehearsal" / "serving.yaml"
 _STALLS = 8
 # A prime: no fault that hits every so-manieth request meets the same luck every time.
 _DRAWS = 1009

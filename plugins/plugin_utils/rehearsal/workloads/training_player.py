@@ -8,15 +8,15 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
+from ...runtime.recipe_files import RECIPES
 from .benchmark import place_of
 from .performance import performance
 from .player import STDERR, STDOUT, Cast, Json, Part, Player, Process, Scene, env_of, words_of
 from .training_lines import Course, Training, options_of
 
 _PROGRAM = "train.py"
-_SOURCE = Path(__file__).resolve().parents[4] / "recipes" / "workloads" / "training" / _PROGRAM
+_SOURCE = RECIPES / "workloads" / "training" / _PROGRAM
 _MACHINES = re.compile(r"--nnodes\s+(\d+)")
 _EACH = re.compile(r"--nproc-per-node\s+(\d+)")
 _FAILED = 1

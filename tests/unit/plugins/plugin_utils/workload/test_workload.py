@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.facts import recipes_root, stack_facts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.facts import stack_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
     AbortedError,
     InputError,
     NotFoundError,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.interrupt import interruptible
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.render import render
 
@@ -29,7 +30,7 @@ VARIABLES: dict[str, Any] = {
 @pytest.mark.parametrize("provider", sorted(stack_facts().gangs))
 def test_every_gang_template_gives_a_group_and_its_pods(provider: str) -> None:
     facts = stack_facts().gangs[provider]
-    group, *pods = render(recipes_root() / "workloads" / facts.template, VARIABLES)
+    group, *pods = render(RECIPES / "workloads" / facts.template, VARIABLES)
     assert (group["apiVersion"], group["kind"]) == (facts.api_version, "PodGroup")
     assert len(pods) == 3
     for pod in pods:
