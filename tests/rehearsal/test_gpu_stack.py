@@ -54,7 +54,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.space import sweep
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import sweep
 
 NODES = 4
 OURS = "gpufleet.io/purpose=test"

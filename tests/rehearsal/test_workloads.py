@@ -30,10 +30,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import (
     JobResult,
     JobSpec,
-    job_space,
+    job_namespace,
     run_jobs,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.space import sweep
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import sweep
 
 NODES = 16
 RDMA = "rdma/rdma_shared_device_a"
@@ -60,7 +60,7 @@ class Bench(ClusterBench):
 
     def run(self, *specs: JobSpec, parallel: int = 8, before: Callable[[str], None] = lambda name: None) -> Any:
         """Run jobs in a space of their own; nothing may be left of it."""
-        with job_space(self.cluster, "nccl", prefix=PREFIX, priority=-100) as space:
+        with job_namespace(self.cluster, "nccl", prefix=PREFIX, priority=-100) as space:
             before(space.name)
             results = run_jobs(self.cluster, space, specs, parallel, Progress(silent), Deadline.after(120))
         assert space.leftovers == []
@@ -221,7 +221,7 @@ def test_a_hung_job_ends_at_its_time_limit(healthy: Bench) -> None:
 
 def test_the_end_of_the_whole_run_ends_every_job(healthy: Bench) -> None:
     healthy.with_faults(benchmark("gpu02", "hangs"))
-    with job_space(healthy.cluster, "nccl", prefix=PREFIX, priority=-100) as space:
+    with job_namespace(healthy.cluster, "nccl", prefix=PREFIX, priority=-100) as space:
         specs = [job("hung", "gpu01", "gpu02"), job("waits", "gpu02", "gpu03")]
         results = run_jobs(healthy.cluster, space, specs, 8, Progress(silent), Deadline.after(5))
     assert [result.state for result in results] == ["aborted", "aborted"]
@@ -257,10 +257,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.clus
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import JobSpec, job_space, run_jobs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import JobSpec, job_namespace, run_jobs
 
 cluster = Cluster(Connection(kubeconfig=sys.argv[1]))
-with job_space(cluster, "nccl", prefix="gpufleet-test", priority=-100) as space:
+with job_namespace(cluster, "nccl", prefix="gpufleet-test", priority=-100) as space:
     specs = [
         JobSpec(name=f"hung-{n}", nodes=(f"gpu{n:02d}", f"gpu{n + 1:02d}"), gpus_per_node=8, image="nccl",
                 command=("all_reduce_perf", "-g", "1"), gang="native")

@@ -30,11 +30,11 @@ from ..runtime.progress import Emit, Progress, silent
 from .follow import Ending, words_of
 from .manifests import JOB_LABEL, access_objects
 from .model import JobKind, JobResult, JobSpec, JobState, PodResult, PodRole
+from .namespace import TemporaryNamespace, temporary_namespace
 from .nodes import NodeWatch
 from .running import RunningJob
-from .space import Space, open_space
 
-__all__ = ["JobKind", "JobResult", "JobSpec", "JobState", "PodResult", "PodRole", "job_space", "run_jobs"]
+__all__ = ["JobKind", "JobResult", "JobSpec", "JobState", "PodResult", "PodRole", "job_namespace", "run_jobs"]
 
 MPI_JOBS = Kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs")
 _MAKERS = (MPI_JOBS, JOBS, DEPLOYMENTS, REPLICA_SETS)
@@ -45,18 +45,18 @@ Json = dict[str, Any]
 
 
 @contextmanager
-def job_space(
+def job_namespace(
     cluster: Cluster, purpose: str, *, prefix: str, priority: int, cleanup_s: float = 60.0, emit: Emit = silent
-) -> Iterator[Space]:
-    """Yield an open space for jobs (see space.open_space); everything in it is gone at the end, however it ends."""
+) -> Iterator[TemporaryNamespace]:
+    """Yield a namespace for jobs, as temporary_namespace does: everything in it is removed on every way out."""
     settings: dict[str, Any] = {"prefix": prefix, "priority": priority, "cleanup_s": cleanup_s, "emit": emit}
-    with open_space(cluster, purpose, kinds=_GROUPS, makers=_MAKERS, **settings) as space:
-        yield space
+    with temporary_namespace(cluster, purpose, kinds=_GROUPS, makers=_MAKERS, **settings) as namespace:
+        yield namespace
 
 
 def run_jobs(
     cluster: Cluster,
-    space: Space,
+    namespace: TemporaryNamespace,
     specs: Sequence[JobSpec],
     parallel: int,
     progress: Progress,
@@ -66,7 +66,7 @@ def run_jobs(
 
     Args:
         cluster: where.
-        space: open space of the run (job_space).
+        namespace: namespace of the run, from job_namespace.
         specs: the jobs; those that share a node run one after the other.
         parallel: how many may run at once.
         progress: takes the progress lines.
@@ -79,28 +79,28 @@ def run_jobs(
     names = [spec.name for spec in specs]
     if len(set(names)) != len(names):
         raise InputError("test jobs", f"names are not unique: {', '.join(names)}.", "give every job a name of its own")
-    if any(spec.kind in ("gang-job", "torchrun") for spec in specs) and not cluster.find_all(SERVICES, space.name):
-        space.create(access_objects(space))
-    floor = _Floor(cluster, space, list(specs), max(1, parallel))
+    if any(spec.kind in ("gang-job", "torchrun") for spec in specs) and not cluster.find_all(SERVICES, namespace.name):
+        namespace.create(access_objects(namespace))
+    queue = _JobQueue(cluster, namespace, list(specs), max(1, parallel))
     pause_s = _POLL_S
-    while floor.waiting or floor.running or floor.clearing:
+    while queue.waiting or queue.running or queue.clearing:
         if deadline.left_s <= 0:
-            floor.abort()
+            queue.abort()
             break
-        moved = floor.step()
-        progress.tick(floor.words(len(specs)))
+        moved = queue.step()
+        progress.tick(queue.words(len(specs)))
         pause_s = _POLL_S if moved else min(pause_s * 1.2, _POLL_MOST_S)
-        if floor.waiting or floor.running or floor.clearing:
+        if queue.waiting or queue.running or queue.clearing:
             time.sleep(min(pause_s, deadline.left_s))
-    return tuple(floor.results[name] for name in names)
+    return tuple(queue.results[name] for name in names)
 
 
 @dataclass(slots=True)
-class _Floor:
+class _JobQueue:
     """The jobs by where they are: waiting for their nodes, running, leaving their nodes, done."""
 
     cluster: Cluster
-    space: Space
+    namespace: TemporaryNamespace
     waiting: list[JobSpec]
     parallel: int
     running: list[RunningJob] = field(default_factory=list)
@@ -134,7 +134,7 @@ class _Floor:
             job.end(Ending("aborted", f"the time of the whole run was over: {words_of(job.pods)}"))
             self._settle(job)
         for spec in self.waiting:
-            job = RunningJob(spec, self.cluster, self.space)
+            job = RunningJob(spec, self.cluster, self.namespace)
             job.end(Ending("aborted", "never started: the time of the whole run was over"))
             self._settle(job, known=False)
         self.waiting, self.clearing = [], []
@@ -142,7 +142,7 @@ class _Floor:
     def words(self, total: int) -> str:
         """Return where all jobs stand, in a line."""
         failed = sum(result.state != "succeeded" for result in self.results.values())
-        text = f"{self.space.name}: {len(self.results)} of {total} jobs done"
+        text = f"{self.namespace.name}: {len(self.results)} of {total} jobs done"
         if failed:
             text += f", {failed} not well"
         if self.running:
@@ -165,7 +165,7 @@ class _Floor:
                 return
             if taken.isdisjoint(spec.nodes):
                 self.waiting.remove(spec)
-                job = RunningJob(spec, self.cluster, self.space)
+                job = RunningJob(spec, self.cluster, self.namespace)
                 self.running.append(job)
                 job.create()
             # Also what has to wait holds its nodes, or a big job would wait for ever.
@@ -173,7 +173,7 @@ class _Floor:
 
     def _pods(self) -> dict[str, list[Json]]:
         found: dict[str, list[Json]] = {}
-        for pod in self.cluster.list_objects(PODS, self.space.name):
+        for pod in self.cluster.list_objects(PODS, self.namespace.name):
             job = (pod["metadata"].get("labels") or {}).get(JOB_LABEL, "")
             found.setdefault(job, []).append(pod)
         return found
@@ -186,7 +186,7 @@ class _Floor:
         found: dict[str, list[str]] = {}
         if not short:
             return found
-        for event in self.cluster.list_objects(EVENTS, self.space.name):
+        for event in self.cluster.list_objects(EVENTS, self.namespace.name):
             about = event.get("involvedObject") or {}
             name = str(about.get("name", "")).removesuffix("-launcher")
             if name in short and event.get("type") == "Warning" and "FailedCreate" in str(event.get("reason")):

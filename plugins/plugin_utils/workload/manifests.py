@@ -9,8 +9,8 @@ from typing import Any
 
 from ..runtime.recipe_files import RECIPES
 from .model import JobSpec
+from .namespace import TemporaryNamespace
 from .render import render
-from .space import Space
 
 ACCESS = "ranks"
 JOB_LABEL = "gpufleet.io/job"
@@ -23,7 +23,7 @@ _FILES = {
 }
 
 
-def job_objects(spec: JobSpec, space: Space) -> list[dict[str, Any]]:
+def job_objects(spec: JobSpec, namespace: TemporaryNamespace) -> list[dict[str, Any]]:
     """Return the objects of a job, its group before its pods.
 
     Raises:
@@ -31,14 +31,14 @@ def job_objects(spec: JobSpec, space: Space) -> list[dict[str, Any]]:
     """
     variables: dict[str, Any] = {
         "name": spec.name,
-        "namespace": space.name,
+        "namespace": namespace.name,
         "nodes": list(spec.nodes),
         "gpus": spec.gpus_per_node,
         "image": spec.image,
         "command": list(spec.command),
         "env": dict(spec.env),
-        "labels": space.labels,
-        "priority_class": space.priority_class,
+        "labels": namespace.labels,
+        "priority_class": namespace.priority_class,
         "gang": spec.gang,
         "queue": spec.queue,
         "rdma_resource": spec.rdma_resource,
@@ -56,11 +56,12 @@ def job_objects(spec: JobSpec, space: Space) -> list[dict[str, Any]]:
     return render(_TEMPLATES / _FILES[spec.kind], variables)
 
 
-def access_objects(space: Space) -> list[dict[str, Any]]:
-    """Return what the pods of a space's jobs reach each other by, with a key that nobody else has."""
+def access_objects(namespace: TemporaryNamespace) -> list[dict[str, Any]]:
+    """Return what the pods of a namespace's jobs reach each other by, with a key that nobody else has."""
     private, public = _new_key()
     variables: dict[str, Any] = {
-        "access": ACCESS, "namespace": space.name, "labels": space.labels, "private_key": private, "public_key": public,
+        "access": ACCESS, "namespace": namespace.name, "labels": namespace.labels, "private_key": private,
+        "public_key": public,
     }  # fmt: skip
     return render(_TEMPLATES / "job-gang-access.yaml.j2", variables)
 

@@ -25,7 +25,7 @@ class JobSpec:
     """One job: `command` runs once for every GPU of the nodes, all of them one world of ranks.
 
     Args:
-        name: DNS label of at most 40 characters, once in a space.
+        name: DNS label of at most 40 characters, unique within a namespace.
         nodes: nodes that it runs on, one pod each.
         gpus_per_node: GPUs, and so ranks, of every node.
         image: image with the benchmark, Open MPI and sshd; with PyTorch for `torchrun`.

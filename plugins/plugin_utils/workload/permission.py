@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ..clients.kube.cluster import Cluster, Permission
 from ..clients.kube.errors import ForbiddenError
 
-# What every test in a space of its own does: the space, what its jobs are made of, their logs, their removal.
+# What every test in a namespace of its own does: the namespace, what its jobs are made of, their logs, their removal.
 SPACE = (
     *(Permission(verb, "namespaces") for verb in ("list", "create", "delete")),
     *(Permission(verb, "priorityclasses", "scheduling.k8s.io") for verb in ("create", "delete")),

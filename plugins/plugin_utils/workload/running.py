@@ -30,7 +30,7 @@ from .follow import (
 )
 from .manifests import job_objects
 from .model import JobResult, JobSpec, PodResult
-from .space import Space
+from .namespace import TemporaryNamespace
 
 Json = dict[str, Any]
 _LOG_S = 20.0
@@ -44,7 +44,7 @@ class RunningJob:
 
     spec: JobSpec
     cluster: Cluster
-    space: Space
+    namespace: TemporaryNamespace
     started: str = field(default_factory=now_utc)
     began_at: float = field(default_factory=time.monotonic)
     pods: Sequence[Json] = ()
@@ -66,9 +66,9 @@ class RunningJob:
             BringupError: the API server does not answer.
         """
         try:
-            for obj in job_objects(self.spec, self.space):
+            for obj in job_objects(self.spec, self.namespace):
                 kind = self.cluster.kind(obj["apiVersion"], obj["kind"])
-                self.cluster.create(kind, obj, self.space.name)
+                self.cluster.create(kind, obj, self.namespace.name)
                 self._made.append((kind, obj["metadata"]["name"]))
         except (RefusedError, ForbiddenError, NotFoundError, ConflictError) as error:
             self.end(Ending("refused", f"{error.subject}: {error.reason}"))
@@ -106,7 +106,7 @@ class RunningJob:
         self._made = groups
 
     def cleared(self, pods: Sequence[Json]) -> bool:
-        """Tell whether its nodes are free again: no pod of it is left, or it is left to the end of the space."""
+        """Tell whether its nodes are free again: no pod of it is left, or it is left to the end of the namespace."""
         for pod in pods:
             if not pod["metadata"].get("deletionTimestamp"):
                 self._delete(PODS, pod["metadata"]["name"])
@@ -120,10 +120,10 @@ class RunningJob:
     def _delete(self, kind: Kind, name: str) -> None:
         try:
             grace_s = 0 if kind is PODS else None
-            self.cluster.delete(kind, name, self.space.name, grace_period_s=grace_s, timeout_s=_LOG_S)
+            self.cluster.delete(kind, name, self.namespace.name, grace_period_s=grace_s, timeout_s=_LOG_S)
         except BringupError as error:
-            # The space removes it at the end, and says so if it cannot.
-            self.space.emit(f"{kind.title} {name}: {error.reason}"[:199])
+            # The namespace removes it at the end, and says so if it cannot.
+            self.namespace.emit(f"{kind.title} {name}: {error.reason}"[:199])
 
     def _pod_result(self, pod: Json) -> PodResult:
         code, word = termination_of(pod)
@@ -134,7 +134,7 @@ class RunningJob:
         )  # fmt: skip
 
     def _log(self, pod: Json) -> tuple[str, str]:
-        path = PODS.path(pod["metadata"]["name"], self.space.name, "log")
+        path = PODS.path(pod["metadata"]["name"], self.namespace.name, "log")
         try:
             return self.cluster.transport.text("GET", path, timeout_s=_LOG_S), ""
         except BringupError as error:

@@ -22,9 +22,9 @@ from ..runtime.recipe_files import RECIPES
 from .follow import Ending, Sight, ending_of, node_of, where
 from .manifests import JOB_LABEL
 from .model import JobSpec, JobState
+from .namespace import TemporaryNamespace
 from .nodes import NodeWatch
 from .render import render
-from .space import Space
 
 Json = dict[str, Any]
 ServerState = JobState | Literal["ready"]
@@ -40,7 +40,7 @@ class ServerSpec:
     """One server: `command` on one node with some of its GPUs, called on `port` under `name`.
 
     Args:
-        name: DNS label of at most 40 characters, once in a space: of the Deployment and of its Service.
+        name: DNS label of at most 40 characters, once in a namespace: of the Deployment and of its Service.
         node: node that it runs on.
         gpus: GPUs that it gets.
         image: its image.
@@ -95,16 +95,16 @@ class ServerResult:
     started: str = ""
 
 
-def server_objects(spec: ServerSpec, space: Space) -> list[Json]:
+def server_objects(spec: ServerSpec, namespace: TemporaryNamespace) -> list[Json]:
     """Return the objects of a server.
 
     Raises:
         InputError: the template does not render with these values.
     """
     variables: dict[str, Any] = {
-        "name": spec.name, "namespace": space.name, "node": spec.node, "gpus": spec.gpus, "image": spec.image,
+        "name": spec.name, "namespace": namespace.name, "node": spec.node, "gpus": spec.gpus, "image": spec.image,
         "command": list(spec.command), "env": dict(spec.env), "secret_env": dict(spec.secret_env),
-        "labels": space.labels, "priority_class": space.priority_class, "port": spec.port,
+        "labels": namespace.labels, "priority_class": namespace.priority_class, "port": spec.port,
         "resources": dict(spec.resources), "shm_gib": spec.shm_gib, "volume": dict(spec.volume),
         "device_class": spec.device_class, "ready_s": spec.ready_s,
     }  # fmt: skip
@@ -113,7 +113,7 @@ def server_objects(spec: ServerSpec, space: Space) -> list[Json]:
 
 def start_servers(
     cluster: Cluster,
-    space: Space,
+    namespace: TemporaryNamespace,
     specs: Sequence[ServerSpec],
     final: Callable[[str], bool],
     progress: Progress,
@@ -123,7 +123,7 @@ def start_servers(
 
     Args:
         cluster: where.
-        space: open space of the run.
+        namespace: open namespace of the run.
         specs: the servers.
         final: tells from the log of a server that died whether starting it again is no use.
         progress: takes the progress lines.
@@ -132,23 +132,28 @@ def start_servers(
     Raises:
         BringupError: the cluster does not answer.
     """
-    watch = _Watch(cluster, space, final, {spec.name: spec for spec in specs})
+    watch = _Watch(cluster, namespace, final, {spec.name: spec for spec in specs})
     map_bounded(watch.create, list(specs), _CREATORS)
     return _follow(watch, specs, progress, deadline)
 
 
 def look_again(
-    cluster: Cluster, space: Space, spec: ServerSpec, pod: str, final: Callable[[str], bool], deadline: Deadline
+    cluster: Cluster,
+    namespace: TemporaryNamespace,
+    spec: ServerSpec,
+    pod: str,
+    final: Callable[[str], bool],
+    deadline: Deadline,
 ) -> ServerResult | None:
     """Return how a server that was ready and does not answer stands now; None if its pod is still ready.
 
     Raises:
         BringupError: the cluster does not answer.
     """
-    found = cluster.find(PODS, pod, space.name)
+    found = cluster.find(PODS, pod, namespace.name)
     if found is not None and is_ready(found):
         return None
-    return _follow(_Watch(cluster, space, final, {spec.name: spec}), [spec], Progress(silent), deadline)[0]
+    return _follow(_Watch(cluster, namespace, final, {spec.name: spec}), [spec], Progress(silent), deadline)[0]
 
 
 def _follow(
@@ -168,21 +173,21 @@ def _follow(
     return tuple(watch.results[spec.name] for spec in specs)
 
 
-def remove_servers(cluster: Cluster, space: Space, names: Sequence[str]) -> None:
-    """Remove servers and wait until their GPUs are free; what does not go is left to the end of the space."""
+def remove_servers(cluster: Cluster, namespace: TemporaryNamespace, names: Sequence[str]) -> None:
+    """Remove servers and wait until their GPUs are free; what does not go is left to the end of the namespace."""
     for name in names:
-        cluster.delete(DEPLOYMENTS, name, space.name, propagation="Foreground")
+        cluster.delete(DEPLOYMENTS, name, namespace.name, propagation="Foreground")
     wanted = f"{JOB_LABEL} in ({','.join(names)})"
     try:
-        until(lambda: not space.pods(wanted), Deadline.after(_REMOVAL_S), "servers removed")
+        until(lambda: not namespace.pods(wanted), Deadline.after(_REMOVAL_S), "servers removed")
     except BringupError as error:
-        space.emit(f"{error.subject}: {error.reason}"[:199])
+        namespace.emit(f"{error.subject}: {error.reason}"[:199])
 
 
 @dataclass(slots=True)
 class _Watch:
     cluster: Cluster
-    space: Space
+    namespace: TemporaryNamespace
     final: Callable[[str], bool]
     specs: dict[str, ServerSpec]
     results: dict[str, ServerResult] = field(default_factory=dict)
@@ -201,13 +206,13 @@ class _Watch:
 
     def create(self, spec: ServerSpec) -> None:
         try:
-            self.space.create(server_objects(spec, self.space))
+            self.namespace.create(server_objects(spec, self.namespace))
         except (RefusedError, ForbiddenError, NotFoundError, ConflictError) as error:
             self.end(spec, Ending("refused", f"{error.subject}: {error.reason}"))
 
     def look(self) -> None:
         self.pods = {}
-        for pod in self.space.pods():
+        for pod in self.namespace.pods():
             self.pods.setdefault((pod["metadata"].get("labels") or {}).get(JOB_LABEL, ""), []).append(pod)
         refusals = self._refusals()
         lost = self.nodes.lost({spec.node for spec in self.open})
@@ -231,7 +236,7 @@ class _Watch:
 
     def words(self) -> str:
         ready = sum(result.state == "ready" for result in self.results.values())
-        text = f"{self.space.name}: {ready} of {len(self.specs)} servers ready"
+        text = f"{self.namespace.name}: {ready} of {len(self.specs)} servers ready"
         if len(self.results) > ready:
             text += f", {len(self.results) - ready} not well"
         if self.open:
@@ -262,7 +267,7 @@ class _Watch:
         name = pod["metadata"]["name"]
         for previous in (True, False):
             try:
-                text = self.cluster.logs(name, self.space.name, tail_lines=_LOG_LINES, previous=previous)
+                text = self.cluster.logs(name, self.namespace.name, tail_lines=_LOG_LINES, previous=previous)
             except BringupError:
                 continue
             if text.strip():
@@ -274,7 +279,7 @@ class _Watch:
         found: dict[str, list[str]] = {}
         if not missing:
             return found
-        for event in self.cluster.list_objects(EVENTS, self.space.name):
+        for event in self.cluster.list_objects(EVENTS, self.namespace.name):
             about = str((event.get("involvedObject") or {}).get("name", ""))
             name = next((name for name in missing if about == name or about.startswith(f"{name}-")), "")
             if name and event.get("type") == "Warning" and "FailedCreate" in str(event.get("reason")):

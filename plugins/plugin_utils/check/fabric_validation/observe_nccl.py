@@ -21,9 +21,9 @@ from ...runtime.progress import Progress
 from ...runtime.redaction import redact
 from ...site.cabling import CablingPlan, site_cabling
 from ...site.model import Host, Site
-from ...workload.launch import JobResult, JobSpec, job_space, run_jobs
-from ...workload.rooms import NodeRoom, read_rooms
-from ...workload.space import Space
+from ...workload.capacity import NodeCapacity, read_node_capacity
+from ...workload.launch import JobResult, JobSpec, job_namespace, run_jobs
+from ...workload.namespace import TemporaryNamespace
 from ..spec import ObserveContext
 from .adapters import ports_of
 from .course import next_runs
@@ -50,7 +50,7 @@ def observe(context: ObserveContext) -> View:
         if all(host.closed for host in plan.hosts):
             return View(plan=plan)
         pods = stack_facts().test_pods
-        with job_space(
+        with job_namespace(
             cluster,
             "nccl",
             prefix=pods.namespace_prefix,
@@ -78,7 +78,7 @@ def _text(run_dir: Path, record: Record) -> str:
 def _plan(cluster: Cluster, context: ObserveContext, rules: Rules) -> Plan:
     hosts = context.site.in_scope
     names = {host.node_name for host in hosts}
-    rooms = read_rooms(cluster, names)
+    rooms = read_node_capacity(cluster, names)
     offers = adapter_offers(cluster, names, rules)
     resource = adapter_resource(offers, rules)
     cabling = site_cabling(context.site, context.hardware)
@@ -94,7 +94,7 @@ def _planned(
     context: ObserveContext,
     rules: Rules,
     cabling: CablingPlan | None,
-    room: NodeRoom,
+    room: NodeCapacity,
     rdma_offered: int,
 ) -> PlannedHost:
     sku, closed = sku_or_error(context.hardware, host.sku), room.closed
@@ -117,7 +117,7 @@ class _Bench:
     """Makes runs until nothing is left to be known."""
 
     cluster: Cluster
-    space: Space
+    space: TemporaryNamespace
     context: ObserveContext
     plan: Plan
     runs: list[Run] = field(default_factory=list)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ...workload.rooms import NodeRoom
+from ...workload.capacity import NodeCapacity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,18 +26,18 @@ class Slots:
         return self.count // 2 + 1
 
 
-def slots_of(rooms: Iterable[NodeRoom], most_nodes: int) -> Slots | None:
-    """Return the room for the gang test: whole free nodes if there are two, else GPUs of the freest node.
+def slots_of(capacities: Iterable[NodeCapacity], most_nodes: int) -> Slots | None:
+    """Return the node for the gang test: whole free nodes if there are two, else GPUs of the freest node.
 
-    None if there is not even room for two pods: then nothing can be told about gangs.
+    None if there is not even room for two pods: then nothing can be said about gangs.
     """
     # The gangs ask the device plugin for their GPUs.
-    offered = sorted((room for room in rooms if room.total and not room.by_dra), key=lambda room: room.name)
-    whole = [room for room in offered if room.free == room.total]
+    offered = sorted((node for node in capacities if node.total and not node.by_dra), key=lambda node: node.name)
+    whole = [node for node in offered if node.free == node.total]
     if whole:
-        size = Counter(room.total for room in whole).most_common(1)[0][0]
-        alike = [room.name for room in whole if room.total == size][:most_nodes]
+        size = Counter(node.total for node in whole).most_common(1)[0][0]
+        alike = [node.name for node in whole if node.total == size][:most_nodes]
         if len(alike) >= 2:
             return Slots(nodes=tuple(alike), count=len(alike), gpus=size)
-    freest = max(offered, key=lambda room: room.free, default=None)
+    freest = max(offered, key=lambda node: node.free, default=None)
     return Slots(nodes=(freest.name,), count=freest.free, gpus=1) if freest and freest.free >= 2 else None

@@ -23,9 +23,9 @@ from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...site.model import Site
+from ...workload.capacity import open_nodes
+from ...workload.namespace import TemporaryNamespace, temporary_namespace
 from ...workload.render import render
-from ...workload.rooms import open_nodes
-from ...workload.space import Space, open_space
 from ..spec import ObserveContext
 
 KEY = "dra"
@@ -136,7 +136,7 @@ def _run(
     cluster: Cluster, context: ObserveContext, view: DraView, slices: list[Json], settings: dict[str, Any]
 ) -> DraView:
     pods = stack_facts().test_pods
-    with open_space(
+    with temporary_namespace(
         cluster,
         "dra",
         prefix=pods.namespace_prefix,
@@ -166,7 +166,7 @@ def _run(
     )
 
 
-def _objects(space: Space, view: DraView, settings: dict[str, Any]) -> list[Json]:
+def _objects(space: TemporaryNamespace, view: DraView, settings: dict[str, Any]) -> list[Json]:
     return render(
         RECIPES / "workloads" / "dra-allocation.yaml.j2",
         {
@@ -183,7 +183,7 @@ def _objects(space: Space, view: DraView, settings: dict[str, Any]) -> list[Json
     )
 
 
-def _settled(space: Space, deadline: Deadline, progress: Progress) -> tuple[Json, Json]:
+def _settled(space: TemporaryNamespace, deadline: Deadline, progress: Progress) -> tuple[Json, Json]:
     """Return the claim and the pod once the pod is bound, or as they are at the deadline."""
     while True:
         pod = next(iter(space.pods()), {})

@@ -22,9 +22,9 @@ from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...site.model import Site
+from ...workload.capacity import read_node_capacity
+from ...workload.namespace import TemporaryNamespace, temporary_namespace
 from ...workload.render import render
-from ...workload.rooms import read_rooms
-from ...workload.space import Space, open_space
 from ..spec import ObserveContext
 from .capacity import Slots, slots_of
 
@@ -69,7 +69,7 @@ def observe(context: ObserveContext) -> GangView:
         if problem:
             return replace(view, problem=problem[0], reason=problem[1])
         names = {host.node_name for host in context.site.in_scope}
-        slots = slots_of(read_rooms(cluster, names).values(), int(settings["nodes"]))
+        slots = slots_of(read_node_capacity(cluster, names).values(), int(settings["nodes"]))
         if slots is None:
             reason = "no node in scope has two free GPUs"
             return replace(view, problem="no-capacity", reason=reason)
@@ -114,7 +114,7 @@ def _run(
 ) -> GangView:
     pods = stack_facts().test_pods
     kind = _group_kind(cluster, facts)
-    with open_space(
+    with temporary_namespace(
         cluster,
         "gang",
         prefix=pods.namespace_prefix,
@@ -151,7 +151,9 @@ def _group_kind(cluster: Cluster, facts: GangFacts) -> Kind:
         raise NotFoundError(error.subject, error.reason, "install the gang scheduler's CRDs") from None
 
 
-def _objects(space: Space, name: str, facts: GangFacts, slots: Slots, settings: dict[str, Any]) -> list[dict[str, Any]]:
+def _objects(
+    space: TemporaryNamespace, name: str, facts: GangFacts, slots: Slots, settings: dict[str, Any]
+) -> list[dict[str, Any]]:
     return render(
         RECIPES / "workloads" / facts.template,
         {
@@ -170,7 +172,7 @@ def _objects(space: Space, name: str, facts: GangFacts, slots: Slots, settings: 
 
 
 def _settled(
-    space: Space, gangs: tuple[str, ...], slots: Slots, settings: dict[str, Any], progress: Progress
+    space: TemporaryNamespace, gangs: tuple[str, ...], slots: Slots, settings: dict[str, Any], progress: Progress
 ) -> dict[str, int]:
     """Return the bound pods of each gang once one is whole and nothing moved for the settle time, or at the end."""
     deadline = Deadline.after(float(settings["timeout_s"]))

@@ -35,10 +35,10 @@ from ...runtime.pool import map_bounded
 from ...runtime.progress import Progress
 from ...runtime.redaction import excerpt, redact
 from ...site.model import Host, Site
-from ...workload.launch import JobResult, JobSpec, job_space, run_jobs
-from ...workload.rooms import NodeRoom, read_rooms
+from ...workload.capacity import NodeCapacity, read_node_capacity
+from ...workload.launch import JobResult, JobSpec, job_namespace, run_jobs
+from ...workload.namespace import TemporaryNamespace
 from ...workload.serving import ServerResult, ServerSpec, look_again, remove_servers, start_servers
-from ...workload.space import Space
 from ..spec import ObserveContext
 from .asking import health_of, models_of, smoke_answers
 from .commands import load_command, load_in_pod, server_command
@@ -67,7 +67,7 @@ def observe(context: ObserveContext) -> View:
         if not open_hosts(plan):
             return View(plan=plan)
         pods = stack_facts().test_pods
-        with job_space(
+        with job_namespace(
             cluster,
             "inference",
             prefix=pods.namespace_prefix,
@@ -126,11 +126,11 @@ def permissions(rules: Rules) -> tuple[Permission, ...]:
 
 def _plan(cluster: Cluster, context: ObserveContext, rules: Rules) -> Plan:
     hosts = context.site.in_scope
-    rooms = read_rooms(cluster, {host.node_name for host in hosts})
+    rooms = read_node_capacity(cluster, {host.node_name for host in hosts})
     return Plan(hosts=tuple(_planned(host, context, rules, rooms[host.node_name]) for host in hosts), rules=rules)
 
 
-def _planned(host: Host, context: ObserveContext, rules: Rules, room: NodeRoom) -> PlannedHost:
+def _planned(host: Host, context: ObserveContext, rules: Rules, room: NodeCapacity) -> PlannedHost:
     sku, closed = sku_or_error(context.hardware, host.sku), room.closed
     copy = rules.server.tensor_parallel
     gpus = min(room.free, sku.gpus) // copy * copy
@@ -147,7 +147,7 @@ class _Bench:
     """Makes servers and loads until nothing is left to be known."""
 
     cluster: Cluster
-    space: Space
+    space: TemporaryNamespace
     context: ObserveContext
     plan: Plan
     servers: list[Server] = field(default_factory=list)

@@ -26,8 +26,8 @@ from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...runtime.redaction import redact
 from ...site.model import Site
+from ...workload.namespace import TemporaryNamespace, temporary_namespace
 from ...workload.render import render
-from ...workload.space import Space, open_space
 from ..spec import ObserveContext
 from .find import alertmanager_session, prometheus_session
 from .model import AlertView, Problem
@@ -129,7 +129,7 @@ def _tested(
 ) -> AlertView:
     alert = view.rules.alert
     kinds = (PROMETHEUS_RULES, ALERTMANAGER_CONFIGS)
-    with open_space(
+    with temporary_namespace(
         cluster, "alert", prefix=_PREFIX, priority=_PRIORITY, kinds=kinds, cleanup_s=alert.cleanup_s, emit=context.emit
     ) as space:
         view = replace(view, name=space.name)
@@ -144,14 +144,14 @@ def _tested(
     return replace(view, leftovers=tuple(space.leftovers))
 
 
-def _mark(cluster: Cluster, space: Space, plan: _Plan) -> None:
+def _mark(cluster: Cluster, space: TemporaryNamespace, plan: _Plan) -> None:
     """Give the namespace the labels by which the operators look into it."""
     labels = plan.rule.namespace_labels | plan.config.namespace_labels
     if labels:
         cluster.patch(NAMESPACES, space.name, {"metadata": {"labels": labels}})
 
 
-def _receive(space: Space, alert: AlertSettings, context: ObserveContext) -> None:
+def _receive(space: TemporaryNamespace, alert: AlertSettings, context: ObserveContext) -> None:
     """Start the receiver and wait until it listens.
 
     Raises:
@@ -178,7 +178,7 @@ def _receive(space: Space, alert: AlertSettings, context: ObserveContext) -> Non
         time.sleep(_POLL_S)
 
 
-def _log(space: Space) -> str:
+def _log(space: TemporaryNamespace) -> str:
     try:
         return space.cluster.logs(_RECEIVER, space.name)
     except BringupError:
@@ -187,7 +187,12 @@ def _log(space: Space) -> str:
 
 
 def _followed(
-    context: ObserveContext, cluster: Cluster, prometheus: Prometheus, space: Space, plan: _Plan, view: AlertView
+    context: ObserveContext,
+    cluster: Cluster,
+    prometheus: Prometheus,
+    space: TemporaryNamespace,
+    plan: _Plan,
+    view: AlertView,
 ) -> AlertView:
     """Make the rule and the route, and follow the alert as long as it goes on."""
     alert, started = view.rules.alert, time.monotonic()
@@ -211,7 +216,7 @@ def _followed(
     return _asked(cluster, replace(view, alertmanagers=prometheus.alertmanagers()))
 
 
-def _objects(space: Space, plan: _Plan, alert: AlertSettings) -> list[dict[str, Any]]:
+def _objects(space: TemporaryNamespace, plan: _Plan, alert: AlertSettings) -> list[dict[str, Any]]:
     variables = {
         "name": space.name, "namespace": space.name, "rule_namespace": plan.rule.only_namespace or space.name,
         "alert": ALERT, "labels": space.labels, "rule_labels": plan.rule.labels, "config_labels": plan.config.labels,
@@ -251,7 +256,7 @@ def _asked(cluster: Cluster, view: AlertView) -> AlertView:
     return replace(view, asked=True, routed=receivers if alerts else None)
 
 
-def _sweep_foreign(cluster: Cluster, space: Space, plan: _Plan) -> None:
+def _sweep_foreign(cluster: Cluster, space: TemporaryNamespace, plan: _Plan) -> None:
     """Remove the rule where it had to lie in another namespace than the test's own, and what dead tests left there."""
     if not plan.rule.only_namespace:
         return

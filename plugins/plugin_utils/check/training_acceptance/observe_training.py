@@ -22,10 +22,10 @@ from ...runtime.recipe_files import RECIPES
 from ...runtime.redaction import redact
 from ...site.cabling import site_cabling
 from ...site.model import Site
-from ...workload.launch import JobResult, JobSpec, PodResult, job_space, run_jobs
+from ...workload.capacity import NodeCapacity, read_node_capacity
+from ...workload.launch import JobResult, JobSpec, PodResult, job_namespace, run_jobs
+from ...workload.namespace import TemporaryNamespace
 from ...workload.permission import GANG, SPACE, refuse_without
-from ...workload.rooms import NodeRoom, read_rooms
-from ...workload.space import Space
 from ..fabric_validation.adapters import ports_of
 from ..fabric_validation.network import adapter_offers, adapter_resource, gang_of
 from ..fabric_validation.rules import GATE as NETWORK
@@ -56,7 +56,7 @@ def observe(context: ObserveContext) -> View:
         if all(host.closed for host in plan.hosts):
             return View(plan=plan)
         pods = stack_facts().test_pods
-        with job_space(
+        with job_namespace(
             cluster,
             "training",
             prefix=pods.namespace_prefix,
@@ -91,7 +91,7 @@ def _logs(run_dir: Path, record: Record) -> dict[str, str]:
 def _plan(cluster: Cluster, context: ObserveContext, rules: Rules) -> Plan:
     hosts = context.site.in_scope
     names = {host.node_name for host in hosts}
-    rooms, network = read_rooms(cluster, names), load_network_rules(context.site.settings.get(NETWORK, {}))
+    rooms, network = read_node_capacity(cluster, names), load_network_rules(context.site.settings.get(NETWORK, {}))
     cabling = site_cabling(context.site, context.hardware)
     planned = []
     for host in hosts:
@@ -119,7 +119,7 @@ def _plan(cluster: Cluster, context: ObserveContext, rules: Rules) -> Plan:
     )
 
 
-def _closed(room: NodeRoom, sku: Sku) -> str:
+def _closed(room: NodeCapacity, sku: Sku) -> str:
     if room.closed or room.free >= sku.gpus:
         return room.closed
     return f"{room.free} of {sku.gpus} GPUs are free on {room.name}"
@@ -130,7 +130,7 @@ class _Bench:
     """Makes runs until nothing is left to be known."""
 
     cluster: Cluster
-    space: Space
+    space: TemporaryNamespace
     context: ObserveContext
     plan: Plan
     runs: list[Run] = field(default_factory=list)

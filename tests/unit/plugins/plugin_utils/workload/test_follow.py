@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import node_capacity
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow import (
     INDEX_LABEL,
     Sight,
@@ -18,7 +19,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow i
     order_of,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.rooms import rooms
 
 Json = dict[str, Any]
 SPEC = JobSpec(name="pair", nodes=("gpu01", "gpu02"), gpus_per_node=8, image="nccl", command=("all_reduce_perf",))
@@ -162,7 +162,7 @@ def test_free_gpus_count_pods_and_claims() -> None:
     pods = [user("a", 3), user("a", 4, "Succeeded"), user("f", 8)]
     slices = [{"spec": {"driver": "gpu.nvidia.com", "nodeName": "e", "devices": [{}] * 4}}]
     claims = [claim("a", count=2), claim("a", driver="compute-domain.nvidia.com"), claim("e")]
-    found = rooms(nodes, pods, claims, slices, ["a", "b", "c", "d", "e", "f", "gone"])
+    found = node_capacity(nodes, pods, claims, slices, ["a", "b", "c", "d", "e", "f", "gone"])
     assert {name: room.free for name, room in found.items()} == {
         "a": 3, "b": 0, "c": 0, "d": 0, "e": 3, "f": 0, "gone": 0,
     }  # fmt: skip

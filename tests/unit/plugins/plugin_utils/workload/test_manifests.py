@@ -13,7 +13,7 @@ from crd_schema import crd_schema
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import access_objects, job_objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.space import Space
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
 
 COMMAND = ("/opt/all_reduce_perf", "-b", "8", 'it\'s "quoted" {{ no template }}')
 SPEC = JobSpec(
@@ -27,8 +27,8 @@ GROUPS = {
 }
 
 
-def space() -> Space:
-    return Space(cast(Any, None), "test-nccl-abc", 60.0, ())
+def space() -> TemporaryNamespace:
+    return TemporaryNamespace(cast(Any, None), "test-nccl-abc", 60.0, ())
 
 
 @pytest.mark.parametrize(("gang", "api_version"), GROUPS.items())

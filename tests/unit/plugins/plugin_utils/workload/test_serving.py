@@ -12,6 +12,10 @@ import pytest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import (
+    OWNER_LABELS,
+    TemporaryNamespace,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.serving import (
     ServerSpec,
     deaths_of,
@@ -19,7 +23,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.serving 
     loading_words,
     server_objects,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.space import OWNER_LABELS, Space
 
 SPEC = ServerSpec(
     name="vllm-1", node="gpu01", gpus=8, image="host/vllm:1", command=("vllm", "serve", "a/b"), port=8000,
@@ -31,8 +34,8 @@ JOB = JobSpec(
 )  # fmt: skip
 
 
-def space() -> Space:
-    return Space(cast(Any, None), "test-inference-abc", 60.0, ())
+def space() -> TemporaryNamespace:
+    return TemporaryNamespace(cast(Any, None), "test-inference-abc", 60.0, ())
 
 
 def test_a_server_is_ours_low_and_on_its_node() -> None:

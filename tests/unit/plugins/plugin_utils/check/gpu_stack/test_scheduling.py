@@ -20,7 +20,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.o
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangView
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.rooms import NodeRoom, open_nodes, rooms
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import (
+    NodeCapacity,
+    node_capacity,
+    open_nodes,
+)
 
 from .conftest import context, recipe
 
@@ -79,7 +83,7 @@ def test_a_recipe_that_gives_out_no_gpus_by_dra_is_not_passed() -> None:
 
 
 ROOMS = st.builds(
-    NodeRoom,
+    NodeCapacity,
     name=st.text("abc", min_size=1),
     total=st.integers(0, 8),
     used=st.integers(0, 8),
@@ -89,7 +93,7 @@ ROOMS = st.builds(
 
 
 @given(st.lists(ROOMS, unique_by=lambda room: room.name), st.integers(2, 6))
-def test_one_gang_fits_and_two_do_not(found: list[NodeRoom], most: int) -> None:
+def test_one_gang_fits_and_two_do_not(found: list[NodeCapacity], most: int) -> None:
     slots = slots_of(found, most)
     possible = {room.name: 0 if room.by_dra else room.free for room in found}
     if slots is None:
@@ -115,7 +119,7 @@ def test_tests_keep_off_nodes_that_do_not_take_pods() -> None:
              down, _node("other")]  # fmt: skip
     names = {"good", "cordoned", "tainted", "down"}
     assert open_nodes(nodes, names) == {"good"}
-    found = rooms(nodes, [], [], [], names)
+    found = node_capacity(nodes, [], [], [], names)
     assert slots_of(found.values(), 4) == slots_of([found["good"]], 4)
 
 
@@ -125,7 +129,7 @@ def test_gpus_in_use_are_not_free() -> None:
         return {"spec": {"nodeName": node, "containers": [limits, {}]}, "status": {"phase": phase}}
 
     pods = [pod("a", "3", "Running"), pod("a", "4", "Succeeded"), pod("b", "8", "Pending")]
-    slots = slots_of(rooms([_node("a"), _node("b")], pods, [], [], {"a", "b"}).values(), 4)
+    slots = slots_of(node_capacity([_node("a"), _node("b")], pods, [], [], {"a", "b"}).values(), 4)
     assert slots is not None and (slots.nodes, slots.count, slots.gpus) == (("a",), 5, 1)
 
 

@@ -14,7 +14,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloa
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.space import Space
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
 
 Json = dict[str, Any]
 COMMAND = ("/opt/nccl_tests/build/all_reduce_perf", "-b", "8", "-e", "8G", "-f", "2", "-g", "1", "-n", "5", "-c", "0")
@@ -26,7 +26,7 @@ def pods_of(kind: Any, rdma: str = "rdma/x") -> tuple[Json, list[Json]]:
         name="pair", nodes=("gpu01", "gpu02"), gpus_per_node=8, image="nccl", command=COMMAND, kind=kind, gang="none",
         env={"NCCL_DEBUG": "INFO"}, rdma_resource=rdma,
     )  # fmt: skip
-    job = job_objects(spec, Space(cast(Any, None), "ns", 1.0, ()))[-1]["spec"]
+    job = job_objects(spec, TemporaryNamespace(cast(Any, None), "ns", 1.0, ()))[-1]["spec"]
     replicas = job.get("mpiReplicaSpecs")
     template = replicas["Worker"]["template"]["spec"] if replicas else job["template"]["spec"]
     members = [

@@ -35,7 +35,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloa
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.players import player_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.space import Space
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
 
 ROOT = Path(__file__).resolve().parents[6]
 SHAPE = {
@@ -58,7 +58,7 @@ def cast_of(nodes: int, *, gpus: int = 8, running: int | None = None, name: str 
         command=("/etc/program/train.py", *options, "--device", "cuda", "--dtype", "bfloat16"), kind="torchrun",
         rdma_resource="rdma/x",
     )  # fmt: skip
-    template = job_objects(spec, Space(cast(Any, None), "test", 60.0, ()))[-1]["spec"]["template"]["spec"]
+    template = job_objects(spec, TemporaryNamespace(cast(Any, None), "test", 60.0, ()))[-1]["spec"]["template"]["spec"]
     pods = [
         {
             "metadata": {"name": f"{name}-{n}-x", "namespace": "test", "labels": {INDEX_LABEL: str(n)}},

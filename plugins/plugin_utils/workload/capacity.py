@@ -21,7 +21,7 @@ _OPEN_TAINTS = ("nvidia.com/gpu",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRoom:
+class NodeCapacity:
     """GPUs of one node: `total` by the device plugin or, where that offers none, by DRA; `closed` says why pods may
     not come."""
 
@@ -37,7 +37,7 @@ class NodeRoom:
         return 0 if self.closed else max(0, self.total - self.used)
 
 
-def read_rooms(cluster: Cluster, names: Collection[str]) -> dict[str, NodeRoom]:
+def read_node_capacity(cluster: Cluster, names: Collection[str]) -> dict[str, NodeCapacity]:
     """Return the room on each of these nodes as the API server knows it now.
 
     Raises:
@@ -45,7 +45,7 @@ def read_rooms(cluster: Cluster, names: Collection[str]) -> dict[str, NodeRoom]:
     """
     nodes = cluster.list_objects(NODES)
     pods = cluster.list_objects(PODS)
-    return rooms(nodes, pods, _dra(cluster, RESOURCE_CLAIMS), _dra(cluster, RESOURCE_SLICES), names)
+    return node_capacity(nodes, pods, _dra(cluster, RESOURCE_CLAIMS), _dra(cluster, RESOURCE_SLICES), names)
 
 
 def open_nodes(nodes: Iterable[Json], names: Collection[str]) -> set[str]:
@@ -62,21 +62,23 @@ def _dra(cluster: Cluster, kind: Any) -> list[Json]:
         return []
 
 
-def rooms(
+def node_capacity(
     nodes: Iterable[Json], pods: Iterable[Json], claims: Iterable[Json], slices: Iterable[Json], names: Collection[str]
-) -> dict[str, NodeRoom]:
+) -> dict[str, NodeCapacity]:
     """Return the room on each of these nodes; a name that is no node has none and is closed."""
     held, offered = _held(pods, claims), _offered(slices)
-    found: dict[str, NodeRoom] = {}
+    found: dict[str, NodeCapacity] = {}
     for node in nodes:
         name = node["metadata"]["name"]
         if name in names:
             plugin = _whole(((node.get("status") or {}).get("allocatable") or {}).get(GPU))
             total = plugin or offered[name]
-            found[name] = NodeRoom(
+            found[name] = NodeCapacity(
                 name=name, total=total, used=held[name], closed=_closed(node), by_dra=not plugin and total > 0
             )
-    missing = {name: NodeRoom(name=name, total=0, used=0, closed="no such node") for name in names if name not in found}
+    missing = {
+        name: NodeCapacity(name=name, total=0, used=0, closed="no such node") for name in names if name not in found
+    }
     return {**found, **missing}
 
 

@@ -32,7 +32,7 @@ _PATIENCE_S = 10.0
 
 
 @dataclass(slots=True)
-class Space:
+class TemporaryNamespace:
     """One test's namespace and priority class; `leftovers` says what could not be removed.
 
     `kinds` are removed after the pods, `makers` (which would make their pods anew) before them.
@@ -126,7 +126,7 @@ class Space:
 
 
 @contextmanager
-def open_space(
+def temporary_namespace(
     cluster: Cluster,
     purpose: str,
     *,
@@ -136,8 +136,8 @@ def open_space(
     makers: tuple[Kind, ...] = (),
     cleanup_s: float = 60.0,
     emit: Emit = silent,
-) -> Iterator[Space]:
-    """Yield an open test space; it is removed on every way out, SIGTERM included.
+) -> Iterator[TemporaryNamespace]:
+    """Yield a namespace of its own for one test; it is removed on every way out, SIGTERM included.
 
     Args:
         cluster: where.
@@ -150,13 +150,15 @@ def open_space(
         emit: takes progress lines.
     """
     sweep(cluster, cleanup_s=cleanup_s, kinds=kinds, makers=makers, emit=emit)
-    space = Space(cluster, f"{prefix}-{purpose}-{secrets.token_hex(3)}", cleanup_s, kinds, emit, makers=makers)
+    namespace = TemporaryNamespace(
+        cluster, f"{prefix}-{purpose}-{secrets.token_hex(3)}", cleanup_s, kinds, emit, makers=makers
+    )
     with interruptible(f"test {purpose}"):
         try:
-            space.open(priority)
-            yield space
+            namespace.open(priority)
+            yield namespace
         finally:
-            space.close()
+            namespace.close()
 
 
 def sweep(
@@ -169,15 +171,15 @@ def sweep(
 ) -> tuple[str, ...]:
     """Remove what runs that are dead left behind; return the names of the spaces removed."""
     swept = []
-    for namespace in cluster.list_objects(NAMESPACES, labels=_SELECTOR):
-        name = namespace["metadata"]["name"]
-        if not _is_orphan(namespace):
+    for found in cluster.list_objects(NAMESPACES, labels=_SELECTOR):
+        name = found["metadata"]["name"]
+        if not _is_orphan(found):
             continue
         # One that is going away already may still be held by a finalizer within: emptied again, not counted.
-        if not namespace["metadata"].get("deletionTimestamp"):
+        if not found["metadata"].get("deletionTimestamp"):
             emit(f"removing what a dead run left: {name}")
             swept.append(name)
-        Space(cluster, name, cleanup_s, kinds, emit, makers=makers).close()
+        TemporaryNamespace(cluster, name, cleanup_s, kinds, emit, makers=makers).close()
     return tuple(swept)
 
 
