@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.decision import run_day
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.observing import observe_gate
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import run_day
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import observe_gate
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import require_open
 
 
 class ActionModule(VerbBase):
     """Observe everything that the gate's declared checks judge."""
 
-    verb = "check"
+    module = "check"
 
-    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Run each observer once; one that fails is saved as such and judged `other`."""
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))

@@ -16,10 +16,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction
 class ActionModule(VerbBase):
     """Look whether a host answers; one that does not is data, not a failed task."""
 
-    verb = "contact"
+    module = "contact"
     _requires_connection = True
 
-    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Ask the host for its user id."""
         del options, task_vars
         try:

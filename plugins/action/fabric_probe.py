@@ -12,5 +12,5 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
 class ActionModule(HostProbe):
     """Collect what one host sees of the fabric; whatever goes wrong is written down and not a failed task."""
 
-    verb = "fabric_probe"
+    module = "fabric_probe"
     kind = FABRIC

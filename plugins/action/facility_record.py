@@ -22,9 +22,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_fi
 class ActionModule(VerbBase):
     """Draft a facility record."""
 
-    verb = "facility_record"
+    module = "facility_record"
 
-    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Write the draft, unless a record is already there."""
         path = Path(options["path"]).expanduser()
         if path.exists() and not options["force"]:

@@ -8,22 +8,22 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.closing import table_printed_at_the_end
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.decision import decide_gate, refuse_gate
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.history import record_history
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stats import run_stats
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import decide_gate, refuse_gate
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import record_history
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import closes_the_run
 
 
 class ActionModule(VerbBase):
     """Decide a gate."""
 
-    verb = "gate"
+    module = "gate"
 
-    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Decide; a gate that is not passed is a failed task that names check, subject and cause."""
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
@@ -36,7 +36,7 @@ class ActionModule(VerbBase):
             self.emit(f"{entry.status.value} {entry.check} on {entry.subject}: {entry.cause}: {entry.summary}"[:199])
         # After the verdict is saved: the history must not be able to stop it.
         store = None if self.check_mode else options["store"]
-        warnings = record_history(run, verdict, store, self.emit, converged=not options["problem"])
+        warnings = record_history(run, verdict, store, self.emit, self.trace, converged=not options["problem"])
         if closes_the_run(run.record, verdict) and not table_printed_at_the_end():
             for line in closing_lines(run.record, run.path):
                 self.emit(line)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     HOSTS,
     HostEvidence,
@@ -20,6 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import elapsed_text, now_utc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import excerpt
 
@@ -27,11 +28,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction
 class ActionModule(VerbBase):
     """Collect from one host; whatever goes wrong on it is written down and not a failed task."""
 
-    verb = "host_probe"
+    module = "host_probe"
     kind = HOSTS
     _requires_connection = True
 
-    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Run the module, write the evidence, return a summary."""
         run_dir = existing_run_dir(options["run_dir"])
         host = str(task_vars.get("inventory_hostname", ""))
@@ -54,7 +55,7 @@ class ActionModule(VerbBase):
         given = {name: value for name, value in options.items() if value is not None}
         try:
             result = self._execute_module(
-                module_name=f"gpufleet.bringup.{self.verb}", module_args=given, task_vars=task_vars
+                module_name=f"gpufleet.bringup.{self.module}", module_args=given, task_vars=task_vars
             )
         except AnsibleError as error:
             return unreached(host, excerpt(str(error), 400))

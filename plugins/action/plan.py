@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.plan import plan_lines, plan_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.plan import plan_lines, plan_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 
 
 class ActionModule(VerbBase):
     """Show the plan of a run; nothing is touched."""
 
-    verb = "plan"
+    module = "plan"
 
-    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Print the plan and return it."""
         del task_vars
         plan = plan_of(Run(existing_run_dir(options["run_dir"])).site)

@@ -8,18 +8,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.preflight import LAYERS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preflight import LAYERS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 
 
 class ActionModule(VerbBase):
     """Check one layer before anything is touched."""
 
-    verb = "preflight"
+    module = "preflight"
 
-    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Check the layer; a problem is written into the run's report before it is raised."""
         run = Run(existing_run_dir(options["run_dir"]))
         try:

@@ -36,9 +36,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request im
 class ActionModule(VerbBase):
     """Answer one question about recipes; only `resolve` writes files."""
 
-    verb = "recipe"
+    module = "recipe"
 
-    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Do what the command says."""
         del task_vars
         commands: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {

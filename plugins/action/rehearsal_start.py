@@ -28,10 +28,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_fi
 class ActionModule(VerbBase):
     """Start a rehearsal."""
 
-    verb = "rehearsal_start"
+    module = "rehearsal_start"
     _supports_check_mode = False
 
-    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Start it and return what the plays need to work on it; asked for the list of faults, print that alone."""
         faults = tuple(str(fault) for fault in options["faults"])
         if faults == (LIST,):

@@ -15,9 +15,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
 class ActionModule(VerbBase):
     """Stop a rehearsal."""
 
-    verb = "rehearsal_stop"
+    module = "rehearsal_stop"
 
-    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Stop it, live or dead; a directory without one is left as it is."""
         del task_vars
         directory = Path(options["directory"]).expanduser().resolve()

@@ -9,10 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
+from ansible.release import __version__ as core_version
+
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.version import software_versions
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.version import software_versions
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import create_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
@@ -21,12 +23,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run impor
 class ActionModule(VerbBase):
     """Start a run."""
 
-    verb = "run_start"
+    module = "run_start"
 
-    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Create the directory; nothing is proven yet, and the report says so from the first second."""
         del task_vars
         run_dir = create_run_dir(Path(options["base"]).expanduser().absolute())
         record = new_run(run_dir.name, options["site_name"], now_utc(), GATE_IDS, rehearsal=options["rehearsal"])
-        Run(run_dir).save_record(replace(record, versions=software_versions()))
+        Run(run_dir).save_record(replace(record, versions=software_versions(core_version)))
         return {"changed": True, "run_dir": str(run_dir), "run_id": run_dir.name}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ansible.constants import config
 
-from .verb import COLLECTION
+from ..run.version import COLLECTION
 
 
 def table_printed_at_the_end() -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import traceback
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure
@@ -16,18 +15,18 @@ from ansible.plugins.loader import fragment_loader
 from ansible.utils.display import Display
 from ansible.utils.plugin_docs import get_docstring
 
-from ..outcome.errors import BringupError, InputError
+from ..outcome.errors import BringupError
+from ..run.version import COLLECTION
 from ..runtime.recipe_files import COLLECTION_ROOT
 from ..runtime.redaction import redact
 
-COLLECTION = "gpufleet.bringup"
 _DISPLAY = Display()
 
 
 @cache
-def argument_spec(verb: str) -> dict[str, Any]:
-    """Return the argument spec of a verb, read from DOCUMENTATION of plugins/modules/<verb>.py with its fragments."""
-    path = COLLECTION_ROOT / "plugins" / "modules" / f"{verb}.py"
+def argument_spec(module: str) -> dict[str, Any]:
+    """Return the argument spec that DOCUMENTATION of plugins/modules/<module>.py states, with its fragments."""
+    path = COLLECTION_ROOT / "plugins" / "modules" / f"{module}.py"
     documentation = get_docstring(
         str(path), fragment_loader, collection_name=COLLECTION, is_module=True, plugin_type="module"
     )[0]
@@ -45,15 +44,15 @@ def _spec(options: dict[str, Any]) -> dict[str, Any]:
 
 
 class VerbBase(ActionBase):  # type: ignore[misc,unused-ignore]
-    """A verb: subclasses name themselves in `verb` and do their work in `act`."""
+    """A verb: subclasses name their module in `module` and do its work in `execute`."""
 
-    verb = ""
+    module = ""
     _supports_check_mode = True
     _supports_diff = True
     _requires_connection = False
 
-    def act(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Do the verb's work and return its result.
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Do the module's work and return its result.
 
         Raises:
             BringupError: becomes a failed result with subject, reason, hint and exit code.
@@ -61,13 +60,13 @@ class VerbBase(ActionBase):  # type: ignore[misc,unused-ignore]
         raise NotImplementedError
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Check the arguments, act, and turn every error into a result without a traceback."""
+        """Check the arguments, execute, and turn every error into a result without a traceback."""
         del tmp
         result: dict[str, Any] = super().run(task_vars=task_vars)
         result.setdefault("changed", False)
         try:
-            _validation, options = self.validate_argument_spec(argument_spec(self.verb))
-            result.update(self.act(options, task_vars or {}))
+            _validation, options = self.validate_argument_spec(argument_spec(self.module))
+            result.update(self.execute(options, task_vars or {}))
         except BringupError as error:
             result.update(failed_result(error))
         except AnsibleConnectionFailure:
@@ -76,7 +75,7 @@ class VerbBase(ActionBase):  # type: ignore[misc,unused-ignore]
             if type(crash).__module__.startswith("ansible."):
                 raise
             _DISPLAY.vvv(traceback.format_exc())
-            result.update(failed_result(_defect(self.verb, crash)))
+            result.update(failed_result(_defect(self.module, crash)))
         return result
 
     @property
@@ -88,10 +87,14 @@ class VerbBase(ActionBase):  # type: ignore[misc,unused-ignore]
         """Show a progress line at once (arrives in ansible-runner as a verbose event of the task)."""
         _DISPLAY.display(f"  {line}")
 
+    def trace(self, text: str) -> None:
+        """Show text for whoever looks for a defect (-vvv)."""
+        _DISPLAY.vvv(text)
 
-def _defect(verb: str, crash: Exception) -> BringupError:
+
+def _defect(module: str, crash: Exception) -> BringupError:
     return BringupError(
-        f"verb {verb}",
+        f"module {module}",
         f"crashed with {type(crash).__name__}: {redact(str(crash))[:400]}.",
         "this is a defect: run again with -vvv and report it",
     )
@@ -100,15 +103,3 @@ def _defect(verb: str, crash: Exception) -> BringupError:
 def failed_result(error: BringupError) -> dict[str, Any]:
     """Return the failed result for an error."""
     return {"failed": True, "msg": str(error), "error": error.to_dict(), "exit_code": error.exit_code}
-
-
-def existing_run_dir(text: str) -> Path:
-    """Return the run directory.
-
-    Raises:
-        InputError: it holds no run.
-    """
-    path = Path(text).expanduser()
-    if not (path / "run.json").is_file():
-        raise InputError(str(path), "holds no run (no run.json).", "start a run with site.yml, or correct run_dir")
-    return path.resolve()

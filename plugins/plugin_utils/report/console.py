@@ -11,7 +11,7 @@ from ..outcome.gates import GATES
 from ..outcome.model import Status
 from ..runtime.clock import elapsed_text
 from ..verdict.gate import GateVerdict
-from ..verdict.run import RunRecord, statement
+from ..verdict.run import RunRecord, run_summary
 
 _HEAD = ("#", "gate", "status", "checks", "duration", "headline")
 
@@ -45,7 +45,7 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
     paths = ["", f"report   {run_dir / 'report.html'}", f"summary  {run_dir / 'report.md'}"]
     paths += [f"results  {run_dir / 'ctrf'}/  {run_dir / 'junit'}/", f"metrics  {run_dir / 'metrics.prom'}"]
     resumed = [f"resumed  {line}" for line in record.resumed]
-    return [*banner, *gates_table(record), "", *resumed, *stuck, f"verdict  {statement(record)}", *paths]
+    return [*banner, *gates_table(record), "", *resumed, *stuck, f"verdict  {run_summary(record)}", *paths]
 
 
 def _reasons(verdict: GateVerdict, limit: int = 20) -> list[str]:

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..fingerprint.dependencies import digest
 from ..outcome.codec import load, load_json, to_plain
 from ..outcome.errors import InputError
 from ..outcome.gates import GATES
 from ..outcome.model import Outcome
 from ..runtime.run_dir import RECIPE, SITE
 from ..site.model import Site
-from ..snapshot.dependencies import digest
 from ..verdict.run import RunRecord
 from .suites import saved_outcomes
 

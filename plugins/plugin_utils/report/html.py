@@ -13,7 +13,7 @@ from ..outcome.gates import GATES
 from ..outcome.model import Status
 from ..runtime.clock import elapsed_text
 from ..runtime.redaction import redact
-from ..verdict.run import all_passed, statement
+from ..verdict.run import all_passed, run_summary
 from . import scope
 from .cases import case_groups
 from .decisions import decision_lines, quarantine_lines
@@ -56,7 +56,7 @@ def render_page(facts: RunFacts) -> str:
     page: str = _template().render(
         record=facts.record,
         facts=facts,
-        statement=redact(statement(facts.record)),
+        statement=redact(run_summary(facts.record)),
         passed=all_passed(facts.record),
         gates=gate_lines(facts),
         gate_titles={gate.id: f"{gate.number}. {gate.title}" for gate in GATES},

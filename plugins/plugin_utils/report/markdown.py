@@ -9,7 +9,7 @@ import re
 
 from ..runtime.clock import elapsed_text
 from ..runtime.redaction import redact
-from ..verdict.run import all_passed, statement
+from ..verdict.run import all_passed, run_summary
 from .cases import Case, CaseGroup, case_groups
 from .decisions import decision_lines, quarantine_lines
 from .facts import RunFacts
@@ -48,7 +48,7 @@ def render_markdown(facts: RunFacts) -> str:
     lines = [f"## {'REHEARSAL: ' if record.rehearsal else ''}bring-up of {plain(record.site)}: {word}", ""]
     if record.rehearsal:
         lines += ["**REHEARSAL: the hardware is simulated. This is not, and can never be, an acceptance.**", ""]
-    lines += [plain(redact(statement(record)), 1500), ""]
+    lines += [plain(redact(run_summary(record)), 1500), ""]
     lines += [
         *_differences(facts),
         *_gates(gate_lines(facts)),

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from ..snapshot.dependencies import Dependencies, digest
+from ..fingerprint.dependencies import Dependencies, digest
 from .tables import tables
 
 _AT_A_TIME = 500

@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from ..fingerprint.dependencies import NCCL, Dependencies, SiteState, dependencies_of
 from ..hardware.sku import Sku
 from ..outcome.model import Outcome, Scalar, Status
 from ..site.model import Host, Site
-from ..snapshot.dependencies import NCCL, Dependencies, Present, dependencies
 from ..verdict.gate import GateVerdict
 from ..verdict.run import RunRecord
 from .model import Baseline, BaselineKey, Pass
@@ -29,7 +29,7 @@ class GateFacts:
     outcomes: tuple[Outcome, ...]
     site: Site
     hardware: Mapping[str, Sku]
-    present: Present = field(default_factory=Present)
+    state: SiteState = field(default_factory=SiteState)
     drivers: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -79,17 +79,19 @@ def passes(facts: GateFacts) -> tuple[Pass, ...]:
             subject=subject,
             run_id=facts.record.run_id,
             passed=_when(facts, outcome),
-            behind=behind(facts, outcome),
+            dependencies=result_dependencies(facts, outcome),
             gate_passed=facts.verdict.status is Status.PASSED,
         )
     return tuple(found.values())
 
 
-def behind(facts: GateFacts, outcome: Outcome) -> Dependencies:
+def result_dependencies(facts: GateFacts, outcome: Outcome) -> Dependencies:
     """Return what this result depends on: what was seen of the site, and the NCCL that it was measured with."""
     subject = outcome.subjects[0]
-    hosts = [host.name for host in _hosts_behind(outcome, facts.site)]
-    seen = dependencies(facts.verdict.gate, outcome.check, subject.kind, subject.name, hosts, facts.site, facts.present)
+    hosts = [host.name for host in _hosts_of(outcome, facts.site)]
+    seen = dependencies_of(
+        facts.verdict.gate, outcome.check, subject.kind, subject.name, hosts, facts.site, facts.state
+    )
     nccl = str(_measured(outcome).get("nccl") or "")
     return replace(seen, own=seen.own | {NCCL: nccl}) if nccl else seen
 
@@ -127,7 +129,7 @@ def baselines(facts: GateFacts) -> tuple[tuple[Baseline, ...], tuple[str, ...]]:
 
 def _key(facts: GateFacts, outcome: Outcome) -> tuple[BaselineKey | None, str]:
     measured = _measured(outcome)
-    hosts = _hosts_behind(outcome, facts.site)
+    hosts = _hosts_of(outcome, facts.site)
     skus = {_sku(facts, host) for host in hosts}
     drivers = {facts.drivers.get(host.name, "") for host in hosts}
     words = {name: str(measured.get(name) or "unknown") for name in ("test", "algorithm", "nccl")}
@@ -150,7 +152,7 @@ def _key(facts: GateFacts, outcome: Outcome) -> tuple[BaselineKey | None, str]:
     return key, ""
 
 
-def _hosts_behind(outcome: Outcome, site: Site) -> tuple[Host, ...]:
+def _hosts_of(outcome: Outcome, site: Site) -> tuple[Host, ...]:
     """Return the hosts that a result depends on: those that it names, all if it is about more of them or names none."""
     named = {subject.node for subject in outcome.subjects}
     hosts = tuple(host for host in site.in_scope if host.name in named)

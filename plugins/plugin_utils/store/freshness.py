@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
+from ..fingerprint.dependencies import Change, Dependencies, SiteState, changes, dependencies_of, in_words, unseen
 from ..outcome.model import SubjectKind
 from ..site.model import Site
-from ..snapshot.dependencies import Change, Dependencies, Present, changes, dependencies, in_words, unseen
 from ..verdict.gate import Decided, TakenOver
-from .model import Pass, Trouble
+from .model import NonPass, Pass
 
 
 class Why(str, Enum):
@@ -47,7 +47,7 @@ class Stale:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class GateFreshness:
     """What earlier runs say of a gate: results that stand, that a person let through, and that are stale."""
 
     gate: str
@@ -57,7 +57,7 @@ class Standing:
     not_looked_at: tuple[str, ...] = ()
 
     @property
-    def stands(self) -> bool:
+    def can_be_taken_over(self) -> bool:
         """Whether the gate need not run: something stands and nothing is stale."""
         return bool(self.fresh) and not self.stale
 
@@ -91,52 +91,56 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class FreshnessContext:
     """By what passes are judged: the site and what is seen of it now, the time, how long a pass counts, and which facts
     of hosts cannot be seen without the tests."""
 
     site: Site
-    present: Present
+    state: SiteState
     now: datetime
     max_age_days: float
     not_looked_at: tuple[str, ...] = ()
 
 
-def standing(
-    gate: str, needed: Sequence[Needed], passes: Iterable[Pass], troubles: Iterable[Trouble], rules: Rules
-) -> Standing:
+def gate_freshness(
+    gate: str,
+    needed: Sequence[Needed],
+    passes: Iterable[Pass],
+    non_passes: Iterable[NonPass],
+    context: FreshnessContext,
+) -> GateFreshness:
     """Return what stands of a gate.
 
     Args:
         gate: gate id.
         needed: every answer that the gate declares now.
         passes: the newest pass of every check and subject.
-        troubles: results that were no pass.
-        rules: by what they are judged.
+        non_passes: results that were no pass.
+        context: by what they are judged.
     """
     mine = {(entry.check, entry.subject): entry for entry in passes if entry.gate == gate}
-    bad = sorted((entry for entry in troubles if entry.gate == gate), key=lambda entry: entry.seen, reverse=True)
+    bad = sorted((entry for entry in non_passes if entry.gate == gate), key=lambda entry: entry.seen, reverse=True)
     fresh: list[Pass] = []
     decided: list[Decided] = []
     stale: list[Stale] = []
     blind: set[str] = set()
     for need in needed:
         found = mine.get((need.check, need.subject))
-        trouble = next((entry for entry in bad if _is_about(entry, need)), None)
-        if trouble is not None and (found is None or trouble.seen > found.passed):
-            decision = _decision(trouble, need, rules)
+        non_pass = next((entry for entry in bad if _is_about(entry, need)), None)
+        if non_pass is not None and (found is None or non_pass.seen > found.passed):
+            decision = _decision(non_pass, need, context)
             if decision is not None:
                 decided.append(decision)
             else:
-                stale.append(Stale(needed=need, why=Why.FAILED, text=f"{trouble.text} in run {trouble.run_id}"))
+                stale.append(Stale(needed=need, why=Why.FAILED, text=f"{non_pass.text} in run {non_pass.run_id}"))
         elif found is None:
             stale.append(Stale(needed=need, why=Why.NEVER))
-        elif (problem := _problem(found, need, rules)) is not None:
+        elif (problem := _problem(found, need, context)) is not None:
             stale.append(problem)
         else:
             fresh.append(found)
-            blind |= unseen(found.behind, _now(found, need, rules), rules.not_looked_at)
-    return Standing(
+            blind |= unseen(found.dependencies, _now(found, need, context), context.not_looked_at)
+    return GateFreshness(
         gate=gate,
         fresh=tuple(fresh),
         decided=tuple(decided),
@@ -145,21 +149,23 @@ def standing(
     )
 
 
-def _problem(found: Pass, need: Needed, rules: Rules) -> Stale | None:
-    age = rules.now - _moment(found.passed)
-    if age > timedelta(days=rules.max_age_days):
-        text = f"{age.days} days since run {found.run_id}, at most {rules.max_age_days:g} count"
+def _problem(found: Pass, need: Needed, context: FreshnessContext) -> Stale | None:
+    age = context.now - _moment(found.passed)
+    if age > timedelta(days=context.max_age_days):
+        text = f"{age.days} days since run {found.run_id}, at most {context.max_age_days:g} count"
         return Stale(needed=need, why=Why.EXPIRED, text=text)
-    different = changes(found.behind, _now(found, need, rules), rules.not_looked_at)
+    different = changes(found.dependencies, _now(found, need, context), context.not_looked_at)
     return Stale(needed=need, why=Why.CHANGED, found=different) if different else None
 
 
-def _now(found: Pass, need: Needed, rules: Rules) -> Dependencies:
-    return dependencies(found.gate, found.check, need.kind, need.subject, found.behind.hosts, rules.site, rules.present)
+def _now(found: Pass, need: Needed, context: FreshnessContext) -> Dependencies:
+    return dependencies_of(
+        found.gate, found.check, need.kind, need.subject, found.dependencies.hosts, context.site, context.state
+    )
 
 
-def _is_about(trouble: Trouble, need: Needed) -> bool:
-    outcome = trouble.outcome
+def _is_about(non_pass: NonPass, need: Needed) -> bool:
+    outcome = non_pass.outcome
     if outcome is None:
         return True
     return outcome.check == need.check and any(
@@ -167,12 +173,12 @@ def _is_about(trouble: Trouble, need: Needed) -> bool:
     )
 
 
-def _decision(trouble: Trouble, need: Needed, rules: Rules) -> Decided | None:
+def _decision(non_pass: NonPass, need: Needed, context: FreshnessContext) -> Decided | None:
     """Return the decision of a person that lets this result through today, as it did or would have done then."""
-    outcome, today = trouble.outcome, rules.now.date()
+    outcome, today = non_pass.outcome, context.now.date()
     if outcome is None:
         return None
-    for decision in (*rules.site.acceptances, *rules.site.waivers):
+    for decision in (*context.site.acceptances, *context.site.waivers):
         if decision.covers(outcome) and decision.active_on(today):
             return Decided(
                 check=need.check,

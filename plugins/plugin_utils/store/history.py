@@ -11,16 +11,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..fingerprint.dependencies import Dependencies, SiteState
 from ..hardware.sku import Sku
 from ..outcome.model import Measure, Outcome, Rating, Status, Subject, SubjectKind
 from ..site.model import Site
-from ..snapshot.dependencies import Dependencies, Present
 from ..verdict.gate import GateVerdict
 from ..verdict.run import RunRecord
 from .database import open_database, told
 from .dependency_rows import keep_dependencies, kept_dependencies
 from .facts import DRIVER_VERSION, GateFacts, agreed, baselines, measured_drivers, passes
-from .model import Baseline, BaselineKey, Pass, Recorded, Trouble
+from .model import Baseline, BaselineKey, NonPass, Pass, Recorded
 from .tables import tables
 
 
@@ -38,7 +38,7 @@ class Store:
         outcomes: Iterable[Outcome],
         site: Site,
         hardware: Mapping[str, Sku],
-        present: Present | None = None,
+        state: SiteState | None = None,
     ) -> Recorded:
         """Record a decided gate in one transaction; recorded again, it takes the place of what was there.
 
@@ -47,7 +47,7 @@ class Store:
         """
         facts = GateFacts(
             record=record, verdict=verdict, outcomes=tuple(outcomes), site=site, hardware=hardware,
-            present=present or Present(),
+            state=state or SiteState(),
         )  # fmt: skip
         with told(self.path), self.engine.begin() as connection:
             _forget(connection, record.run_id, verdict.gate)
@@ -57,7 +57,7 @@ class Store:
             _insert_outcomes(connection, facts)
             ledger, (figures, notes) = passes(facts), baselines(facts)
             _insert(connection, tables().ledger, [_ledger_row(facts, entry) for entry in ledger])
-            keep_dependencies(connection, [entry.behind for entry in ledger])
+            keep_dependencies(connection, [entry.dependencies for entry in ledger])
             _insert(connection, tables().baseline, [_baseline_row(verdict.gate, entry) for entry in figures])
         return Recorded(outcomes=len(facts.outcomes), passes=len(ledger), baselines=len(figures), notes=notes)
 
@@ -93,7 +93,7 @@ class Store:
             known = kept_dependencies(connection, {row["fingerprint"] for row in newest.values()})
         return tuple(_pass(row, known.get(row["fingerprint"], Dependencies())) for row in newest.values())
 
-    def troubles(self, site: str, since: str, *, rehearsal: bool) -> tuple[Trouble, ...]:
+    def non_passes(self, site: str, since: str, *, rehearsal: bool) -> tuple[NonPass, ...]:
         """Return every result of that site that was not a pass, and every gate that left none, from that time on.
 
         Raises:
@@ -247,12 +247,12 @@ def _ledger_row(facts: GateFacts, entry: Pass) -> dict[str, Any]:
     }
 
 
-def _pass(row: Mapping[str, Any], behind: Dependencies) -> Pass:
+def _pass(row: Mapping[str, Any], dependencies: Dependencies) -> Pass:
     names = ("gate", "subject", "run_id", "passed", "gate_passed")
-    return Pass(check=row["check_id"], behind=behind, **{name: row[name] for name in names})
+    return Pass(check=row["check_id"], dependencies=dependencies, **{name: row[name] for name in names})
 
 
-def _trouble(row: Mapping[str, Any]) -> Trouble:
+def _trouble(row: Mapping[str, Any]) -> NonPass:
     """Return what is remembered of a result that is not a pass; its subjects keep their names, not their kinds."""
     names = [(row["subject"], row["node"]), *((name, "") for name in row["more_subjects"].split(",") if name)]
     outcome = Outcome(
@@ -266,14 +266,14 @@ def _trouble(row: Mapping[str, Any]) -> Trouble:
         hint="see its run",
     )
     text = f"{row['status']} ({row['cause'] or row['summary']})"
-    return Trouble(
+    return NonPass(
         gate=row["gate"], run_id=row["run_id"], seen=row["started"] or row["run_started"], text=text, outcome=outcome
     )
 
 
-def _silence(row: Mapping[str, Any]) -> Trouble:
+def _silence(row: Mapping[str, Any]) -> NonPass:
     seen = row["started"] or row["run_started"]
-    return Trouble(gate=row["gate"], run_id=row["run_id"], seen=seen, text=f"{row['status']} ({row['message']})")
+    return NonPass(gate=row["gate"], run_id=row["run_id"], seen=seen, text=f"{row['status']} ({row['message']})")
 
 
 def _baseline_row(gate: str, entry: Baseline) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..fingerprint.dependencies import Dependencies
 from ..outcome.model import Outcome
-from ..snapshot.dependencies import Dependencies
 
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
@@ -54,17 +54,17 @@ class Pass:
     subject: str
     run_id: str
     passed: str
-    behind: Dependencies
+    dependencies: Dependencies
     gate_passed: bool
 
     @property
     def fingerprint(self) -> str:
         """The digest over what this pass depends on."""
-        return self.behind.fingerprint
+        return self.dependencies.fingerprint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class NonPass:
     """A result that is not a pass: which run, when, and the outcome as far as it is remembered.
 
     Without an outcome the whole gate was not passed and left no result, because it did not converge.

@@ -122,7 +122,7 @@ def unproven_before(scope: Iterable[str]) -> tuple[str, ...]:
     return tuple(gate for gate in GATE_IDS if gate in missing.difference(scope))
 
 
-def statement(record: RunRecord) -> str:
+def run_summary(record: RunRecord) -> str:
     """Return the run's verdict in one sentence.
 
     Only a run over all eight gates on real hardware ever says `accepted`. What was not proven in this run is said too.

@@ -12,13 +12,13 @@ from xml.etree import ElementTree
 import pytest
 from report_runs import MadeRun, failed, passed
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.decision import refuse_gate
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.pending import write_pending_suites
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.rejudge import rejudge, rewrite_reports
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status, node_subject
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.run_report import REPORTS, write_report
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import refuse_gate
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.pending import write_pending_suites
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge, rewrite_reports
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 
 SCOPE = ("fabric", "nodes")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fingerprint.dependencies import Dependencies, SiteState
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
     Measure,
     Outcome,
@@ -22,7 +23,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     node_subject,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.dependencies import Dependencies, Present
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import Store, open_store
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import decide
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
@@ -53,13 +53,13 @@ def per_host() -> list[Outcome]:
     return [passed("nodes", "driver-uniform", node_subject(name)) for name in HOSTS]
 
 
-def record(store: Store, gate: str, outcomes: list[Outcome], present: Present) -> None:
+def record(store: Store, gate: str, outcomes: list[Outcome], state: SiteState) -> None:
     run = new_run("run-1", SITE.name, "2026-11-21T09:00:00Z", (gate,), rehearsal=False)
     expected: dict[str, tuple[str, ...]] = {}
     for entry in outcomes:
         expected[entry.check] = (*expected.get(entry.check, ()), entry.subjects[0].name)
     verdict = decide(gate, expected, outcomes, SITE, date(2026, 11, 21))
-    store.record_gate(run, verdict, outcomes, SITE, {}, present)
+    store.record_gate(run, verdict, outcomes, SITE, {}, state)
 
 
 @pytest.fixture
@@ -71,15 +71,15 @@ def _prints(store: Store, gate: str) -> dict[str, str]:
     return {p.subject: p.fingerprint for p in store.last_passes("island", rehearsal=False) if p.gate == gate}
 
 
-def _present(second_driver: str = "580.95.05", **whole: str) -> Present:
+def _state(second_driver: str = "580.95.05", **whole: str) -> SiteState:
     versions = {"gpu01": "580.95.05", "gpu02": second_driver}
-    return Present(hosts={name: {"driver": version} for name, version in versions.items()}, whole=whole)
+    return SiteState(hosts={name: {"driver": version} for name, version in versions.items()}, whole=whole)
 
 
 def test_a_changed_host_makes_its_result_and_that_of_the_whole_stale_and_no_other(store: Store) -> None:
     def fingerprints(second_driver: str) -> dict[str, str]:
         whole = passed("nodes", "same-everywhere", CLUSTER)
-        record(store, "nodes", [*per_host(), whole], present=_present(second_driver))
+        record(store, "nodes", [*per_host(), whole], state=_state(second_driver))
         return _prints(store, "nodes")
 
     before, after = fingerprints("580.95.05"), fingerprints("580.95.06")
@@ -105,20 +105,20 @@ def test_a_changed_host_makes_its_result_and_that_of_the_whole_stale_and_no_othe
 def test_a_result_depends_on_what_its_gate_depends_on(store: Store, gate: str, fact: str, stale: bool) -> None:
     found = []
     for word in ("one", "another"):
-        record(store, gate, [passed(gate, "some-check", CLUSTER)], present=_present(**{fact: word}))
+        record(store, gate, [passed(gate, "some-check", CLUSTER)], state=_state(**{fact: word}))
         found.append(_prints(store, gate)["island"])
     assert (found[0] != found[1]) is stale
 
 
 def test_what_stands_behind_a_pass_comes_back_whole(store: Store) -> None:
-    record(store, "nodes", per_host(), present=_present("580.1"))
+    record(store, "nodes", per_host(), state=_state("580.1"))
     record(
         store,
         "fabric_validation",
         [passed("fabric_validation", "nccl-intra-node-bw", node_subject("gpu01"), nccl="2.28.3")],
-        present=_present("580.1", topology="64 links"),
+        state=_state("580.1", topology="64 links"),
     )
-    behind = {(p.gate, p.subject): p.behind for p in store.last_passes("island", rehearsal=False)}
+    behind = {(p.gate, p.subject): p.dependencies for p in store.last_passes("island", rehearsal=False)}
     assert behind["nodes", "gpu02"].hosts == {"gpu02": {"driver": "580.1"}}
     found = behind["fabric_validation", "gpu01"]
     assert found.hosts == {"gpu01": {"driver": "580.95.05"}}
@@ -126,12 +126,12 @@ def test_what_stands_behind_a_pass_comes_back_whole(store: Store) -> None:
 
 
 def test_a_history_of_the_first_schema_is_brought_forward_and_its_passes_have_nothing_behind_them(store: Store) -> None:
-    record(store, "nodes", per_host(), present=_present())
+    record(store, "nodes", per_host(), state=_state())
     with closing(sqlite3.connect(store.path)) as connection:
         connection.execute("DROP TABLE fingerprint")
         connection.execute("UPDATE schema_version SET version = 1")
         connection.commit()
     again = open_store(store.path)
-    assert [p.behind for p in again.last_passes("island", rehearsal=False)] == [Dependencies(), Dependencies()]
-    record(again, "nodes", per_host(), present=_present())
-    assert all(p.behind.hosts for p in again.last_passes("island", rehearsal=False))
+    assert [p.dependencies for p in again.last_passes("island", rehearsal=False)] == [Dependencies(), Dependencies()]
+    record(again, "nodes", per_host(), state=_state())
+    assert all(p.dependencies.hosts for p in again.last_passes("island", rehearsal=False))

@@ -11,6 +11,10 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fingerprint.dependencies import (
+    SiteState,
+    dependencies_of,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Acceptance, Waiver
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
     Outcome,
@@ -21,38 +25,37 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     node_subject,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.dependencies import Present, dependencies
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.freshness import (
+    FreshnessContext,
+    GateFreshness,
     Needed,
-    Rules,
-    Standing,
     Why,
-    standing,
+    gate_freshness,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.model import Pass, Trouble
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.model import NonPass, Pass
 
 NAMES = ("gpu01", "gpu02")
 SITE = Site(
     name="s", profile=SiteProfile.ON_PREMISES, hosts=tuple(Host(name=n, sku="h100", node_name=n) for n in NAMES)
 )
-PRESENT = Present(hosts={name: {"driver": "580.1"} for name in NAMES})
-RULES = Rules(site=SITE, present=PRESENT, now=datetime(2026, 11, 21, 12, tzinfo=UTC), max_age_days=7)
+STATE = SiteState(hosts={name: {"driver": "580.1"} for name in NAMES})
+CONTEXT = FreshnessContext(site=SITE, state=STATE, now=datetime(2026, 11, 21, 12, tzinfo=UTC), max_age_days=7)
 NEEDED = [Needed(check="gpu-census", kind=SubjectKind.NODE, subject=name) for name in NAMES]
 
 
-def passed(subject: str, day: int = 20, run_id: str = "run-1", present: Present = PRESENT) -> Pass:
+def passed(subject: str, day: int = 20, run_id: str = "run-1", state: SiteState = STATE) -> Pass:
     return Pass(
         gate="nodes",
         check="gpu-census",
         subject=subject,
         run_id=run_id,
         passed=f"2026-11-{day:02d}T12:00:00Z",
-        behind=dependencies("nodes", "gpu-census", SubjectKind.NODE, subject, (subject,), SITE, present),
+        dependencies=dependencies_of("nodes", "gpu-census", SubjectKind.NODE, subject, (subject,), SITE, state),
         gate_passed=True,
     )
 
 
-def trouble(subject: Subject | None, day: int, status: Status = Status.FAILED) -> Trouble:
+def non_pass(subject: Subject | None, day: int, status: Status = Status.FAILED) -> NonPass:
     rating = Rating.BAD if status is Status.FAILED else Rating.MARGINAL
     seen = None
     if subject is not None:
@@ -60,11 +63,11 @@ def trouble(subject: Subject | None, day: int, status: Status = Status.FAILED) -
             check="gpu-census", gate="nodes", status=status, rating=rating, subjects=(subject,), summary="text",
             cause="gpu-missing", hint="mend",
         )  # fmt: skip
-    return Trouble(gate="nodes", run_id="run-9", seen=f"2026-11-{day:02d}T12:00:00Z", text="failed", outcome=seen)
+    return NonPass(gate="nodes", run_id="run-9", seen=f"2026-11-{day:02d}T12:00:00Z", text="failed", outcome=seen)
 
 
-def judged(passes: list[Pass], *troubles: Trouble, rules: Rules = RULES) -> Standing:
-    return standing("nodes", NEEDED, passes, troubles, rules)
+def judged(passes: list[Pass], *non_passes: NonPass, context: FreshnessContext = CONTEXT) -> GateFreshness:
+    return gate_freshness("nodes", NEEDED, passes, non_passes, context)
 
 
 BOTH = [passed(name) for name in NAMES]
@@ -72,43 +75,43 @@ BOTH = [passed(name) for name in NAMES]
 
 def test_fresh_passes_of_every_subject_stand_for_the_gate() -> None:
     found = judged([passed("gpu01"), passed("gpu02", 18, "run-0")])
-    assert found.stands and not found.reasons()
+    assert found.can_be_taken_over and not found.reasons()
     over = found.taken_over
     assert (over.runs, over.results) == (("run-1", "run-0"), 2)
     assert (over.oldest[:10], over.newest[:10]) == ("2026-11-18", "2026-11-20")
 
 
 def test_a_subject_that_changed_is_stale_and_the_other_is_not() -> None:
-    rolled = replace(PRESENT, hosts=PRESENT.hosts | {"gpu02": {"driver": "580.2"}})
-    found = judged(BOTH, rules=replace(RULES, present=rolled))
-    assert not found.stands and found.only_changed
+    rolled = replace(STATE, hosts=STATE.hosts | {"gpu02": {"driver": "580.2"}})
+    found = judged(BOTH, context=replace(CONTEXT, state=rolled))
+    assert not found.can_be_taken_over and found.only_changed
     assert [entry.subject for entry in found.fresh] == ["gpu01"]
     assert found.reasons() == ["driver 580.1 -> 580.2 on gpu02"]
 
 
 @pytest.mark.parametrize(
-    ("passes", "troubles", "why", "words"),
+    ("passes", "non_passes", "why", "words"),
     [
         (BOTH[:1], (), Why.NEVER, "gpu-census on gpu02 never passed"),
         ([], (), Why.NEVER, "gpu-census on gpu01, gpu-census on gpu02 never passed"),
-        (BOTH, (trouble(node_subject("gpu02"), 21),), Why.FAILED, "not passed since: failed in run run-9"),
-        (BOTH, (trouble(Subject(SubjectKind.GPU, "gpu02/gpu3", "gpu02"), 21),), Why.FAILED, "gpu-census on gpu02"),
-        (BOTH, (trouble(None, 21),), Why.FAILED, "not passed since"),
+        (BOTH, (non_pass(node_subject("gpu02"), 21),), Why.FAILED, "not passed since: failed in run run-9"),
+        (BOTH, (non_pass(Subject(SubjectKind.GPU, "gpu02/gpu3", "gpu02"), 21),), Why.FAILED, "gpu-census on gpu02"),
+        (BOTH, (non_pass(None, 21),), Why.FAILED, "not passed since"),
         ([BOTH[0], passed("gpu02", 13)], (), Why.EXPIRED, "8 days since run run-1, at most 7 count"),
     ],
 )
 def test_a_gate_without_a_pass_to_build_on_does_not_stand(
-    passes: list[Pass], troubles: tuple[Trouble, ...], why: Why, words: str
+    passes: list[Pass], non_passes: tuple[NonPass, ...], why: Why, words: str
 ) -> None:
-    found = judged(passes, *troubles)
-    assert not found.stands and not found.only_changed
+    found = judged(passes, *non_passes)
+    assert not found.can_be_taken_over and not found.only_changed
     assert {entry.why for entry in found.stale} == {why}
     assert words in "; ".join(found.reasons())
 
 
 def test_a_pass_after_the_trouble_counts_and_trouble_of_another_gate_does_not() -> None:
-    assert judged(BOTH, trouble(node_subject("gpu02"), 19)).stands
-    assert judged(BOTH, replace(trouble(node_subject("gpu02"), 21), gate="gpu_stack")).stands
+    assert judged(BOTH, non_pass(node_subject("gpu02"), 19)).can_be_taken_over
+    assert judged(BOTH, replace(non_pass(node_subject("gpu02"), 21), gate="gpu_stack")).can_be_taken_over
 
 
 DECISION: dict[str, Any] = {"check": "gpu-census", "subject": "gpu02", "reason": "r", "who": "w", "until": "2026-12-31"}
@@ -127,13 +130,13 @@ DECISION: dict[str, Any] = {"check": "gpu-census", "subject": "gpu02", "reason":
 def test_what_a_person_lets_through_today_needs_no_pass(
     status: Status, decisions: dict[str, Any], stands: bool
 ) -> None:
-    rules = replace(RULES, site=replace(SITE, **decisions))
-    found = judged(BOTH[:1], trouble(node_subject("gpu02"), 20, status), rules=rules)
-    assert found.stands is stands
+    context = replace(CONTEXT, site=replace(SITE, **decisions))
+    found = judged(BOTH[:1], non_pass(node_subject("gpu02"), 20, status), context=context)
+    assert found.can_be_taken_over is stands
     assert [entry.subject for entry in found.decided] == (["gpu02"] if stands else [])
 
 
 def test_a_gate_of_which_everything_was_let_through_stands_for_nothing() -> None:
     waiver = Waiver(**DECISION | {"subject": "gpu*"})
-    rules = replace(RULES, site=replace(SITE, waivers=(waiver,)))
-    assert not judged([], *(trouble(node_subject(name), 20) for name in NAMES), rules=rules).stands
+    context = replace(CONTEXT, site=replace(SITE, waivers=(waiver,)))
+    assert not judged([], *(non_pass(node_subject(name), 20) for name in NAMES), context=context).can_be_taken_over

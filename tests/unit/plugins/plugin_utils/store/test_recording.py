@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Recording from a run directory: what comes from its CTRF files, and that no trouble reaches the verdict."""
+"""Recording from a run directory: what comes from its CTRF files, and that no non_pass reaches the verdict."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.history import record_history
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
     Outcome,
@@ -21,6 +19,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.ctrf import write_suite
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.suites import ctrf_path
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import record_history
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import HARDWARE, SITE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
@@ -60,23 +60,23 @@ def _passes(path: Path) -> list[tuple[str, str]]:
 def test_a_decided_gate_is_recorded(run: Run, tmp_path: Path) -> None:
     lines: list[str] = []
     path = tmp_path / "history.sqlite"
-    assert record_history(run, VERDICT, str(path), lines.append, converged=True) == []
+    assert record_history(run, VERDICT, str(path), lines.append, print, converged=True) == []
     assert _passes(path) == [("gpu-census", "gpu01")]
     assert lines == [f"history: 1 results, 1 passes, 0 baselines in {path}"[:199]]
 
 
 def test_results_of_an_earlier_try_are_no_results_of_a_gate_that_did_not_converge(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "history.sqlite"
-    record_history(run, VERDICT, str(path), print, converged=True)
+    record_history(run, VERDICT, str(path), print, print, converged=True)
     refused = replace(VERDICT, status=Status.OTHER, message="not converged")
-    assert record_history(run, refused, str(path), print, converged=False) == []
+    assert record_history(run, refused, str(path), print, print, converged=False) == []
     assert _passes(path) == []
 
 
 def test_results_that_cannot_be_read_are_no_passes(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "history.sqlite"
     ctrf_path(run.path, "nodes").write_text("{")
-    assert record_history(run, replace(VERDICT, status=Status.OTHER), str(path), print, converged=True) == []
+    assert record_history(run, replace(VERDICT, status=Status.OTHER), str(path), print, print, converged=True) == []
     assert _passes(path) == []
 
 
@@ -85,7 +85,7 @@ def test_a_history_that_cannot_be_used_is_a_warning_and_a_line(run: Run, tmp_pat
     (tmp_path / "damaged").write_bytes(b"no database " * 500)
     lines: list[str] = []
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
-    (warning,) = record_history(run, VERDICT, str(tmp_path / name), lines.append, converged=True)
+    (warning,) = record_history(run, VERDICT, str(tmp_path / name), lines.append, print, converged=True)
     assert warning.startswith("gate nodes is not in the history: ") and lines == [warning[:199]]
     assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
 
@@ -93,5 +93,5 @@ def test_a_history_that_cannot_be_used_is_a_warning_and_a_line(run: Run, tmp_pat
 @pytest.mark.parametrize("nowhere", ["", None])
 def test_without_a_file_there_is_no_history(run: Run, nowhere: str | None, tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))
-    assert record_history(run, VERDICT, nowhere, pytest.fail, converged=True) == []
+    assert record_history(run, VERDICT, nowhere, pytest.fail, print, converged=True) == []
     assert sorted(tmp_path.rglob("*")) == before

@@ -29,7 +29,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run impor
     closes_the_run,
     new_run,
     require_open,
-    statement,
+    run_summary,
     with_site,
 )
 
@@ -161,14 +161,14 @@ PASSED_ALL = dict.fromkeys(GATE_IDS, Status.PASSED)
 
 
 def test_only_all_eight_gates_on_real_hardware_are_accepted() -> None:
-    assert statement(_run(GATE_IDS, **PASSED_ALL)) == "accepted 3 of 3 nodes"
-    rehearsed = statement(_run(GATE_IDS, rehearsal=True, **PASSED_ALL))
+    assert run_summary(_run(GATE_IDS, **PASSED_ALL)) == "accepted 3 of 3 nodes"
+    rehearsed = run_summary(_run(GATE_IDS, rehearsal=True, **PASSED_ALL))
     assert "REHEARSAL" in rehearsed and "accepted" not in rehearsed
 
 
 @given(st.sets(st.sampled_from(GATE_IDS), max_size=7))
 def test_a_part_of_the_gates_is_never_accepted(scope: set[str]) -> None:
-    text = statement(_run(tuple(g for g in GATE_IDS if g in scope), **PASSED_ALL))
+    text = run_summary(_run(tuple(g for g in GATE_IDS if g in scope), **PASSED_ALL))
     assert "accepted" not in text
     assert all(gate in text for gate in scope)
 
@@ -176,11 +176,11 @@ def test_a_part_of_the_gates_is_never_accepted(scope: set[str]) -> None:
 @pytest.mark.parametrize("status", [s for s in Status if s not in (Status.PASSED, Status.SKIPPED)])
 def test_one_gate_that_is_not_passed_keeps_the_run_from_passing(status: Status) -> None:
     record = _run(GATE_IDS, **PASSED_ALL | {"nodes": status})
-    assert not all_passed(record) and statement(record).startswith("not passed")
+    assert not all_passed(record) and run_summary(record).startswith("not passed")
 
 
 def test_an_empty_scope_proves_nothing() -> None:
-    assert not all_passed(_run(())) and statement(_run(())).startswith("nothing was proven")
+    assert not all_passed(_run(())) and run_summary(_run(())).startswith("nothing was proven")
 
 
 def test_a_gate_stays_closed_until_the_one_before_it_in_scope_opened() -> None:
@@ -219,20 +219,20 @@ def test_the_run_goes_on_only_where_a_gate_can_still_open(
 
 def test_both_acceptance_gates_that_are_not_passed_are_in_the_sentence() -> None:
     bad = {"training_acceptance": Status.FAILED, "inference_acceptance": Status.OTHER}
-    text = statement(_run(GATE_IDS, **PASSED_ALL | bad))
+    text = run_summary(_run(GATE_IDS, **PASSED_ALL | bad))
     assert "training_acceptance says" in text and "inference_acceptance says" in text
 
 
 @pytest.mark.parametrize("status", [Status.PASSED, Status.FAILED])
 def test_a_step_that_was_skipped_is_named(status: Status) -> None:
-    text = statement(_run(("training_acceptance",), training_acceptance=status))
+    text = run_summary(_run(("training_acceptance",), training_acceptance=status))
     assert text.endswith("not proven before: facility, fabric, nodes, gpu_stack, telemetry, fabric_validation")
-    whole = statement(_run(GATE_IDS[:3], **PASSED_ALL))
+    whole = run_summary(_run(GATE_IDS[:3], **PASSED_ALL))
     assert "not proven" not in whole
 
 
 def test_what_a_site_does_not_declare_was_not_passed() -> None:
-    text = statement(_run(GATE_IDS[:3], **PASSED_ALL | {"facility": Status.SKIPPED}))
+    text = run_summary(_run(GATE_IDS[:3], **PASSED_ALL | {"facility": Status.SKIPPED}))
     assert text == "passed for fabric, nodes; not declared here: facility"
 
 
@@ -241,5 +241,5 @@ def test_what_was_taken_over_is_told_apart_from_what_this_run_proved() -> None:
     record = _run(GATE_IDS, **PASSED_ALL).with_gate(
         GateVerdict(gate="facility", status=Status.SKIPPED, message="m", taken_over=over)
     )
-    assert statement(record) == "accepted 3 of 3 nodes; facility taken over from run r1 of 2026-11-20"
+    assert run_summary(record) == "accepted 3 of 3 nodes; facility taken over from run r1 of 2026-11-20"
     assert all_passed(record)

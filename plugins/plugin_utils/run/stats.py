@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..outcome.model import Status
-from ..verdict.run import all_passed, statement
+from ..verdict.run import all_passed, run_summary
 from .run import Run
 
 
@@ -18,7 +18,7 @@ def run_stats(run: Run) -> dict[str, Any]:
     by_status = {status.value: [v.gate for v in record.gates if v.status is status] for status in Status}
     return {
         "gpufleet_run_id": record.run_id,
-        "gpufleet_verdict": statement(record),
+        "gpufleet_verdict": run_summary(record),
         "gpufleet_passed": all_passed(record),
         "gpufleet_exit_code": 0 if all_passed(record) else 8,
         "gpufleet_rehearsal": record.rehearsal,

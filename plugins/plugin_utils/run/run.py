@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A run as verbs see it: its directory, its record, its site and the context for judging."""
+"""A run: its directory, its record, its site and the context for judging."""
 
 from __future__ import annotations
 
@@ -82,3 +82,15 @@ def needs_recipe(site: Site) -> bool:
 def components_of(recipe: dict[str, Any] | None) -> tuple[str, ...]:
     """Return the names of the recipe's components in deployment order."""
     return tuple(str(name) for name in (recipe or {}).get("deploymentOrder", ()))
+
+
+def existing_run_dir(text: str) -> Path:
+    """Return the run directory.
+
+    Raises:
+        InputError: it holds no run.
+    """
+    path = Path(text).expanduser()
+    if not (path / RUN).is_file():
+        raise InputError(str(path), "holds no run (no run.json).", "start a run with site.yml, or correct run_dir")
+    return path.resolve()

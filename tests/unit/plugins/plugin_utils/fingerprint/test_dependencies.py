@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import SubjectKind
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.dependencies import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fingerprint.dependencies import (
     NOT_SEEN,
     Change,
     Dependencies,
-    Present,
+    SiteState,
     changes,
-    dependencies,
+    dependencies_of,
     in_words,
     unseen,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import SubjectKind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
 
 NAMES = ("gpu01", "gpu02")
 SITE = Site(
@@ -33,12 +33,12 @@ SITE = Site(
 )
 FACTS = {"driver": "580.1", "kernel": "6.8", "GPUs": "GPU-a, GPU-b"}
 WHOLE = {"record": "r", "topology": "64 links", "recipe": "operator 1, values v", "cluster": "uid"}
-PRESENT = Present(hosts={name: dict(FACTS) for name in NAMES}, whole=WHOLE)
+STATE = SiteState(hosts={name: dict(FACTS) for name in NAMES}, whole=WHOLE)
 
 
 def of(gate: str, kind: SubjectKind, subject: str, hosts: tuple[str, ...] = (), **changed: Any) -> Dependencies:
-    site, present = changed.get("site", SITE), changed.get("present", PRESENT)
-    return dependencies(gate, "some-check", kind, subject, hosts, site, present)
+    site, state = changed.get("site", SITE), changed.get("state", STATE)
+    return dependencies_of(gate, "some-check", kind, subject, hosts, site, state)
 
 
 NODE = of("nodes", SubjectKind.NODE, "gpu01", ("gpu01",))
@@ -94,7 +94,7 @@ def test_what_cannot_be_seen_without_the_tests_is_no_change_and_is_told() -> Non
 
 
 def test_a_swapped_node_voids_its_own_results_and_those_of_the_whole_alone() -> None:
-    swapped = replace(PRESENT, hosts=PRESENT.hosts | {"gpu02": FACTS | {"GPUs": "GPU-c, GPU-d"}})
+    swapped = replace(STATE, hosts=STATE.hosts | {"gpu02": FACTS | {"GPUs": "GPU-c, GPU-d"}})
     results = {
         "gpu01": ("nodes", SubjectKind.NODE, "gpu01", ("gpu01",)),
         "gpu02": ("nodes", SubjectKind.NODE, "gpu02", ("gpu02",)),
@@ -104,7 +104,7 @@ def test_a_swapped_node_voids_its_own_results_and_those_of_the_whole_alone() -> 
         "rack": ("facility", SubjectKind.RACK, "r1", NAMES),
         "fabric": ("fabric", SubjectKind.SITE, "s", NAMES),
     }
-    void = {name for name, case in results.items() if changes(of(*case), of(*case, present=swapped))}
+    void = {name for name, case in results.items() if changes(of(*case), of(*case, state=swapped))}
     assert void == {"gpu02", "whole"}
 
 

@@ -33,9 +33,9 @@ from ..site.model import Site
 from ..site.profiles import load_profiles
 from ..verdict.run import RunRecord, new_run, unproven_before, with_site
 from .pending import write_pending_suites
-from .present import CLUSTER
 from .resume import resume_layer
 from .run import Run, needs_recipe
+from .site_state import CLUSTER
 
 Layer = Callable[[Run, dict[str, Any], dict[str, Any], Emit], dict[str, Any]]
 

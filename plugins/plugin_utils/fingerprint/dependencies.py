@@ -36,7 +36,7 @@ NOT_SEEN = "not seen"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Present:
+class SiteState:
     """What was seen of a site in one run: facts of every host that was looked at, and facts of the whole."""
 
     hosts: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -78,8 +78,8 @@ def has_hosts(gate: str, kind: SubjectKind) -> bool:
     return gate not in _WITHOUT_HOSTS and kind is not SubjectKind.COMPONENT
 
 
-def dependencies(
-    gate: str, check: str, kind: SubjectKind, subject: str, hosts: Iterable[str], site: Site, present: Present
+def dependencies_of(
+    gate: str, check: str, kind: SubjectKind, subject: str, hosts: Iterable[str], site: Site, state: SiteState
 ) -> Dependencies:
     """Return what the result of that check about that subject depends on, by what was seen.
 
@@ -90,17 +90,17 @@ def dependencies(
         subject: its name.
         hosts: the hosts behind the result.
         site: the inventory.
-        present: what was seen. A fact that was not seen is empty.
+        state: what was seen. A fact that was not seen is empty.
     """
-    own = {name: present.whole.get(name, "") for name in _OF_RUN.get(gate, ())}
+    own = {name: state.whole.get(name, "") for name in _OF_RUN.get(gate, ())}
     if kind is SubjectKind.RACK:
         own[HOSTS] = ", ".join(sorted(f"{host.name} ({host.sku})" for host in site.hosts if host.rack == subject))
     elif has_hosts(gate, kind) and kind is not SubjectKind.NODE:
         own[HOSTS] = ", ".join(sorted(host.name for host in site.in_scope))
     settings = {name: _judging(site.settings[name]) for name in (gate, check) if name in site.settings}
     own[SETTINGS] = json.dumps({name: told for name, told in settings.items() if told}, sort_keys=True)
-    behind = sorted(set(hosts)) if has_hosts(gate, kind) else []
-    return Dependencies(own=own, hosts={name: dict(present.hosts.get(name, {})) for name in behind})
+    names = sorted(set(hosts)) if has_hosts(gate, kind) else []
+    return Dependencies(own=own, hosts={name: dict(state.hosts.get(name, {})) for name in names})
 
 
 def _judging(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,21 +16,21 @@ from ..check.observation import saved_observation
 from ..collect.host_evidence import FABRIC, read_evidence
 from ..collect.host_facts import ProbeFailure
 from ..collect.identity import host_facts_of
+from ..fingerprint.dependencies import SiteState, digest
 from ..outcome.codec import dumps, from_plain, load, load_json, to_plain
 from ..outcome.errors import InputError
 from ..probe.iblinkinfo import LinkEnd
 from ..runtime.files import write_atomic
 from ..site.cabling import site_cabling
 from ..site.model import DriverOwner
-from ..snapshot.dependencies import Present, digest
 from .run import Run
 
-PRESENT = "present.json"
+STATE = "state.json"
 CLUSTER = "cluster.json"
 _SHORT = 12
 
 
-def present_of(run: Run, gates: tuple[str, ...], today: date) -> Present:
+def collect_state(run: Run, gates: tuple[str, ...], today: date) -> SiteState:
     """Return what the run saw so far, with what those gates let it see read anew; it is saved for later gates.
 
     Args:
@@ -38,8 +38,8 @@ def present_of(run: Run, gates: tuple[str, ...], today: date) -> Present:
         gates: the gates whose observations and evidence are new.
         today: the day of the run.
     """
-    path = run.path / PRESENT
-    known = load(Present, path) if path.is_file() else Present()
+    path = run.path / STATE
+    known = load(SiteState, path) if path.is_file() else SiteState()
     whole = known.whole | {"recipe": _recipe(run.recipe), "cluster": _cluster(run)}
     if "facility" in gates:
         whole |= _facility(run, today)
@@ -49,9 +49,9 @@ def present_of(run: Run, gates: tuple[str, ...], today: date) -> Present:
     in_pods = run.site.driver_owner is DriverOwner.OPERATOR and "gpu_stack" in gates
     if "nodes" in gates or in_pods:
         hosts = host_facts_of(run.path, run.site)
-    present = replace(known, hosts=hosts, whole={name: text for name, text in whole.items() if text})
-    write_atomic(path, dumps(present))
-    return present
+    state = replace(known, hosts=hosts, whole={name: text for name, text in whole.items() if text})
+    write_atomic(path, dumps(state))
+    return state
 
 
 def _recipe(recipe: dict[str, Any] | None) -> str:

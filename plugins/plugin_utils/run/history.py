@@ -8,8 +8,6 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
-from ansible.utils.display import Display
-
 from ..outcome.errors import BringupError, InputError
 from ..outcome.model import Outcome
 from ..report.suites import read_outcomes
@@ -19,12 +17,16 @@ from ..store.history import open_store
 from ..store.model import Recorded
 from ..verdict.gate import GateVerdict
 from .decision import run_day
-from .present import present_of
 from .run import Run
+from .site_state import collect_state
 
 
-def record_history(run: Run, verdict: GateVerdict, store: str | None, emit: Emit, *, converged: bool) -> list[str]:
+def record_history(
+    run: Run, verdict: GateVerdict, store: str | None, emit: Emit, trace: Emit, *, converged: bool
+) -> list[str]:
     """Record the gate and return warnings, none if it is recorded or there is no history.
+
+    `trace` gets the traceback of a defect.
 
     A gate that could not converge was not looked at: it is recorded without results.
     """
@@ -36,7 +38,7 @@ def record_history(run: Run, verdict: GateVerdict, store: str | None, emit: Emit
     except BringupError as error:
         return [_not_recorded(verdict, str(error), emit)]
     except Exception as crash:  # noqa: BLE001 - not even a defect here may change a verdict
-        Display().vvv(traceback.format_exc())
+        trace(traceback.format_exc())
         text = f"{type(crash).__name__}: {redact(str(crash))[:400]}; this is a defect, report it"
         return [_not_recorded(verdict, text, emit)]
     emit(
@@ -52,8 +54,8 @@ def record_history(run: Run, verdict: GateVerdict, store: str | None, emit: Emit
 def _record(run: Run, verdict: GateVerdict, path: Path, *, converged: bool) -> Recorded:
     outcomes = _outcomes(run, verdict.gate) if converged else ()
     store = open_store(path)
-    present = present_of(run, (verdict.gate,), run_day(run.record))
-    return store.record_gate(run.record, verdict, outcomes, run.site, run.hardware, present)
+    state = collect_state(run, (verdict.gate,), run_day(run.record))
+    return store.record_gate(run.record, verdict, outcomes, run.site, run.hardware, state)
 
 
 def _outcomes(run: Run, gate: str) -> tuple[Outcome, ...]:

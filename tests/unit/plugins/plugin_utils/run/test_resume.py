@@ -13,10 +13,6 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.present import present_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.rejudge import rejudge
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.resume import resume_layer
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     HostEvidence,
     ToolRun,
@@ -30,11 +26,15 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     Status,
     node_subject,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.resume import resume_layer
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.site_state import collect_state
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import HARDWARE, SITE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import decide
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, statement
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, run_summary
 
 NAMES = ("gpu01", "gpu02")
 PLACE = Site(
@@ -77,8 +77,8 @@ def prove_nodes(run: Run, store: Path, day: int = 20, bad: str = "") -> None:
         for host in check.subjects
     ]  # fmt: skip
     verdict = decide("nodes", {check.id: check.subjects for check in declared}, outcomes, run.site, date(2026, 11, day))
-    present = present_of(run, ("nodes",), date(2026, 11, day))
-    open_store(store).record_gate(run.record, verdict, outcomes, run.site, {}, present)
+    state = collect_state(run, ("nodes",), date(2026, 11, day))
+    open_store(store).record_gate(run.record, verdict, outcomes, run.site, {}, state)
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_a_proven_gate_is_taken_over_and_every_file_says_so(tmp_path: Path, stor
     verdict = run.record.gate("nodes")
     assert verdict.status is Status.SKIPPED and verdict.opens_next and verdict.taken_over is not None
     assert verdict.taken_over.runs == ("run-1",)
-    assert "run-1 of 2026-11-20" in verdict.headline and "run-1 of 2026-11-20" in statement(run.record)
+    assert "run-1 of 2026-11-20" in verdict.headline and "run-1 of 2026-11-20" in run_summary(run.record)
     tests = json.loads((run.path / "ctrf" / "nodes.json").read_text())["results"]["tests"]
     assert len(tests) == verdict.taken_over.results == sum(len(c.subjects) for c in run.declaration("nodes").checks)
     assert {test["status"] for test in tests} == {"skipped"}

@@ -1,19 +1,18 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Versions: this collection's, from galaxy.yml in a checkout or MANIFEST.json when installed, and what runs it."""
+"""This collection's name and version: from galaxy.yml in a checkout, from MANIFEST.json when installed."""
 
 from __future__ import annotations
 
 import platform
 from functools import cache
 
-from ansible.release import __version__ as core_version
-
 from ..outcome.codec import load_json
 from ..runtime.recipe_files import COLLECTION_ROOT
 from ..runtime.strict import read_yaml
-from .verb import COLLECTION
+
+COLLECTION = "gpufleet.bringup"
 
 
 @cache
@@ -30,10 +29,10 @@ def collection_version() -> str:
     return str(galaxy["version"])
 
 
-def software_versions() -> dict[str, str]:
-    """Return what a run is made with, for its record.
+def software_versions(ansible_core: str) -> dict[str, str]:
+    """Return the versions of the software that makes a run, for its record.
 
     Raises:
         InputError: the version of the collection cannot be read.
     """
-    return {COLLECTION: collection_version(), "ansible-core": core_version, "Python": platform.python_version()}
+    return {COLLECTION: collection_version(), "ansible-core": ansible_core, "Python": platform.python_version()}

@@ -20,18 +20,18 @@ from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
 from ..report.suites import foreign_suites, write_suites
 from ..runtime.progress import Emit
 from ..site.model import DriverOwner
-from ..store.freshness import Needed, Rules, Standing, standing
+from ..store.freshness import FreshnessContext, GateFreshness, Needed, gate_freshness
 from ..store.history import Store, open_store
 from ..verdict.gate import GateVerdict
 from ..verdict.run import RunRecord, unproven_before
 from .decision import run_day
 from .observing import observe_gate
-from .present import present_of
 from .run import Run
+from .site_state import collect_state
 from .version import collection_version
 
-# What may be proven again on the way: nothing, what only changed since it passed, or everything that does not stand.
-REFUSE, CHANGED, PROVE = "refuse", "changed", "prove"
+# What may be proven again on the way: what only changed since it passed, or everything that is stale; else nothing.
+CHANGED, PROVE = "changed", "prove"
 
 
 def resume_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any], emit: Emit) -> dict[str, Any]:
@@ -43,18 +43,18 @@ def resume_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any], e
     del task_vars
     site = run.site
     earlier = site.before_from_gate
-    found = _standings(run, _history(options["store"]), float(options["max_age_days"]), emit) if earlier else []
-    again = [entry for entry in found if not entry.stands]
+    found = _freshness(run, _history(options["store"]), float(options["max_age_days"]), emit) if earlier else []
+    again = [entry for entry in found if not entry.can_be_taken_over]
     _refuse(site.from_gate, again, options["stale"])
-    lines = [*(_stands_line(entry) for entry in found if entry.stands), *_again_lines(again)]
+    lines = [*(_stands_line(entry) for entry in found if entry.can_be_taken_over), *_again_lines(again)]
     record = replace(run.record, resumed=tuple(lines))
     for entry in found:
-        if entry.stands:
+        if entry.can_be_taken_over:
             record = record.with_gate(_take_over(run, record, entry))
     run.save_record(record)
     for line in lines:
         emit(f"resume: {line}"[:199])
-    taken = [entry.gate for entry in found if entry.stands]
+    taken = [entry.gate for entry in found if entry.can_be_taken_over]
     emit(f"resume: {len(taken)} gate(s) taken over, {len(again)} proven again before {site.from_gate}")
     scope = [gate for gate in site.gates if gate not in taken]
     return {"changed": False, "gates": scope, "taken_over": taken, "proven_again": [entry.gate for entry in again]}
@@ -70,25 +70,25 @@ def _history(store: str | None) -> Store:
     return open_store(path)
 
 
-def _standings(run: Run, store: Store, max_age_days: float, emit: Emit) -> list[Standing]:
+def _freshness(run: Run, store: Store, max_age_days: float, emit: Emit) -> list[GateFreshness]:
     site, record = run.site, run.record
     declared = [run.declaration(gate) for gate in site.before_from_gate]
     # A gate that declares nothing here is run: it costs nothing and says why it is empty.
     wanted = [entry for entry in declared if entry.checks or foreign_suites(site, entry.gate)]
     _look_again(run, wanted, emit)
-    rules = Rules(
+    context = FreshnessContext(
         site=site,
-        present=present_of(run, tuple(entry.gate for entry in wanted), run_day(record)),
+        state=collect_state(run, tuple(entry.gate for entry in wanted), run_day(record)),
         now=datetime.fromisoformat(record.started.replace("Z", "+00:00")),
         max_age_days=max_age_days,
         not_looked_at=DRIVER_FACTS if site.driver_owner is DriverOwner.OPERATOR else (),
     )
     passes = store.last_passes(site.name, rehearsal=site.rehearsal)
-    troubles = store.troubles(site.name, "", rehearsal=site.rehearsal)
+    non_passes = store.non_passes(site.name, "", rehearsal=site.rehearsal)
     if not passes:
         known = ", ".join(store.sites(rehearsal=site.rehearsal)) or "none"
         emit(f"resume: {store.path} knows no pass of site {site.name}; sites with a history there: {known}"[:199])
-    return [standing(entry.gate, _needed(run, entry), passes, troubles, rules) for entry in wanted]
+    return [gate_freshness(entry.gate, _needed(run, entry), passes, non_passes, context) for entry in wanted]
 
 
 def _look_again(run: Run, wanted: Sequence[Declaration], emit: Emit) -> None:
@@ -112,12 +112,11 @@ def _needed(run: Run, declaration: Declaration) -> list[Needed]:
     return own + [Needed(check=name, kind=SubjectKind.SITE, subject=run.site.name) for name in suites]
 
 
-def _refuse(from_gate: str, again: Sequence[Standing], policy: str) -> None:
-    """Raise if a gate that does not stand may not be proven again."""
-    allowed = {REFUSE: lambda _entry: False, PROVE: lambda _entry: True}.get(policy, lambda entry: entry.only_changed)
+def _refuse(from_gate: str, again: Sequence[GateFreshness], policy: str) -> None:
+    """Raise if a gate that cannot be taken over may not be proven again."""
     # Gate 8 does not depend on gate 7: what such a gate lacks is proven on the way, and refuses nothing.
     needed = unproven_before((from_gate,))
-    refused = [entry for entry in again if entry.gate in needed and not allowed(entry)]
+    refused = [entry for entry in again if entry.gate in needed and not _may_run_again(entry, policy)]
     if not refused:
         return
     # The earliest of all that must run: a run that starts later would prove the others before it.
@@ -132,20 +131,24 @@ def _refuse(from_gate: str, again: Sequence[Standing], policy: str) -> None:
     raise ProblemsError(f"a start at gate {from_gate}", tuple(problems))
 
 
-def _because(entry: Standing, shown: int = 5) -> str:
+def _may_run_again(entry: GateFreshness, policy: str) -> bool:
+    return policy == PROVE or (policy == CHANGED and entry.only_changed)
+
+
+def _because(entry: GateFreshness, shown: int = 5) -> str:
     reasons = entry.reasons() or ["nothing of it passed by itself"]
     more = [f"and {len(reasons) - shown} more"] if len(reasons) > shown else []
     return "; ".join([*reasons[:shown], *more])
 
 
-def _stands_line(entry: Standing) -> str:
+def _stands_line(entry: GateFreshness) -> str:
     over = entry.taken_over
     let_through = f", {len(entry.decided)} let through by a person" if entry.decided else ""
     blind = f"; not looked at again: {', '.join(over.not_looked_at)}" if over.not_looked_at else ""
     return f"{entry.gate} taken over from {over.origin}: {over.results} results{let_through}{blind}"
 
 
-def _again_lines(again: Sequence[Standing]) -> list[str]:
+def _again_lines(again: Sequence[GateFreshness]) -> list[str]:
     return [
         f"{entry.gate} is proven again, {len(entry.stale)} of {len(entry.stale) + len(entry.fresh)} results are stale: "
         f"{_because(entry)}"
@@ -153,7 +156,7 @@ def _again_lines(again: Sequence[Standing]) -> list[str]:
     ]
 
 
-def _take_over(run: Run, record: RunRecord, entry: Standing) -> GateVerdict:
+def _take_over(run: Run, record: RunRecord, entry: GateFreshness) -> GateVerdict:
     """Write the gate's files, in which every result is skipped and names its pass, and return the verdict."""
     outcomes = _outcomes(run, entry)
     gate = entry.gate
@@ -173,7 +176,7 @@ def _take_over(run: Run, record: RunRecord, entry: Standing) -> GateVerdict:
     )
 
 
-def _outcomes(run: Run, entry: Standing) -> tuple[Outcome, ...]:
+def _outcomes(run: Run, entry: GateFreshness) -> tuple[Outcome, ...]:
     kinds = {(need.check, need.subject): need.kind for need in _needed(run, run.declaration(entry.gate))}
     told = [(p.check, p.subject, f"not run: passed in run {p.run_id} at {p.passed}") for p in entry.fresh]
     told += [(d.check, d.subject, f"not run: {d.cause} let through by {d.who} until {d.until}") for d in entry.decided]
