@@ -156,7 +156,7 @@ def running(directory: Path, programs: FabricPrograms, nodes: int, faults: str =
 
 def held(outcomes: list[Outcome]) -> list[Outcome]:
     """What is not passed, without what only waits for another check."""
-    return [o for o in outcomes if o.status is not Status.PASSED and not o.cause.startswith("blocked-by-")]
+    return [o for o in outcomes if o.status is not Status.PASSED and not o.blocked_by]
 
 
 @pytest.fixture(scope="module")

@@ -134,7 +134,7 @@ def _found(outcomes: tuple[Outcome, ...]) -> list[tuple[str, str, str, str]]:
     return [
         (o.check, o.cause, o.status.value, o.subjects[0].name)
         for o in outcomes
-        if o.status is not Status.PASSED and not o.cause.startswith("blocked-by-")
+        if o.status is not Status.PASSED and not o.blocked_by
     ]
 
 

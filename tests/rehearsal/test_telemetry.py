@@ -182,7 +182,7 @@ def test_faults(bench: Bench, fault: str) -> None:
     keys = ("alert",) if expected.check == "alert-delivery" else keys
     outcomes = bench.judged(f"{fault}@{subject}", keys)
     # Waiting for what another check reports is no finding of its own.
-    found = [o for o in outcomes if o.status is not Status.PASSED and not o.cause.startswith("blocked-by-")]
+    found = [o for o in outcomes if o.status is not Status.PASSED and not o.blocked_by]
     assert [(o.check, o.cause, o.status.value) for o in found] == [(expected.check, expected.cause, expected.status)], (
         subject,
         [o.summary for o in found],

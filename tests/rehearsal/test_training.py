@@ -125,7 +125,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 def _findings(outcomes: tuple[Outcome, ...]) -> list[Outcome]:
     """What is not passed; waiting for what another check reports is no finding of its own."""
-    return [o for o in outcomes if o.status is not Status.PASSED and not o.cause.startswith("blocked-by-")]
+    return [o for o in outcomes if o.status is not Status.PASSED and not o.blocked_by]
 
 
 def test_healthy(bench: Bench) -> None:

@@ -21,7 +21,7 @@ def said(outcomes: tuple[Outcome, ...], status: Status) -> set[tuple[str, str, s
     return {
         (o.check, o.cause, ",".join(s.name for s in (o.subjects[1:] or o.subjects)))
         for o in outcomes
-        if o.status is status and not o.cause.startswith("blocked-by")
+        if o.status is status and not o.blocked_by
     }
 
 

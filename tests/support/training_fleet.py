@@ -177,5 +177,5 @@ class TrainingFleet:
         return [
             (o.check, o.cause, o.status.value, o.subjects[0].name)
             for o in self.outcomes(sight)
-            if o.status is not Status.PASSED and not o.cause.startswith("blocked-by-")
+            if o.status is not Status.PASSED and not o.blocked_by
         ]

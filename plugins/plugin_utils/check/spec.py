@@ -12,17 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from ..outcome.model import (
-    Evidence,
-    Expectation,
-    Measure,
-    Outcome,
-    Rating,
-    Status,
-    Subject,
-    SubjectKind,
-)
-from ..outcome.series import Series
+from ..outcome.model import Outcome, SubjectKind
 from ..runtime.progress import Emit, silent
 from ..site.model import DriverOwner, Site
 
@@ -111,57 +101,3 @@ class ObserveContext:
 
 
 Judge = Callable[[Any, JudgeContext], tuple[Outcome, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """Makes the outcomes of one check about one subject, as in `Answer(SPEC, context, subject).passed("8 GPUs")`."""
-
-    spec: CheckSpec
-    context: JudgeContext
-    subject: Subject
-
-    def passed(self, summary: str, **details: Any) -> Outcome:
-        """Observed and good."""
-        return self._outcome(Status.PASSED, Rating.GOOD, summary, **details)
-
-    def failed(self, cause: str, summary: str, hint: str, **details: Any) -> Outcome:
-        """Observed and bad."""
-        return self._outcome(Status.FAILED, Rating.BAD, summary, cause=cause, hint=hint, **details)
-
-    def marginal(self, cause: str, summary: str, hint: str, **details: Any) -> Outcome:
-        """Observed, neither good nor bad: holds the gate until a named person accepts it."""
-        return self._outcome(Status.OTHER, Rating.MARGINAL, summary, cause=cause, hint=hint, **details)
-
-    def unknown(self, cause: str, summary: str, hint: str = "", **details: Any) -> Outcome:
-        """Tried and not known: crash, timeout, unparsable or missing output."""
-        return self._outcome(Status.OTHER, Rating.UNKNOWN, summary, cause=cause, hint=hint, **details)
-
-    def _outcome(
-        self,
-        status: Status,
-        rating: Rating,
-        summary: str,
-        *,
-        cause: str = "",
-        hint: str = "",
-        measured: tuple[Measure, ...] = (),
-        expected: tuple[Expectation, ...] = (),
-        evidence: tuple[Evidence, ...] = (),
-        series: tuple[Series, ...] = (),
-        more_subjects: tuple[Subject, ...] = (),
-    ) -> Outcome:
-        return Outcome(
-            check=self.spec.id,
-            gate=self.context.gate,
-            status=status,
-            rating=rating,
-            subjects=(self.subject, *more_subjects),
-            summary=summary,
-            cause=cause,
-            hint=hint,
-            measured=measured,
-            expected=expected,
-            evidence=evidence,
-            series=series,
-        )

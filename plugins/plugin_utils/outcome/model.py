@@ -121,6 +121,8 @@ class Outcome:
 
     Invariants: `passed` means rating good and no cause; `failed` means rating bad with a cause slug and a hint;
     `other` means marginal or unknown with a cause slug; `skipped` and `pending` give their reason in `summary`.
+    `blocked_by` is the id of the check whose result explains why nothing could be judged: status other, rating
+    unknown, and the cause that blocked_cause makes of it.
 
     Raises:
         InputError: an invariant does not hold.
@@ -136,6 +138,7 @@ class Outcome:
     expected: tuple[Expectation, ...] = ()
     cause: str = ""
     hint: str = ""
+    blocked_by: str = ""
     evidence: tuple[Evidence, ...] = ()
     series: tuple[Series, ...] = ()
     started: str = ""
@@ -145,7 +148,12 @@ class Outcome:
     def __post_init__(self) -> None:
         problem = _broken_invariant(self)
         if problem:
-            raise InputError(f"outcome of check {self.check!r}", problem, "mend the check that made it")
+            raise InputError(f"outcome of check {self.check!r}", problem, "fix the check that made it")
+
+
+def blocked_cause(check: str) -> str:
+    """Return the cause of an outcome that waits for what that check reports."""
+    return f"blocked-by-{check}"
 
 
 _RATINGS: dict[Status, tuple[Rating, ...]] = {
@@ -164,7 +172,7 @@ def _broken_invariant(outcome: Outcome) -> str:
         return "check, gate, subjects and summary must not be empty."
     if outcome.rating not in _RATINGS[outcome.status]:
         return f"status {outcome.status.value} does not go with rating {outcome.rating.value}."
-    return _broken_cause(outcome)
+    return _broken_cause(outcome) or _broken_blocking(outcome)
 
 
 def _broken_cause(outcome: Outcome) -> str:
@@ -175,4 +183,14 @@ def _broken_cause(outcome: Outcome) -> str:
         return f"a passed outcome has no cause, found {outcome.cause!r}."
     if outcome.status is Status.FAILED and not outcome.hint:
         return "a failed outcome needs a hint."
+    return ""
+
+
+def _broken_blocking(outcome: Outcome) -> str:
+    if not outcome.blocked_by:
+        return ""
+    if outcome.rating is not Rating.UNKNOWN or outcome.status is not Status.OTHER:
+        return f"it is blocked by check {outcome.blocked_by}, so it is other and unknown, not {outcome.status.value}."
+    if outcome.cause != blocked_cause(outcome.blocked_by):
+        return f"it is blocked by check {outcome.blocked_by}, and its cause is {outcome.cause!r}."
     return ""

@@ -34,13 +34,17 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One result that is not a plain pass. `decision` says which person lets it not hold the gate."""
+    """One result that is not a plain pass.
+
+    `blocked_by` is the check whose result it waits for, `decision` says which person lets it not hold the gate.
+    """
 
     subject: str
     status: str
     rating: str
     summary: str
     hint: str
+    blocked_by: str = ""
     decision: str = ""
     measured: tuple[tuple[str, str], ...] = ()
     expected: tuple[tuple[str, str, str], ...] = ()
@@ -71,7 +75,7 @@ def case_groups(facts: RunFacts) -> tuple[CaseGroup, ...]:
     shown = []
     for (gate, check, cause, status), cases in _groups(facts).items():
         # What waits for another check has no numbers of its own.
-        alike = 0 if cause.startswith("blocked-by-") else MOST_WHOLE_ALIKE
+        alike = 0 if cases[0].blocked_by else MOST_WHOLE_ALIKE
         # Whatever else there is, every cause has its first case.
         full = min(len(cases), alike, max(whole, 1))
         brief = min(len(cases) - full, max(short, 0 if full else 1))
@@ -127,6 +131,7 @@ def _blocking(entry: Blocking, outcomes: list[Outcome]) -> Case:
         rating="",
         summary=redact(entry.summary),
         hint=redact(entry.hint),
+        blocked_by=entry.blocked_by,
     )
     if not outcomes:
         return bare
@@ -141,6 +146,7 @@ def _case(outcome: Outcome) -> Case:
         rating=outcome.rating.value if outcome.status is Status.OTHER else "",
         summary=redact(outcome.summary),
         hint=redact(outcome.hint),
+        blocked_by=outcome.blocked_by,
         measured=tuple((measure_name(m.name), with_unit(m.value, m.unit)) for m in outcome.measured),
         expected=tuple(_expected(e) for e in outcome.expected),
         sources=tuple(_source(e) for e in outcome.evidence),

@@ -15,9 +15,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..outcome.codec import from_plain, load_json, to_plain
+from ..outcome.codec import load_json, to_plain
 from ..outcome.errors import InputError
 from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
+from ..outcome.saved import outcome_from_plain
 from ..runtime.files import write_atomic
 
 TOOL = "gpufleet.bringup"
@@ -147,7 +148,7 @@ def _own_outcome(path: Path, number: int, test: dict[str, Any]) -> Outcome:
     plain = test.get("extra", {}).get("outcome") if isinstance(test.get("extra"), dict) else None
     if not isinstance(plain, dict):
         raise InputError(str(path), f"test {number} carries no outcome.", "run the gate again")
-    outcome = from_plain(Outcome, plain, f"{path} test {number}")
+    outcome = outcome_from_plain(plain, f"{path} test {number}")
     if outcome.status.value != test["status"]:
         raise InputError(
             str(path),

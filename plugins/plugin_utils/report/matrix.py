@@ -84,7 +84,7 @@ def mark_of(outcome: Outcome, decided: Mapping[tuple[str, str, str], str]) -> Ma
     if outcome.status is Status.OTHER:
         if outcome.rating is Rating.MARGINAL:
             return MARGINAL
-        return BLOCKED if outcome.cause.startswith("blocked-by-") else UNKNOWN
+        return BLOCKED if outcome.blocked_by else UNKNOWN
     return {Status.FAILED: FAILED, Status.SKIPPED: SKIPPED}.get(outcome.status, PENDING)
 
 

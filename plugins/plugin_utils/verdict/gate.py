@@ -16,7 +16,7 @@ from ..site.model import Site
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocking:
-    """One reason why a gate is not passed."""
+    """One reason why a gate is not passed; `blocked_by` is the check whose result it waits for, if any."""
 
     check: str
     subject: str
@@ -24,6 +24,7 @@ class Blocking:
     cause: str
     summary: str
     hint: str = ""
+    blocked_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +203,13 @@ def _names(outcome: Outcome) -> str:
 
 def _blocking(outcome: Outcome, status: Status, cause: str, summary: str) -> Blocking:
     return Blocking(
-        check=outcome.check, subject=_names(outcome), status=status, cause=cause, summary=summary, hint=outcome.hint
+        check=outcome.check,
+        subject=_names(outcome),
+        status=status,
+        cause=cause,
+        summary=summary,
+        hint=outcome.hint,
+        blocked_by=outcome.blocked_by,
     )
 
 
@@ -219,7 +226,7 @@ def _decided(outcome: Outcome, decision: Waiver) -> Decided:
 
 def _after_failures(entry: Blocking) -> tuple[bool, bool]:
     """Failures first; what waits for another check's result explains nothing."""
-    return entry.status is not Status.FAILED, entry.cause.startswith("blocked-by-")
+    return entry.status is not Status.FAILED, bool(entry.blocked_by)
 
 
 def _status(blocking: list[Blocking]) -> Status:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import REQUIRES, Finding, blocked, conclude
+from .case import REQUIRES, Finding, before_links, conclude
 from .facts import FabricFacts
 from .view import Seen, link_subjects, misplaced, overlay
 
@@ -25,7 +25,7 @@ SPEC = CheckSpec(
 
 def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Cables that changed places are one finding. A generated plan tells rails apart, not ports."""
-    stopped = blocked(SPEC, value, context)
+    stopped = before_links(SPEC, value, context)
     if stopped is not None:
         return stopped
     view = overlay(value, context.site)

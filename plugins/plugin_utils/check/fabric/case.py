@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from ...collect.host_facts import ProbeFailure
 from ...outcome.model import Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
-from ..spec import Answer, CheckSpec, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
 from .facts import FabricFacts
 
 REQUIRES = ("infiniband", "multi_node", "subnet_manager", "host_access")
@@ -79,21 +80,19 @@ def unusable(
     return (answer.unknown(f"{failure.tool}-{failure.kind}", failure.text[:400], hint, evidence=evidence),)
 
 
-def waiting(spec: CheckSpec, context: JudgeContext, owner: str, because: str) -> tuple[Outcome, ...]:
-    """Return the outcome of a check that cannot answer because of what another one reports."""
-    answer = site_answer(spec, context)
-    return (answer.unknown(f"blocked-by-{owner}", f"not judged: {because}", f"see check {owner}"),)
-
-
-def blocked(spec: CheckSpec, facts: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...] | None:
+def before_links(spec: CheckSpec, facts: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...] | None:
     """Return why a check about links cannot answer: nothing seen, no subnet manager, or no list of links."""
     if not facts.subnets:
-        return waiting(spec, context, "subnet-manager", "nothing of the fabric was seen")
+        return (site_answer(spec, context).blocked(by="subnet-manager", because="nothing of the fabric was seen"),)
     if any(subnet.master is None and subnet.master_again is None for subnet in facts.subnets):
-        return waiting(spec, context, "subnet-manager", "there is no subnet manager, so no link is Active")
+        return (
+            site_answer(spec, context).blocked(
+                by="subnet-manager", because="there is no subnet manager, so no link is Active"
+            ),
+        )
     for subnet in facts.subnets:
         if isinstance(subnet.links, ProbeFailure):
             if spec.id == "link-present":
                 return unusable(spec, facts, context, subnet.links, "iblinkinfo -l")
-            return waiting(spec, context, "link-present", "`iblinkinfo` gave nothing usable")
+            return (site_answer(spec, context).blocked(by="link-present", because="`iblinkinfo` gave nothing usable"),)
     return None

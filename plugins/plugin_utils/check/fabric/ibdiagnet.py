@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...collect.host_facts import ProbeFailure
 from ...outcome.model import Measure, Outcome, SubjectKind
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import REQUIRES, Finding, blocked, conclude, unusable
+from .case import REQUIRES, Finding, before_links, conclude, unusable
 from .facts import FabricFacts
 
 SPEC = CheckSpec(
@@ -27,7 +27,7 @@ _COMMAND = "ibdiagnet --pc -P all=1 --get_cable_info"
 
 def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Every stage without an error; warnings are told and do not count."""
-    stopped = blocked(SPEC, value, context)
+    stopped = before_links(SPEC, value, context)
     if stopped is not None:
         return stopped
     findings: list[Finding] = []

@@ -15,7 +15,7 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.ibqueryerrors import ErrorReport
 from ...site.cabling import End, PlannedLink
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import CABLE, REQUIRES, Finding, blocked, conclude, unusable
+from .case import CABLE, REQUIRES, Finding, before_links, conclude, unusable
 from .facts import FabricFacts
 from .view import link_subjects
 
@@ -49,7 +49,7 @@ class _Change:
 
 def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judged by growth between two readings; counters are never cleared."""
-    stopped = blocked(SPEC, value, context)
+    stopped = before_links(SPEC, value, context)
     if stopped is not None:
         return stopped
     for subnet in value.subnets:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import CABLE, REQUIRES, Finding, blocked, conclude
+from .case import CABLE, REQUIRES, Finding, before_links, conclude
 from .facts import FabricFacts
 from .view import Seen, View, link_subjects, overlay
 
@@ -25,7 +25,7 @@ SPEC = CheckSpec(
 
 def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """A switch that is not there is one finding, not one for each of its cables; so is a host."""
-    stopped = blocked(SPEC, value, context)
+    stopped = before_links(SPEC, value, context)
     if stopped is not None:
         return stopped
     view = overlay(value, context.site)

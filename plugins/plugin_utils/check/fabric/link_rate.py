@@ -9,7 +9,7 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.iblinkinfo import LinkEnd
 from ...site.cabling import LANE_GBPS
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import CABLE, REQUIRES, Finding, blocked, conclude
+from .case import CABLE, REQUIRES, Finding, before_links, conclude
 from .facts import FabricFacts
 from .view import Seen, link_subjects, overlay
 
@@ -29,7 +29,7 @@ _ROUNDING = 0.001
 
 def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Rated by the plan; the actual width and speed are what the port says that it runs at."""
-    stopped = blocked(SPEC, value, context)
+    stopped = before_links(SPEC, value, context)
     if stopped is not None:
         return stopped
     view = overlay(value, context.site)

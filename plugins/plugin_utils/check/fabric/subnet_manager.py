@@ -14,7 +14,7 @@ from ...probe.iblinkinfo import LinkEnd
 from ...probe.sminfo import MASTER, STANDBY, SmInfo
 from ...site.cabling import End
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import REQUIRES, Finding, conclude, site_answer, unusable, waiting
+from .case import REQUIRES, Finding, conclude, site_answer, unusable
 from .facts import FabricFacts, SubnetFacts
 from .view import Seen, View, ends_of, link_subjects, overlay
 
@@ -50,7 +50,7 @@ def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
         findings += _managers(subnet, subnet.managers)
     if not findings:
         if any(isinstance(subnet.links, ProbeFailure) for subnet in value.subnets):
-            return waiting(SPEC, context, "link-present", "`iblinkinfo` gave nothing usable")
+            return (site_answer(SPEC, context).blocked(by="link-present", because="`iblinkinfo` gave nothing usable"),)
         findings = _unsettled(value, overlay(value, context.site))
     masters = [subnet.master_again for subnet in value.subnets if isinstance(subnet.master_again, SmInfo)]
     names = ", ".join(f"{sm.guid} (LID {sm.lid}, priority {sm.priority})" for sm in masters)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ...outcome.model import Outcome
-from ..spec import Answer
+from ..kit.answer import Answer
 from .conclusion import Kind
 from .model import PlannedHost
 
@@ -16,13 +16,8 @@ def not_possible(answer: Answer, kind: Kind | None, host: PlannedHost) -> Outcom
     if kind is None:
         return answer.unknown("sku-unknown", f"no hardware facts for SKU {host.sku!r}", "correct gpufleet_sku")
     if host.closed:
-        return blocked(answer, "nccl-results", f"no run was possible: {host.closed}")
+        return answer.blocked(by="nccl-results", because=f"no run was possible: {host.closed}")
     return None
-
-
-def blocked(answer: Answer, check: str, because: str) -> Outcome:
-    """Return the outcome of a check that waits for what another one reports."""
-    return answer.unknown(f"blocked-by-{check}", f"not judged: {because}"[:400], f"see check {check}")
 
 
 def not_paired(answer: Answer, kind: Kind, name: str) -> Outcome | None:
@@ -31,10 +26,10 @@ def not_paired(answer: Answer, kind: Kind, name: str) -> Outcome | None:
         return None
     alone = kind.alone.find((name,))
     if alone is None or alone.problem is not None:
-        return blocked(answer, "nccl-results", f"{name} gave no result by itself")
+        return answer.blocked(by="nccl-results", because=f"{name} gave no result by itself")
     if name in kind.without_rdma:
-        return blocked(answer, "nccl-transport", "its pods get no network adapter")
+        return answer.blocked(by="nccl-transport", because="its pods get no network adapter")
     if name not in kind.usable:
-        return blocked(answer, "nccl-intra-node-bw", f"{name} is slow by itself")
+        return answer.blocked(by="nccl-intra-node-bw", because=f"{name} is slow by itself")
     text = f"{name} was run with no other host: {len(kind.usable)} of {len(kind.hosts)} {kind.sku_name} are usable"
     return answer.unknown("no-partner", text, "mend or add hosts of that kind, then run the gate again")

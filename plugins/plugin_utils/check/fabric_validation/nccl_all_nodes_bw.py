@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from ...outcome.model import Outcome, Subject, SubjectKind
-from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
-from .before import blocked
+from ..kit.answer import Answer
+from ..spec import CheckSpec, Disturbance, JudgeContext
 from .conclusion import Conclusion, Kind
 from .model import Sight
 from .telling import figures, nodes, rate_text
@@ -60,11 +60,11 @@ def _judge_kind(sight: Sight, context: JudgeContext, kind: Kind) -> Outcome:
 def _not_run(answer: Answer, kind: Kind) -> Outcome:
     """Return the outcome where a run over all hosts would only tell again what is known."""
     if any(host.closed for host in kind.hosts) or any(s.problem for s in kind.alone.standings):
-        return blocked(answer, "nccl-results", "not every host can take part")
+        return answer.blocked(by="nccl-results", because="not every host can take part")
     if kind.alone.to_blame or any(s.verdict == "bad" for s in kind.alone.standings):
-        return blocked(answer, "nccl-intra-node-bw", "hosts are slow by themselves")
+        return answer.blocked(by="nccl-intra-node-bw", because="hosts are slow by themselves")
     if kind.without_rdma or kind.broken:
-        return blocked(answer, "nccl-transport", "not every host has RDMA")
+        return answer.blocked(by="nccl-transport", because="not every host has RDMA")
     if kind.blame.nodes and all(s.problem for name in kind.blame.nodes for s in kind.bad_pairs_of(name)):
-        return blocked(answer, "nccl-results", "runs with some hosts give no figure")
-    return blocked(answer, "nccl-pair-bw", "not every pair is good")
+        return answer.blocked(by="nccl-results", because="runs with some hosts give no figure")
+    return answer.blocked(by="nccl-pair-bw", because="not every pair is good")

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from ...outcome.model import Outcome, Subject, SubjectKind, node_subject
-from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, Disturbance, JudgeContext
 from .bandwidth import Standing
-from .before import blocked, not_possible
+from .before import not_possible
 from .conclusion import Conclusion, Kind
 from .model import PlannedHost, Sight
 from .telling import figures, nodes, rate_text
@@ -50,7 +51,7 @@ def _judge_host(sight: Sight, context: JudgeContext, host: PlannedHost, kind: Ki
         return impossible or answer.unknown("sku-unknown", f"no hardware facts for SKU {host.sku!r}")
     standing = kind.alone.find((host.name,))
     if standing is None or standing.problem is not None:
-        return blocked(answer, "nccl-results", "the run gave no figure")
+        return answer.blocked(by="nccl-results", because="the run gave no figure")
     return _rated(answer, host, standing, sight)
 
 

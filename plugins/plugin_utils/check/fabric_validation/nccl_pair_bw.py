@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...outcome.model import Measure, Outcome, Subject, SubjectKind, node_subject
-from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, Disturbance, JudgeContext
 from .bandwidth import Standing
-from .before import blocked, not_paired, not_possible
+from .before import not_paired, not_possible
 from .conclusion import Conclusion, Kind, Rails
 from .model import PlannedHost, Sight
 from .telling import figures, link, nodes, rate_text
@@ -77,7 +78,7 @@ def _judge_host(sight: Sight, context: JudgeContext, host: PlannedHost, kind: Ki
     if unpaired is not None:
         return unpaired
     if host.name in kind.broken:
-        return blocked(answer, "nccl-transport", kind.broken[host.name].text)
+        return answer.blocked(by="nccl-transport", because=kind.broken[host.name].text)
     good = next((s for s in kind.pairs if host.name in s.hosts and kind.pair_good(s)), None)
     if host.name in kind.blame.nodes:
         return _named(answer, sight, kind, host.name)
@@ -93,7 +94,7 @@ def _named(answer: Answer, sight: Sight, kind: Kind, name: str) -> Outcome:
     bad = kind.bad_pairs_of(name)
     slow = [s for s in bad if s.problem is None]
     if not slow:
-        return blocked(answer, "nccl-results", "its runs with other hosts give no figure")
+        return answer.blocked(by="nccl-results", because="its runs with other hosts give no figure")
     details = figures(slow[0], sight.plan.rules.judge)
     partners = ", ".join(other for s in bad for other in s.hosts if other != name)
     text = f"{name} is slow with {partners}: {rate_text(slow[0])}"
@@ -120,7 +121,7 @@ def _slow_adapter(answer: Answer, kind: Kind, name: str, rails: Rails, text: str
 def _path(answer: Answer, sight: Sight, kind: Kind, pair: tuple[str, str]) -> Outcome:
     standing = next(s for s in kind.pairs if s.hosts == pair)
     if standing.problem is not None:
-        return blocked(answer, "nccl-results", "the run of the pair gives no figure")
+        return answer.blocked(by="nccl-results", because="the run of the pair gives no figure")
     details = {**figures(standing, sight.plan.rules.judge), "more_subjects": (link(pair),)}
     text = f"{' with '.join(pair)}: {rate_text(standing)}"
     known = pair in kind.blame.paths
@@ -138,10 +139,10 @@ def _unknown(answer: Answer, sight: Sight, kind: Kind, name: str) -> Outcome:
     mine: list[Standing] = [s for s in kind.pairs if name in s.hosts]
     spoilers = [other for s in mine for other in s.hosts if other in kind.broken]
     if spoilers:
-        return blocked(answer, "nccl-transport", f"its only partner {spoilers[0]} has no RDMA")
+        return answer.blocked(by="nccl-transport", because=f"its only partner {spoilers[0]} has no RDMA")
     standing = mine[0]
     if standing.problem is not None:
-        return blocked(answer, "nccl-results", "its run gives no figure")
+        return answer.blocked(by="nccl-results", because="its run gives no figure")
     details = figures(standing, sight.plan.rules.judge)
     if standing.verdict == "open":
         return answer.unknown("not-repeated", f"{rate_text(standing)}; not repeated", "run the gate again", **details)

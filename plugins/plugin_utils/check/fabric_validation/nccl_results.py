@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...outcome.model import Measure, Outcome, SubjectKind, node_subject
-from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
-from .before import blocked
+from ..kit.answer import Answer
+from ..spec import CheckSpec, Disturbance, JudgeContext
 from .conclusion import Conclusion, Kind
 from .model import PlannedHost, Problem, Sight
 from .telling import evidence, link
@@ -60,7 +60,9 @@ def _between(answer: Answer, sight: Sight, kind: Kind, host: PlannedHost) -> Out
     if host.name in kind.broken:
         spoiled = [s for s in kind.pairs if host.name in s.hosts and s.problem]
         if spoiled:
-            return blocked(answer, "nccl-transport", f"its transport is broken: {kind.broken[host.name].text}")
+            return answer.blocked(
+                by="nccl-transport", because=f"its transport is broken: {kind.broken[host.name].text}"
+            )
         return None
     if host.name in kind.blame.nodes:
         bad = [s for s in kind.bad_pairs_of(host.name) if s.problem]

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
-from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
-from .before import blocked, not_paired, not_possible
+from ..kit.answer import Answer
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .before import not_paired, not_possible
 from .conclusion import Conclusion, Kind
 from .model import PlannedHost, Run, Sight
 from .telling import evidence
@@ -64,7 +65,7 @@ def _judge_runs(answer: Answer, sight: Sight, host: PlannedHost, kind: Kind) -> 
         if transport.proof == "proven":
             return _proven(answer, host, run, transport)
     if all(run.problem for run, _transport in seen):
-        return blocked(answer, "nccl-results", "no run with another host gave a result")
+        return answer.blocked(by="nccl-results", because="no run with another host gave a result")
     text = "; ".join(dict.fromkeys(transport.text for _run, transport in seen))
     hint = "read the log; NCCL_DEBUG_SUBSYS must contain INIT and NET"
     proof = tuple(evidence(run) for run, _transport in seen)

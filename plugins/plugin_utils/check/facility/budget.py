@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from ...outcome.errors import InputError, NotFoundError
 from ...outcome.model import Basis, Expectation, Measure, Outcome
-from ..spec import Answer, CheckSpec, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
 from .facts import Allowance, FacilityObservation, rack_subject
 from .load import Load, Quantity, number, rack_load
 from .record import FacilityRecord, RackBudget

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ...outcome.errors import InputError
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
-from ..spec import Answer, CheckSpec, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
 from .budget import invalid_record
 from .facts import OBSERVATION, EvidenceDigest, FacilityObservation, site_subject
 from .record import EvidenceFile

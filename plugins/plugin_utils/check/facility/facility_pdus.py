@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ..spec import Answer, CheckSpec, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
 from .budget import RACK_NOT_IN_RECORD, judge_racks
 from .facts import OBSERVATION, FacilityObservation
 from .record import FacilityRecord

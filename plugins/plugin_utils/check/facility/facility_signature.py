@@ -11,7 +11,8 @@ from ...clients.signature.ssh_keygen import SignatureFacts, ToolRun
 from ...outcome.errors import InputError
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ...runtime.redaction import excerpt
-from ..spec import Answer, CheckSpec, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
 from .facts import OBSERVATION, FacilityObservation, site_subject
 from .record import FacilityRecord
 

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
-from ..spec import Answer, CheckSpec, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
 from .view import ClusterView
 
 SPEC = CheckSpec(

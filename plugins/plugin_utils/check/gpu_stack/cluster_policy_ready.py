@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
-from ..spec import Answer, CheckSpec, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
 from .roots import (
     GPU_OPERATOR,
     NETWORK_OPERATOR,
     bad_nodes,
-    blocked,
     broken_operands,
     operand_roots,
     recipe_component,
@@ -49,7 +49,7 @@ def judge(view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
         return (answer.failed("no-gpu-operator", "the recipe has no GPU operator", hint),)
     for name in (GPU_OPERATOR, NETWORK_OPERATOR):
         if unhealthy(view, name, context):
-            return (blocked(answer, f"component {name} is not healthy", f"component-health of {name}"),)
+            return (answer.blocked(by="component-health", because=f"component {name} is not healthy"),)
     bad = _gpu_operator(answer, view, context) + _network_operator(answer, view, context)
     if bad:
         return bad
@@ -72,7 +72,7 @@ def _gpu_operator(answer: Answer, view: ClusterView, context: JudgeContext) -> t
     if active and all(policy.state == "ready" for policy in active):
         return ()
     if any(operand.workload.state != "ready" for operand in view.operands):
-        return (blocked(answer, "operands wait only for nodes that are not ready", "node-ready"),)
+        return (answer.blocked(by="node-ready", because="operands wait only for nodes that are not ready"),)
     return (_not_ready(answer, view, "cluster-policy-not-ready", "ClusterPolicy", active),)
 
 

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
-from ..spec import Answer, CheckSpec, JudgeContext
-from .roots import blocked, component_fault, recipe_component, shielded, unhealthy, wanted_version
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
+from .roots import component_fault, recipe_component, shielded, unhealthy, wanted_version
 from .view import ClusterView, ComponentView
 
 SPEC = CheckSpec(
@@ -50,15 +51,15 @@ def _one(view: ClusterView, context: JudgeContext, name: str) -> Outcome:
     if fault is None:
         return _healthy(answer, view, component, context)
     cause, text, hint = fault
-    if not component.release and component.installing == "waiting":
-        return blocked(
-            answer, f"not installed: {component.installing_reason}", "component-health or cluster-policy-ready"
-        )
-    root = _sick_dependency(view, context, name) if not component.release else ""
-    if root:
-        return blocked(
-            answer, f"not installed: it depends on {root}, which is not healthy", f"component-health of {root}"
-        )
+    if not component.release:
+        root = _sick_dependency(view, context, name)
+        if component.installing == "waiting":
+            # The installer waits for workloads, or for the operator's policy where every component is healthy.
+            owner = SPEC.id if root else "cluster-policy-ready"
+            return answer.blocked(by=owner, because=f"{name} is not installed: {component.installing_reason}")
+        if root:
+            text = f"{name} is not installed: it depends on {root}, which is not healthy"
+            return answer.blocked(by=SPEC.id, because=text)
     return answer.failed(cause, text, hint, **_facts(view, component, context))
 
 

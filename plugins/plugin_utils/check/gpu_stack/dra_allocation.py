@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
-from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, Disturbance, JudgeContext
 from .observe_dra import DraView
-from .roots import DRA_DRIVER, blocked, offers_gpus_by_dra
+from .roots import DRA_DRIVER, offers_gpus_by_dra
 
 SPEC = CheckSpec(
     id="dra-allocation",
@@ -46,11 +47,11 @@ def _not_tried(answer: Answer, view: DraView) -> Outcome:
         hint = "use Kubernetes 1.34 or newer with DynamicResourceAllocation; kubectl get deviceclasses"
         return answer.failed("dra-not-served", view.reason, hint)
     after = {
-        "driver-not-ready": "component-health of nvidia-dra-driver-gpu",
+        "driver-not-ready": "component-health",
         "no-devices": "dra-slices",
     }
     if view.problem in after:
-        return blocked(answer, f"not tried: {view.reason}", after[view.problem])
+        return answer.blocked(by=after[view.problem], because=view.reason)
     return answer.unknown(view.problem, f"not tried: {view.reason}", "run the gate again")
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
 from ...site.model import Host
-from ..spec import Answer, CheckSpec, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
 from .gpu_allocatable import GPU
 from .roots import (
     DRA_DRIVER,
     GPU_OPERATOR,
-    blocked,
     broken_operands,
     node_fault,
     offers_gpus_by_dra,
@@ -46,7 +46,7 @@ def _one(view: ClusterView, context: JudgeContext, host: Host) -> Outcome:
     if hidden:
         return hidden
     if not offers_gpus_by_dra(context):
-        return blocked(answer, "no DRA driver of the recipe gives out GPUs", "dra-allocation")
+        return answer.blocked(by="dra-allocation", because="no DRA driver of the recipe gives out GPUs")
     node = view.node(host.node_name)
     before = _explained(answer, view, context, node)
     if before or node is None:
@@ -61,17 +61,17 @@ def _explained(answer: Answer, view: ClusterView, context: JudgeContext, node: N
     if not view.nodes:
         return answer.unknown("no-data", "the API server listed no nodes", "kubectl get nodes")
     if view.slices is None:
-        return blocked(answer, "the API server does not serve resource.k8s.io/v1", "dra-allocation")
+        return answer.blocked(by="dra-allocation", because="the API server does not serve resource.k8s.io/v1")
     fault = node_fault(node)
     if fault and fault[0] != "node-cordoned":
-        return blocked(answer, f"the node itself does not work: {fault[1]}", "node-ready")
+        return answer.blocked(by="node-ready", because=f"the node itself does not work: {fault[1]}")
     for name in (GPU_OPERATOR, DRA_DRIVER):
         if unhealthy(view, name, context):
-            return blocked(answer, f"component {name} is not healthy", f"component-health of {name}")
+            return answer.blocked(by="component-health", because=f"component {name} is not healthy")
     for operand in broken_operands(view, context):
         on_it = not operand.workload.nodes or (node is not None and node.name in operand.workload.nodes)
         if operand.workload.app == "nvidia-driver-daemonset" and on_it:
-            return blocked(answer, "the driver is not ready there", "cluster-policy-ready")
+            return answer.blocked(by="cluster-policy-ready", because="the driver is not ready there")
     return None
 
 
@@ -96,7 +96,9 @@ def _judged(answer: Answer, node: NodeView, slices: tuple[SliceView, ...], gpus:
             return answer.failed("dra-slices-incomplete", text, log, **facts)
     if found != gpus:
         if node.allocatable.get(GPU) == found:
-            return blocked(answer, f"{found} of {gpus} GPUs published, as many as are allocatable", "gpu-allocatable")
+            return answer.blocked(
+                by="gpu-allocatable", because=f"{found} of {gpus} GPUs published, as many as are allocatable"
+            )
         return answer.failed("dra-device-count-mismatch", f"{found} of {gpus} GPUs published", log, **facts)
     return answer.passed(f"{found} of {gpus} GPUs published", **facts)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
-from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, Disturbance, JudgeContext
 from .observe_gang import GangView
-from .roots import blocked
 
 SPEC = CheckSpec(
     id="gang-admission",
@@ -40,7 +40,7 @@ def _not_tried(answer: Answer, view: GangView) -> Outcome:
         hint = "add volcano or kai-scheduler to the recipe, or enable the scheduler's own gangs (scheduling.k8s.io)"
         return answer.failed("no-gang-scheduler", f"no gang scheduler: {view.reason}", hint)
     if view.problem == "scheduler-not-ready":
-        return blocked(answer, f"{view.provider} is not ready: {view.reason}", f"component-health of {view.provider}")
+        return answer.blocked(by="component-health", because=f"{view.provider} is not ready: {view.reason}")
     hint = "free GPUs on the nodes in scope: kubectl get pods -A -o wide; kubectl describe nodes"
     return answer.unknown(view.problem, f"not tried: {view.reason}", hint)
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
 from ...site.model import Host
-from ..spec import Answer, CheckSpec, JudgeContext
-from .roots import GPU_OPERATOR, blocked, broken_operands, node_fault, recipe_component, shielded, unhealthy
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
+from .roots import GPU_OPERATOR, broken_operands, node_fault, recipe_component, shielded, unhealthy
 from .view import ClusterView, NodeView
 
 SPEC = CheckSpec(
@@ -61,13 +62,13 @@ def _explained(answer: Answer, view: ClusterView, context: JudgeContext, node: N
     fault = node_fault(node)
     # A cordoned node still offers its GPUs.
     if fault and fault[0] != "node-cordoned":
-        return blocked(answer, f"the node itself does not work: {fault[1]}", "node-ready")
+        return answer.blocked(by="node-ready", because=f"the node itself does not work: {fault[1]}")
     if unhealthy(view, GPU_OPERATOR, context):
-        return blocked(answer, "the GPU operator is not healthy", f"component-health of {GPU_OPERATOR}")
+        return answer.blocked(by="component-health", because=f"component {GPU_OPERATOR} is not healthy")
     for operand in broken_operands(view, context):
         on_it = not operand.workload.nodes or (node is not None and node.name in operand.workload.nodes)
         if operand.workload.app in _CHAIN and on_it:
-            return blocked(answer, f"the {operand.title} is not ready there", "cluster-policy-ready")
+            return answer.blocked(by="cluster-policy-ready", because=f"the {operand.title} is not ready there")
     return None
 
 
@@ -81,7 +82,7 @@ def _dra_only(answer: Answer, view: ClusterView, node: NodeView, gpus: int) -> O
     offered = sum(entry.gpus for entry in view.slices or () if entry.node == node.name)
     facts = _facts(node, {"GPUs in ResourceSlices": gpus}, {"GPUs in ResourceSlices": offered})
     if offered == 0:
-        return blocked(answer, "the recipe offers GPUs by DRA alone, and there is no slice", "dra-slices")
+        return answer.blocked(by="dra-slices", because="the recipe offers GPUs by DRA alone, and there is no slice")
     if offered != gpus:
         hint = "compare with nvidia-smi -L on the host; look at the DRA driver's log on that node"
         return answer.failed("gpu-count-mismatch", f"{offered} of {gpus} GPUs offered by DRA", hint, **facts)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
 from ...site.model import Host
-from ..spec import Answer, CheckSpec, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
 from .roots import node_fault, shielded
 from .view import ClusterView
 

@@ -14,7 +14,8 @@ from ...constraint.model import Constraint, ConstraintResult, ConstraintStatus, 
 from ...outcome.errors import InputError
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
 from ...recipe.os_image import os_release
-from ..spec import Answer, CheckSpec, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
 from .roots import shielded
 from .view import ClusterView, NodeView
 

@@ -4,7 +4,7 @@
 """One cause, not its symptoms: who is to blame for what, so that each fault fails exactly one check.
 
 The order: permissions, nodes, components, operands, allocatable GPUs, DRA slices. A judge asks here whether something
-before it in that order already explains what it sees; then it answers `blocked` (not known), never `failed`.
+before it in that order already explains what it sees; then it is blocked by that check, never `failed`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 
 from ...component_stack.workloads import Workload
 from ...outcome.model import Outcome
-from ..spec import Answer, JudgeContext
+from ..kit.answer import Answer
+from ..spec import JudgeContext
 from .view import ClusterView, ComponentView, NodeView, OperandView
 
 GPU_OPERATOR = "gpu-operator"
@@ -141,13 +142,8 @@ def recipe_offers_gpus_by_dra(recipe: Mapping[str, Any]) -> bool:
 
 
 def shielded(answer: Answer, view: ClusterView) -> Outcome | None:
-    """Return `blocked` where permissions were denied and nothing was looked at, None otherwise."""
+    """Return the blocked outcome where permissions were denied and nothing was looked at, None otherwise."""
     if not view.denied:
         return None
     texts = ", ".join(permission.text for permission in view.denied[:3])
-    return blocked(answer, f"not looked at: we may not {texts}", "api-permissions")
-
-
-def blocked(answer: Answer, text: str, check: str) -> Outcome:
-    """Return the outcome of what another check explains already."""
-    return answer.unknown("blocked", text, f"mend what check {check} reports first; this answer follows it")
+    return answer.blocked(by="api-permissions", because=f"the credentials do not allow: {texts}")

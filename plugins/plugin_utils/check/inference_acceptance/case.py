@@ -8,7 +8,8 @@ from __future__ import annotations
 from ...outcome.model import Evidence, Outcome, node_subject
 from ...outcome.series import Axis, Bound, Series
 from ...probe.aiperf import Distribution
-from ..spec import Answer, CheckSpec, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
 from .model import Measured, PlannedHost, Server, Sight
 
 READY, SMOKE, ERRORS = "inference-endpoint-ready", "inference-smoke", "inference-errors"
@@ -17,11 +18,6 @@ READY, SMOKE, ERRORS = "inference-endpoint-ready", "inference-smoke", "inference
 def answer_for(spec: CheckSpec, context: JudgeContext, host: PlannedHost) -> Answer:
     """Return what makes the outcomes about a host."""
     return Answer(spec, context, node_subject(host.name))
-
-
-def blocked(answer: Answer, check: str, because: str) -> Outcome:
-    """Return the outcome of a check that waits for what another one reports."""
-    return answer.unknown(f"blocked-by-{check}", f"not judged: {because}"[:400], f"see check {check}")
 
 
 def serves(server: Server | None, name: str) -> bool:
@@ -35,8 +31,8 @@ def not_loaded(answer: Answer, sight: Sight, host: PlannedHost) -> Outcome | Non
         return None
     server = sight.server(host.name)
     if not serves(server, sight.plan.rules.server.name):
-        return blocked(answer, READY, f"{host.name} does not serve the model")
-    return blocked(answer, SMOKE, f"{host.name} does not answer a single request")
+        return answer.blocked(by=READY, because=f"{host.name} does not serve the model")
+    return answer.blocked(by=SMOKE, because=f"{host.name} does not answer a single request")
 
 
 def no_figures(answer: Answer, sight: Sight, host: PlannedHost) -> Outcome | None:
@@ -44,7 +40,7 @@ def no_figures(answer: Answer, sight: Sight, host: PlannedHost) -> Outcome | Non
     loads = sight.loads_of(host.name)
     if any(load.good for load in loads):
         return None
-    return not_loaded(answer, sight, host) or blocked(answer, ERRORS, f"no load of {host.name} gave figures")
+    return not_loaded(answer, sight, host) or answer.blocked(by=ERRORS, because=f"no load of {host.name} gave figures")
 
 
 def command_evidence(server: Server, where: str) -> Evidence:

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, Disturbance, JudgeContext
 from .case import ERRORS, answer_for, load_evidence, not_loaded
 from .model import PlannedHost, Sight
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
-from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
-from .case import READY, SMOKE, answer_for, blocked, serves
+from ..kit.answer import Answer
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .case import READY, SMOKE, answer_for, serves
 from .model import PlannedHost, Server, Sight
 from .rules import SmokeSettings
 
@@ -36,7 +37,7 @@ def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
 def _judge(answer: Answer, sight: Sight, host: PlannedHost) -> Outcome:
     server = sight.server(host.name)
     if server is None or not serves(server, sight.plan.rules.server.name):
-        return blocked(answer, READY, f"{host.name} does not serve the model")
+        return answer.blocked(by=READY, because=f"{host.name} does not serve the model")
     if not server.answers:
         return answer.unknown("not-asked", "the smoke request was not sent", "run the gate again")
     smoke = sight.plan.rules.smoke

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
-from .case import answer_for, blocked, load_evidence, no_figures
+from ..kit.answer import Answer
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .case import answer_for, load_evidence, no_figures
 from .model import PlannedHost, Sight
 from .reading import Figures
 
@@ -57,7 +58,7 @@ def _below_peers(
     text = f"{text}, its peers reach {peers.median:,.0f}"
     for word in ("tpot", "ttft"):
         if word in figures.missed(host.name):
-            return blocked(answer, f"inference-{word}", f"{text}, as its latency tells already")
+            return answer.blocked(by=f"inference-{word}", because=f"{text}, as its latency tells already")
     if peers.cohort_to_blame:
         hint = "too many hosts differ to blame one: compare how they are set up"
         return answer.marginal("cohort-uneven", text, hint, **details)

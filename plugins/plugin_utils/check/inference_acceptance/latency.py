@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome
 from ...probe.aiperf import AiperfExport, Distribution
-from ..spec import Answer, CheckSpec, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
 from .case import answer_for, curve, load_evidence, no_figures
 from .model import PlannedHost, Sight
 from .reading import Figures

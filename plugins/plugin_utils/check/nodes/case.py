@@ -14,7 +14,8 @@ from ...hardware.sku import Sku
 from ...outcome.model import Evidence, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
 from ...probe.nvidia_smi_model import Gpu, SmiLog
 from ...site.model import DriverOwner, Host
-from ..spec import Answer, CheckSpec, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
 
 T = TypeVar("T")
 
@@ -107,10 +108,6 @@ class Case:
         path = self.facts.driver_evidence if driver else self.facts.evidence
         return (Evidence(_OWNERS[field_name][2], self.host.name, excerpt, path),)
 
-    def waiting_for(self, check: str, because: str) -> Outcome:
-        """Return the outcome of a check that cannot answer because of what another check reports."""
-        return self.answer.unknown(f"blocked-by-{check}", f"not judged: {because}", f"see check {check} of this node")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -188,7 +185,7 @@ def _blocked(case: Case, needs: tuple[str, ...]) -> Outcome | None:
     facts = case.facts
     through_pods = case.spec.needs_driver and case.context.site.driver_owner is DriverOwner.OPERATOR
     if not facts.reached and not through_pods:
-        return case.waiting_for("host-reached", "the host was not reached")
+        return case.answer.blocked(by="host-reached", because="the host was not reached")
     for name in needs:
         failure = getattr(facts, name)
         if isinstance(failure, ProbeFailure):
@@ -200,11 +197,11 @@ def tool_failure(case: Case, name: str, failure: ProbeFailure) -> Outcome:
     """Return the outcome for a tool that gave nothing usable: the owner says why, the others wait for the owner."""
     owner, _slug, command = _OWNERS[name]
     if owner != case.spec.id:
-        return case.waiting_for(owner, f"`{command}` gave nothing usable")
+        return case.answer.blocked(by=owner, because=f"`{command}` gave nothing usable")
     smi = case.facts.smi
     troubled = isinstance(smi, SmiLog) and any(gpu.trouble for gpu in smi.gpus)
     if case.spec.needs_driver and name != "smi" and (isinstance(smi, ProbeFailure) or troubled):
-        return case.waiting_for("gpu-census", "the driver cannot talk to every GPU")
+        return case.answer.blocked(by="gpu-census", because="the driver cannot talk to every GPU")
     return tool_unusable(case, name, failure)
 
 
@@ -262,5 +259,7 @@ def per_gpu(
     findings = tuple(finding for gpu in live for finding in judge_gpu(case, gpu))
     silent = len(case.smi.gpus) - len(live)
     if not findings and (silent or not live):
-        return case.waiting_for("gpu-census", f"{count(silent, 'GPU')} of {len(case.smi.gpus)} do not answer")
+        return case.answer.blocked(
+            by="gpu-census", because=f"{count(silent, 'GPU')} of {len(case.smi.gpus)} do not answer"
+        )
     return replace(report(len(live)), findings=findings)

@@ -48,7 +48,7 @@ def _judge(case: Case) -> Report | Outcome:
     results = [(test, result) for test in diag.tests for result in test.results]
     failed = [pair for pair in results if pair[1].status == "fail"]
     if failed and _only_lost_gpus(case, failed):
-        return case.waiting_for("gpu-census", "it fails only on GPUs that the driver has lost")
+        return case.answer.blocked(by="gpu-census", because="it fails only on GPUs that the driver has lost")
     warned = [pair for pair in results if pair[1].status == "warn" or (pair[1].status == "pass" and pair[1].warnings)]
     findings = tuple(_failure(case, test, result) for test, result in failed)
     findings += tuple(_warning(case, test, result) for test, result in warned)

@@ -59,7 +59,9 @@ def _judge(case: Case, uuids: dict[str, list[str]], serials: dict[str, list[str]
     if len(smi.gpus) < case.sku.gpus:
         on_pci = nvidia_gpus(case.facts.pci) if not isinstance(case.facts.pci, ProbeFailure) else ()
         if on_pci and len(on_pci) <= len(smi.gpus):
-            return case.waiting_for("pci-census", f"{len(smi.gpus)} GPUs listed, and no more on the PCI bus")
+            return case.answer.blocked(
+                by="pci-census", because=f"{len(smi.gpus)} GPUs listed, and no more on the PCI bus"
+            )
     elif not smi.count_agrees:
         text = f"the driver counts {smi.attached_gpus} GPUs and lists {len(smi.gpus)}"
         return case.answer.unknown("nvidia-smi-inconsistent", text, "run `nvidia-smi -q -x` on the node again")

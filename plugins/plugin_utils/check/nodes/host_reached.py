@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Evidence, Outcome, SubjectKind, node_subject
-from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, Disturbance, JudgeContext
 
 SPEC = CheckSpec(
     id="host-reached",

@@ -45,7 +45,7 @@ def _host(case: Case, domains: Domains) -> Report | Outcome:
     status = case.facts.nvlink
     mig = [entry for entry in status.gpus if entry.mig]
     if mig and expected_mode(case.context) != "Enabled":
-        return case.waiting_for("mig-mode", "the driver tells nothing about NVLinks of a GPU in MIG mode")
+        return case.answer.blocked(by="mig-mode", because="the driver tells nothing about NVLinks of a GPU in MIG mode")
     if mig:
         return Report(
             summary="MIG is wanted here, and a GPU in MIG mode uses no NVLink", evidence=case.evidence("nvlink")
@@ -62,15 +62,19 @@ def _links(case: Case, entries: tuple[NvlinkGpu, ...], domains: Domains) -> Repo
     few = [entry for entry in entries if entry.active < expected]
     short = tuple(_short(case, entry) for entry in few if case.gpu_named(entry.index, entry.uuid) not in lost)
     if short and not case.sku.nvswitches and len(live) < case.sku.gpus:
-        return case.waiting_for("gpu-census", "GPUs are wired to each other, and one that is gone takes links with it")
+        return case.answer.blocked(
+            by="gpu-census", because="GPUs are wired to each other, and one that is gone takes links with it"
+        )
     fabric = tuple(finding for gpu in live for finding in _fabric(case, gpu))
     if fabric and case.facts.fabric_manager not in ("active",) and isinstance(case.facts.fabric_manager, str):
         if not short:
-            return case.waiting_for("fabric-manager", f"nvidia-fabricmanager is {case.facts.fabric_manager}")
+            return case.answer.blocked(
+                by="fabric-manager", because=f"nvidia-fabricmanager is {case.facts.fabric_manager}"
+            )
         fabric = ()
     findings = short + fabric + (() if fabric else domain_findings(case, domains))
     if not findings and lost:
-        return case.waiting_for("gpu-census", f"{len(lost)} of {len(case.smi.gpus)} GPUs do not answer")
+        return case.answer.blocked(by="gpu-census", because=f"{len(lost)} of {len(case.smi.gpus)} GPUs do not answer")
     return _report(case, entries, findings)
 
 

@@ -36,12 +36,14 @@ def _judge(case: Case) -> Report | Outcome:
     nvlinks, short = _nvlink(case, matrix), _short_of_links(case)
     # Links that are down change the word for their GPU, too: that is one fault, told once.
     if nvlinks and short and all(set(finding.parts) <= short for finding in nvlinks):
-        return case.waiting_for("nvlink", "the matrix differs only where links are inactive")
+        return case.answer.blocked(by="nvlink", because="the matrix differs only where links are inactive")
     findings = nvlinks + _nics(case, matrix)
     if not findings and any(gpu.trouble for gpu in case.smi.gpus):
-        return case.waiting_for("gpu-census", "not every GPU answers")
+        return case.answer.blocked(by="gpu-census", because="not every GPU answers")
     if not findings and _waits_for_hcas(case, matrix):
-        return case.waiting_for("hca-state", "adapters are missing, so the distance to them cannot be told")
+        return case.answer.blocked(
+            by="hca-state", because="adapters are missing, so the distance to them cannot be told"
+        )
     nvlink = f"NV{case.sku.nvlink_links} between all" if case.sku.nvlink_links else "no NVLink"
     return Report(
         summary=f"{len(matrix.gpus)} GPUs, {nvlink}; {len(matrix.nics)} NICs, one beside each GPU"

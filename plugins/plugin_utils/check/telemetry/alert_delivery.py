@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
-from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
-from .case import SCRAPED, blocked
+from ..kit.answer import Answer
+from ..spec import CheckSpec, Disturbance, JudgeContext
+from .case import SCRAPED
 from .model import AlertView
 
 SPEC = CheckSpec(
@@ -38,7 +39,7 @@ def judge(view: AlertView, context: JudgeContext) -> tuple[Outcome, ...]:
     if view.problem is not None:
         problem = view.problem
         if problem.cause == "prometheus-unreachable":
-            return (blocked(answer, SCRAPED, f"{problem.subject}: {problem.reason}"),)
+            return (answer.blocked(by=SCRAPED, because=f"{problem.subject}: {problem.reason}"),)
         return (answer.unknown(problem.cause, f"{problem.subject}: {problem.reason}"[:500], problem.hint),)
     details = _details(view)
     outcome = _lost(view, answer, details)

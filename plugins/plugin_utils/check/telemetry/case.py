@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from ...outcome.model import Evidence, Measure, Outcome, Subject, SubjectKind, node_subject
-from ..spec import Answer, CheckSpec, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
 from .fleet import Fleet
 from .model import ExpectedGpu, ExpectedHost, MetricsView
 
@@ -39,19 +40,14 @@ def per_host(
 
 def _before(fleet: Fleet, host: ExpectedHost, answer: Answer, needs_series: bool) -> Outcome | None:
     if fleet.view.problem is not None:
-        return blocked(answer, SCRAPED, "Prometheus could not be asked")
+        return answer.blocked(by=SCRAPED, because="Prometheus could not be asked")
     if fleet.blind:
-        return blocked(answer, SCRAPED, "Prometheus has no GPU metrics at all")
+        return answer.blocked(by=SCRAPED, because="Prometheus has no GPU metrics at all")
     if not host.count:
         return answer.unknown("sku-unknown", f"no hardware facts for the SKU of {host.name}", "correct gpufleet_sku")
     if needs_series and not fleet.relevant(host):
-        return blocked(answer, COMPLETE, f"there are no GPU metrics of {host.name}")
+        return answer.blocked(by=COMPLETE, because=f"there are no GPU metrics of {host.name}")
     return None
-
-
-def blocked(answer: Answer, check: str, because: str) -> Outcome:
-    """Return the outcome of a check that waits for what another one reports."""
-    return answer.unknown(f"blocked-by-{check}", f"not judged: {because}"[:400], f"see check {check}")
 
 
 def gpu_subject(host: ExpectedHost, uuid: str) -> Subject:

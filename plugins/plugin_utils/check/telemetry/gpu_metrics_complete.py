@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
-from ..spec import Answer, CheckSpec, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
 from .case import count, gpu_subjects, gpus_measured, per_host, seen_in
 from .fleet import Fleet
 from .model import ExpectedHost, MetricsView

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ..spec import Answer, CheckSpec, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
 from .case import count, parts_of, per_host, seen_in
 from .fleet import Fleet
 from .model import ExpectedHost, MetricsView

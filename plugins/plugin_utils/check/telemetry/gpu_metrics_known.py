@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from ...outcome.model import Outcome, Subject, SubjectKind, node_subject
-from ..spec import Answer, CheckSpec, JudgeContext
-from .case import SCRAPED, blocked, seen_in
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
+from .case import SCRAPED, seen_in
 from .fleet import Fleet
 from .model import MetricsView
 
@@ -32,7 +33,7 @@ def judge(view: MetricsView, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome for the cluster, or one for every kind of stranger."""
     answer, fleet = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name)), Fleet(view)
     if view.problem is not None or fleet.blind:
-        return (blocked(answer, SCRAPED, "there are no metrics to look at"),)
+        return (answer.blocked(by=SCRAPED, because="there are no metrics to look at"),)
     evidence = seen_in(view, view.rules.metrics.field)
     outcomes = []
     for cause in dict.fromkeys(stranger.cause for stranger in fleet.strangers):

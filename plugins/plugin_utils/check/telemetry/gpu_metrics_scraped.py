@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from ...outcome.model import Measure, Outcome, Subject, SubjectKind
-from ..spec import Answer, CheckSpec, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
 from .case import seen_in
 from .model import MetricsView
 

@@ -9,16 +9,11 @@ from typing import Any
 
 from ...outcome.model import Evidence, Measure, Outcome, Subject, SubjectKind, node_subject
 from ...outcome.series import Axis, Bound, Series
-from ..spec import Answer
+from ..kit.answer import Answer
 from .conclusion import Kind
 from .model import PlannedHost, Problem
 
 _POINTS = 400
-
-
-def blocked(answer: Answer, check: str, because: str, **details: Any) -> Outcome:
-    """Return the outcome of a check that waits for what another one reports."""
-    return answer.unknown(f"blocked-by-{check}", f"not judged: {because}"[:400], f"see check {check}", **details)
 
 
 def before_host(answer: Answer, kind: Kind, host: PlannedHost) -> Outcome | None:
@@ -26,10 +21,10 @@ def before_host(answer: Answer, kind: Kind, host: PlannedHost) -> Outcome | None
     if kind.sku is None:
         return answer.unknown("sku-unknown", f"no hardware facts for SKU {host.sku!r}", "correct gpufleet_sku")
     if host.closed:
-        return blocked(answer, "training-gang-start", f"no run was possible: {host.closed}")
+        return answer.blocked(by="training-gang-start", because=f"no run was possible: {host.closed}")
     problem = kind.problem
     if problem is not None and (not kind.complete or host.name in problem.hosts):
-        return blocked(answer, problem.check, problem.text)
+        return answer.blocked(by=problem.check, because=problem.text)
     if not kind.complete:
         return answer.unknown("no-run", "no run was made", "run the gate again")
     return None
@@ -44,9 +39,9 @@ def before_kind(answer: Answer, kind: Kind) -> Outcome | None:
     if kind.complete:
         return None
     if kind.problem is not None:
-        return blocked(answer, kind.problem.check, kind.problem.text, **details)
+        return answer.blocked(by=kind.problem.check, because=kind.problem.text, **details)
     if not kind.open_hosts:
-        return blocked(answer, "training-gang-start", "no host has room for a pod", **details)
+        return answer.blocked(by="training-gang-start", because="no host has room for a pod", **details)
     return answer.unknown("no-run", "no run was made", "run the gate again", **details)
 
 

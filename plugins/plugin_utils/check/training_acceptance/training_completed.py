@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from ...outcome.model import Measure, Outcome, SubjectKind, node_subject
-from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, Disturbance, JudgeContext
 from .conclusion import Kind, kinds_of
 from .model import PlannedHost, Sight
-from .telling import before_host, blocked, evidence, told
+from .telling import before_host, evidence, told
 
 SPEC = CheckSpec(
     id="training-completed",
@@ -43,7 +44,7 @@ def _judge_host(sight: Sight, context: JudgeContext, kind: Kind, host: PlannedHo
         if host.name in problem.hosts:
             return told(answer, problem, host.name, kind, _HINTS[problem.cause])
         if not problem.partial:
-            return blocked(answer, SPEC.id, f"{', '.join(problem.hosts[:4])} ended the run: {problem.text}")
+            return answer.blocked(by=SPEC.id, because=f"{', '.join(problem.hosts[:4])} ended the run: {problem.text}")
     early = before_host(answer, kind, host)
     if early is not None:
         return early

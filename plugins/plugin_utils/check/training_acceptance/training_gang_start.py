@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind, node_subject
-from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, Disturbance, JudgeContext
 from .conclusion import Kind, kinds_of
 from .model import PlannedHost, Sight
-from .telling import before_host, blocked, evidence, told
+from .telling import before_host, evidence, told
 
 SPEC = CheckSpec(
     id="training-gang-start",
@@ -47,7 +48,7 @@ def _judge_host(context: JudgeContext, kind: Kind, host: PlannedHost) -> Outcome
                 problem.cause, "kubectl get events -A; mend what the message says, then run the gate again"
             )
             return told(answer, problem, host.name, kind, hint)
-        return blocked(answer, SPEC.id, f"its pod had its place, but not those of all: {problem.text}")
+        return answer.blocked(by=SPEC.id, because=f"its pod had its place, but not those of all: {problem.text}")
     if not kind.complete and problem is not None:
         # The ranks met, or there would be another problem; when, is in the log of the run that ended early.
         return answer.passed("its ranks met those of all other hosts", evidence=evidence(kind, host.name))

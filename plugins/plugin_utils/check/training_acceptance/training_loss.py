@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
-from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, Disturbance, JudgeContext
 from .conclusion import Kind, kinds_of
 from .figures import Fall, Figures, fall_of
 from .model import PlannedHost, Sight
-from .telling import before_host, blocked, evidence, gpus, loss_series, nodes
+from .telling import before_host, evidence, gpus, loss_series, nodes
 
 SPEC = CheckSpec(
     id="training-loss",
@@ -77,7 +78,7 @@ def _judge_host(context: JudgeContext, kind: Kind, host: PlannedHost) -> Outcome
         )
         if mine:
             return answer.failed("loss-not-finite", text, _NOT_FINITE, more_subjects=gpus(mine), evidence=proof)
-        return blocked(answer, SPEC.id, f"{text}, and with its gradients that of all others")
+        return answer.blocked(by=SPEC.id, because=f"{text}, and with its gradients that of all others")
     return _differing(answer, kind, figures, host) or _passed(answer, kind, figures, host)
 
 

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
-from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, Disturbance, JudgeContext
 from .conclusion import Kind, kinds_of
 from .mfu import Mfu, attention_share
 from .model import Sight
-from .telling import before_kind, blocked, evidence, measures, nodes
+from .telling import before_kind, evidence, measures, nodes
 
 SPEC = CheckSpec(
     id="training-mfu",
@@ -57,9 +58,11 @@ def _judge_kind(context: JudgeContext, kind: Kind) -> Outcome:
         return answer.passed(text, **details)
     # Who holds all others back is told by name elsewhere.
     if kind.slow.any:
-        return blocked(answer, "training-stragglers", f"{text}, but slow ranks hold back the others", **details)
+        return answer.blocked(
+            by="training-stragglers", because=f"{text}, but slow ranks hold back the others", **details
+        )
     if not kind.steady:
-        return blocked(answer, "training-step-time", f"{text}, but the step time is not steady", **details)
+        return answer.blocked(by="training-step-time", because=f"{text}, but the step time is not steady", **details)
     text = f"{text}; at least {100 * kind.target:g} % is expected"
     if not kind.confirmed:
         return answer.unknown("not-repeated", f"{text}; it was not run again", "run the gate again", **details)

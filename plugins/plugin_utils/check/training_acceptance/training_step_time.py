@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
-from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, Disturbance, JudgeContext
 from .conclusion import Kind, kinds_of
 from .model import Sight
 from .telling import before_kind, evidence, gpus, measures, nodes, step_series

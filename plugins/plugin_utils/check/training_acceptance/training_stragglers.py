@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
-from ..spec import Answer, CheckSpec, Disturbance, JudgeContext
+from ..kit.answer import Answer
+from ..spec import CheckSpec, Disturbance, JudgeContext
 from .conclusion import Kind, kinds_of
 from .model import PlannedHost, Sight
-from .telling import before_host, blocked, evidence, gpus, nodes
+from .telling import before_host, evidence, gpus, nodes
 
 SPEC = CheckSpec(
     id="training-stragglers",
@@ -46,7 +47,7 @@ def _judge_host(context: JudgeContext, kind: Kind, host: PlannedHost) -> Outcome
         return early
     rates = {gpu: rate for gpu, rate in kind.rates.items() if gpu.partition("/")[0] == host.name}
     if not rates:
-        return blocked(answer, "training-step-time", "its ranks slow down over the run, so they have no rate")
+        return answer.blocked(by="training-step-time", because="its ranks slow down over the run, so they have no rate")
     slowest = min(rates, key=lambda gpu: rates[gpu])
     slow, whole = kind.slow.of(host.name), host.name in kind.slow.nodes
     details: dict[str, Any] = {

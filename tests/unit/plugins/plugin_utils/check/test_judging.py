@@ -15,6 +15,7 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check import judge as judging
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import Declaration, DeclaredCheck, declare
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.answer import Answer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observation_path, observe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import (
     Observer,
@@ -23,7 +24,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry im
     observer_for,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import (
-    Answer,
     CheckSpec,
     JudgeContext,
     ObserveContext,

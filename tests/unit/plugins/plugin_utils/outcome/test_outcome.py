@@ -58,6 +58,15 @@ UNKNOWN = replace(GOOD, status=Status.OTHER, rating=Rating.UNKNOWN, cause="timeo
         {"status": Status.FAILED, "rating": Rating.BAD, "cause": "slug", "hint": ""},
         {"status": Status.OTHER, "rating": Rating.UNKNOWN, "cause": ""},
         {"status": Status.SKIPPED, "rating": Rating.GOOD},
+        {"blocked_by": "gpu-census"},
+        {
+            "status": Status.OTHER,
+            "rating": Rating.MARGINAL,
+            "cause": "blocked-by-gpu-census",
+            "blocked_by": "gpu-census",
+        },
+        {"status": Status.OTHER, "rating": Rating.UNKNOWN, "cause": "timeout", "blocked_by": "gpu-census"},
+        {"status": Status.OTHER, "rating": Rating.UNKNOWN, "cause": "blocked-by-nvlink", "blocked_by": "gpu-census"},
     ],
 )
 def test_an_outcome_that_contradicts_itself_cannot_be_made(change: dict[str, object]) -> None:

@@ -52,6 +52,17 @@ def test_what_is_written_is_read_back_whole(tmp_path: Path) -> None:
     assert read_suite(written(tmp_path), "nodes") == OUTCOMES
 
 
+def test_a_suite_of_a_release_without_blocked_by_is_read(tmp_path: Path) -> None:
+    blocked = replace(HELD, rating=Rating.UNKNOWN, cause="blocked-by-gpu-census", blocked_by="gpu-census")
+    path = tmp_path / "nodes.json"
+    write_suite(path, "nodes", (blocked, GOOD), run_id="r1", rehearsal=True, version="0.1.0")
+    old = json.loads(path.read_text())
+    for test in old["results"]["tests"]:
+        del test["extra"]["outcome"]["blocked_by"]
+    path.write_text(json.dumps(old))
+    assert read_suite(path, "nodes") == (blocked, GOOD)
+
+
 def test_the_suite_is_valid_by_the_official_schema(ctrf_schema: dict[str, Any]) -> None:
     import jsonschema
 

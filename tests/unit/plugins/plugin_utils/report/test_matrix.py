@@ -46,7 +46,7 @@ def test_every_kind_of_answer_has_its_letter(tmp_path: Path) -> None:
         failed("nodes", "c", gpu("gpu02/gpu3"), "gpu-missing"),
         held("nodes", "c", node_subject(names[2]), "drift"),
         held("nodes", "c", node_subject(names[3]), "timeout", Rating.UNKNOWN),
-        held("nodes", "c", node_subject(names[4]), "blocked-by-d", Rating.UNKNOWN),
+        held("nodes", "c", node_subject(names[4]), "blocked-by-d", Rating.UNKNOWN, blocked_by="d"),
         passed("nodes", "c", node_subject(names[5]), status=Status.SKIPPED, rating=Rating.UNKNOWN),
         failed("nodes", "c", node_subject(names[6]), "gpu-missing"),
         held("nodes", "c", node_subject(names[7]), "drift"),

@@ -147,7 +147,13 @@ def test_what_waits_for_another_check_is_short(tmp_path: Path) -> None:
     made = MadeRun(nodes=3).healthy()
     waits = [
         held(
-            "nodes", "nvlink", node_subject(name), "blocked-by-gpu-census", Rating.UNKNOWN, hint="see check gpu-census"
+            "nodes",
+            "nvlink",
+            node_subject(name),
+            "blocked-by-gpu-census",
+            Rating.UNKNOWN,
+            blocked_by="gpu-census",
+            hint="see check gpu-census",
         )
         for name in made.names
     ]

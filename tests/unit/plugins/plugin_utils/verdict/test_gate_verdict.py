@@ -101,7 +101,8 @@ def test_a_result_that_was_not_declared_holds_the_gate_even_if_it_passed() -> No
 
 
 def test_the_message_names_what_went_wrong_and_not_what_waits_for_it() -> None:
-    waiting = [replace(outcome("clock-sync", node, Status.OTHER), cause="blocked-by-gpu-census") for node in NODES]
+    blocked = {"cause": "blocked-by-gpu-census", "blocked_by": "gpu-census"}
+    waiting = [replace(outcome("clock-sync", node, Status.OTHER), **blocked) for node in NODES]
     census = [*HEALTHY[:2], outcome("gpu-census", "gpu03", Status.OTHER)]
     found = verdict([*waiting, *census])
     assert "gpu-census on gpu03: some-cause and 3 more" in found.message

@@ -125,7 +125,7 @@ class Fabric:
 
     def held(self) -> list[Outcome]:
         """What is not passed, without what only waits for another check."""
-        return [o for o in self.judge() if o.status is not Status.PASSED and not o.cause.startswith("blocked-by-")]
+        return [o for o in self.judge() if o.status is not Status.PASSED and not o.blocked_by]
 
     def one(self) -> Outcome:
         """The only thing that is not good."""

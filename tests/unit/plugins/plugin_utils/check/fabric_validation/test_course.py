@@ -27,7 +27,7 @@ def told(outcomes: tuple[Outcome, ...]) -> list[tuple[str, str, str]]:
     return sorted(
         (o.check, o.cause, " ".join(subject.name for subject in o.subjects))
         for o in outcomes
-        if o.status is not Status.PASSED and not o.cause.startswith("blocked-by-")
+        if o.status is not Status.PASSED and not o.blocked_by
     )
 
 

@@ -133,8 +133,8 @@ def test_a_fault_fails_one_check_and_no_other(breaking: Break, check: str, cause
     node = random.choice(NAMES)
     outcomes = judged(breaking(healthy(), node), context())
     assert _failed(outcomes) == [(check, cause, subject.replace("<node>", node))]
-    rest = {outcome.cause for outcome in outcomes if outcome.status is Status.OTHER}
-    assert rest <= {"blocked"}, "what follows from the fault is blocked, nothing else"
+    waits_for = {outcome.blocked_by for outcome in outcomes if outcome.status is Status.OTHER}
+    assert waits_for <= {check}, "what follows from the fault is blocked by the check that reports it, nothing else"
 
 
 def test_every_cause_of_the_cases_is_declared() -> None:
@@ -155,7 +155,7 @@ def test_denied_permissions_hide_everything_else() -> None:
     blind = ClusterView(version="v1.36.3", permissions=(denied,))
     outcomes = judged(blind, context())
     assert _failed(outcomes) == [("api-permissions", "permission-denied", "lab")]
-    assert all(outcome.cause == "blocked" for outcome in outcomes if outcome.check != "api-permissions")
+    assert all(o.blocked_by == "api-permissions" for o in outcomes if o.check != "api-permissions")
 
 
 def test_no_data_is_never_a_pass() -> None:

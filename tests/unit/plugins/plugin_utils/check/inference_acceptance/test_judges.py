@@ -43,7 +43,7 @@ def _bad(outcomes: list[Outcome]) -> set[tuple[str, str, str, str]]:
     return {
         (o.check, o.cause, o.status.value, o.subjects[0].name)
         for o in outcomes
-        if o.status is not Status.PASSED and not o.cause.startswith("blocked-by-")
+        if o.status is not Status.PASSED and not o.blocked_by
     }
 
 

@@ -195,8 +195,7 @@ def test_tool_without_usable_output_is_unknown_once(fleet: AnyFleet, name: str, 
     check, slug = OWNERS[name]
     assert said(outcomes, Status.OTHER) == {(check, f"{slug}-{kind}", "gpu02")}
     assert not said(outcomes, Status.FAILED)
-    blocked = {o.cause for o in outcomes if o.cause.startswith("blocked-by")}
-    assert blocked <= {f"blocked-by-{check}"}
+    assert {o.blocked_by for o in outcomes} <= {"", check}
 
 
 def test_hanging_driver_is_one_unknown_and_the_rest_waits(fleet: AnyFleet) -> None:

@@ -23,7 +23,7 @@ def findings(outcomes: tuple[Outcome, ...]) -> set[tuple[str, str, tuple[str, ..
     return {
         (o.check, o.cause, tuple(s.name for s in (o.subjects[1:] or o.subjects)))
         for o in outcomes
-        if o.status is not Status.PASSED and not o.cause.startswith("blocked-by-")
+        if o.status is not Status.PASSED and not o.blocked_by
     }
 
 

@@ -114,7 +114,7 @@ def held(outcomes: list[Outcome]) -> list[Outcome]:
     return [
         outcome
         for outcome in outcomes
-        if outcome.status is not Status.PASSED and not outcome.cause.startswith("blocked-by-")
+        if outcome.status is not Status.PASSED and not outcome.blocked_by
     ]
 
 
