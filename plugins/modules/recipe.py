@@ -2,23 +2,24 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Documentation of the verb recipe; the action plugin of the same name does the work on the controller."""
+"""Documentation of recipe; the action plugin of the same name does the work on the controller."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: recipe
-short_description: Resolve, ask, explain, compare and list recipes
+short_description: Resolve the recipe for a kind of cluster and write it
 version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
 description:
-  - Resolves the recipe for a kind of cluster, which is the components, versions, chart values, constraints and checks
-    that belong on it.
+  - Resolves which components, versions, chart values, constraints and checks belong on a kind of cluster, and writes
+    that to O(dest), O(hydrated_dest) and O(run_dir), if they are given.
   - Reads the catalogue of this collection with private directories over it, or an unmodified recipe tree of the
     NVIDIA AI Cluster Runtime.
   - No cluster is touched.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
+  - gpufleet.bringup.recipe
 attributes:
   check_mode:
     support: full
@@ -27,32 +28,6 @@ attributes:
     support: full
     description: Shows the old and new content of the files.
 options:
-  command:
-    description:
-      - V(resolve) resolves the recipe and writes it to O(dest), O(hydrated_dest) and O(run_dir), if they are given.
-      - V(query) returns the value that O(selector) names.
-      - V(explain) tells which layers set that value and what each replaced; without O(selector), the chain of the
-        layers.
-      - V(diff) compares the recipe with the one of O(other).
-      - V(list) returns what the catalogue supports beside O(criteria), its components and its criteria values.
-      - V(hydrate) returns the recipe with the merged chart values of every component and writes nothing.
-    type: str
-    choices: [resolve, query, explain, diff, list, hydrate]
-    default: resolve
-  criteria:
-    description:
-      - What kind of cluster it is, such as C(service), C(accelerator), C(intent), C(os), C(platform), C(fabric),
-        C(nvlink_domain).
-      - At least one must be stated, except for V(list).
-    type: dict
-    default: {}
-  recipe_data:
-    description:
-      - Directories of private recipe data, laid over the catalogue of this collection; a later one wins.
-      - A directory with a C(overlays/base.yaml) of its own stands alone, with those after it.
-    type: list
-    elements: path
-    default: []
   pools:
     description:
       - Several pools of GPU nodes in one cluster. The recipe then has a part for each pool, and O(criteria) holds for
@@ -73,105 +48,6 @@ options:
         description: Labels of its nodes.
         type: dict
         default: {}
-  facts:
-    description:
-      - Facts of a running cluster. Criteria that are not stated are read off them, each with its evidence.
-      - A stated criterion wins; a warning says if the cluster says something else.
-    type: dict
-    suboptions:
-      server_version:
-        description: Version of the API server.
-        type: str
-        default: ""
-      nodes:
-        description: The nodes.
-        type: list
-        elements: dict
-        default: []
-        suboptions:
-          name:
-            description: Name of the node.
-            type: str
-            required: true
-          gpus:
-            description: Number of its GPUs.
-            type: int
-            default: 0
-          gpu_product:
-            description: Product name of its GPUs, as GPU Feature Discovery labels it.
-            type: str
-            default: ""
-          os_id:
-            description: C(ID) of its C(/etc/os-release).
-            type: str
-            default: ""
-          provider_id:
-            description: C(spec.providerID).
-            type: str
-            default: ""
-          instance_type:
-            description: Instance type of the cloud.
-            type: str
-            default: ""
-          labels:
-            description: Its labels.
-            type: dict
-            default: {}
-          resources:
-            description: Names of its allocatable resources.
-            type: list
-            elements: str
-            default: []
-          link_layers:
-            description: Link layers of its network adapters, such as C(InfiniBand).
-            type: list
-            elements: str
-            default: []
-  profiles:
-    description: Chosen values of the profiles that layers leave to the user, such as who owns the driver.
-    type: dict
-    default: {}
-  overrides:
-    description: Chart values by component, over those of every layer. C(enabled=false) leaves a component out.
-    type: dict
-    default: {}
-  set:
-    description: The same as C(component:path=value), typed as in YAML.
-    type: list
-    elements: str
-    default: []
-  check_overrides:
-    description: Refuse overrides that the component is not known to have, or of another type.
-    type: bool
-    default: true
-  unsupported:
-    description: >-
-      What to do if no layer honours one of the criteria. With V(warn) less specific layers are used and a warning
-      says so.
-    type: str
-    choices: [error, warn]
-    default: error
-  selector:
-    description:
-      - Dotted path of a value, such as C(components.gpu-operator.values.driver.version). Keys with dots are quoted,
-        list indices are in brackets.
-      - Empty means everything.
-    type: str
-    default: ""
-  other:
-    description: The other side of V(diff). What is not given is the same as on this side.
-    type: dict
-    suboptions:
-      criteria:
-        description: Criteria of the other recipe.
-        type: dict
-      recipe_data:
-        description: Recipe data of the other recipe, such as an older copy of the catalogue.
-        type: list
-        elements: path
-      overrides:
-        description: Overrides of the other recipe.
-        type: dict
   dest:
     description: File for the resolved recipe, YAML, or JSON if its name ends so. The NVIDIA tool reads it, too.
     type: path
@@ -197,63 +73,72 @@ EXAMPLES = r"""
       os: ubuntu
       platform: volcano
     dest: recipe.yaml
-
-- name: Ask for one value
-  gpufleet.bringup.recipe:
-    command: query
-    criteria: {service: kind, accelerator: a100}
-    selector: components.gpu-operator.version
-
-- name: Where does it come from
-  gpufleet.bringup.recipe:
-    command: explain
-    criteria: {service: kind, accelerator: a100}
-    selector: components.gpu-operator.values.driver.enabled
-
-- name: What differs between training and inference
-  gpufleet.bringup.recipe:
-    command: diff
-    criteria: {service: eks, accelerator: h100, intent: training, os: ubuntu}
-    other:
-      criteria: {service: eks, accelerator: h100, intent: inference, os: ubuntu}
 """
 
 RETURN = r"""
 recipe:
-  description: Criteria, applied overlays and mixins, component versions, deployment order and constraints.
+  description: The recipe in short.
   type: dict
-  returned: resolve
+  returned: success
+  contains:
+    criteria:
+      description: The criteria that it was resolved for.
+      type: dict
+      returned: always
+      sample: {service: kind, accelerator: a100}
+    overlays:
+      description: Names of the layers, lowest precedence first.
+      type: list
+      elements: str
+      returned: always
+      sample: [base, kind]
+    mixins:
+      description: Names of the mixins that the layers name.
+      type: list
+      elements: str
+      returned: always
+      sample: []
+    components:
+      description: The version of every component that is switched on.
+      type: dict
+      returned: always
+      sample: {gpu-operator: v26.7.0}
+    order:
+      description: The components in the order in which they are installed.
+      type: list
+      elements: str
+      returned: always
+      sample: [cert-manager, gpu-operator]
+    constraints:
+      description: What the cluster must satisfy, by the name of the measurement.
+      type: dict
+      returned: always
+      sample: {K8s.server.version: ">= 1.32.4"}
 detection:
-  description: For each criterion its value, who said so and the evidence; and the pools if the GPU nodes differ.
+  description: What was read off the facts of a cluster.
   type: dict
-  returned: resolve with facts
+  returned: success, with O(facts)
+  contains:
+    criteria:
+      description: The criteria, those that were stated and those that were detected.
+      type: dict
+      returned: always
+    findings:
+      description: Each criterion with its value, who said so (stated, detected or unknown) and the evidence.
+      type: list
+      elements: dict
+      returned: always
+    pools:
+      description: The pools, if the GPU nodes differ.
+      type: list
+      elements: dict
+      returned: always
 files:
   description: The files that were written, or would be in check mode.
   type: list
   elements: str
-  returned: resolve
-value:
-  description: The value that was asked for, or the hydrated recipe.
-  type: raw
-  returned: query, hydrate
-explanation:
-  description: The value, the chains of layers, and the layers that set it with what each replaced.
-  type: dict
-  returned: explain
-difference:
-  description: Components added and removed, versions and values that differ.
-  type: dict
-  returned: diff
-same:
-  description: Nothing differs.
-  type: bool
-  returned: diff
-listing:
-  description:
-    - The number of all supported combinations, the values that each service is supported with (two of one row need not
-      go together), the combinations that a layer is for, components and criteria values.
-  type: dict
-  returned: list
+  returned: success
+  sample: [recipe.yaml]
 exit_code:
   description: 0, or 2 for wrong input and 3 for a value that is not there.
   type: int

@@ -40,24 +40,22 @@ TASKS = """
     set: ["gpuoperator:driver.version=570.1"]
     overrides: {gpu-operator: {driver: {repository: mirror.example}, toolkit: {env: [{name: A}]}}}
 - name: asked
-  gpufleet.bringup.recipe:
-    {command: query, criteria: @criteria@, selector: "constraints[0].name"}
+  gpufleet.bringup.recipe_info:
+    {criteria: @criteria@, selector: "constraints[0].name"}
 - name: explained
-  gpufleet.bringup.recipe:
-    {command: explain, criteria: @criteria@, selector: components.gpu-operator.values.gdrcopy.enabled}
+  gpufleet.bringup.recipe_explain_info:
+    {criteria: @criteria@, selector: components.gpu-operator.values.gdrcopy.enabled}
 - name: compared
-  gpufleet.bringup.recipe:
-    command: diff
+  gpufleet.bringup.recipe_diff_info:
     criteria: @criteria@
     other: {criteria: {service: kind}}
 - name: listed
-  gpufleet.bringup.recipe: {command: list, criteria: {fabric: efa}}
+  gpufleet.bringup.recipe_catalogue_info: {criteria: {fabric: efa}}
 - name: filled
-  gpufleet.bringup.recipe: {command: hydrate, criteria: @criteria@}
+  gpufleet.bringup.recipe_hydrated_info: {criteria: @criteria@}
   check_mode: true
 - name: upgraded
-  gpufleet.bringup.recipe:
-    command: diff
+  gpufleet.bringup.recipe_diff_info:
     criteria: @criteria@
     other: {recipe_data: [@directory@/older]}
 - name: pooled
@@ -80,7 +78,7 @@ TASKS = """
 - name: warned
   gpufleet.bringup.recipe: {criteria: {service: gke, accelerator: l40s}, unsupported: warn}
 - name: missing
-  gpufleet.bringup.recipe: {command: query, criteria: @criteria@, selector: components.nope}
+  gpufleet.bringup.recipe_info: {criteria: @criteria@, selector: components.nope}
   ignore_errors: true
 - name: filtered
   vars:
@@ -187,7 +185,7 @@ def test_questions(results: dict[str, Any]) -> None:
     assert "volcano" in results["compared"]["difference"]["components_removed"]
     assert results["listed"]["listing"]["combinations"]
     assert [entry["service"] for entry in results["listed"]["listing"]["environments"]] == ["eks"]
-    filled = {entry["name"]: entry["values"] for entry in results["filled"]["value"]["componentRefs"]}
+    filled = {entry["name"]: entry["values"] for entry in results["filled"]["recipe"]["componentRefs"]}
     assert filled["gpu-operator"]["driver"]["enabled"] is True
 
 

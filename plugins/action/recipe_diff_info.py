@@ -1,0 +1,35 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Module recipe_diff_info: what differs between two recipes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.difference import difference
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer, request_of
+
+
+class ActionModule(VerbBase):
+    """Compare two recipes."""
+
+    module = "recipe_diff_info"
+
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        del task_vars
+        left, right = answer(request_of(options)), answer(request_of({**options, **_stated(options["other"])}))
+        found = difference(left.result, left.catalogue, right.result, right.catalogue)
+        return {
+            "exit_code": 0,
+            "difference": to_plain(found),
+            "same": found.same,
+            "warnings": [*left.warnings, *right.warnings],
+        }
+
+
+def _stated(other: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what the other recipe states; the rest is the same as in the first."""
+    return {name: value for name, value in (other or {}).items() if value is not None}

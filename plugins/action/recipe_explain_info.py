@@ -1,0 +1,30 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Module recipe_explain_info: where a value of a recipe comes from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.explain import explain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer, request_of
+
+
+class ActionModule(VerbBase):
+    """Name the layers that set a value."""
+
+    module = "recipe_explain_info"
+
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        del task_vars
+        answered = answer(request_of(options))
+        found = explain(answered.result, answered.catalogue, options["selector"])
+        return {
+            "exit_code": 0,
+            "msg": found.lines(),
+            "explanation": to_plain(found),
+            "warnings": [*answered.warnings],
+        }
