@@ -12,6 +12,8 @@ export PYTHONUNBUFFERED := 1
 # A shim of a version manager in the caller's environment must not reach the tools.
 unexport VIRTUAL_ENV PYTHONHOME
 
+# The words that are paths of files (with or without ::name): tests given by path replace the default ones.
+existing = $(wildcard $(foreach word,$(1),$(firstword $(subst ::, ,$(word)))))
 extra = $(if $($(1)),-e '$(2)=$($(1))')
 rehearsal_variables = $(strip \
   $(call extra,NODES,gpufleet_rehearsal_nodes) \
@@ -46,12 +48,12 @@ rehearse-stop: setup ## Stop a rehearsal cluster that was kept, and remove what 
 	ansible-playbook playbooks/rehearse_stop.yml $(ARGS)
 
 .PHONY: test
-test: setup ## All tests: unit, integration, rehearsal (ARGS="-k name")
+test: setup ## All tests: unit, integration, rehearsal (ARGS="-k name", or paths: only those)
 	pytest -n 2 $(ARGS)
 
 .PHONY: check
 check: setup ## Everything that is checked before a commit, with the seconds of each step
-	@python tools/check.py $(ARGS)
+	@python -m tools.check $(ARGS)
 
 .PHONY: catalog-check
 catalog-check: setup ## Prove the recipe catalogue: every layer resolves, nothing dangles, nothing is decided by chance
@@ -72,21 +74,21 @@ format: setup ## Let ruff format and mend
 
 .PHONY: lint types imports unit sanity build
 lint: setup ## ruff, yamllint, codespell, ansible-lint, changelog
-	@python tools/check.py format ruff yamllint codespell changelog ansible-lint
+	@python -m tools.check format ruff yamllint codespell changelog ansible-lint
 types: setup ## mypy --strict
-	@python tools/check.py mypy mypy-tools
+	@python -m tools.check mypy mypy-tools
 imports: setup ## The layers of the core
-	@python tools/check.py imports
-unit: setup ## Unit tests only
-	pytest -n 2 tests/unit $(ARGS)
+	@python -m tools.check imports
+unit: setup ## Unit tests (ARGS="-k name", or paths: only those)
+	pytest -n 2 $(if $(call existing,$(ARGS)),,tests/unit) $(ARGS)
 sanity: setup ## ansible-test sanity, on a real copy and without an ignore file (ARGS="--test validate-modules")
 	@tools/sanity $(ARGS)
 build: setup ## The collection's tarball, in .cache/build
-	@python tools/check.py build
+	@python -m tools.check build
 
 .PHONY: docs
 docs: setup ## What ansible-doc shows of every plugin must be complete
-	@python tools/check.py docs
+	@python -m tools.check docs
 
 .PHONY: lock
 lock: setup ## Resolve requirements/*.in again, for both Pythons (needs uv; UPGRADE=1 takes newer versions)

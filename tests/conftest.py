@@ -61,12 +61,31 @@ def ctrf_schema() -> dict[str, Any]:
     return install_ctrf_schema(ROOT)
 
 
+_NO_SHARED_DATA = "no shared data"
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The directory of foreign data; a test that asks for it is skipped where there is none."""
     directory = shared_directory()
     if not directory.is_dir():
-        pytest.skip(
-            f"no shared data at {directory}: set GPUFLEET_SHARED to the directory that has captures/ and vectors/"
-        )
+        pytest.skip(_NO_SHARED_DATA)
     return directory
+
+
+def pytest_report_teststatus(report: pytest.TestReport | pytest.CollectReport) -> tuple[str, str, str] | None:
+    """Count these skips by themselves: a reason for each of a hundred tests says no more than one line."""
+    if report.skipped and isinstance(report.longrepr, tuple) and _NO_SHARED_DATA in str(report.longrepr[2]):
+        return _NO_SHARED_DATA, "s", "SKIPPED (no shared data)"
+    return None
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say once what was not run for lack of foreign data, and how to get it."""
+    number = len(terminalreporter.stats.get(_NO_SHARED_DATA, ()))
+    if number:
+        terminalreporter.write_line(
+            f"{number} tests were not run: they read data of others (captures, schemas, vectors), which is not at "
+            f"{shared_directory()}. Set GPUFLEET_SHARED; CONTRIBUTING.md says where the data comes from.",
+            yellow=True,
+        )

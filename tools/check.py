@@ -7,19 +7,23 @@ Called with names it runs those steps only. The exit status is 1 if one step fai
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from pathlib import Path
+from fnmatch import fnmatch
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools import tree
+
+ROOT = tree.ROOT
 CACHE = ROOT / ".cache"
-TREE = CACHE / "tree"
-COPY = TREE / "ansible_collections/gpufleet/bringup"
+TREE = tree.TREE
+COPY = tree.COPY
 BIN = CACHE / "venv/bin"
 BUILD = str(CACHE / "build")
 PACKAGE = "ansible_collections.gpufleet.bringup.plugins"
@@ -28,13 +32,22 @@ FILE_TESTS = ("pylint", "import", "pep8")
 WORKERS = max(2, len(os.sched_getaffinity(0)))
 
 
+# Steps that passed, with the digest of what they read: .cache/check-passed.json.
+PASSED = CACHE / "check-passed.json"
+
+
 @dataclass(frozen=True)
 class Step:
-    """One command; `in_copy` runs it in the real copy of the collection instead of the checkout."""
+    """One command; `in_copy` runs it in the real copy of the collection instead of the checkout.
+
+    A step that passed is not run again while the files that it reads are the same: `reads` are patterns of paths in the
+    checkout, for a step that is slow and whose input is known. Without them a step always runs.
+    """
 
     name: str
     command: tuple[str, ...]
     in_copy: bool = False
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,7 +56,20 @@ class Result:
     status: int
     seconds: float
     output: str
+    again: bool = True
 
+
+# What ansible-lint looks at: whatever is not Python, and the documentation of modules, which gives their arguments.
+LINTED = (
+    "*.yml",
+    "*.yaml",
+    "*.j2",
+    "*.tpl",
+    "*.cfg",
+    ".ansible-lint*",
+    "plugins/modules/*.py",
+    "plugins/doc_fragments/*.py",
+)
 
 # The longest first: what is left for the end is short, whatever the number of cores.
 STEPS = (
@@ -52,7 +78,7 @@ STEPS = (
     Step("sanity", (str(ROOT / "tools/sanity"), *(word for test in FILE_TESTS for word in ("--skip-test", test)))),
     Step("mypy", ("mypy", "-p", PACKAGE)),
     Step("mypy-tools", ("mypy", "tools")),
-    Step("ansible-lint", ("ansible-lint", "--nocolor", "-q"), in_copy=True),
+    Step("ansible-lint", ("ansible-lint", "--nocolor", "-q"), in_copy=True, reads=(*LINTED, "requirements/*.txt")),
     Step("imports", ("lint-imports", "--cache-dir", str(CACHE / "import-linter"))),
     Step("docs", (str(BIN / "python"), "tools/docs.py")),
     Step("catalog", (str(BIN / "python"), "-m", "tools.catalog_check")),
@@ -86,7 +112,29 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def run(step: Step) -> Result:
+def digest(step: Step) -> str:
+    """Digest over the step's command and every file that it reads; empty for a step that always runs."""
+    if not step.reads:
+        return ""
+    found = hashlib.sha256("\0".join(step.command).encode())
+    for name in sorted(tree.files_of_checkout()):
+        if any(fnmatch(name.as_posix(), pattern) for pattern in step.reads):
+            found.update(f"\0{name}\0".encode() + (ROOT / name).read_bytes())
+    return found.hexdigest()
+
+
+def passed() -> dict[str, str]:
+    """Digest of each step that passed, as it was then."""
+    try:
+        found: dict[str, str] = json.loads(PASSED.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found
+
+
+def run(step: Step, before: Mapping[str, str]) -> Result:
+    if step.reads and before.get(step.name) == digest(step):
+        return Result(step, 0, 0.0, "", again=False)
     say(f"   ...  {step.name}")
     began = time.monotonic()
     done = subprocess.run(
@@ -105,7 +153,8 @@ def run(step: Step) -> Result:
 
 def show(result: Result) -> None:
     if result.status == 0:
-        say(f"    ok  {result.step.name} {result.seconds:.1f} s")
+        how = f"{result.seconds:.1f} s" if result.again else "passed before with the same files"
+        say(f"    ok  {result.step.name} {how}")
         return
     command = " ".join(result.step.command)
     say(f"FAILED  {result.step.name} {result.seconds:.1f} s\n$ {command}\n{result.output.rstrip()}\n")
@@ -125,14 +174,17 @@ def main(names: Sequence[str]) -> int:
         print(f"check: no step is called {', '.join(unknown)}; there are: {', '.join(steps)}", file=sys.stderr)
         return 2
     began = time.monotonic()
-    subprocess.run([BIN / "python", ROOT / "tools/tree.py"], check=True)
-    results = []
+    tree.main()
+    results, before = [], passed()
     with ThreadPoolExecutor(WORKERS) as pool:
-        for future in as_completed([pool.submit(run, steps[name]) for name in (names or steps)]):
+        for future in as_completed([pool.submit(run, steps[name], before) for name in (names or steps)]):
             results.append(future.result())
             show(results[-1])
-    closing_table(results, time.monotonic() - began)
+    now = {result.step.name: digest(result.step) for result in results if result.status == 0 and result.step.reads}
     failed = [result.step.name for result in results if result.status != 0]
+    kept = {name: value for name, value in before.items() if name not in failed}
+    PASSED.write_text(json.dumps(kept | now, indent=1), encoding="utf-8")
+    closing_table(results, time.monotonic() - began)
     print(f"check: FAILED: {', '.join(failed)}" if failed else "check: passed")
     return 1 if failed else 0
 

@@ -89,12 +89,15 @@ def test_kind_and_a100_from_our_own_catalogue(own: Catalogue, shared: Path) -> N
     assert ours["validation"]["conformance"]["checks"] == conformance
 
 
-@pytest.mark.parametrize("path", [p for p in os.environ.get("GPUFLEET_UPSTREAM_TREES", "").split(os.pathsep) if p])
-def test_later_upstream_trees_resolve(path: str) -> None:
-    """Trees of other vintages, where somebody has them: every combination that they are for gives a recipe."""
-    catalogue = load_catalogue([Path(path)])
-    for criteria in supported_combinations(catalogue):
-        assert resolve(criteria, catalogue).order
+def test_upstream_trees_of_other_vintages_resolve(upstream_tree: Path) -> None:
+    """Every combination that a tree is for gives a recipe; GPUFLEET_UPSTREAM_TREES names further trees."""
+    more = [Path(path) for path in os.environ.get("GPUFLEET_UPSTREAM_TREES", "").split(os.pathsep) if path]
+    for tree in [upstream_tree, *more]:
+        catalogue = load_catalogue([tree])
+        combinations = list(supported_combinations(catalogue))
+        assert combinations, tree
+        for criteria in combinations:
+            assert resolve(criteria, catalogue).order, (tree, criteria)
 
 
 def test_the_unread_manifest_namespace_is_not_lost(upstream: Catalogue) -> None:
