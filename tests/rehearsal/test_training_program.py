@@ -21,9 +21,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_ac
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.model import (
     PodRecord,
     Record,
-    Sight,
+    Results,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.reading import read_run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.parse_run import read_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.training_log import Setup, parse
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.simulators import training_settings
@@ -47,7 +47,7 @@ class Trained:
     log: str
     exit_code: int
 
-    def judged(self) -> tuple[TrainingFleet, Sight]:
+    def judged(self) -> tuple[TrainingFleet, Results]:
         """Return what the gate makes of it."""
         h100 = load_hardware([ROOT / "recipes" / "hardware"])["dgx-h100"]
         fleet = TrainingFleet(
@@ -59,11 +59,11 @@ class Trained:
             pods=(PodRecord(host="here", node="here", index=0, exit_code=self.exit_code),),
         )  # fmt: skip
         plan = fleet.plan()
-        return fleet, Sight(plan=plan, runs=(read_run(record, {"here": self.log}, plan.rules),))
+        return fleet, Results(plan=plan, runs=(read_run(record, {"here": self.log}, plan.rules),))
 
     def findings(self) -> list[tuple[str, str, str]]:
-        fleet, sight = self.judged()
-        return [(check, cause, status) for check, cause, status, _who in fleet.findings(sight)]
+        fleet, results = self.judged()
+        return [(check, cause, status) for check, cause, status, _who in fleet.findings(results)]
 
 
 def begin(torch: Path, log: Path, misbehaviour: str = "", *more: str) -> subprocess.Popen[bytes]:
@@ -90,8 +90,8 @@ def train(torch: Path, log: Path, misbehaviour: str = "", *more: str) -> Trained
 def test_a_healthy_run_passes_the_gate(torch: Path, tmp_path: Path) -> None:
     done = train(torch, tmp_path / "log", "", "--accumulate=2")
     assert done.exit_code == 0, done.log[-3000:]
-    fleet, sight = done.judged()
-    assert fleet.findings(sight) == []
+    fleet, results = done.judged()
+    assert fleet.findings(results) == []
     first, second = parse(done.log)
     assert (first.rank, second.rank, len(first.steps)) == (0, 1, 40)
     assert first.weights == second.weights
@@ -101,15 +101,15 @@ def test_a_healthy_run_passes_the_gate(torch: Path, tmp_path: Path) -> None:
     assert [step.loss for step in first.steps] != [step.loss for step in second.steps]
     assert all(step.compute_s < step.step_time_s for step in (*first.steps, *second.steps))
     assert first.steps[-1].loss < 0.5 * first.steps[0].loss
-    (mfu,) = [o for o in fleet.outcomes(sight) if o.check == "training-mfu"]
+    (mfu,) = [o for o in fleet.outcomes(results) if o.check == "training-mfu"]
     print(mfu.summary, mfu.expected[0].arithmetic)
 
 
 def test_a_slow_rank_is_found_although_all_steps_take_the_same_time(torch: Path, tmp_path: Path) -> None:
     done = train(torch, tmp_path / "log", "1:20")
     assert done.findings() == [("training-stragglers", "too-few-peers", "other")]
-    fleet, sight = done.judged()
-    (told,) = [o for o in fleet.outcomes(sight) if o.cause == "too-few-peers"]
+    fleet, results = done.judged()
+    (told,) = [o for o in fleet.outcomes(results) if o.cause == "too-few-peers"]
     assert {m.name: m.value for m in told.measured}["slowest GPU"] == "here/gpu1"
     steps = [sum(step.step_time_s for step in log.steps[10:]) for log in parse(done.log)]
     assert steps[0] == pytest.approx(steps[1], rel=0.1)
@@ -118,9 +118,9 @@ def test_a_slow_rank_is_found_although_all_steps_take_the_same_time(torch: Path,
 def test_a_loss_that_is_no_number_is_followed_to_its_rank(torch: Path, tmp_path: Path) -> None:
     done = train(torch, tmp_path / "log", "1:nan")
     assert done.exit_code == 0
-    fleet, sight = done.judged()
-    assert fleet.findings(sight) == [("training-loss", "loss-not-finite", "failed", "here")]
-    (told,) = [o for o in fleet.outcomes(sight) if o.cause == "loss-not-finite"]
+    fleet, results = done.judged()
+    assert fleet.findings(results) == [("training-loss", "loss-not-finite", "failed", "here")]
+    (told,) = [o for o in fleet.outcomes(results) if o.cause == "loss-not-finite"]
     assert told.subjects[1].name == "here/gpu1" and "step 21" in told.summary
     # With its gradients it reaches the others one step later.
     assert [str(step.loss) for step in parse(done.log)[0].steps[20:22]][1] == "nan"

@@ -12,11 +12,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_a
     Load,
     Plan,
     PlannedHost,
+    Results,
     Server,
-    Sight,
     SmokeAnswer,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.reading import read_load
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.parse_run import read_load
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.rules import load_rules
 
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
@@ -103,14 +103,14 @@ def load(host: str, attempt: int = 1, **changes: Any) -> Load:
     return replace(good, **changes)
 
 
-def sight(
+def results(
     plan: Plan,
     exports: dict[str, dict[str, Any]] | None = None,
     servers: dict[str, dict[str, Any]] | None = None,
     loads: dict[str, dict[str, Any]] | None = None,
     *,
     runs: int = 1,
-) -> Sight:
+) -> Results:
     """Servers and loads of a plan, all well but for what is given by host; hosts under load differ a little."""
     found = []
     stand = tuple(server(host.name, **(servers or {}).get(host.name, {})) for host in plan.hosts)
@@ -119,4 +119,4 @@ def sight(
         for attempt in range(1, runs + 1):
             made = load(host.name, attempt, **(loads or {}).get(host.name, {}))
             found.append(read_load(made, json.dumps(export(**own)), plan.rules))
-    return Sight(plan=plan, servers=stand, loads=tuple(found))
+    return Results(plan=plan, servers=stand, loads=tuple(found))

@@ -9,17 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import date
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.course import next_runs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.model import (
     Plan,
     PlannedHost,
     Record,
+    Results,
     Run,
-    Sight,
     Wanted,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.reading import read_run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.parse_run import read_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.rules import load_rules
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.run_plan import next_runs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import checks_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
@@ -134,16 +134,16 @@ class Fleet:
         )
         return read_run(record, self.change(want, self.log(want, smallest)), plan.rules)
 
-    def sight(self) -> Sight:
+    def results(self) -> Results:
         """Run the gate's course to its end."""
-        sight = Sight(plan=self.plan())
+        results = Results(plan=self.plan())
         for _step in range(20):
-            wanted = next_runs(sight, self.hardware)
+            wanted = next_runs(results, self.hardware)
             if not wanted:
-                return sight
-            done = len(sight.runs)
-            more = tuple(self.run(want, sight.plan, done + n) for n, want in enumerate(wanted))
-            sight = replace(sight, runs=sight.runs + more)
+                return results
+            done = len(results.runs)
+            more = tuple(self.run(want, results.plan, done + n) for n, want in enumerate(wanted))
+            results = replace(results, runs=results.runs + more)
         raise AssertionError("the course does not come to an end")
 
     def site(self) -> Site:
@@ -151,9 +151,9 @@ class Fleet:
         hosts = tuple(Host(name=name, sku=self.sku, node_name=name) for name in self.hosts)
         return Site(name="here", profile=SiteProfile.ON_PREMISES, hosts=hosts, capabilities=words)
 
-    def outcomes(self, sight: Sight | None = None) -> tuple[Outcome, ...]:
+    def outcomes(self, results: Results | None = None) -> tuple[Outcome, ...]:
         """Judge everything."""
-        site, seen = self.site(), sight or self.sight()
+        site, seen = self.site(), results or self.results()
         context = JudgeContext(gate="fabric_validation", site=site, today=date(2026, 1, 1), hardware=self.hardware)
         checks = [c for c in checks_of("fabric_validation", site) if not c.spec.missing_capabilities(site)]
         return tuple(outcome for check in checks for outcome in check.judge(seen, context))

@@ -14,15 +14,15 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import checks_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.conclusion import kinds_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.analysis import cohorts_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.model import (
     Plan,
     PlannedHost,
     PodRecord,
     Record,
-    Sight,
+    Results,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.reading import read_run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.parse_run import read_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.rules import load_rules
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
@@ -153,29 +153,29 @@ class TrainingFleet:
         jolt = 1 + (self.jolted.get(host, 0.0) if step % 5 == 0 else 0.0)
         return warming * grown * jolt * self.draw.gauss(1.0, self.noise) / self.pace.get(gpu, self.pace.get(host, 1.0))
 
-    def sight(self) -> Sight:
+    def results(self) -> Results:
         """Run the gate's course to its end."""
         plan = self.plan()
-        sight = Sight(plan=plan)
+        results = Results(plan=plan)
         for attempt in range(1, 6):
-            if not any(kind.wants_more for kind in kinds_of(sight, self.hardware)):
-                return sight
+            if not any(kind.wants_more for kind in cohorts_of(results, self.hardware)):
+                return results
             record, logs = self.run(attempt)
-            sight = replace(sight, runs=(*sight.runs, read_run(record, logs, plan.rules)))
+            results = replace(results, runs=(*results.runs, read_run(record, logs, plan.rules)))
         raise AssertionError("the course does not come to an end")
 
-    def outcomes(self, sight: Sight | None = None) -> tuple[Outcome, ...]:
+    def outcomes(self, results: Results | None = None) -> tuple[Outcome, ...]:
         """Judge everything."""
-        seen = sight or self.sight()
+        seen = results or self.results()
         hosts = tuple(Host(name=name, sku=self.sku, node_name=f"n-{name}") for name in self.hosts)
         site = Site(name="here", profile=SiteProfile.ON_PREMISES, hosts=hosts, capabilities=("kubernetes",))
         context = JudgeContext(gate=GATE, site=site, today=date(2026, 1, 1), hardware=self.hardware)
         return tuple(outcome for check in checks_of(GATE, site) for outcome in check.judge(seen, context))
 
-    def findings(self, sight: Sight | None = None) -> list[tuple[str, str, str, str]]:
+    def findings(self, results: Results | None = None) -> list[tuple[str, str, str, str]]:
         """Return check, cause, status and first subject of what is not passed, references to others left out."""
         return [
             (o.check, o.cause, o.status.value, o.subjects[0].name)
-            for o in self.outcomes(sight)
+            for o in self.outcomes(results)
             if o.status is not Status.PASSED and not o.blocked_by
         ]

@@ -16,7 +16,7 @@ from ...outcome.model import Rating
 from ...verdict.ceiling import Rated, Reference, judge, reference, topology_of
 from ...verdict.peers import PeerVerdict, compare, confirmed
 from ...verdict.plateau import last_gain
-from .model import Phase, Plan, Problem, Run, Sight
+from .model import Phase, Plan, Problem, Results, Run
 from .rules import JudgeSettings
 
 # `open` has to be repeated before it counts; `unknown` has no figure, or nothing to hold it against.
@@ -24,7 +24,7 @@ Verdict = Literal["good", "marginal", "bad", "open", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class BandwidthResult:
     """How a host, a pair or the whole did over all of its runs.
 
     `value` is the median in GB/s. `rated` is its rating by the ceiling, None where there is none.
@@ -58,10 +58,10 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cohort:
+class PeerGroup:
     """Equals that were run alike."""
 
-    standings: tuple[Standing, ...]
+    members: tuple[BandwidthResult, ...]
     peers: PeerVerdict
 
     @property
@@ -69,10 +69,10 @@ class Cohort:
         """Whether what they share is at fault."""
         return self.peers.cohort_to_blame
 
-    def find(self, hosts: Iterable[str]) -> Standing | None:
+    def find(self, hosts: Iterable[str]) -> BandwidthResult | None:
         """Return how these hosts did."""
         names = frozenset(hosts)
-        return next((standing for standing in self.standings if frozenset(standing.hosts) == names), None)
+        return next((result for result in self.members if frozenset(result.hosts) == names), None)
 
 
 def domains(plan: Plan, hosts: Sequence[str], sku: Sku) -> int:
@@ -114,27 +114,27 @@ def _gain(run: Run) -> float | None:
     return last_gain({row.size: row.busbw_gbps for row in run.test.rows})
 
 
-def cohort_of(
-    sight: Sight,
+def peer_group(
+    results: Results,
     hardware: Mapping[str, Sku],
     phase: Phase,
     groups: Iterable[tuple[str, ...]],
     line: PeerVerdict | None = None,
-) -> Cohort:
+) -> PeerGroup:
     """Return how equal groups of hosts did in a phase.
 
     Args:
-        sight: plan and runs.
+        results: plan and runs.
         hardware: facts of every SKU.
         phase: which runs.
         groups: the hosts of each, all of the same SKU.
         line: what the peers of an earlier round allow; without it the groups are compared with each other.
     """
-    ran = {group: sight.of(phase, group) for group in groups}
+    ran = {group: results.of(phase, group) for group in groups}
     ran = {group: runs for group, runs in ran.items() if runs}
-    peers = line or _peers(sight.plan, hardware, ran)
-    standings = [_standing(sight.plan, hardware, group, runs, peers) for group, runs in ran.items()]
-    return Cohort(standings=tuple(standings), peers=peers)
+    peers = line or _peers(results.plan, hardware, ran)
+    members = [_result(results.plan, hardware, group, runs, peers) for group, runs in ran.items()]
+    return PeerGroup(members=tuple(members), peers=peers)
 
 
 def _peers(plan: Plan, hardware: Mapping[str, Sku], ran: Mapping[tuple[str, ...], tuple[Run, ...]]) -> PeerVerdict:
@@ -155,25 +155,25 @@ def _sku(plan: Plan, hardware: Mapping[str, Sku], hosts: Sequence[str]) -> Sku:
     return hardware[plan.host(hosts[0]).sku]
 
 
-def _standing(
+def _result(
     plan: Plan, hardware: Mapping[str, Sku], group: tuple[str, ...], runs: tuple[Run, ...], peers: PeerVerdict
-) -> Standing:
+) -> BandwidthResult:
     attempts = max(run.record.attempt for run in runs)
     lasting = [run for run in runs if run.problem is None or not run.problem.passing]
     # What a second try mended was nothing.
     runs = tuple(lasting) or runs
     problem = next((run.problem for run in runs if run.problem), None)
     if problem is not None:
-        return Standing(hosts=group, runs=runs, verdict="unknown", problem=problem, attempts=attempts)
+        return BandwidthResult(hosts=group, runs=runs, verdict="unknown", problem=problem, attempts=attempts)
     sku = _sku(plan, hardware, group)
     value = median(run.value for run in runs)
     nearest = min(runs, key=lambda run: abs(run.value - value))
     rated = rate_run(plan, sku, nearest)
     flags = [_suspect(plan, sku, run, peers) for run in runs]
-    standing = Standing(
+    result = BandwidthResult(
         hosts=group, runs=runs, verdict="good", value=value, rated=rated, peers=peers, attempts=attempts
     )
-    return _with_verdict(standing, flags, plan.rules.judge, plan.rules.run.repeats)
+    return _with_verdict(result, flags, plan.rules.judge, plan.rules.run.repeats)
 
 
 def _suspect(plan: Plan, sku: Sku, run: Run, peers: PeerVerdict) -> bool:
@@ -182,8 +182,8 @@ def _suspect(plan: Plan, sku: Sku, run: Run, peers: PeerVerdict) -> bool:
     return under_ceiling or (peers.evaluated and not peers.cohort_to_blame and run.value < peers.limit)
 
 
-def _with_verdict(standing: Standing, flags: list[bool], rules: JudgeSettings, repeats: int) -> Standing:
-    rated, peers = standing.rated, standing.peers
+def _with_verdict(result: BandwidthResult, flags: list[bool], rules: JudgeSettings, repeats: int) -> BandwidthResult:
+    rated, peers = result.rated, result.peers
     verdict: Verdict = "good"
     if rated is None and not (peers and peers.evaluated):
         verdict = "unknown"
@@ -193,6 +193,6 @@ def _with_verdict(standing: Standing, flags: list[bool], rules: JudgeSettings, r
     elif flags[0] and len(flags) < repeats:
         verdict = "open"
     elif flags[0] and confirmed(flags, repeats):
-        bad = (rated is not None and rated.rating is Rating.BAD) or standing.below_peers
-        verdict = "bad" if bad and not standing.unsaturated else "marginal"
-    return replace(standing, verdict=verdict)
+        bad = (rated is not None and rated.rating is Rating.BAD) or result.below_peers
+        verdict = "bad" if bad and not result.unsaturated else "marginal"
+    return replace(result, verdict=verdict)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ...outcome.series import Axis, Bound, Series
-from .bandwidth import Standing
+from .bandwidth import BandwidthResult
 from .rules import JudgeSettings
 
 _FIGURES = {
@@ -19,9 +19,9 @@ _FIGURES = {
 _LEAST_SIZE = 1 << 16
 
 
-def curves(standing: Standing, rules: JudgeSettings) -> tuple[Series, ...]:
+def curves(result: BandwidthResult, rules: JudgeSettings) -> tuple[Series, ...]:
     """Return the curve of the run that stands for all of them; none if it has no rows."""
-    run = standing.best_run
+    run = result.best_run
     rows = run.test.rows if run.test else ()
     points = {float(row.size): row.busbw_gbps for row in rows if row.size >= _LEAST_SIZE}
     if not points:
@@ -35,15 +35,15 @@ def curves(standing: Standing, rules: JudgeSettings) -> tuple[Series, ...]:
             x=Axis(name="size", unit="B", logarithmic=True),
             y=Axis(name="busbw", unit="GB/s"),
             points=tuple(sorted(points.items())),
-            bounds=_bounds(standing, rules),
+            bounds=_bounds(result, rules),
         ),
     )
 
 
-def _bounds(standing: Standing, rules: JudgeSettings) -> tuple[Bound, ...]:
-    if standing.rated is None:
+def _bounds(result: BandwidthResult, rules: JudgeSettings) -> tuple[Bound, ...]:
+    if result.rated is None:
         return ()
-    ceiling = standing.rated.ceiling
+    ceiling = result.rated.ceiling
     return (
         Bound(name=f"ceiling ({ceiling.name})", value=ceiling.gbps),
         Bound(name="marginal below", value=round(rules.marginal * ceiling.gbps, 4)),

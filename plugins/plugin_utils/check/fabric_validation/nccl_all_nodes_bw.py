@@ -8,9 +8,9 @@ from __future__ import annotations
 from ...outcome.model import Outcome, Subject, SubjectKind
 from ..kit.answer import Answer
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .conclusion import Conclusion, Kind
-from .model import Sight
-from .telling import figures, nodes, rate_text
+from .analysis import Analysis, SkuCohort
+from .model import Results
+from .rendering import figures, nodes, rate_text
 
 SPEC = CheckSpec(
     id="nccl-all-nodes-bw",
@@ -26,45 +26,45 @@ SPEC = CheckSpec(
 _HINT = "pairs are fine and the whole is not: look at spine links and adaptive routing, or bisect the hosts"
 
 
-def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every kind of hosts."""
-    kinds = Conclusion.of(sight, context.hardware).kinds.values()
-    return tuple(_judge_kind(sight, context, kind) for kind in kinds)
+    cohorts = Analysis.of(results, context.hardware).cohorts.values()
+    return tuple(_judge_cohort(results, context, cohort) for cohort in cohorts)
 
 
-def _judge_kind(sight: Sight, context: JudgeContext, kind: Kind) -> Outcome:
+def _judge_cohort(results: Results, context: JudgeContext, cohort: SkuCohort) -> Outcome:
     answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
-    if not kind.sound:
-        return _not_run(answer, kind)
-    standing = kind.whole
-    if standing is None:
+    if not cohort.sound:
+        return _not_run(answer, cohort)
+    result = cohort.whole
+    if result is None:
         return answer.unknown("no-run", "no run over all hosts was made", "run the gate again")
-    details = {**figures(standing, sight.plan.rules.judge), "more_subjects": nodes(standing.hosts)}
-    if standing.problem is not None:
-        make = answer.failed if standing.problem.bad else answer.unknown
+    details = {**figures(result, results.plan.rules.judge), "more_subjects": nodes(result.hosts)}
+    if result.problem is not None:
+        make = answer.failed if result.problem.bad else answer.unknown
         hint = "read the log; run the gate again, and bisect the hosts if it stays"
-        return make(standing.problem.cause, f"{len(standing.hosts)} hosts: {standing.problem.text}", hint, **details)
-    text = f"{len(standing.hosts)} hosts: {rate_text(standing)}"
-    if standing.verdict == "good":
+        return make(result.problem.cause, f"{len(result.hosts)} hosts: {result.problem.text}", hint, **details)
+    text = f"{len(result.hosts)} hosts: {rate_text(result)}"
+    if result.verdict == "good":
         return answer.passed(text, **details)
-    if standing.verdict == "bad":
-        text = f"{text}, in most of {len(standing.runs)} runs"
+    if result.verdict == "bad":
+        text = f"{text}, in most of {len(result.runs)} runs"
         return answer.failed("all-nodes-bandwidth-low", text, _HINT, **details)
-    if standing.verdict == "marginal":
-        cause = "unsaturated" if standing.unsaturated else "all-nodes-bandwidth-marginal"
-        hint = "measure with a larger size (largest)" if standing.unsaturated else _HINT
+    if result.verdict == "marginal":
+        cause = "unsaturated" if result.unsaturated else "all-nodes-bandwidth-marginal"
+        hint = "measure with a larger size (largest)" if result.unsaturated else _HINT
         return answer.marginal(cause, text, hint, **details)
     return answer.unknown("no-reference", f"{text}; nothing to hold it against", "complete the SKU's facts", **details)
 
 
-def _not_run(answer: Answer, kind: Kind) -> Outcome:
+def _not_run(answer: Answer, cohort: SkuCohort) -> Outcome:
     """Return the outcome where a run over all hosts would only tell again what is known."""
-    if any(host.closed for host in kind.hosts) or any(s.problem for s in kind.alone.standings):
+    if any(host.closed for host in cohort.hosts) or any(s.problem for s in cohort.alone.members):
         return answer.blocked(by="nccl-results", because="not every host can take part")
-    if kind.alone.to_blame or any(s.verdict == "bad" for s in kind.alone.standings):
+    if cohort.alone.to_blame or any(s.verdict == "bad" for s in cohort.alone.members):
         return answer.blocked(by="nccl-intra-node-bw", because="hosts are slow by themselves")
-    if kind.without_rdma or kind.broken:
+    if cohort.without_rdma or cohort.broken:
         return answer.blocked(by="nccl-transport", because="not every host has RDMA")
-    if kind.blame.nodes and all(s.problem for name in kind.blame.nodes for s in kind.bad_pairs_of(name)):
+    if cohort.blame.nodes and all(s.problem for name in cohort.blame.nodes for s in cohort.bad_pairs_of(name)):
         return answer.blocked(by="nccl-results", because="runs with some hosts give no figure")
     return answer.blocked(by="nccl-pair-bw", because="not every pair is good")

@@ -10,11 +10,11 @@ from typing import Any
 from ...outcome.model import Measure, Outcome, Subject, SubjectKind, node_subject
 from ..kit.answer import Answer
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .bandwidth import Standing
-from .before import not_paired, not_possible
-from .conclusion import Conclusion, Kind, Rails
-from .model import PlannedHost, Sight
-from .telling import figures, link, nodes, rate_text
+from .analysis import Analysis, Rails, SkuCohort
+from .bandwidth import BandwidthResult
+from .model import PlannedHost, Results
+from .preconditions import not_paired, not_possible
+from .rendering import figures, link, nodes, rate_text
 
 SPEC = CheckSpec(
     id="nccl-pair-bw",
@@ -35,80 +35,84 @@ _COHORT_HINT = "all pairs are slow alike: look at spine links, adaptive routing,
 _UNCLEAR_HINT = "there is no host known to be good to compare with: mend or add hosts, then run the gate again"
 
 
-def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host; one for several where they share what is to blame."""
     outcomes: list[Outcome] = []
-    for kind in Conclusion.of(sight, context.hardware).kinds.values():
-        together = _together(sight, context, kind)
+    for cohort in Analysis.of(results, context.hardware).cohorts.values():
+        together = _together(results, context, cohort)
         outcomes += together
         told = {subject.node for outcome in together for subject in outcome.subjects}
-        outcomes += [_judge_host(sight, context, host, kind) for host in kind.hosts if host.name not in told]
-    unknown = [host for host in sight.plan.hosts if host.sku not in context.hardware]
-    return (*outcomes, *(_judge_host(sight, context, host, None) for host in unknown))
+        outcomes += [_judge_host(results, context, host, cohort) for host in cohort.hosts if host.name not in told]
+    unknown = [host for host in results.plan.hosts if host.sku not in context.hardware]
+    return (*outcomes, *(_judge_host(results, context, host, None) for host in unknown))
 
 
-def _together(sight: Sight, context: JudgeContext, kind: Kind) -> list[Outcome]:
+def _together(results: Results, context: JudgeContext, cohort: SkuCohort) -> list[Outcome]:
     """Return what is told once about several hosts: a slow rail, a slow cohort."""
-    slow = [s for s in kind.pairs if kind.pair_good(s) is False and s.problem is None]
-    if not slow or not (kind.first.to_blame or kind.slow_rails):
+    slow = [s for s in cohort.pairs if cohort.pair_good(s) is False and s.problem is None]
+    if not slow or not (cohort.first.to_blame or cohort.slow_rails):
         return []
     names = tuple(dict.fromkeys(name for s in slow for name in s.hosts))
-    if not kind.first.to_blame and kind.blame.nodes:
-        names = tuple(name for name in names if name in kind.blame.nodes)
+    if not cohort.first.to_blame and cohort.blame.nodes:
+        names = tuple(name for name in names if name in cohort.blame.nodes)
     worst = min(slow, key=lambda s: s.value)
-    details = figures(worst, sight.plan.rules.judge)
-    if kind.slow_rails:
-        rails = tuple(Subject(SubjectKind.RAIL, f"rail{rail}") for rail in kind.slow_rails)
-        looked = [kind.rails_of(pair) for pair in kind.rail_pairs]
-        text = f"{_rail_words(kind.slow_rails)} slow on every pair that was looked at: {_rail_rates(looked[0])}"
+    details = figures(worst, results.plan.rules.judge)
+    if cohort.slow_rails:
+        rails = tuple(Subject(SubjectKind.RAIL, f"rail{rail}") for rail in cohort.slow_rails)
+        looked = [cohort.rails_of(pair) for pair in cohort.rail_pairs]
+        text = f"{_rail_words(cohort.slow_rails)} slow on every pair that was looked at: {_rail_rates(looked[0])}"
         answer = Answer(SPEC, context, rails[0])
         return [answer.failed("slow-rail", text, _RAIL_HINT, **{**details, "more_subjects": rails[1:] + nodes(names)})]
     answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
     make = answer.failed if any(s.verdict == "bad" for s in slow) else answer.marginal
-    text = f"{len(slow)} of {len(kind.first.standings)} pairs are slow alike, so what they share is to blame: "
+    text = f"{len(slow)} of {len(cohort.first.members)} pairs are slow alike, so what they share is to blame: "
     return [make("cohort-slow", text + rate_text(worst), _COHORT_HINT, **{**details, "more_subjects": nodes(names)})]
 
 
-def _judge_host(sight: Sight, context: JudgeContext, host: PlannedHost, kind: Kind | None) -> Outcome:
+def _judge_host(results: Results, context: JudgeContext, host: PlannedHost, cohort: SkuCohort | None) -> Outcome:
     answer = Answer(SPEC, context, node_subject(host.name))
-    impossible = not_possible(answer, kind, host)
-    if kind is None or impossible is not None:
+    impossible = not_possible(answer, cohort, host)
+    if cohort is None or impossible is not None:
         return impossible or answer.unknown("sku-unknown", f"no hardware facts for SKU {host.sku!r}")
-    unpaired = not_paired(answer, kind, host.name)
+    unpaired = not_paired(answer, cohort, host.name)
     if unpaired is not None:
         return unpaired
-    if host.name in kind.broken:
-        return answer.blocked(by="nccl-transport", because=kind.broken[host.name].text)
-    good = next((s for s in kind.pairs if host.name in s.hosts and kind.pair_good(s)), None)
-    if host.name in kind.blame.nodes:
-        return _named(answer, sight, kind, host.name)
-    path = next((pair for pair in (*kind.blame.paths, *kind.blame.unclear) if host.name in pair), None)
+    if host.name in cohort.broken:
+        return answer.blocked(by="nccl-transport", because=cohort.broken[host.name].text)
+    good = next((s for s in cohort.pairs if host.name in s.hosts and cohort.pair_good(s)), None)
+    if host.name in cohort.blame.nodes:
+        return _named(answer, results, cohort, host.name)
+    path = next((pair for pair in (*cohort.blame.paths, *cohort.blame.unclear) if host.name in pair), None)
     if path is not None:
-        return _path(answer, sight, kind, path)
+        return _path(answer, results, cohort, path)
     if good is not None:
-        return answer.passed(f"{' with '.join(good.hosts)}: {rate_text(good)}", **figures(good, sight.plan.rules.judge))
-    return _unknown(answer, sight, kind, host.name)
+        return answer.passed(
+            f"{' with '.join(good.hosts)}: {rate_text(good)}", **figures(good, results.plan.rules.judge)
+        )
+    return _unknown(answer, results, cohort, host.name)
 
 
-def _named(answer: Answer, sight: Sight, kind: Kind, name: str) -> Outcome:
-    bad = kind.bad_pairs_of(name)
+def _named(answer: Answer, results: Results, cohort: SkuCohort, name: str) -> Outcome:
+    bad = cohort.bad_pairs_of(name)
     slow = [s for s in bad if s.problem is None]
     if not slow:
         return answer.blocked(by="nccl-results", because="its runs with other hosts give no figure")
-    details = figures(slow[0], sight.plan.rules.judge)
+    details = figures(slow[0], results.plan.rules.judge)
     partners = ", ".join(other for s in bad for other in s.hosts if other != name)
     text = f"{name} is slow with {partners}: {rate_text(slow[0])}"
     if all(s.verdict == "marginal" for s in slow):
         cause = "unsaturated" if slow[0].unsaturated else "pair-bandwidth-marginal"
         return answer.marginal(cause, text, _NODE_HINT, **details)
-    rails = next((kind.rails_of(pair) for pair in kind.rail_pairs if name in pair), None)
+    rails = next((cohort.rails_of(pair) for pair in cohort.rail_pairs if name in pair), None)
     if rails is None or not rails.slow:
         return answer.failed("slow-node", text, _NODE_HINT, **_with_rails(details, rails))
-    return _slow_adapter(answer, kind, name, rails, text, details)
+    return _slow_adapter(answer, cohort, name, rails, text, details)
 
 
-def _slow_adapter(answer: Answer, kind: Kind, name: str, rails: Rails, text: str, details: dict[str, Any]) -> Outcome:
-    hcas = [kind.sight.plan.host(name).hcas[rail].partition(":")[0] for rail in rails.slow]
+def _slow_adapter(
+    answer: Answer, cohort: SkuCohort, name: str, rails: Rails, text: str, details: dict[str, Any]
+) -> Outcome:
+    hcas = [cohort.results.plan.host(name).hcas[rail].partition(":")[0] for rail in rails.slow]
     parts = tuple(Subject(SubjectKind.HCA, f"{name}/{hca}", name) for hca in hcas)
     return answer.failed(
         "slow-adapter",
@@ -118,36 +122,36 @@ def _slow_adapter(answer: Answer, kind: Kind, name: str, rails: Rails, text: str
     )
 
 
-def _path(answer: Answer, sight: Sight, kind: Kind, pair: tuple[str, str]) -> Outcome:
-    standing = next(s for s in kind.pairs if s.hosts == pair)
-    if standing.problem is not None:
+def _path(answer: Answer, results: Results, cohort: SkuCohort, pair: tuple[str, str]) -> Outcome:
+    result = next(s for s in cohort.pairs if s.hosts == pair)
+    if result.problem is not None:
         return answer.blocked(by="nccl-results", because="the run of the pair gives no figure")
-    details = {**figures(standing, sight.plan.rules.judge), "more_subjects": (link(pair),)}
-    text = f"{' with '.join(pair)}: {rate_text(standing)}"
-    known = pair in kind.blame.paths
-    if standing.verdict == "marginal":
-        cause = "unsaturated" if standing.unsaturated else "pair-bandwidth-marginal"
+    details = {**figures(result, results.plan.rules.judge), "more_subjects": (link(pair),)}
+    text = f"{' with '.join(pair)}: {rate_text(result)}"
+    known = pair in cohort.blame.paths
+    if result.verdict == "marginal":
+        cause = "unsaturated" if result.unsaturated else "pair-bandwidth-marginal"
         return answer.marginal(cause, text, _PATH_HINT if known else _UNCLEAR_HINT, **details)
     if known:
         return answer.failed("slow-path", f"{text}; both are fine with others", _PATH_HINT, **details)
-    rails = next((kind.rails_of(looked) for looked in kind.rail_pairs if set(looked) == set(pair)), None)
+    rails = next((cohort.rails_of(looked) for looked in cohort.rail_pairs if set(looked) == set(pair)), None)
     more = f"; {_rail_words(rails.slow)} slow ({_rail_rates(rails)})" if rails and rails.slow else ""
     return answer.failed("pair-bandwidth-low", f"{text}{more}", _UNCLEAR_HINT, **_with_rails(details, rails))
 
 
-def _unknown(answer: Answer, sight: Sight, kind: Kind, name: str) -> Outcome:
-    mine: list[Standing] = [s for s in kind.pairs if name in s.hosts]
-    spoilers = [other for s in mine for other in s.hosts if other in kind.broken]
+def _unknown(answer: Answer, results: Results, cohort: SkuCohort, name: str) -> Outcome:
+    mine: list[BandwidthResult] = [s for s in cohort.pairs if name in s.hosts]
+    spoilers = [other for s in mine for other in s.hosts if other in cohort.broken]
     if spoilers:
         return answer.blocked(by="nccl-transport", because=f"its only partner {spoilers[0]} has no RDMA")
-    standing = mine[0]
-    if standing.problem is not None:
+    result = mine[0]
+    if result.problem is not None:
         return answer.blocked(by="nccl-results", because="its run gives no figure")
-    details = figures(standing, sight.plan.rules.judge)
-    if standing.verdict == "open":
-        return answer.unknown("not-repeated", f"{rate_text(standing)}; not repeated", "run the gate again", **details)
+    details = figures(result, results.plan.rules.judge)
+    if result.verdict == "open":
+        return answer.unknown("not-repeated", f"{rate_text(result)}; not repeated", "run the gate again", **details)
     hint = "give the SKU compute_hcas and hca_rate_gbps, or judge at least four pairs"
-    return answer.unknown("no-reference", f"{rate_text(standing)}; nothing to hold it against", hint, **details)
+    return answer.unknown("no-reference", f"{rate_text(result)}; nothing to hold it against", hint, **details)
 
 
 def _with_rails(details: dict[str, Any], rails: Rails | None) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import Any
 from ...outcome.model import Measure, Outcome, SubjectKind, node_subject
 from ..kit.answer import Answer
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .conclusion import Conclusion, Kind
-from .model import PlannedHost, Problem, Sight
-from .telling import evidence, link
+from .analysis import Analysis, SkuCohort
+from .model import PlannedHost, Problem, Results
+from .rendering import evidence, link
 
 SPEC = CheckSpec(
     id="nccl-results",
@@ -34,48 +34,48 @@ _HINTS = {
 }
 
 
-def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
-    conclusion = Conclusion.of(sight, context.hardware)
-    return tuple(_judge_host(sight, context, host, conclusion.kind_of(host)) for host in sight.plan.hosts)
+    analysis = Analysis.of(results, context.hardware)
+    return tuple(_judge_host(results, context, host, analysis.cohort_of(host)) for host in results.plan.hosts)
 
 
-def _judge_host(sight: Sight, context: JudgeContext, host: PlannedHost, kind: Kind | None) -> Outcome:
+def _judge_host(results: Results, context: JudgeContext, host: PlannedHost, cohort: SkuCohort | None) -> Outcome:
     answer = Answer(SPEC, context, node_subject(host.name))
-    if kind is None:
+    if cohort is None:
         return answer.unknown("sku-unknown", f"no hardware facts for SKU {host.sku!r}", "correct gpufleet_sku")
     if host.closed:
         hint = f"kubectl describe node {host.node}; free its GPUs or quarantine the host"
         return answer.unknown("no-capacity", f"no run was possible: {host.closed}", hint)
-    alone = kind.alone.find((host.name,))
+    alone = cohort.alone.find((host.name,))
     if alone is None:
         return answer.unknown("no-run", "no run of this host was made", "run the gate again")
     if alone.problem is not None:
         return _told(answer, alone.problem, f"{host.name} by itself", evidence=tuple(map(evidence, alone.runs)))
-    return _between(answer, sight, kind, host) or _passed(answer, sight, host)
+    return _between(answer, results, cohort, host) or _passed(answer, results, host)
 
 
-def _between(answer: Answer, sight: Sight, kind: Kind, host: PlannedHost) -> Outcome | None:
+def _between(answer: Answer, results: Results, cohort: SkuCohort, host: PlannedHost) -> Outcome | None:
     """Return what went wrong between this host and others, if the host is to blame or nobody can be named."""
-    if host.name in kind.broken:
-        spoiled = [s for s in kind.pairs if host.name in s.hosts and s.problem]
+    if host.name in cohort.broken:
+        spoiled = [s for s in cohort.pairs if host.name in s.hosts and s.problem]
         if spoiled:
             return answer.blocked(
-                by="nccl-transport", because=f"its transport is broken: {kind.broken[host.name].text}"
+                by="nccl-transport", because=f"its transport is broken: {cohort.broken[host.name].text}"
             )
         return None
-    if host.name in kind.blame.nodes:
-        bad = [s for s in kind.bad_pairs_of(host.name) if s.problem]
+    if host.name in cohort.blame.nodes:
+        bad = [s for s in cohort.bad_pairs_of(host.name) if s.problem]
         if not bad or bad[0].problem is None:
             return None
         with_whom = ", ".join(name for s in bad for name in s.hosts if name != host.name)
         proof = tuple(evidence(run) for s in bad for run in s.runs)
         return _told(answer, bad[0].problem, f"{host.name} with {with_whom}", evidence=proof)
-    for pair in (*kind.blame.unclear, *kind.blame.paths):
-        standing = next((s for s in kind.pairs if s.hosts == pair), None)
-        if host.name in pair and standing is not None and standing.problem is not None:
-            proof = tuple(map(evidence, standing.runs))
-            return _told(answer, standing.problem, " with ".join(pair), evidence=proof, more_subjects=(link(pair),))
+    for pair in (*cohort.blame.unclear, *cohort.blame.paths):
+        result = next((s for s in cohort.pairs if s.hosts == pair), None)
+        if host.name in pair and result is not None and result.problem is not None:
+            proof = tuple(map(evidence, result.runs))
+            return _told(answer, result.problem, " with ".join(pair), evidence=proof, more_subjects=(link(pair),))
     return None
 
 
@@ -85,11 +85,11 @@ def _told(answer: Answer, problem: Problem, what: str, **details: Any) -> Outcom
     return make(problem.cause, f"{what}: {problem.text}"[:500], hint, **details)
 
 
-def _passed(answer: Answer, sight: Sight, host: PlannedHost) -> Outcome:
-    runs = [run for run in sight.with_host(host.name, ("node", "pair", "rail", "all")) if run.problem is None]
-    if sight.leftovers:
+def _passed(answer: Answer, results: Results, host: PlannedHost) -> Outcome:
+    runs = [run for run in results.with_host(host.name, ("node", "pair", "rail", "all")) if run.problem is None]
+    if results.leftovers:
         hint = "kubectl get ns -l gpufleet.io/purpose=test; delete what the run left"
-        return answer.unknown("cleanup-incomplete", f"left behind: {sight.leftovers[0]}", hint)
+        return answer.unknown("cleanup-incomplete", f"left behind: {results.leftovers[0]}", hint)
     sizes = sum(len(run.test.rows) for run in runs if run.test)
     text = f"{len(runs)} runs ended well, the values of {sizes} sizes are right"
     return answer.passed(text, measured=(Measure("runs", len(runs), "count"), Measure("wrong values", 0, "count")))

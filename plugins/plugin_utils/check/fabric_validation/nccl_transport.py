@@ -8,10 +8,10 @@ from __future__ import annotations
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
 from ..kit.answer import Answer
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .before import not_paired, not_possible
-from .conclusion import Conclusion, Kind
-from .model import PlannedHost, Run, Sight
-from .telling import evidence
+from .analysis import Analysis, SkuCohort
+from .model import PlannedHost, Results, Run
+from .preconditions import not_paired, not_possible
+from .rendering import evidence
 from .transport import Transport, host_log, transport_of
 
 SPEC = CheckSpec(
@@ -37,27 +37,30 @@ SPEC = CheckSpec(
 )
 
 
-def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
-    conclusion = Conclusion.of(sight, context.hardware)
-    return tuple(_judge_host(sight, context, host, conclusion.kind_of(host)) for host in sight.plan.hosts)
+    analysis = Analysis.of(results, context.hardware)
+    return tuple(_judge_host(results, context, host, analysis.cohort_of(host)) for host in results.plan.hosts)
 
 
-def _judge_host(sight: Sight, context: JudgeContext, host: PlannedHost, kind: Kind | None) -> Outcome:
+def _judge_host(results: Results, context: JudgeContext, host: PlannedHost, cohort: SkuCohort | None) -> Outcome:
     answer = Answer(SPEC, context, node_subject(host.name))
-    impossible = not_possible(answer, kind, host)
-    if kind is None or impossible is not None:
+    impossible = not_possible(answer, cohort, host)
+    if cohort is None or impossible is not None:
         return impossible or answer.unknown("sku-unknown", f"no hardware facts for SKU {host.sku!r}")
-    if host.name in kind.without_rdma:
-        resource = sight.plan.rdma_resource
+    if host.name in cohort.without_rdma:
+        resource = results.plan.rdma_resource
         hint = f"kubectl describe node {host.node}; mend the device plugin that offers {resource}"
         text = f"node {host.node} offers no {resource}, as other nodes do: its pods would get no network adapter"
         return answer.failed("rdma-resource-missing", text, hint)
-    return not_paired(answer, kind, host.name) or _judge_runs(answer, sight, host, kind)
+    return not_paired(answer, cohort, host.name) or _judge_runs(answer, results, host, cohort)
 
 
-def _judge_runs(answer: Answer, sight: Sight, host: PlannedHost, kind: Kind) -> Outcome:
-    seen = [(run, transport_of(run, host, sight.plan, kind.sku)) for run in sight.with_host(host.name, ("pair", "all"))]
+def _judge_runs(answer: Answer, results: Results, host: PlannedHost, cohort: SkuCohort) -> Outcome:
+    seen = [
+        (run, transport_of(run, host, results.plan, cohort.sku))
+        for run in results.with_host(host.name, ("pair", "all"))
+    ]
     for run, transport in seen:
         if transport.proof == "broken":
             return _failed(answer, host, run, transport)

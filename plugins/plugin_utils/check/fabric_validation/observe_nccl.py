@@ -26,18 +26,18 @@ from ...workload.launch import JobResult, JobSpec, job_namespace, run_jobs
 from ...workload.namespace import TemporaryNamespace
 from ..spec import ObserveContext
 from .adapters import ports_of
-from .course import next_runs
-from .model import Plan, PlannedHost, Record, Run, Sight, View, Wanted
+from .model import Plan, PlannedHost, Record, Results, Run, SavedObservation, Wanted
 from .network import adapter_offers, adapter_resource, gang_of
-from .reading import read_run
+from .parse_run import read_run
 from .rules import GATE, Rules, load_rules
+from .run_plan import next_runs
 
 KEY = "nccl"
 _FILTERED = ("infiniband", "roce")
 _SUBSYSTEMS = "INIT,ENV,NET,GRAPH,TUNING"
 
 
-def observe(context: ObserveContext) -> View:
+def observe(context: ObserveContext) -> SavedObservation:
     """Run what is to be run and return all of it; logs are kept as evidence.
 
     Raises:
@@ -48,7 +48,7 @@ def observe(context: ObserveContext) -> View:
     with Cluster(connection_from(context.connections)) as cluster:
         plan = _plan(cluster, context, rules)
         if all(host.closed for host in plan.hosts):
-            return View(plan=plan)
+            return SavedObservation(plan=plan)
         pods = stack_facts().test_pods
         with job_namespace(
             cluster,
@@ -60,14 +60,16 @@ def observe(context: ObserveContext) -> View:
         ) as space:
             bench = _Bench(cluster, space, context, plan)
             bench.run()
-        return View(plan=plan, records=tuple(run.record for run in bench.runs), leftovers=tuple(space.leftovers))
+        return SavedObservation(
+            plan=plan, records=tuple(run.record for run in bench.runs), leftovers=tuple(space.leftovers)
+        )
 
 
-def restore(data: Any, run_dir: Path, _site: Site) -> Sight:
+def restore(data: Any, run_dir: Path, _site: Site) -> Results:
     """Return plan and runs, the logs read again."""
-    view = from_plain(View, data, f"observation {KEY}")
-    runs = tuple(read_run(record, _text(run_dir, record), view.plan.rules) for record in view.records)
-    return Sight(plan=view.plan, runs=runs, leftovers=view.leftovers)
+    saved = from_plain(SavedObservation, data, f"observation {KEY}")
+    runs = tuple(read_run(record, _text(run_dir, record), saved.plan.rules) for record in saved.records)
+    return Results(plan=saved.plan, runs=runs, leftovers=saved.leftovers)
 
 
 def _text(run_dir: Path, record: Record) -> str:
@@ -127,7 +129,7 @@ class _Bench:
         """Make all runs, step by step."""
         deadline = Deadline.after(self.plan.rules.run.total_s)
         progress = Progress(self.context.emit)
-        while wanted := next_runs(Sight(plan=self.plan, runs=tuple(self.runs)), self.context.hardware):
+        while wanted := next_runs(Results(plan=self.plan, runs=tuple(self.runs)), self.context.hardware):
             progress.say(_words(wanted))
             specs = [self._spec(want) for want in wanted]
             results = run_jobs(self.cluster, self.space, specs, self.plan.rules.run.parallel, progress, deadline)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import READY, answer_for, command_evidence
-from .model import PlannedHost, Server, Sight
+from .model import PlannedHost, Results, Server
+from .preconditions import READY, answer_for, command_evidence
 
 SPEC = CheckSpec(
     id=READY,
@@ -36,15 +36,15 @@ _LAUNCH = {
 }
 
 
-def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
-    return tuple(_judge(answer_for(SPEC, context, host), sight, host) for host in sight.plan.hosts)
+    return tuple(_judge(answer_for(SPEC, context, host), results, host) for host in results.plan.hosts)
 
 
-def _judge(answer: Answer, sight: Sight, host: PlannedHost) -> Outcome:
+def _judge(answer: Answer, results: Results, host: PlannedHost) -> Outcome:
     if host.closed:
         return answer.unknown("no-capacity", f"no server was possible: {host.closed}", "free the host's GPUs")
-    server = sight.server(host.name)
+    server = results.server(host.name)
     if server is None:
         return answer.unknown("no-run", "no server was started", "run the gate again")
     evidence = (command_evidence(server, host.name),)
@@ -56,11 +56,11 @@ def _judge(answer: Answer, sight: Sight, host: PlannedHost) -> Outcome:
         text = f"vLLM died before it was ready: {server.reason}"[:400]
         hint = server.hint or "read its log; it says why it ended"
         return answer.failed(server.cause or "server-crashed", text, hint, evidence=evidence)
-    return _judge_answers(answer, sight, host, server)
+    return _judge_answers(answer, results, host, server)
 
 
-def _judge_answers(answer: Answer, sight: Sight, host: PlannedHost, server: Server) -> Outcome:
-    name = sight.plan.rules.server.name
+def _judge_answers(answer: Answer, results: Results, host: PlannedHost, server: Server) -> Outcome:
+    name = results.plan.rules.server.name
     details = {
         "measured": (
             Measure("ready after", server.ready_s, "s"),

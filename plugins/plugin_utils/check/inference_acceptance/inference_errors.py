@@ -8,8 +8,8 @@ from __future__ import annotations
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import ERRORS, answer_for, load_evidence, not_loaded
-from .model import PlannedHost, Sight
+from .model import PlannedHost, Results
+from .preconditions import ERRORS, answer_for, load_evidence, not_loaded
 
 SPEC = CheckSpec(
     id=ERRORS,
@@ -31,16 +31,16 @@ _HINTS = {
 }
 
 
-def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
-    return tuple(_judge(answer_for(SPEC, context, host), sight, host) for host in sight.plan.hosts)
+    return tuple(_judge(answer_for(SPEC, context, host), results, host) for host in results.plan.hosts)
 
 
-def _judge(answer: Answer, sight: Sight, host: PlannedHost) -> Outcome:
-    missing = not_loaded(answer, sight, host)
+def _judge(answer: Answer, results: Results, host: PlannedHost) -> Outcome:
+    missing = not_loaded(answer, results, host)
     if missing is not None:
         return missing
-    loads = sight.loads_of(host.name)
+    loads = results.loads_of(host.name)
     # One load with a problem is enough: errors are not averaged away.
     shown = next((load for load in loads if load.problem), loads[-1])
     export = shown.export
@@ -54,7 +54,7 @@ def _judge(answer: Answer, sight: Sight, host: PlannedHost) -> Outcome:
         ),
         "expected": (
             Expectation("error rate", "==", 0, Basis.RULE, "%"),
-            Expectation("requests", "==", shown.load.requests, Basis.RULE, "count", _arithmetic(sight, host)),
+            Expectation("requests", "==", shown.load.requests, Basis.RULE, "count", _arithmetic(results, host)),
         ),
         "evidence": tuple(load_evidence(load) for load in loads),
     }
@@ -66,7 +66,7 @@ def _judge(answer: Answer, sight: Sight, host: PlannedHost) -> Outcome:
     return answer.passed(f"{shown.load.requests} requests, none failed", **details)
 
 
-def _arithmetic(sight: Sight, host: PlannedHost) -> str:
-    load = sight.plan.rules.load
+def _arithmetic(results: Results, host: PlannedHost) -> str:
+    load = results.plan.rules.load
     each = load.requests_per_concurrency
     return f"max({load.least_requests}, {each} x {load.concurrency_per_gpu} a GPU x {host.gpus} GPUs)"

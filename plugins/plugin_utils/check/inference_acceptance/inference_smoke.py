@@ -10,8 +10,8 @@ import re
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import READY, SMOKE, answer_for, serves
-from .model import PlannedHost, Server, Sight
+from .model import PlannedHost, Results, Server
+from .preconditions import READY, SMOKE, answer_for, serves
 from .rules import SmokeSettings
 
 SPEC = CheckSpec(
@@ -29,18 +29,18 @@ _FINISHED = ("stop", "length")
 _DIFFERS = "smoke-differs"
 
 
-def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
-    return tuple(_judge(answer_for(SPEC, context, host), sight, host) for host in sight.plan.hosts)
+    return tuple(_judge(answer_for(SPEC, context, host), results, host) for host in results.plan.hosts)
 
 
-def _judge(answer: Answer, sight: Sight, host: PlannedHost) -> Outcome:
-    server = sight.server(host.name)
-    if server is None or not serves(server, sight.plan.rules.server.name):
+def _judge(answer: Answer, results: Results, host: PlannedHost) -> Outcome:
+    server = results.server(host.name)
+    if server is None or not serves(server, results.plan.rules.server.name):
         return answer.blocked(by=READY, because=f"{host.name} does not serve the model")
     if not server.answers:
         return answer.unknown("not-asked", "the smoke request was not sent", "run the gate again")
-    smoke = sight.plan.rules.smoke
+    smoke = results.plan.rules.smoke
     details = _details(server, smoke)
     last = server.answers[-1]
     if not last.status:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import answer_for, load_evidence, no_figures
-from .model import PlannedHost, Sight
-from .reading import Figures
+from .model import PlannedHost, Results
+from .parse_run import Figures
+from .preconditions import answer_for, load_evidence, no_figures
 
 SPEC = CheckSpec(
     id="inference-throughput",
@@ -25,14 +25,14 @@ SPEC = CheckSpec(
 )
 
 
-def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
-    figures = Figures(sight)
-    return tuple(_judge(answer_for(SPEC, context, host), sight, figures, host) for host in sight.plan.hosts)
+    figures = Figures(results)
+    return tuple(_judge(answer_for(SPEC, context, host), results, figures, host) for host in results.plan.hosts)
 
 
-def _judge(answer: Answer, sight: Sight, figures: Figures, host: PlannedHost) -> Outcome:
-    missing = no_figures(answer, sight, host)
+def _judge(answer: Answer, results: Results, figures: Figures, host: PlannedHost) -> Outcome:
+    missing = no_figures(answer, results, host)
     if missing is not None:
         return missing
     value, (slo, _source) = figures.throughput(host.name), figures.slo(host.name)
@@ -43,7 +43,7 @@ def _judge(answer: Answer, sight: Sight, figures: Figures, host: PlannedHost) ->
         return answer.unknown("no-reference", f"{text}; no bound is known for it", hint, **details)
     missed = figures.missed(host.name)
     if "throughput" in missed:
-        text = f"{text}, the SLO is {slo.throughput_per_gpu:,.0f} less {sight.plan.rules.judge.slack:.0%}"
+        text = f"{text}, the SLO is {slo.throughput_per_gpu:,.0f} less {results.plan.rules.judge.slack:.0%}"
         hint = "look at GPU clocks and power of this host, at its neighbours' load, and at the server's arguments"
         return answer.failed("throughput-low", text, hint, **details)
     if "peers" in missed:

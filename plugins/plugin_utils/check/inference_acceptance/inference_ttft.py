@@ -8,8 +8,8 @@ from __future__ import annotations
 from ...outcome.model import Outcome, SubjectKind
 from ..spec import CheckSpec, Disturbance, JudgeContext
 from .latency import Latency, judge_latency
-from .model import Sight
-from .reading import Figures
+from .model import Results
+from .parse_run import Figures
 
 SPEC = CheckSpec(
     id="inference-ttft",
@@ -38,6 +38,6 @@ _LATENCY = Latency(
 )
 
 
-def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
-    return judge_latency(SPEC, _LATENCY, sight, context)
+    return judge_latency(SPEC, _LATENCY, results, context)

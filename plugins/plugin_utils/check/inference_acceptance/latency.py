@@ -12,9 +12,9 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome
 from ...probe.aiperf import AiperfExport, Distribution
 from ..kit.answer import Answer
 from ..spec import CheckSpec, JudgeContext
-from .case import answer_for, curve, load_evidence, no_figures
-from .model import PlannedHost, Sight
-from .reading import Figures
+from .model import PlannedHost, Results
+from .parse_run import Figures
+from .preconditions import answer_for, curve, load_evidence, no_figures
 from .rules import JudgeSettings, Slo
 
 
@@ -32,18 +32,20 @@ class Latency:
     value: Callable[[Figures, str], float]
 
 
-def judge_latency(spec: CheckSpec, latency: Latency, sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge_latency(spec: CheckSpec, latency: Latency, results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
-    figures = Figures(sight)
-    return tuple(_judge(answer_for(spec, context, host), latency, sight, figures, host) for host in sight.plan.hosts)
+    figures = Figures(results)
+    return tuple(
+        _judge(answer_for(spec, context, host), latency, results, figures, host) for host in results.plan.hosts
+    )
 
 
-def _judge(answer: Answer, latency: Latency, sight: Sight, figures: Figures, host: PlannedHost) -> Outcome:
-    missing = no_figures(answer, sight, host)
+def _judge(answer: Answer, latency: Latency, results: Results, figures: Figures, host: PlannedHost) -> Outcome:
+    missing = no_figures(answer, results, host)
     if missing is not None:
         return missing
     value, (slo, source) = latency.value(figures, host.name), figures.slo(host.name)
-    bound, percentile = latency.bound(slo), latency.percentile(sight.plan.rules.judge)
+    bound, percentile = latency.bound(slo), latency.percentile(results.plan.rules.judge)
     measured, export = figures.middle(host.name)
     found, loads = latency.of(export), figures.loads[host.name]
     name = f"{latency.name} p{percentile}"

@@ -111,7 +111,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class SavedObservation:
     """What is saved: plan, servers, loads, and what could not be removed afterwards."""
 
     plan: Plan
@@ -145,7 +145,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class Results:
     """Plan, servers and loads, as the judges need them."""
 
     plan: Plan

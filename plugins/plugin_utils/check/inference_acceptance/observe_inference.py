@@ -42,8 +42,8 @@ from ...workload.serving import ServerResult, ServerSpec, look_again, remove_ser
 from ..spec import ObserveContext
 from .asking import health_of, models_of, smoke_answers
 from .commands import load_command, load_in_pod, server_command
-from .model import Load, Measured, Plan, PlannedHost, Server, Sight, View
-from .reading import open_hosts, read_load, to_load_again
+from .model import Load, Measured, Plan, PlannedHost, Results, SavedObservation, Server
+from .parse_run import open_hosts, read_load, to_load_again
 from .rules import GATE, Rules, load_rules
 
 KEY = "inference"
@@ -53,7 +53,7 @@ _ASKERS = 8
 _PATIENCE_S, _PAUSE_S = 15.0, 0.5
 
 
-def observe(context: ObserveContext) -> View:
+def observe(context: ObserveContext) -> SavedObservation:
     """Serve and load what can be, and return all of it; logs and exports are kept as evidence.
 
     Raises:
@@ -65,7 +65,7 @@ def observe(context: ObserveContext) -> View:
         _refuse_without_permission(cluster, rules)
         plan = _plan(cluster, context, rules)
         if not open_hosts(plan):
-            return View(plan=plan)
+            return SavedObservation(plan=plan)
         pods = stack_facts().test_pods
         with job_namespace(
             cluster,
@@ -77,7 +77,7 @@ def observe(context: ObserveContext) -> View:
         ) as space:
             bench = _Bench(cluster, space, context, plan)
             bench.run()
-        return View(
+        return SavedObservation(
             plan=plan,
             servers=tuple(bench.servers),
             loads=tuple(measured.load for measured in bench.loads),
@@ -85,11 +85,11 @@ def observe(context: ObserveContext) -> View:
         )
 
 
-def restore(data: Any, run_dir: Path, _site: Site) -> Sight:
+def restore(data: Any, run_dir: Path, _site: Site) -> Results:
     """Return plan, servers and loads, the exports read again."""
-    view = from_plain(View, data, f"observation {KEY}")
-    loads = tuple(read_load(load, _text(run_dir, load.export), view.plan.rules) for load in view.loads)
-    return Sight(plan=view.plan, servers=view.servers, loads=loads, leftovers=view.leftovers)
+    saved = from_plain(SavedObservation, data, f"observation {KEY}")
+    loads = tuple(read_load(load, _text(run_dir, load.export), saved.plan.rules) for load in saved.loads)
+    return Results(plan=saved.plan, servers=saved.servers, loads=loads, leftovers=saved.leftovers)
 
 
 def _text(run_dir: Path, name: str) -> str:
@@ -283,7 +283,7 @@ class _Bench:
             results = run_jobs(self.cluster, self.space, specs, len(specs), self.progress, self.deadline)
             for name, (spec, mark), result in zip(wanted, pairs, results, strict=True):
                 self.loads.append(self._measured(name, spec, mark, result))
-            again = to_load_again(Sight(plan=self.plan, loads=tuple(self.loads)))
+            again = to_load_again(Results(plan=self.plan, loads=tuple(self.loads)))
             wanted = [name for name in again if name in group]
 
     def _job(self, name: str) -> tuple[JobSpec, str]:

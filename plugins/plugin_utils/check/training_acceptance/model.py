@@ -39,7 +39,7 @@ class Plan:
 
     @property
     def skus(self) -> tuple[str, ...]:
-        """The kinds of hosts, each once."""
+        """The cohorts of hosts, each once."""
         return tuple(dict.fromkeys(host.sku for host in self.hosts))
 
 
@@ -78,7 +78,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class SavedObservation:
     """What is saved: the plan, the runs, and what could not be removed afterwards."""
 
     plan: Plan
@@ -143,7 +143,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class Results:
     """Plan and runs, as the judges need them."""
 
     plan: Plan

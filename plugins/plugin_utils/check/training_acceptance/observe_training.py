@@ -31,9 +31,9 @@ from ..fabric_validation.network import adapter_offers, adapter_resource, gang_o
 from ..fabric_validation.rules import GATE as NETWORK
 from ..fabric_validation.rules import load_rules as load_network_rules
 from ..spec import ObserveContext
-from .conclusion import Kind, kinds_of
-from .model import Plan, PlannedHost, PodRecord, Record, Run, Sight, View
-from .reading import read_run
+from .analysis import SkuCohort, cohorts_of
+from .model import Plan, PlannedHost, PodRecord, Record, Results, Run, SavedObservation
+from .parse_run import read_run
 from .rules import GATE, Rules, load_rules
 
 KEY = "training"
@@ -41,7 +41,7 @@ PROGRAM = RECIPES / "workloads" / "training" / "train.py"
 _FILTERED = ("infiniband", "roce")
 
 
-def observe(context: ObserveContext) -> View:
+def observe(context: ObserveContext) -> SavedObservation:
     """Train until nothing is left to be known and return all runs; logs are kept as evidence.
 
     Raises:
@@ -54,7 +54,7 @@ def observe(context: ObserveContext) -> View:
         plan = _plan(cluster, context, rules)
         refuse_without(cluster, permissions(plan.gang), GATE)
         if all(host.closed for host in plan.hosts):
-            return View(plan=plan)
+            return SavedObservation(plan=plan)
         pods = stack_facts().test_pods
         with job_namespace(
             cluster,
@@ -66,7 +66,9 @@ def observe(context: ObserveContext) -> View:
         ) as space:
             bench = _Bench(cluster, space, context, plan)
             bench.run()
-        return View(plan=plan, records=tuple(run.record for run in bench.runs), leftovers=tuple(space.leftovers))
+        return SavedObservation(
+            plan=plan, records=tuple(run.record for run in bench.runs), leftovers=tuple(space.leftovers)
+        )
 
 
 def permissions(gang: str) -> tuple[Permission, ...]:
@@ -76,11 +78,11 @@ def permissions(gang: str) -> tuple[Permission, ...]:
     return (*SPACE, *GANG, *((Permission("create", "podgroups", group),) if group else ()))
 
 
-def restore(data: Any, run_dir: Path, _site: Site) -> Sight:
+def restore(data: Any, run_dir: Path, _site: Site) -> Results:
     """Return plan and runs, the logs read again."""
-    view = from_plain(View, data, f"observation {KEY}")
-    runs = tuple(read_run(record, _logs(run_dir, record), view.plan.rules) for record in view.records)
-    return Sight(plan=view.plan, runs=runs, leftovers=view.leftovers)
+    saved = from_plain(SavedObservation, data, f"observation {KEY}")
+    runs = tuple(read_run(record, _logs(run_dir, record), saved.plan.rules) for record in saved.records)
+    return Results(plan=saved.plan, runs=runs, leftovers=saved.leftovers)
 
 
 def _logs(run_dir: Path, record: Record) -> dict[str, str]:
@@ -139,7 +141,7 @@ class _Bench:
         """Make all runs; those over hosts of different SKUs side by side."""
         deadline = Deadline.after(self.plan.rules.run.total_s)
         progress = Progress(self.context.emit)
-        while wanted := [kind for kind in self._kinds() if kind.wants_more]:
+        while wanted := [kind for kind in self._cohorts() if kind.wants_more]:
             attempts = [len(kind.runs) + 1 for kind in wanted]
             ranks = sum(len(kind.open_hosts) * self._sku(kind).gpus for kind in wanted)
             again = f", run {max(attempts)} to confirm what the first showed" if max(attempts) > 1 else ""
@@ -149,13 +151,13 @@ class _Bench:
             for kind, attempt, spec, result in zip(wanted, attempts, specs, results, strict=True):
                 self._keep(kind, attempt, spec, result)
 
-    def _kinds(self) -> tuple[Kind, ...]:
-        return kinds_of(Sight(plan=self.plan, runs=tuple(self.runs)), self.context.hardware)
+    def _cohorts(self) -> tuple[SkuCohort, ...]:
+        return cohorts_of(Results(plan=self.plan, runs=tuple(self.runs)), self.context.hardware)
 
-    def _sku(self, kind: Kind) -> Sku:
+    def _sku(self, kind: SkuCohort) -> Sku:
         return sku_or_error(self.context.hardware, kind.sku_name)
 
-    def _spec(self, kind: Kind, attempt: int) -> JobSpec:
+    def _spec(self, kind: SkuCohort, attempt: int) -> JobSpec:
         run, hosts, between = self.plan.rules.run, kind.open_hosts, len(kind.open_hosts) > 1
         return JobSpec(
             name=f"train-{self.plan.skus.index(kind.sku_name) + 1}-{attempt}",
@@ -177,7 +179,7 @@ class _Bench:
             requests=run.requests,
         )
 
-    def _options(self, kind: Kind) -> tuple[str, ...]:
+    def _options(self, kind: SkuCohort) -> tuple[str, ...]:
         run, shape = self.plan.rules.run, self.plan.shapes[kind.sku_name]
         options: Mapping[str, Any] = {
             **{name: value for name, value in asdict(shape).items() if name not in ("memory_mib", "learning_rate")},
@@ -186,14 +188,14 @@ class _Bench:
         }  # fmt: skip
         return tuple(word for name, value in options.items() for word in (f"--{name}", str(value)))
 
-    def _environment(self, kind: Kind) -> dict[str, str]:
+    def _environment(self, kind: SkuCohort) -> dict[str, str]:
         # Devices in the order of nvidia-smi, so that a rank's number is the GPU's.
         known = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "OMP_NUM_THREADS": "8"}
         ports = dict.fromkeys(port for host in kind.open_hosts for port in host.hcas)
         only = {"NCCL_IB_HCA": "=" + ",".join(ports)} if ports and len(kind.open_hosts) > 1 else {}
         return {**known, **only, **self.plan.env}
 
-    def _keep(self, kind: Kind, attempt: int, spec: JobSpec, result: JobResult) -> None:
+    def _keep(self, kind: SkuCohort, attempt: int, spec: JobSpec, result: JobResult) -> None:
         owners = {host.node: host.name for host in kind.open_hosts}
         logs = {owners[pod.node]: redact(pod.log) for pod in result.pods if pod.node in owners and pod.log.strip()}
         record = Record(

@@ -8,9 +8,9 @@ from __future__ import annotations
 from ...outcome.model import Measure, Outcome, SubjectKind, node_subject
 from ..kit.answer import Answer
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .conclusion import Kind, kinds_of
-from .model import PlannedHost, Sight
-from .telling import before_host, evidence, told
+from .analysis import SkuCohort, cohorts_of
+from .model import PlannedHost, Results
+from .rendering import before_host, evidence, told
 
 SPEC = CheckSpec(
     id="training-completed",
@@ -31,30 +31,32 @@ _HINTS = {
 }
 
 
-def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
     return tuple(
-        _judge_host(sight, context, kind, host) for kind in kinds_of(sight, context.hardware) for host in kind.hosts
+        _judge_host(results, context, cohort, host)
+        for cohort in cohorts_of(results, context.hardware)
+        for host in cohort.hosts
     )
 
 
-def _judge_host(sight: Sight, context: JudgeContext, kind: Kind, host: PlannedHost) -> Outcome:
-    answer, problem = Answer(SPEC, context, node_subject(host.name)), kind.problem
+def _judge_host(results: Results, context: JudgeContext, cohort: SkuCohort, host: PlannedHost) -> Outcome:
+    answer, problem = Answer(SPEC, context, node_subject(host.name)), cohort.problem
     if problem is not None and problem.check == SPEC.id and not host.closed:
         if host.name in problem.hosts:
-            return told(answer, problem, host.name, kind, _HINTS[problem.cause])
+            return told(answer, problem, host.name, cohort, _HINTS[problem.cause])
         if not problem.partial:
             return answer.blocked(by=SPEC.id, because=f"{', '.join(problem.hosts[:4])} ended the run: {problem.text}")
-    early = before_host(answer, kind, host)
+    early = before_host(answer, cohort, host)
     if early is not None:
         return early
-    if sight.leftovers:
+    if results.leftovers:
         hint = "kubectl get ns -l gpufleet.io/purpose=test; delete what the run left"
-        return answer.unknown("cleanup-incomplete", f"left behind: {sight.leftovers[0]}", hint)
-    ranks = [rank for rank in kind.complete[-1].ranks if rank.host == host.name]
+        return answer.unknown("cleanup-incomplete", f"left behind: {results.leftovers[0]}", hint)
+    ranks = [rank for rank in cohort.complete[-1].ranks if rank.host == host.name]
     steps = len(ranks[0].log.steps)
     return answer.passed(
         f"{len(ranks)} ranks did {steps} steps and ended well",
         measured=(Measure("ranks", len(ranks), "count"), Measure("steps", steps, "count")),
-        evidence=evidence(kind, host.name),
+        evidence=evidence(cohort, host.name),
     )

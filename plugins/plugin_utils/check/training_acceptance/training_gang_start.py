@@ -8,9 +8,9 @@ from __future__ import annotations
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind, node_subject
 from ..kit.answer import Answer
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .conclusion import Kind, kinds_of
-from .model import PlannedHost, Sight
-from .telling import before_host, evidence, told
+from .analysis import SkuCohort, cohorts_of
+from .model import PlannedHost, Results
+from .rendering import before_host, evidence, told
 
 SPEC = CheckSpec(
     id="training-gang-start",
@@ -32,14 +32,16 @@ _HINTS = {
 }
 
 
-def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
-    return tuple(_judge_host(context, kind, host) for kind in kinds_of(sight, context.hardware) for host in kind.hosts)
+    return tuple(
+        _judge_host(context, cohort, host) for cohort in cohorts_of(results, context.hardware) for host in cohort.hosts
+    )
 
 
-def _judge_host(context: JudgeContext, kind: Kind, host: PlannedHost) -> Outcome:
-    answer, problem = Answer(SPEC, context, node_subject(host.name)), kind.problem
-    if host.closed and kind.sku is not None:
+def _judge_host(context: JudgeContext, cohort: SkuCohort, host: PlannedHost) -> Outcome:
+    answer, problem = Answer(SPEC, context, node_subject(host.name)), cohort.problem
+    if host.closed and cohort.sku is not None:
         hint = f"kubectl describe node {host.node}; free its GPUs or quarantine the host"
         return answer.unknown("no-capacity", f"no run was possible: {host.closed}", hint)
     if problem is not None and problem.check == SPEC.id:
@@ -47,24 +49,26 @@ def _judge_host(context: JudgeContext, kind: Kind, host: PlannedHost) -> Outcome
             hint = _HINTS.get(
                 problem.cause, "kubectl get events -A; mend what the message says, then run the gate again"
             )
-            return told(answer, problem, host.name, kind, hint)
+            return told(answer, problem, host.name, cohort, hint)
         return answer.blocked(by=SPEC.id, because=f"its pod had its place, but not those of all: {problem.text}")
-    if not kind.complete and problem is not None:
+    if not cohort.complete and problem is not None:
         # The ranks met, or there would be another problem; when, is in the log of the run that ended early.
-        return answer.passed("its ranks met those of all other hosts", evidence=evidence(kind, host.name))
-    return before_host(answer, kind, host) or _judge_start(answer, kind, host)
+        return answer.passed("its ranks met those of all other hosts", evidence=evidence(cohort, host.name))
+    return before_host(answer, cohort, host) or _judge_start(answer, cohort, host)
 
 
-def _judge_start(answer: Answer, kind: Kind, host: PlannedHost) -> Outcome:
-    limit, late_s = kind.sight.plan.rules.judge.start_s, kind.lateness[host.name]
+def _judge_start(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
+    limit, late_s = cohort.results.plan.rules.judge.start_s, cohort.lateness[host.name]
     text = f"the last of its ranks started {late_s:.1f} s after the first of all"
     details = {
         "measured": (Measure("lateness", round(late_s, 2), "s"),),
         "expected": (Expectation("lateness", "<=", limit, Basis.RULE, "s", "from the first rank of the gang"),),
-        "evidence": evidence(kind, host.name),
+        "evidence": evidence(cohort, host.name),
     }
     if late_s <= limit:
         return answer.passed(text, **details)
-    if not kind.confirmed:
+    if not cohort.confirmed:
         return answer.unknown("not-repeated", f"{text}; it was not run again", "run the gate again", **details)
-    return answer.failed("late-start", f"{text}, in most of {len(kind.complete)} runs", _HINTS["late-start"], **details)
+    return answer.failed(
+        "late-start", f"{text}, in most of {len(cohort.complete)} runs", _HINTS["late-start"], **details
+    )

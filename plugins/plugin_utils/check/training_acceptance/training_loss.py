@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
 from ..kit.answer import Answer
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .conclusion import Kind, kinds_of
+from .analysis import SkuCohort, cohorts_of
 from .figures import Fall, Figures, fall_of
-from .model import PlannedHost, Sight
-from .telling import before_host, evidence, gpus, loss_series, nodes
+from .model import PlannedHost, Results
+from .rendering import before_host, evidence, gpus, loss_series, nodes
 
 SPEC = CheckSpec(
     id="training-loss",
@@ -32,21 +32,21 @@ _DIFFER = "weights that are updated alike must stay alike: this GPU computes wro
 _NOT_FALLING = "the data can be learned by any sound setup: look at the image (PyTorch, CUDA, cuDNN) and at the shape"
 
 
-def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host, and one for all where nobody learns."""
     outcomes: list[Outcome] = []
-    for kind in kinds_of(sight, context.hardware):
-        common = _common(context, kind)
-        outcomes += [common] if common else [_judge_host(context, kind, host) for host in kind.hosts]
+    for cohort in cohorts_of(results, context.hardware):
+        common = _common(context, cohort)
+        outcomes += [common] if common else [_judge_host(context, cohort, host) for host in cohort.hosts]
     return tuple(outcomes)
 
 
-def _common(context: JudgeContext, kind: Kind) -> Outcome | None:
+def _common(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
     """Return the outcome where all are to blame, and so nobody."""
-    if not kind.complete:
+    if not cohort.complete:
         return None
-    figures, answer = kind.figures[-1], Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
-    details = {"more_subjects": nodes(host.name for host in kind.hosts), "evidence": evidence(kind)}
+    figures, answer = cohort.figures[-1], Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
+    details = {"more_subjects": nodes(host.name for host in cohort.hosts), "evidence": evidence(cohort)}
     ranks = len(figures.run.ranks)
     first = _first(figures.not_finite)
     if len(first) > max(1, ranks // 2) and ranks > 1:
@@ -54,22 +54,22 @@ def _common(context: JudgeContext, kind: Kind) -> Outcome | None:
         return answer.failed("loss-not-finite", text, _NOT_FALLING, **details)
     if figures.not_finite:
         return None
-    fall, least = _fall(figures), kind.sight.plan.rules.judge.loss_fall
+    fall, least = _fall(figures), cohort.results.plan.rules.judge.loss_fall
     if fall.enough(least):
         return None
     text = f"the loss went from {fall.first:.4g} to {fall.last:.4g}, by {100 * fall.part:.1f} %"
     return answer.failed(
         "loss-not-falling", text, _NOT_FALLING, measured=_measures(fall), expected=_expected(least),
-        series=loss_series(kind), **details,
+        series=loss_series(cohort), **details,
     )  # fmt: skip
 
 
-def _judge_host(context: JudgeContext, kind: Kind, host: PlannedHost) -> Outcome:
+def _judge_host(context: JudgeContext, cohort: SkuCohort, host: PlannedHost) -> Outcome:
     answer = Answer(SPEC, context, node_subject(host.name))
-    early = before_host(answer, kind, host)
+    early = before_host(answer, cohort, host)
     if early is not None:
         return early
-    figures, proof = kind.figures[-1], evidence(kind, host.name)
+    figures, proof = cohort.figures[-1], evidence(cohort, host.name)
     first = _first(figures.not_finite)
     if first:
         mine = [gpu for gpu in first if gpu.partition("/")[0] == host.name]
@@ -79,10 +79,10 @@ def _judge_host(context: JudgeContext, kind: Kind, host: PlannedHost) -> Outcome
         if mine:
             return answer.failed("loss-not-finite", text, _NOT_FINITE, more_subjects=gpus(mine), evidence=proof)
         return answer.blocked(by=SPEC.id, because=f"{text}, and with its gradients that of all others")
-    return _differing(answer, kind, figures, host) or _passed(answer, kind, figures, host)
+    return _differing(answer, cohort, figures, host) or _passed(answer, cohort, figures, host)
 
 
-def _differing(answer: Answer, kind: Kind, figures: Figures, host: PlannedHost) -> Outcome | None:
+def _differing(answer: Answer, cohort: SkuCohort, figures: Figures, host: PlannedHost) -> Outcome | None:
     """Return the outcome of a host some of whose ranks ended with other weights than most; None if there are none."""
     usual, count = Counter(figures.weights.values()).most_common(1)[0]
     total = len(figures.weights)
@@ -90,14 +90,14 @@ def _differing(answer: Answer, kind: Kind, figures: Figures, host: PlannedHost) 
     if not mine:
         return None
     text = f"{', '.join(mine)} ended with other weights than {count} of {total} ranks, although all were updated alike"
-    details = {"more_subjects": gpus(mine), "evidence": evidence(kind, host.name)}
+    details = {"more_subjects": gpus(mine), "evidence": evidence(cohort, host.name)}
     if count * 2 <= total:
         return answer.unknown("weights-unlike", f"{text}; no majority", _DIFFER, **details)
     return answer.failed("weights-differ", text, _DIFFER, **details)
 
 
-def _passed(answer: Answer, kind: Kind, figures: Figures, host: PlannedHost) -> Outcome:
-    least, proof = kind.sight.plan.rules.judge.loss_fall, evidence(kind, host.name)
+def _passed(answer: Answer, cohort: SkuCohort, figures: Figures, host: PlannedHost) -> Outcome:
+    least, proof = cohort.results.plan.rules.judge.loss_fall, evidence(cohort, host.name)
     mine = [rank for rank in figures.run.ranks if rank.host == host.name]
     falls = {rank.gpu: fall_of([step.loss for step in rank.log.steps]) for rank in mine}
     worst = min(falls, key=lambda gpu: falls[gpu].part)
@@ -107,7 +107,7 @@ def _passed(answer: Answer, kind: Kind, figures: Figures, host: PlannedHost) -> 
         text = f"the loss of {worst} does not fall, although that of all together does: {text}"
         return answer.failed("loss-not-falling", text, _NOT_FINITE, more_subjects=gpus([worst]), **details)
     # The curve is that of all ranks: once is enough.
-    series = loss_series(kind) if host.name == figures.run.ranks[0].host else ()
+    series = loss_series(cohort) if host.name == figures.run.ranks[0].host else ()
     return answer.passed(f"{len(mine)} ranks, loss {text}, the same weights as everywhere", series=series, **details)
 
 

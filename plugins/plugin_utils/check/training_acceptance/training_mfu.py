@@ -8,10 +8,10 @@ from __future__ import annotations
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
 from ..kit.answer import Answer
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .conclusion import Kind, kinds_of
+from .analysis import SkuCohort, cohorts_of
 from .mfu import Mfu, attention_share
-from .model import Sight
-from .telling import before_kind, evidence, measures, nodes
+from .model import Results
+from .rendering import before_cohort, evidence, measures, nodes
 
 SPEC = CheckSpec(
     id="training-mfu",
@@ -27,52 +27,52 @@ SPEC = CheckSpec(
 _HINT = "all ranks are slow alike: look at power limits, clocks, the image, then at the time spent waiting"
 
 
-def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every kind of hosts."""
-    return tuple(_judge_kind(context, kind) for kind in kinds_of(sight, context.hardware))
+    return tuple(_judge_cohort(context, cohort) for cohort in cohorts_of(results, context.hardware))
 
 
-def _judge_kind(context: JudgeContext, kind: Kind) -> Outcome:
+def _judge_cohort(context: JudgeContext, cohort: SkuCohort) -> Outcome:
     answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
-    early = before_kind(answer, kind)
+    early = before_cohort(answer, cohort)
     if early is not None:
         return early
-    mfu, rules = kind.mfu, kind.sight.plan.rules
-    subjects = nodes(dict.fromkeys(rank.host for rank in kind.typical.run.ranks))
+    mfu, rules = cohort.mfu, cohort.results.plan.rules
+    subjects = nodes(dict.fromkeys(rank.host for rank in cohort.typical.run.ranks))
     if mfu is None:
-        text = f"the peak of {kind.sku_name} for {rules.run.dtype} is not known"
+        text = f"the peak of {cohort.sku_name} for {rules.run.dtype} is not known"
         return answer.unknown("no-reference", text, "state peak_tflops in the settings", more_subjects=subjects)
     details = {
         "measured": (
             Measure("MFU", round(100 * mfu.value, 2), "%"),
             Measure("tokens per second and GPU", round(mfu.tokens_per_s, 1), "tokens/s"),
             Measure("compute", round(mfu.tflops, 3), "TFLOP/s"),
-            *measures(kind),
+            *measures(cohort),
         ),
-        "expected": (_expectation(kind, mfu),),
-        "evidence": evidence(kind),
+        "expected": (_expectation(cohort, mfu),),
+        "evidence": evidence(cohort),
         "more_subjects": subjects,
     }
-    text = f"MFU {100 * mfu.value:.1f} % over {len(kind.typical.run.ranks)} GPUs, {mfu.tflops:.4g} TFLOP/s each"
-    if mfu.value >= kind.target:
+    text = f"MFU {100 * mfu.value:.1f} % over {len(cohort.typical.run.ranks)} GPUs, {mfu.tflops:.4g} TFLOP/s each"
+    if mfu.value >= cohort.target:
         return answer.passed(text, **details)
     # Who holds all others back is told by name elsewhere.
-    if kind.slow.any:
+    if cohort.slow.any:
         return answer.blocked(
             by="training-stragglers", because=f"{text}, but slow ranks hold back the others", **details
         )
-    if not kind.steady:
+    if not cohort.steady:
         return answer.blocked(by="training-step-time", because=f"{text}, but the step time is not steady", **details)
-    text = f"{text}; at least {100 * kind.target:g} % is expected"
-    if not kind.confirmed:
+    text = f"{text}; at least {100 * cohort.target:g} % is expected"
+    if not cohort.confirmed:
         return answer.unknown("not-repeated", f"{text}; it was not run again", "run the gate again", **details)
-    if mfu.value >= rules.judge.mfu_marginal * kind.target:
+    if mfu.value >= rules.judge.mfu_marginal * cohort.target:
         return answer.marginal("mfu-marginal", text, _HINT, **details)
     return answer.failed("mfu-low", text, _HINT, **details)
 
 
-def _expectation(kind: Kind, mfu: Mfu) -> Expectation:
-    judge, setup = kind.sight.plan.rules.judge, kind.setup
+def _expectation(cohort: SkuCohort, mfu: Mfu) -> Expectation:
+    judge, setup = cohort.results.plan.rules.judge, cohort.setup
     attention = f"; attention is {100 * attention_share(setup):.1f} % of it" if setup else ""
     arithmetic = f"{mfu.arithmetic}; bad under {judge.mfu_marginal:g} x the target{attention}"
-    return Expectation("MFU", ">=", round(100 * kind.target, 2), Basis.RULE, "%", arithmetic)
+    return Expectation("MFU", ">=", round(100 * cohort.target, 2), Basis.RULE, "%", arithmetic)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
 from ..kit.answer import Answer
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .conclusion import Kind, kinds_of
-from .model import Sight
-from .telling import before_kind, evidence, gpus, measures, nodes, step_series
+from .analysis import SkuCohort, cohorts_of
+from .model import Results
+from .rendering import before_cohort, evidence, gpus, measures, nodes, step_series
 
 SPEC = CheckSpec(
     id="training-step-time",
@@ -27,57 +27,57 @@ _GROWING = "something fills up: look at temperatures and clocks over time, at me
 _UNSTABLE = "look for other work on the hosts and in the network, for clocks that change, for pauses of the storage"
 
 
-def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every kind of hosts."""
-    return tuple(_judge_kind(context, kind) for kind in kinds_of(sight, context.hardware))
+    return tuple(_judge_cohort(context, cohort) for cohort in cohorts_of(results, context.hardware))
 
 
-def _judge_kind(context: JudgeContext, kind: Kind) -> Outcome:
+def _judge_cohort(context: JudgeContext, cohort: SkuCohort) -> Outcome:
     answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
-    early = before_kind(answer, kind)
+    early = before_cohort(answer, cohort)
     if early is not None:
         return early
-    judge, culprits = kind.sight.plan.rules.judge, _culprits(kind)
+    judge, culprits = cohort.results.plan.rules.judge, _culprits(cohort)
     hosts = dict.fromkeys(gpu.partition("/")[0] for gpu in culprits) or dict.fromkeys(
-        rank.host for rank in kind.typical.run.ranks
+        rank.host for rank in cohort.typical.run.ranks
     )
     details = {
         "measured": (
-            Measure("variation", round(100 * kind.variation, 2), "%"),
-            Measure("growth", round(100 * kind.growth, 2), "%"),
-            *measures(kind),
+            Measure("variation", round(100 * cohort.variation, 2), "%"),
+            Measure("growth", round(100 * cohort.growth, 2), "%"),
+            *measures(cohort),
         ),
-        "expected": _expected(kind),
-        "evidence": evidence(kind),
-        "series": step_series(kind),
+        "expected": _expected(cohort),
+        "evidence": evidence(cohort),
+        "series": step_series(cohort),
         "more_subjects": (*nodes(hosts), *gpus(culprits)),
     }
-    text = f"{kind.typical.step_s:.4g} s a step, varying by {100 * kind.variation:.1f} %"
-    if kind.steady:
+    text = f"{cohort.typical.step_s:.4g} s a step, varying by {100 * cohort.variation:.1f} %"
+    if cohort.steady:
         return answer.passed(text, **details)
-    if not kind.confirmed:
+    if not cohort.confirmed:
         return answer.unknown("not-repeated", f"{text}; it was not run again", "run the gate again", **details)
     who = f", by {', '.join(list(hosts)[:4])}" if culprits else ""
-    if kind.growth > judge.growth:
-        text = f"{text}, growing by {100 * kind.growth:.1f} % over the run{who}"
+    if cohort.growth > judge.growth:
+        text = f"{text}, growing by {100 * cohort.growth:.1f} % over the run{who}"
         return answer.failed("step-time-growing", text, _GROWING, **details)
-    if kind.variation <= judge.step_time_cv_bad:
+    if cohort.variation <= judge.step_time_cv_bad:
         return answer.marginal("step-time-unsteady", f"{text}{who}", _UNSTABLE, **details)
     return answer.failed("step-time-unstable", f"{text}{who}", _UNSTABLE, **details)
 
 
-def _culprits(kind: Kind) -> tuple[str, ...]:
+def _culprits(cohort: SkuCohort) -> tuple[str, ...]:
     """The GPUs whose own part of the step grows or jumps; none where all do."""
-    if kind.steady:
+    if cohort.steady:
         return ()
-    ranks = len(kind.typical.run.ranks)
-    if kind.growth > kind.sight.plan.rules.judge.growth:
-        return tuple(kind.growing) if len(kind.growing) * 2 <= ranks else ()
-    return kind.typical.spoilers
+    ranks = len(cohort.typical.run.ranks)
+    if cohort.growth > cohort.results.plan.rules.judge.growth:
+        return tuple(cohort.growing) if len(cohort.growing) * 2 <= ranks else ()
+    return cohort.typical.spoilers
 
 
-def _expected(kind: Kind) -> tuple[Expectation, ...]:
-    judge = kind.sight.plan.rules.judge
+def _expected(cohort: SkuCohort) -> tuple[Expectation, ...]:
+    judge = cohort.results.plan.rules.judge
     line = "deviation of the step times from a straight line through them / their mean, median of the runs"
     grown = "the line's end / its beginning - 1, where that is more than 4 times its uncertainty"
     return (

@@ -10,9 +10,9 @@ from typing import Any
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
 from ..kit.answer import Answer
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .conclusion import Kind, kinds_of
-from .model import PlannedHost, Sight
-from .telling import before_host, evidence, gpus, nodes
+from .analysis import SkuCohort, cohorts_of
+from .model import PlannedHost, Results
+from .rendering import before_host, evidence, gpus, nodes
 
 SPEC = CheckSpec(
     id="training-stragglers",
@@ -31,80 +31,85 @@ _HINTS = {
 }
 
 
-def judge(sight: Sight, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host, and one for a cohort too uneven to name anybody."""
     outcomes: list[Outcome] = []
-    for kind in kinds_of(sight, context.hardware):
-        uneven = kind.slow.uneven if kind.complete else ()
-        outcomes += [_uneven(context, kind)] if uneven else [_judge_host(context, kind, host) for host in kind.hosts]
+    for cohort in cohorts_of(results, context.hardware):
+        uneven = cohort.slow.uneven if cohort.complete else ()
+        outcomes += (
+            [_uneven(context, cohort)] if uneven else [_judge_host(context, cohort, host) for host in cohort.hosts]
+        )
     return tuple(outcomes)
 
 
-def _judge_host(context: JudgeContext, kind: Kind, host: PlannedHost) -> Outcome:
+def _judge_host(context: JudgeContext, cohort: SkuCohort, host: PlannedHost) -> Outcome:
     answer = Answer(SPEC, context, node_subject(host.name))
-    early = before_host(answer, kind, host)
+    early = before_host(answer, cohort, host)
     if early is not None:
         return early
-    rates = {gpu: rate for gpu, rate in kind.rates.items() if gpu.partition("/")[0] == host.name}
+    rates = {gpu: rate for gpu, rate in cohort.rates.items() if gpu.partition("/")[0] == host.name}
     if not rates:
         return answer.blocked(by="training-step-time", because="its ranks slow down over the run, so they have no rate")
     slowest = min(rates, key=lambda gpu: rates[gpu])
-    slow, whole = kind.slow.of(host.name), host.name in kind.slow.nodes
+    slow, whole = cohort.slow.of(host.name), host.name in cohort.slow.nodes
     details: dict[str, Any] = {
         "measured": (
             Measure("slowest rank", round(rates[slowest], 4), "of the median"),
             Measure("slowest GPU", slowest),
             Measure("ranks", len(rates), "count"),
         ),
-        "expected": _expected(kind),
-        "evidence": evidence(kind, host.name),
+        "expected": _expected(cohort),
+        "evidence": evidence(cohort, host.name),
     }
     if whole or slow:
-        return _slow(answer, kind, host.name, rates, {**details, "more_subjects": gpus(slow)})
-    if not kind.slow.peers.evaluated:
-        return _without_peers(answer, kind, details)
+        return _slow(answer, cohort, host.name, rates, {**details, "more_subjects": gpus(slow)})
+    if not cohort.slow.peers.evaluated:
+        return _without_peers(answer, cohort, details)
     return answer.passed(f"the slowest of {len(rates)} ranks has {rates[slowest]:.3f} of the usual rate", **details)
 
 
-def _slow(answer: Answer, kind: Kind, host: str, rates: dict[str, float], details: dict[str, Any]) -> Outcome:
-    whole = host in kind.slow.nodes
-    names = (host,) if whole else kind.slow.of(host)
+def _slow(answer: Answer, cohort: SkuCohort, host: str, rates: dict[str, float], details: dict[str, Any]) -> Outcome:
+    whole = host in cohort.slow.nodes
+    names = (host,) if whole else cohort.slow.of(host)
     cause = "slow-node" if whole else "slow-gpu"
     rate = min(rates.values()) if whole else min(rates[gpu] for gpu in names)
     what = f"all {len(rates)} ranks of {host}" if whole else ", ".join(names)
     text = f"slow at the own part of a step: {what}, {rate:.3f} of the usual rate; all others wait"
-    if not kind.confirmed:
+    if not cohort.confirmed:
         return answer.unknown("not-repeated", f"{text}; it was not run again", "run the gate again", **details)
-    text = f"{text}; in most of {len(kind.complete)} runs"
-    if kind.slow.bad.isdisjoint(names):
+    text = f"{text}; in most of {len(cohort.complete)} runs"
+    if cohort.slow.bad.isdisjoint(names):
         return answer.marginal(f"{cause}-marginal", text, _HINTS[cause], **details)
     return answer.failed(cause, text, _HINTS[cause], **details)
 
 
-def _without_peers(answer: Answer, kind: Kind, details: dict[str, Any]) -> Outcome:
-    least, tolerance = min(kind.rates.values()) / max(kind.rates.values()), kind.sight.plan.rules.judge.peer_marginal
+def _without_peers(answer: Answer, cohort: SkuCohort, details: dict[str, Any]) -> Outcome:
+    least, tolerance = (
+        min(cohort.rates.values()) / max(cohort.rates.values()),
+        cohort.results.plan.rules.judge.peer_marginal,
+    )
     if least >= 1 - tolerance:
-        return answer.passed(f"{len(kind.rates)} ranks, equally fast; how fast is judged by training-mfu", **details)
-    text = f"one of {len(kind.rates)} ranks has {least:.3f} of the rate of another; too few to tell which is right"
+        return answer.passed(f"{len(cohort.rates)} ranks, equally fast; how fast is judged by training-mfu", **details)
+    text = f"one of {len(cohort.rates)} ranks has {least:.3f} of the rate of another; too few to tell which is right"
     return answer.unknown("too-few-peers", text, "compare with hosts of the same kind", **details)
 
 
-def _uneven(context: JudgeContext, kind: Kind) -> Outcome:
+def _uneven(context: JudgeContext, cohort: SkuCohort) -> Outcome:
     answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
-    names, slow = tuple(host.name for host in kind.hosts), kind.slow.uneven
-    text = f"{len(slow)} of {len(kind.rates)} ranks are slower, too many to blame them: {', '.join(slow[:6])}"
+    names, slow = tuple(host.name for host in cohort.hosts), cohort.slow.uneven
+    text = f"{len(slow)} of {len(cohort.rates)} ranks are slower, too many to blame them: {', '.join(slow[:6])}"
     details: dict[str, Any] = {
-        "more_subjects": (*nodes(names), *gpus(slow[:64])), "expected": _expected(kind), "evidence": evidence(kind),
+        "more_subjects": (*nodes(names), *gpus(slow[:64])), "expected": _expected(cohort), "evidence": evidence(cohort),
     }  # fmt: skip
-    if not kind.confirmed:
+    if not cohort.confirmed:
         return answer.unknown("not-repeated", f"{text}; it was not run again", "run the gate again", **details)
     return answer.marginal(
         "ranks-uneven", text, "look at what these GPUs share: power, cooling, image, driver", **details
     )
 
 
-def _expected(kind: Kind) -> tuple[Expectation, ...]:
-    peers = kind.slow.peers
+def _expected(cohort: SkuCohort) -> tuple[Expectation, ...]:
+    peers = cohort.slow.peers
     if not peers.evaluated:
         return ()
     return (Expectation("rate", ">=", round(peers.limit, 4), Basis.PEERS, "of the median", peers.arithmetic),)

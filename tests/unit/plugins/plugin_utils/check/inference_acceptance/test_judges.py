@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llm_fleet import GOOD_ANSWER, fleet, sight
+from llm_fleet import GOOD_ANSWER, fleet, results
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance import (
     inference_endpoint_ready,
@@ -20,8 +20,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_a
     inference_tpot,
     inference_ttft,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.model import Plan, Sight
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.reading import to_load_again
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.model import Plan, Results
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.parse_run import to_load_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.headline import headline, load_headlines
@@ -32,7 +32,7 @@ CHECKS = (
 )  # fmt: skip
 
 
-def _judged(found: Sight) -> list[Outcome]:
+def _judged(found: Results) -> list[Outcome]:
     hosts = tuple(Host(name=host.name, sku=host.sku, node_name=host.node) for host in found.plan.hosts)
     site = Site(name="site", profile=SiteProfile.ON_PREMISES, hosts=hosts, capabilities=("kubernetes",))
     context = JudgeContext(gate="inference_acceptance", site=site, today=date(2026, 1, 1))
@@ -52,7 +52,7 @@ def _plan(**settings: Any) -> Plan:
 
 
 def test_a_healthy_fleet_passes_and_shows_its_arithmetic() -> None:
-    outcomes = _judged(sight(_plan()))
+    outcomes = _judged(results(_plan()))
     assert _bad(outcomes) == set()
     assert len(outcomes) == 6 * 4
     throughput = next(o for o in outcomes if o.check == "inference-throughput")
@@ -66,7 +66,7 @@ def test_a_healthy_fleet_passes_and_shows_its_arithmetic() -> None:
 
 def test_the_headline_has_the_least_throughput_and_the_longest_wait(repository: Path) -> None:
     rule = load_headlines(repository / "recipes/headlines.yaml")["inference_acceptance"]
-    outcomes = _judged(sight(_plan(), exports={"gpu02": {"ttft": 800.0}}))
+    outcomes = _judged(results(_plan(), exports={"gpu02": {"ttft": 800.0}}))
     # p99 of the fixture is 1.245 of its middle.
     assert headline(rule, outcomes) == "9,000 tokens/s per GPU, TTFT 996 ms on the slowest host"
     without = [outcome for outcome in outcomes if outcome.check != "inference-ttft"]
@@ -88,7 +88,7 @@ def test_the_headline_has_the_least_throughput_and_the_longest_wait(repository: 
     ],
 )
 def test_endpoint(changes: dict[str, Any], cause: str, status: str) -> None:
-    found = sight(_plan(), servers={"gpu02": changes})
+    found = results(_plan(), servers={"gpu02": changes})
     found = replace(found, loads=tuple(load for load in found.loads if load.load.host != "gpu02"))
     assert _bad(_judged(found)) == {("inference-endpoint-ready", cause, status, "gpu02")}
 
@@ -106,25 +106,25 @@ def test_endpoint(changes: dict[str, Any], cause: str, status: str) -> None:
     ],
 )
 def test_smoke(answer: dict[str, Any], cause: str) -> None:
-    found = sight(_plan(), servers={"gpu03": {"answers": (replace(GOOD_ANSWER, **answer),) * 2}})
+    found = results(_plan(), servers={"gpu03": {"answers": (replace(GOOD_ANSWER, **answer),) * 2}})
     assert _bad(_judged(found)) == {("inference-smoke", cause, "failed", "gpu03")}
 
 
 def test_smoke_must_be_the_same_twice_and_answered() -> None:
     other = replace(GOOD_ANSWER, text=" 11, 12, 14,")
-    found = sight(_plan(), servers={"gpu03": {"answers": (GOOD_ANSWER, other)}})
+    found = results(_plan(), servers={"gpu03": {"answers": (GOOD_ANSWER, other)}})
     assert _bad(_judged(found)) == {("inference-smoke", "smoke-differs", "other", "gpu03")}
     refused = replace(GOOD_ANSWER, status=500, problem="boom")
-    found = sight(_plan(), servers={"gpu03": {"answers": (refused,)}})
+    found = results(_plan(), servers={"gpu03": {"answers": (refused,)}})
     assert _bad(_judged(found)) == {("inference-smoke", "smoke-refused", "failed", "gpu03")}
     silent = replace(GOOD_ANSWER, status=0, problem="no answer")
-    found = sight(_plan(), servers={"gpu03": {"answers": (silent,)}})
+    found = results(_plan(), servers={"gpu03": {"answers": (silent,)}})
     assert _bad(_judged(found)) == {("inference-smoke", "smoke-unanswered", "other", "gpu03")}
 
 
 def test_smoke_can_be_left_to_any_answer() -> None:
     answers = (replace(GOOD_ANSWER, text="!!!"),) * 2
-    assert _bad(_judged(sight(_plan(smoke_expect=""), servers={"gpu03": {"answers": answers}}))) == set()
+    assert _bad(_judged(results(_plan(smoke_expect=""), servers={"gpu03": {"answers": answers}}))) == set()
 
 
 @pytest.mark.parametrize(
@@ -148,16 +148,16 @@ def test_smoke_can_be_left_to_any_answer() -> None:
     ],
 )
 def test_errors(exports: dict[str, Any], loads: dict[str, Any], cause: str, status: str) -> None:
-    found = sight(_plan(), exports={"gpu01": exports}, loads={"gpu01": loads})
+    found = results(_plan(), exports={"gpu01": exports}, loads={"gpu01": loads})
     assert _bad(_judged(found)) == {("inference-errors", cause, status, "gpu01")}
 
 
 def test_throughput_against_the_slo_and_its_slack() -> None:
     just = {host.name: {"throughput": 8 * 5625.0} for host in _plan().hosts}
-    assert _bad(_judged(sight(_plan(), exports=just))) == set()
+    assert _bad(_judged(results(_plan(), exports=just))) == set()
     low = {host.name: {"throughput": 8 * 5624.0} for host in _plan().hosts}
     expected = {("inference-throughput", "throughput-low", "failed", host.name) for host in _plan().hosts}
-    assert _bad(_judged(sight(_plan(), exports=low))) == expected
+    assert _bad(_judged(results(_plan(), exports=low))) == expected
 
 
 def test_throughput_is_scaled_by_the_gpus_that_were_used_and_latency_is_not() -> None:
@@ -165,49 +165,49 @@ def test_throughput_is_scaled_by_the_gpus_that_were_used_and_latency_is_not() ->
     part = replace(plan, hosts=tuple(replace(host, gpus=4) for host in plan.hosts))
     half = {host.name: {"throughput": 4 * 6250.0, "concurrency": 1024, "requests": 8192} for host in plan.hosts}
     loads = {host.name: {"gpus": 4, "concurrency": 1024, "requests": 8192, "warmup": 1024} for host in plan.hosts}
-    assert _bad(_judged(sight(part, exports=half, loads=loads))) == set()
+    assert _bad(_judged(results(part, exports=half, loads=loads))) == set()
     slow = {name: {**entry, "ttft": 1700.0} for name, entry in half.items()}
-    causes = {entry[1] for entry in _bad(_judged(sight(part, exports=slow, loads=loads)))}
+    causes = {entry[1] for entry in _bad(_judged(results(part, exports=slow, loads=loads)))}
     assert causes == {"ttft-high"}
 
 
 def test_a_host_below_its_peers_is_named() -> None:
-    found = sight(_plan(), exports={"gpu04": {"throughput": 8 * 6800.0}})
+    found = results(_plan(), exports={"gpu04": {"throughput": 8 * 6800.0}})
     assert _bad(_judged(found)) == {("inference-throughput", "slower-than-peers", "failed", "gpu04")}
 
 
 def test_half_of_the_hosts_blame_nobody() -> None:
     slow = {"throughput": 8 * 5700.0}
-    found = sight(fleet(5), exports={"gpu01": slow, "gpu02": slow})
+    found = results(fleet(5), exports={"gpu01": slow, "gpu02": slow})
     causes = {(o.cause, o.status.value) for o in _judged(found) if o.status is not Status.PASSED}
     assert causes == {("cohort-uneven", "other")}
 
 
 def test_latencies() -> None:
-    found = sight(_plan(), exports={"gpu02": {"ttft": 1700.0}})
+    found = results(_plan(), exports={"gpu02": {"ttft": 1700.0}})
     assert _bad(_judged(found)) == {("inference-ttft", "ttft-high", "failed", "gpu02")}
-    found = sight(_plan(), exports={"gpu02": {"tpot": 48.0}})
+    found = results(_plan(), exports={"gpu02": {"tpot": 48.0}})
     assert _bad(_judged(found)) == {("inference-tpot", "tpot-high", "failed", "gpu02")}
     # p99 of the fixture is 1.049 of its middle.
-    assert _bad(_judged(sight(_plan(), exports={"gpu02": {"tpot": 47.0}}))) == set()
+    assert _bad(_judged(results(_plan(), exports={"gpu02": {"tpot": 47.0}}))) == set()
 
 
 def test_what_latency_tells_is_not_told_again_by_peers() -> None:
-    found = sight(_plan(), exports={"gpu02": {"tpot": 60.0, "throughput": 8 * 6000.0}})
+    found = results(_plan(), exports={"gpu02": {"tpot": 60.0, "throughput": 8 * 6000.0}})
     outcomes = _judged(found)
     assert _bad(outcomes) == {("inference-tpot", "tpot-high", "failed", "gpu02")}
     assert "blocked-by-inference-tpot" in {o.cause for o in outcomes}
 
 
 def test_without_a_bound_nothing_passes() -> None:
-    found = sight(_plan(model="somebody/else"), servers=_serving("somebody/else"))
+    found = results(_plan(model="somebody/else"), servers=_serving("somebody/else"))
     assert {entry[1] for entry in _bad(_judged(found))} == {"no-reference"}
     own = {"throughput_per_gpu": 8000.0, "ttft_ms": 900.0, "tpot_ms": 30.0}
-    assert _bad(_judged(sight(_plan(model="somebody/else", slo=own), servers=_serving("somebody/else")))) == set()
+    assert _bad(_judged(results(_plan(model="somebody/else", slo=own), servers=_serving("somebody/else")))) == set()
 
 
 def test_another_load_needs_bounds_of_its_own() -> None:
-    found = sight(_plan(input_tokens=1024))
+    found = results(_plan(input_tokens=1024))
     assert {entry[1] for entry in _bad(_judged(found))} == {"no-reference"}
 
 
@@ -217,11 +217,11 @@ def _serving(model: str) -> dict[str, dict[str, Any]]:
 
 def test_bad_figures_are_measured_again_and_the_median_counts() -> None:
     plan = _plan()
-    once = sight(plan, exports={"gpu03": {"ttft": 1700.0}})
+    once = results(plan, exports={"gpu03": {"ttft": 1700.0}})
     assert to_load_again(once) == ("gpu03",)
-    assert to_load_again(sight(plan, exports={"gpu03": {"ttft": 1700.0}}, runs=3)) == ()
-    assert to_load_again(sight(plan)) == ()
-    better = sight(plan, runs=2)
+    assert to_load_again(results(plan, exports={"gpu03": {"ttft": 1700.0}}, runs=3)) == ()
+    assert to_load_again(results(plan)) == ()
+    better = results(plan, runs=2)
     again = tuple(replace(m, load=replace(m.load, attempt=m.load.attempt + 1)) for m in better.loads)
     assert _bad(_judged(replace(once, loads=once.loads + again))) == set()
 
@@ -229,6 +229,6 @@ def test_bad_figures_are_measured_again_and_the_median_counts() -> None:
 def test_a_host_without_room_says_so() -> None:
     plan = _plan()
     closed = replace(plan, hosts=(replace(plan.hosts[0], closed="cordoned"), *plan.hosts[1:]))
-    found = sight(closed)
+    found = results(closed)
     found = replace(found, servers=found.servers[1:], loads=found.loads[1:])
     assert _bad(_judged(found)) == {("inference-endpoint-ready", "no-capacity", "other", "gpu01")}

@@ -14,7 +14,10 @@ from typing import Any
 import pytest
 from training_fleet import STEPS, Line, TrainingFleet
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.model import Plan, View
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.model import (
+    Plan,
+    SavedObservation,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.rules import load_rules
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, from_plain, to_plain
@@ -44,9 +47,9 @@ def measures(outcome: Outcome) -> dict[str, Any]:
 def test_healthy_runs_pass(count: int) -> None:
     for seed in range(5):
         healthy = fleet(*(f"gpu{n:02d}" for n in range(count)), draw=random.Random(seed))
-        sight = healthy.sight()
-        assert len(sight.runs) == 1
-        outcomes = healthy.outcomes(sight)
+        results = healthy.results()
+        assert len(results.runs) == 1
+        outcomes = healthy.outcomes(results)
         assert {o.status for o in outcomes} == {Status.PASSED}
         assert len(outcomes) == 4 * count + 2
 
@@ -149,7 +152,7 @@ def test_late_ranks() -> None:
 )
 def test_what_two_of_three_runs_do_not_show_was_nothing(wrong: dict[str, Any]) -> None:
     once = fleet(**wrong, attempts=1)
-    assert len(once.sight().runs) == 3
+    assert len(once.results().runs) == 3
     assert once.findings() == []
     assert len(fleet(**wrong, attempts=2).findings()) == 1
 
@@ -158,9 +161,9 @@ def test_a_suspicion_without_repeats_does_not_count_and_does_not_pass() -> None:
     broken = fleet(
         pace={"gpu03/gpu5": 0.6}, end=lambda attempt: ("aborted", "time", {}) if attempt > 1 else ("succeeded", "", {})
     )
-    sight = broken.sight()
-    assert len(sight.runs) == 2
-    assert [(cause, status) for _c, cause, status, _w in broken.findings(sight)] == [("not-repeated", "other")]
+    results = broken.results()
+    assert len(results.runs) == 2
+    assert [(cause, status) for _c, cause, status, _w in broken.findings(results)] == [("not-repeated", "other")]
 
 
 def spoil(rank: int, at: int = 31) -> Any:
@@ -223,7 +226,7 @@ def test_who_failed_by_itself_is_named(kind: str, cause: str) -> None:
     outcomes = ended.outcomes()
     assert [s.name for o in outcomes if o.cause == cause for s in o.subjects] == ["gpu03", "gpu03/gpu4"]
     assert {o.cause for o in outcomes if o.check == LOSS} == {"blocked-by-training-completed"}
-    assert len(ended.sight().runs) == 1
+    assert len(ended.results().runs) == 1
 
 
 def test_a_killed_rank_says_nothing_and_is_found_by_that() -> None:
@@ -293,20 +296,20 @@ def test_a_host_without_room_is_told_and_the_others_train() -> None:
     assert busy.findings() == [(STARTS, "no-capacity", "other", "gpu02")]
     full = fleet(closed=dict.fromkeys(FOUR, "cordoned"))
     assert {cause for _c, cause, _s, _w in full.findings()} == {"no-capacity"}
-    assert full.sight().runs == ()
+    assert full.results().runs == ()
 
 
 def test_a_sku_without_a_peak_has_no_mfu() -> None:
     healthy = fleet()
-    sight = healthy.sight()
+    results = healthy.results()
     healthy.hardware = {"dgx-h100": replace(hardware()["dgx-h100"], peak_tflops={})}
-    assert healthy.findings(sight) == [(MFU, "no-reference", "other", "here")]
+    assert healthy.findings(results) == [(MFU, "no-reference", "other", "here")]
 
 
 def test_the_plan_survives_being_saved() -> None:
-    view = View(plan=fleet().plan(), records=(fleet().run(1)[0],))
-    assert from_plain(View, to_plain(view), "test") == view
-    assert isinstance(view.plan, Plan) and dumps(view)
+    saved = SavedObservation(plan=fleet().plan(), records=(fleet().run(1)[0],))
+    assert from_plain(SavedObservation, to_plain(saved), "test") == saved
+    assert isinstance(saved.plan, Plan) and dumps(saved)
 
 
 @pytest.mark.parametrize(

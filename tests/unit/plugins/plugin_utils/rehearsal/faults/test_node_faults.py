@@ -111,11 +111,7 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, healthy_evidence: di
 
 def held(outcomes: list[Outcome]) -> list[Outcome]:
     """Return what is not passed, without the outcomes that only wait for another one."""
-    return [
-        outcome
-        for outcome in outcomes
-        if outcome.status is not Status.PASSED and not outcome.blocked_by
-    ]
+    return [outcome for outcome in outcomes if outcome.status is not Status.PASSED and not outcome.blocked_by]
 
 
 def inject(definition: FaultDefinition) -> tuple[ClusterModel, Fault]:

@@ -17,8 +17,8 @@ from ...hardware.sku import Sku
 from ...outcome.model import Rating
 from ...verdict.localise import Blame, Pair, PairVerdict, blame, disjoint_pairs, second_round
 from ...verdict.peers import compare
-from .bandwidth import Cohort, Standing, cohort_of, rate_run
-from .model import Phase, PlannedHost, Sight
+from .bandwidth import BandwidthResult, PeerGroup, peer_group, rate_run
+from .model import Phase, PlannedHost, Results
 from .transport import Transport, transport_of
 
 # Fabrics on which NCCL_IB_HCA picks a single adapter.
@@ -37,10 +37,10 @@ class Rails:
 
 
 @dataclass(frozen=True)
-class Kind:
+class SkuCohort:
     """The hosts of one SKU and everything that their runs say."""
 
-    sight: Sight
+    results: Results
     hardware: Mapping[str, Sku]
     sku_name: str
 
@@ -52,7 +52,7 @@ class Kind:
     @cached_property
     def hosts(self) -> tuple[PlannedHost, ...]:
         """The hosts of that kind."""
-        return tuple(host for host in self.sight.plan.hosts if host.sku == self.sku_name)
+        return tuple(host for host in self.results.plan.hosts if host.sku == self.sku_name)
 
     @cached_property
     def open_hosts(self) -> tuple[str, ...]:
@@ -60,14 +60,14 @@ class Kind:
         return tuple(host.name for host in self.hosts if not host.closed)
 
     @cached_property
-    def alone(self) -> Cohort:
+    def alone(self) -> PeerGroup:
         """How each host did by itself."""
-        return cohort_of(self.sight, self.hardware, "node", [(name,) for name in self.open_hosts])
+        return peer_group(self.results, self.hardware, "node", [(name,) for name in self.open_hosts])
 
     @cached_property
     def without_rdma(self) -> tuple[str, ...]:
         """Hosts that offer none of the adapters that their pods would ask for."""
-        if not self.sight.plan.rdma_resource:
+        if not self.results.plan.rdma_resource:
             return ()
         return tuple(host.name for host in self.hosts if not host.closed and not host.rdma_offered)
 
@@ -77,13 +77,13 @@ class Kind:
 
         Where all of them are bad by themselves there are none: pairs would only tell the same again.
         """
-        if self.alone.to_blame and any(s.verdict == "bad" for s in self.alone.standings):
+        if self.alone.to_blame and any(s.verdict == "bad" for s in self.alone.members):
             return ()
-        well = [s.hosts[0] for s in self.alone.standings if s.problem is None and not self._out(s)]
+        well = [s.hosts[0] for s in self.alone.members if s.problem is None and not self._out(s)]
         return tuple(name for name in well if name not in self.without_rdma)
 
-    def _out(self, standing: Standing) -> bool:
-        return standing.verdict == "bad" and not self.alone.to_blame
+    def _out(self, result: BandwidthResult) -> bool:
+        return result.verdict == "bad" and not self.alone.to_blame
 
     @cached_property
     def first_pairs(self) -> tuple[Pair, ...]:
@@ -91,30 +91,30 @@ class Kind:
         return disjoint_pairs(self.usable)[0]
 
     @cached_property
-    def first(self) -> Cohort:
+    def first(self) -> PeerGroup:
         """How the pairs of round one did."""
-        return cohort_of(self.sight, self.hardware, "pair", self.first_pairs)
+        return peer_group(self.results, self.hardware, "pair", self.first_pairs)
 
     @cached_property
     def broken(self) -> dict[str, Transport]:
         """Hosts whose own lines say that their transport is not what it should be."""
         found: dict[str, Transport] = {}
-        for run in (*self.sight.in_phase("pair"), *self.sight.in_phase("all")):
+        for run in (*self.results.in_phase("pair"), *self.results.in_phase("all")):
             for name in run.record.hosts:
-                if self.sight.plan.host(name).sku != self.sku_name or name in found:
+                if self.results.plan.host(name).sku != self.sku_name or name in found:
                     continue
-                transport = transport_of(run, self.sight.plan.host(name), self.sight.plan, self.sku)
+                transport = transport_of(run, self.results.plan.host(name), self.results.plan, self.sku)
                 if transport.proof == "broken":
                     found[name] = transport
         return found
 
-    def pair_good(self, standing: Standing) -> bool | None:
+    def pair_good(self, result: BandwidthResult) -> bool | None:
         """Return whether a pair was good; None where that is not known."""
-        if any(name in self.broken for name in standing.hosts):
+        if any(name in self.broken for name in result.hosts):
             return None
-        if standing.problem is not None:
+        if result.problem is not None:
             return False
-        return {"good": True, "bad": False, "marginal": False}.get(standing.verdict)
+        return {"good": True, "bad": False, "marginal": False}.get(result.verdict)
 
     @cached_property
     def second_pairs(self) -> tuple[Pair, ...]:
@@ -122,20 +122,20 @@ class Kind:
         if self.first.to_blame:
             # Whom all are like is no measure for anybody.
             return ()
-        good = [name for s in self.first.standings if self.pair_good(s) for name in s.hosts]
+        good = [name for s in self.first.members if self.pair_good(s) for name in s.hosts]
         doubt = [name for name in self.usable if name not in good and name not in self.broken]
         waves = second_round(doubt, good, self.first_pairs)
         return tuple(pair for wave in waves for pair in wave)
 
     @cached_property
-    def second(self) -> Cohort:
+    def second(self) -> PeerGroup:
         """How the pairs of round two did, held against the peers of round one."""
-        return cohort_of(self.sight, self.hardware, "pair", self.second_pairs, self.first.peers)
+        return peer_group(self.results, self.hardware, "pair", self.second_pairs, self.first.peers)
 
     @cached_property
     def third_pairs(self) -> tuple[Pair, ...]:
         """Another placement for who was left over in round one and was not good in round two: one is no proof."""
-        seen = (*self.first.standings, *self.second.standings)
+        seen = (*self.first.members, *self.second.members)
         good = [name for s in seen if self.pair_good(s) for name in s.hosts]
         placed = [name for s in seen if self.pair_good(s) is False for name in s.hosts if name not in good]
         doubt = [name for name in dict.fromkeys(placed) if placed.count(name) == 1]
@@ -143,14 +143,14 @@ class Kind:
         return tuple(pair for wave in waves for pair in wave)
 
     @cached_property
-    def third(self) -> Cohort:
+    def third(self) -> PeerGroup:
         """How these did."""
-        return cohort_of(self.sight, self.hardware, "pair", self.third_pairs, self.first.peers)
+        return peer_group(self.results, self.hardware, "pair", self.third_pairs, self.first.peers)
 
     @cached_property
-    def pairs(self) -> tuple[Standing, ...]:
+    def pairs(self) -> tuple[BandwidthResult, ...]:
         """All pairs."""
-        return (*self.first.standings, *self.second.standings, *self.third.standings)
+        return (*self.first.members, *self.second.members, *self.third.members)
 
     @cached_property
     def blame(self) -> Blame:
@@ -160,7 +160,7 @@ class Kind:
         known = [(s, self.pair_good(s)) for s in self.pairs]
         return blame(PairVerdict((s.hosts[0], s.hosts[1]), good) for s, good in known if good is not None)
 
-    def bad_pairs_of(self, name: str) -> tuple[Standing, ...]:
+    def bad_pairs_of(self, name: str) -> tuple[BandwidthResult, ...]:
         """Return the pairs of a host that were not good, those of round two first."""
         return tuple(s for s in reversed(self.pairs) if name in s.hosts and self.pair_good(s) is False)
 
@@ -169,9 +169,9 @@ class Kind:
         """Pairs to be looked at adapter by adapter."""
         if self.sku.fabric not in _RAIL_FABRICS:
             return ()
-        most = self.sight.plan.rules.run.rail_samples
+        most = self.results.plan.rules.run.rail_samples
         if self.first.to_blame:
-            slow = sorted((s for s in self.first.standings if s.problem is None), key=lambda s: s.value)
+            slow = sorted((s for s in self.first.members if s.problem is None), key=lambda s: s.value)
             chosen = [s.hosts for s in slow[:most]]
         else:
             chosen = [bad[0].hosts for name in self.blame.nodes if (bad := self.bad_pairs_of(name))]
@@ -180,14 +180,14 @@ class Kind:
         return tuple(dict.fromkeys((p[0], p[1]) for p in chosen if frozenset(p) in slow_pairs and self._railed(p)))
 
     def _railed(self, pair: tuple[str, ...]) -> bool:
-        first, second = (self.sight.plan.host(name).hcas for name in pair)
+        first, second = (self.results.plan.host(name).hcas for name in pair)
         return len(first) == len(second) >= 2
 
     def rails_of(self, pair: Pair) -> Rails:
         """Return what two hosts did adapter by adapter."""
-        plan = self.sight.plan
+        plan = self.results.plan
         count = len(plan.host(pair[0]).hcas)
-        runs = {rail: found for rail in range(count) if (found := self.sight.of("rail", pair, rail))}
+        runs = {rail: found for rail in range(count) if (found := self.results.of("rail", pair, rail))}
         judged = {rail: [run for run in found if run.problem is None] for rail, found in runs.items()}
         values = {rail: median(run.value for run in found) for rail, found in judged.items() if found}
         slow: list[int] = []
@@ -223,31 +223,31 @@ class Kind:
         return set(self.usable) == {host.name for host in self.hosts} and paired == set(self.usable)
 
     @cached_property
-    def whole(self) -> Standing | None:
+    def whole(self) -> BandwidthResult | None:
         """How all hosts together did; of two hosts that is their pair."""
         names = tuple(host.name for host in self.hosts)
         phase: Phase = "pair" if len(names) == 2 else "all"
-        found = cohort_of(self.sight, self.hardware, phase, [names])
-        return found.standings[0] if found.standings else None
+        found = peer_group(self.results, self.hardware, phase, [names])
+        return found.members[0] if found.members else None
 
     def rail_rating(self, pair: Pair, rail: int) -> Rating | None:
         """Return the rating of one adapter by its own ceiling."""
-        judged = [run for run in self.sight.of("rail", pair, rail) if run.problem is None]
-        rated = rate_run(self.sight.plan, self.sku, judged[0]) if judged else None
+        judged = [run for run in self.results.of("rail", pair, rail) if run.problem is None]
+        rated = rate_run(self.results.plan, self.sku, judged[0]) if judged else None
         return rated.rating if rated else None
 
 
 @dataclass(frozen=True)
-class Conclusion:
+class Analysis:
     """Every kind of hosts."""
 
-    kinds: dict[str, Kind] = field(default_factory=dict)
+    cohorts: dict[str, SkuCohort] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, sight: Sight, hardware: Mapping[str, Sku]) -> Conclusion:
+    def of(cls, results: Results, hardware: Mapping[str, Sku]) -> Analysis:
         """Return what the runs say."""
-        return cls({name: Kind(sight, hardware, name) for name in sight.plan.skus if name in hardware})
+        return cls({name: SkuCohort(results, hardware, name) for name in results.plan.skus if name in hardware})
 
-    def kind_of(self, host: PlannedHost) -> Kind | None:
+    def cohort_of(self, host: PlannedHost) -> SkuCohort | None:
         """Return the kind of a host, None where its SKU has no facts."""
-        return self.kinds.get(host.sku)
+        return self.cohorts.get(host.sku)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Subject, SubjectKind, node_subject
 from ...verdict.ceiling import CeilingLimits
-from .bandwidth import Standing
+from .bandwidth import BandwidthResult
 from .curves import curves
 from .model import Run
 from .rules import JudgeSettings
@@ -18,40 +18,40 @@ from .rules import JudgeSettings
 _LEAST_SIZE = 1 << 26
 
 
-def figures(standing: Standing, rules: JudgeSettings) -> dict[str, Any]:
-    """Return measured, expected, evidence and curve of a standing, as the outcomes take them."""
-    if standing.problem is not None:
-        return {"evidence": tuple(evidence(run) for run in standing.runs if run.problem)}
-    run = standing.best_run
+def figures(result: BandwidthResult, rules: JudgeSettings) -> dict[str, Any]:
+    """Return measured, expected, evidence and curve of a result, as the outcomes take them."""
+    if result.problem is not None:
+        return {"evidence": tuple(evidence(run) for run in result.runs if run.problem)}
+    run = result.best_run
     return {
-        "measured": measures(standing, run),
-        "expected": (*_by_ceiling(standing, rules.ceiling), *_by_peers(standing)),
-        "evidence": tuple(evidence(run) for run in standing.runs),
-        "series": curves(standing, rules),
+        "measured": measures(result, run),
+        "expected": (*_by_ceiling(result, rules.ceiling), *_by_peers(result)),
+        "evidence": tuple(evidence(run) for run in result.runs),
+        "series": curves(result, rules),
     }
 
 
-def measures(standing: Standing, run: Run) -> tuple[Measure, ...]:
+def measures(result: BandwidthResult, run: Run) -> tuple[Measure, ...]:
     """Return the figures that a baseline needs: bandwidth by size, and what else it depends on."""
     if run.test is None:
         return ()
     sizes = {row.size: row.busbw_gbps for row in run.test.rows if row.size >= _LEAST_SIZE}
     debug = run.debug
     facts = (
-        Measure("busbw", round(standing.value, 2), "GB/s"),
+        Measure("busbw", round(result.value, 2), "GB/s"),
         Measure("size", run.test.largest.size, "B"),
         Measure("test", run.record.command[0].rpartition("/")[2] if run.record.command else "all_reduce_perf"),
         Measure("nodes", len(run.record.hosts), "count"),
         Measure("ranks", run.record.ranks, "count"),
-        Measure("runs", len(standing.runs), "count"),
+        Measure("runs", len(result.runs), "count"),
         Measure("algorithm", run.algorithm or "unknown"),
         Measure("nccl", (debug.version if debug else "") or run.test.nccl_version or "unknown"),
     )
     return facts + tuple(Measure(f"busbw at {size} B", value, "GB/s") for size, value in sorted(sizes.items()))
 
 
-def _by_ceiling(standing: Standing, limits: CeilingLimits) -> tuple[Expectation, ...]:
-    rated = standing.rated
+def _by_ceiling(result: BandwidthResult, limits: CeilingLimits) -> tuple[Expectation, ...]:
+    rated = result.rated
     if rated is None:
         return ()
     ceiling = rated.ceiling
@@ -68,8 +68,8 @@ def _by_ceiling(standing: Standing, limits: CeilingLimits) -> tuple[Expectation,
     )
 
 
-def _by_peers(standing: Standing) -> tuple[Expectation, ...]:
-    peers = standing.peers
+def _by_peers(result: BandwidthResult) -> tuple[Expectation, ...]:
+    peers = result.peers
     if peers is None or not peers.evaluated:
         return ()
     return (Expectation("busbw", ">=", round(peers.limit, 2), Basis.PEERS, "GB/s", peers.arithmetic),)
@@ -85,14 +85,14 @@ def evidence(run: Run) -> Evidence:
     return Evidence(f"{command}{rail}, run {record.attempt}", ", ".join(record.hosts[:8]), excerpt, record.log)
 
 
-def rate_text(standing: Standing) -> str:
+def rate_text(result: BandwidthResult) -> str:
     """Return the figure in words: `287.1 GB/s, 0.60 of what the topology allows`."""
-    parts = [f"{standing.value:.1f} GB/s"]
-    if standing.rated is not None:
-        parts.append(f"{standing.rated.ratio:.2f} of the {standing.rated.ceiling.name} ceiling")
-    if standing.below_peers and standing.peers is not None:
-        parts.append(f"peers reach {standing.peers.median:.1f}")
-    if standing.unsaturated:
+    parts = [f"{result.value:.1f} GB/s"]
+    if result.rated is not None:
+        parts.append(f"{result.rated.ratio:.2f} of the {result.rated.ceiling.name} ceiling")
+    if result.below_peers and result.peers is not None:
+        parts.append(f"peers reach {result.peers.median:.1f}")
+    if result.unsaturated:
         parts.append("still growing with the size")
     return ", ".join(parts)
 

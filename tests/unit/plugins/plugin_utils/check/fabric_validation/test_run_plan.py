@@ -35,10 +35,10 @@ def told(outcomes: tuple[Outcome, ...]) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize("algorithm", ["RING", "NVLS_TREE"])
 def test_healthy(fleet: MakeFleet, count: int, algorithm: str) -> None:
     here = fleet(count, algorithm=algorithm)
-    sight = here.sight()
-    outcomes = here.outcomes(sight)
+    results = here.results()
+    outcomes = here.outcomes(results)
     assert [o for o in outcomes if o.status is not Status.PASSED] == []
-    phases = Counter(run.record.phase for run in sight.runs)
+    phases = Counter(run.record.phase for run in results.runs)
     assert phases["node"] == count
     assert phases["pair"] == ((count + 1) // 2 if count > 1 else 0)
     assert phases["all"] == (1 if count > 2 else 0)
@@ -68,7 +68,9 @@ def test_slow_adapter(fleet: MakeFleet, count: int, part: float) -> None:
 
 def test_slow_adapter_of_the_one_left_over(fleet: MakeFleet) -> None:
     here = fleet(9)
-    alone = [name for name in here.hosts if all(name not in r.record.hosts for r in here.sight().in_phase("pair")[:4])]
+    alone = [
+        name for name in here.hosts if all(name not in r.record.hosts for r in here.results().in_phase("pair")[:4])
+    ]
     bad = fleet(9, nics={(alone[0], 2): 0.4})
     assert told(bad.outcomes()) == [("nccl-pair-bw", "slow-adapter", f"{alone[0]} {alone[0]}/mlx5_2")]
 
@@ -89,7 +91,7 @@ def test_slow_rail(fleet: MakeFleet, count: int) -> None:
 
 
 def test_slow_path(fleet: MakeFleet) -> None:
-    pair = fleet(8).sight().in_phase("pair")[1].record.hosts
+    pair = fleet(8).results().in_phase("pair")[1].record.hosts
     here = fleet(8, paths={frozenset(pair): 0.5})
     found = told(here.outcomes())
     assert {(check, cause) for check, cause, _names in found} == {("nccl-pair-bw", "slow-path")}
@@ -156,7 +158,7 @@ def test_no_resource_on_one_node(fleet: MakeFleet) -> None:
 
     here = fleet(8, plan_change=without)
     assert told(here.outcomes()) == [("nccl-transport", "rdma-resource-missing", "gpu03")]
-    assert not here.sight().with_host("gpu03", ("pair", "all"))
+    assert not here.results().with_host("gpu03", ("pair", "all"))
 
 
 def test_silent_log_is_no_proof(fleet: MakeFleet) -> None:
@@ -257,9 +259,9 @@ def test_one_bad_sample_of_three_is_no_fault(fleet: MakeFleet) -> None:
         return slowed(text)
 
     here = fleet(8, change=once)
-    sight = here.sight()
-    assert len(sight.of("node", ["gpu02"])) == 3
-    assert told(here.outcomes(sight)) == []
+    results = here.results()
+    assert len(results.of("node", ["gpu02"])) == 3
+    assert told(here.outcomes(results)) == []
 
 
 def slowed(text: str) -> str:
@@ -316,7 +318,7 @@ def test_measures_carry_what_a_baseline_needs(fleet: MakeFleet) -> None:
 
 def test_unknown_setting(fleet: MakeFleet) -> None:
     with pytest.raises(InputError, match="larges"):
-        fleet(2, settings={"larges": 5}).sight()
+        fleet(2, settings={"larges": 5}).results()
 
 
 @pytest.mark.parametrize("phase", ["node", "pair", "all"])
@@ -326,9 +328,9 @@ def test_what_passes_by_itself_is_tried_again(fleet: MakeFleet, phase: str, stat
         return (state, None) if want.phase == phase and want.attempt == 1 else ("succeeded", 0)
 
     here = fleet(8, state=once)
-    sight = here.sight()
-    assert told(here.outcomes(sight)) == []
-    assert {run.record.attempt for run in sight.in_phase(phase)} == {1, 2}  # type: ignore[arg-type]
+    results = here.results()
+    assert told(here.outcomes(results)) == []
+    assert {run.record.attempt for run in results.in_phase(phase)} == {1, 2}  # type: ignore[arg-type]
 
 
 def test_a_slow_host_that_was_preempted_first_is_repeated_all_the_same(fleet: MakeFleet) -> None:
@@ -337,6 +339,6 @@ def test_a_slow_host_that_was_preempted_first_is_repeated_all_the_same(fleet: Ma
         nvlink={"gpu02": 0.6},
         state=lambda want: ("preempted", None) if "gpu02" in want.hosts and want.attempt == 1 else ("succeeded", 0),
     )
-    sight = here.sight()
-    assert [run.record.attempt for run in sight.of("node", ["gpu02"])] == [1, 2, 3, 4]
-    assert told(here.outcomes(sight)) == [("nccl-intra-node-bw", "slow-nvlink", "gpu02")]
+    results = here.results()
+    assert [run.record.attempt for run in results.of("node", ["gpu02"])] == [1, 2, 3, 4]
+    assert told(here.outcomes(results)) == [("nccl-intra-node-bw", "slow-nvlink", "gpu02")]

@@ -12,7 +12,7 @@ from ...outcome.errors import InputError
 from ...probe import aiperf
 from ...probe.aiperf import AiperfExport
 from ...verdict.peers import PeerVerdict, compare
-from .model import Load, Measured, Plan, Problem, Sight
+from .model import Load, Measured, Plan, Problem, Results
 from .rules import Rules, Slo
 
 _LAUNCH_WORDS = {
@@ -95,11 +95,11 @@ def _wrong_length(export: AiperfExport, rules: Rules) -> Problem | None:
 class Figures:
     """What is judged: of each host the median of its loads, and how hosts of a kind compare."""
 
-    def __init__(self, sight: Sight) -> None:
+    def __init__(self, results: Results) -> None:
         """Take plan and loads."""
-        self.plan = sight.plan
+        self.plan = results.plan
         self.loads: Mapping[str, tuple[Measured, ...]] = {
-            host.name: tuple(load for load in sight.loads_of(host.name) if load.good) for host in sight.plan.hosts
+            host.name: tuple(load for load in results.loads_of(host.name) if load.good) for host in results.plan.hosts
         }
         self._peers: dict[str, PeerVerdict] = {}
 
@@ -156,13 +156,13 @@ class Figures:
         return tuple(found)
 
 
-def to_load_again(sight: Sight) -> tuple[str, ...]:
+def to_load_again(results: Results) -> tuple[str, ...]:
     """Return the hosts whose figures are bad and were measured too few times to count."""
-    figures = Figures(sight)
+    figures = Figures(results)
     return tuple(
         host.name
-        for host in sight.plan.hosts
-        if figures.missed(host.name) and len(sight.loads_of(host.name)) < sight.plan.rules.load.repeats
+        for host in results.plan.hosts
+        if figures.missed(host.name) and len(results.loads_of(host.name)) < results.plan.rules.load.repeats
     )
 
 

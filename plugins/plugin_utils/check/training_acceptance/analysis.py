@@ -18,17 +18,17 @@ from ...hardware.sku import Sku
 from ...probe.training_log import Setup
 from .figures import Figures
 from .mfu import Mfu, mfu_of
-from .model import PlannedHost, Problem, Run, Sight
+from .model import PlannedHost, Problem, Results, Run
 from .stragglers import Slow, find_slow
 
 _TRIES_TO_PLACE = 2
 
 
 @dataclass(frozen=True)
-class Kind:
+class SkuCohort:
     """The hosts of one SKU and everything that their runs say."""
 
-    sight: Sight
+    results: Results
     hardware: Mapping[str, Sku]
     sku_name: str
 
@@ -40,7 +40,7 @@ class Kind:
     @cached_property
     def hosts(self) -> tuple[PlannedHost, ...]:
         """The hosts of that kind."""
-        return tuple(host for host in self.sight.plan.hosts if host.sku == self.sku_name)
+        return tuple(host for host in self.results.plan.hosts if host.sku == self.sku_name)
 
     @cached_property
     def open_hosts(self) -> tuple[PlannedHost, ...]:
@@ -50,7 +50,7 @@ class Kind:
     @cached_property
     def runs(self) -> tuple[Run, ...]:
         """All runs over them."""
-        return self.sight.of(self.sku_name)
+        return self.results.of(self.sku_name)
 
     @cached_property
     def complete(self) -> tuple[Run, ...]:
@@ -66,7 +66,7 @@ class Kind:
     @cached_property
     def figures(self) -> tuple[Figures, ...]:
         """The figures of each complete run."""
-        return tuple(Figures(run, self.sight.plan.rules.judge.warmup_steps) for run in self.complete)
+        return tuple(Figures(run, self.results.plan.rules.judge.warmup_steps) for run in self.complete)
 
     @property
     def typical(self) -> Figures:
@@ -82,7 +82,7 @@ class Kind:
     @cached_property
     def late(self) -> Mapping[str, float]:
         """Hosts whose ranks started too late, with the seconds."""
-        limit = self.sight.plan.rules.judge.start_s
+        limit = self.results.plan.rules.judge.start_s
         return {host: seconds for host, seconds in self.lateness.items() if seconds > limit}
 
     @cached_property
@@ -93,7 +93,7 @@ class Kind:
     @cached_property
     def growing(self) -> Mapping[str, float]:
         """GPUs whose own part of a step grew, with the growth as a part."""
-        limit = self.sight.plan.rules.judge.growth
+        limit = self.results.plan.rules.judge.growth
         growth = _medians([{gpu: t.growth if t.sure else 0.0 for gpu, t in f.trends.items()} for f in self.figures])
         return {gpu: part for gpu, part in growth.items() if part > limit}
 
@@ -117,12 +117,12 @@ class Kind:
     @cached_property
     def slow(self) -> Slow:
         """Who is slower than the others."""
-        return find_slow(self.rates, self.sight.plan.rules.judge)
+        return find_slow(self.rates, self.results.plan.rules.judge)
 
     @cached_property
     def mfu(self) -> Mfu | None:
         """The utilisation at the typical step time, None where the peak is not known."""
-        peak = self.sight.plan.rules.peak_for(self.sku) if self.sku else None
+        peak = self.results.plan.rules.peak_for(self.sku) if self.sku else None
         if self.setup is None or not peak or not self.figures:
             return None
         return mfu_of(self.setup, self.typical.step_s, peak)
@@ -130,12 +130,12 @@ class Kind:
     @property
     def target(self) -> float:
         """The least MFU."""
-        return self.sight.plan.rules.target_for(self.sku) if self.sku else 0.0
+        return self.results.plan.rules.target_for(self.sku) if self.sku else 0.0
 
     @property
     def steady(self) -> bool:
         """Whether the step time neither grows nor varies too much."""
-        judge = self.sight.plan.rules.judge
+        judge = self.results.plan.rules.judge
         return self.growth <= judge.growth and self.variation <= judge.step_time_cv
 
     @cached_property
@@ -147,7 +147,7 @@ class Kind:
     @property
     def confirmed(self) -> bool:
         """Whether a suspicion may count."""
-        return len(self.complete) >= self.sight.plan.rules.run.repeats
+        return len(self.complete) >= self.results.plan.rules.run.repeats
 
     @property
     def wants_more(self) -> bool:
@@ -158,12 +158,12 @@ class Kind:
             return True
         if self.runs[-1].problem is not None and not self.runs[-1].complete:
             return self.runs[-1].problem.passing and len(self.runs) < _TRIES_TO_PLACE
-        return self.doubtful and not self.confirmed and len(self.runs) < self.sight.plan.rules.run.repeats
+        return self.doubtful and not self.confirmed and len(self.runs) < self.results.plan.rules.run.repeats
 
 
-def kinds_of(sight: Sight, hardware: Mapping[str, Sku]) -> tuple[Kind, ...]:
-    """Return the kinds of hosts of a plan."""
-    return tuple(Kind(sight, hardware, name) for name in sight.plan.skus)
+def cohorts_of(results: Results, hardware: Mapping[str, Sku]) -> tuple[SkuCohort, ...]:
+    """Return the cohorts of hosts of a plan."""
+    return tuple(SkuCohort(results, hardware, name) for name in results.plan.skus)
 
 
 def _medians(runs: list[Mapping[str, float]]) -> dict[str, float]:

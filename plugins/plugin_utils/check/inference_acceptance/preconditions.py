@@ -10,7 +10,7 @@ from ...outcome.series import Axis, Bound, Series
 from ...probe.aiperf import Distribution
 from ..kit.answer import Answer
 from ..spec import CheckSpec, JudgeContext
-from .model import Measured, PlannedHost, Server, Sight
+from .model import Measured, PlannedHost, Results, Server
 
 READY, SMOKE, ERRORS = "inference-endpoint-ready", "inference-smoke", "inference-errors"
 
@@ -25,22 +25,24 @@ def serves(server: Server | None, name: str) -> bool:
     return server is not None and server.state == "ready" and server.health == 200 and name in server.models
 
 
-def not_loaded(answer: Answer, sight: Sight, host: PlannedHost) -> Outcome | None:
+def not_loaded(answer: Answer, results: Results, host: PlannedHost) -> Outcome | None:
     """Return the outcome for a host that was not put under load; None if it was."""
-    if sight.loads_of(host.name):
+    if results.loads_of(host.name):
         return None
-    server = sight.server(host.name)
-    if not serves(server, sight.plan.rules.server.name):
+    server = results.server(host.name)
+    if not serves(server, results.plan.rules.server.name):
         return answer.blocked(by=READY, because=f"{host.name} does not serve the model")
     return answer.blocked(by=SMOKE, because=f"{host.name} does not answer a single request")
 
 
-def no_figures(answer: Answer, sight: Sight, host: PlannedHost) -> Outcome | None:
+def no_figures(answer: Answer, results: Results, host: PlannedHost) -> Outcome | None:
     """Return the outcome for a host without figures to judge; None if it has some."""
-    loads = sight.loads_of(host.name)
+    loads = results.loads_of(host.name)
     if any(load.good for load in loads):
         return None
-    return not_loaded(answer, sight, host) or answer.blocked(by=ERRORS, because=f"no load of {host.name} gave figures")
+    return not_loaded(answer, results, host) or answer.blocked(
+        by=ERRORS, because=f"no load of {host.name} gave figures"
+    )
 
 
 def command_evidence(server: Server, where: str) -> Evidence:

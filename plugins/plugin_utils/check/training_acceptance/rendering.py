@@ -10,37 +10,37 @@ from typing import Any
 from ...outcome.model import Evidence, Measure, Outcome, Subject, SubjectKind, node_subject
 from ...outcome.series import Axis, Bound, Series
 from ..kit.answer import Answer
-from .conclusion import Kind
+from .analysis import SkuCohort
 from .model import PlannedHost, Problem
 
 _POINTS = 400
 
 
-def before_host(answer: Answer, kind: Kind, host: PlannedHost) -> Outcome | None:
+def before_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome | None:
     """Return the outcome for a host that has no figures, None if it has some."""
-    if kind.sku is None:
+    if cohort.sku is None:
         return answer.unknown("sku-unknown", f"no hardware facts for SKU {host.sku!r}", "correct gpufleet_sku")
     if host.closed:
         return answer.blocked(by="training-gang-start", because=f"no run was possible: {host.closed}")
-    problem = kind.problem
-    if problem is not None and (not kind.complete or host.name in problem.hosts):
+    problem = cohort.problem
+    if problem is not None and (not cohort.complete or host.name in problem.hosts):
         return answer.blocked(by=problem.check, because=problem.text)
-    if not kind.complete:
+    if not cohort.complete:
         return answer.unknown("no-run", "no run was made", "run the gate again")
     return None
 
 
-def before_kind(answer: Answer, kind: Kind) -> Outcome | None:
+def before_cohort(answer: Answer, cohort: SkuCohort) -> Outcome | None:
     """Return the outcome for hosts that have no figures together, None if they have some."""
-    details = {"more_subjects": nodes(host.name for host in kind.hosts)}
-    if kind.sku is None:
-        text = f"no hardware facts for SKU {kind.sku_name!r}"
+    details = {"more_subjects": nodes(host.name for host in cohort.hosts)}
+    if cohort.sku is None:
+        text = f"no hardware facts for SKU {cohort.sku_name!r}"
         return answer.unknown("sku-unknown", text, "correct gpufleet_sku", **details)
-    if kind.complete:
+    if cohort.complete:
         return None
-    if kind.problem is not None:
-        return answer.blocked(by=kind.problem.check, because=kind.problem.text, **details)
-    if not kind.open_hosts:
+    if cohort.problem is not None:
+        return answer.blocked(by=cohort.problem.check, because=cohort.problem.text, **details)
+    if not cohort.open_hosts:
         return answer.blocked(by="training-gang-start", because="no host has room for a pod", **details)
     return answer.unknown("no-run", "no run was made", "run the gate again", **details)
 
@@ -55,17 +55,17 @@ def gpus(names: Any) -> tuple[Subject, ...]:
     return tuple(Subject(SubjectKind.GPU, name, name.partition("/")[0]) for name in names)
 
 
-def told(answer: Answer, problem: Problem, host: str, kind: Kind, hint: str) -> Outcome:
+def told(answer: Answer, problem: Problem, host: str, cohort: SkuCohort, hint: str) -> Outcome:
     """Return the outcome of a problem for a host that is to blame."""
     mine = gpus(gpu for gpu in problem.gpus if gpu.partition("/")[0] == host)
     make = answer.failed if problem.bad else answer.unknown
-    return make(problem.cause, problem.text, hint, more_subjects=mine, evidence=evidence(kind, host))
+    return make(problem.cause, problem.text, hint, more_subjects=mine, evidence=evidence(cohort, host))
 
 
-def evidence(kind: Kind, host: str = "") -> tuple[Evidence, ...]:
+def evidence(cohort: SkuCohort, host: str = "") -> tuple[Evidence, ...]:
     """Return the logs that were read: those of a host, or of the first pod of every run."""
     found = []
-    for run in kind.runs:
+    for run in cohort.runs:
         pods = [pod for pod in run.record.pods if pod.host == host] if host else run.record.pods[:1]
         command = " ".join(run.record.command[:1]) or "training"
         text = run.problem.text if run.problem else f"{run.record.world} ranks, {run.record.duration_s:.0f} s"
@@ -73,15 +73,15 @@ def evidence(kind: Kind, host: str = "") -> tuple[Evidence, ...]:
     return tuple(found)
 
 
-def measures(kind: Kind) -> tuple[Measure, ...]:
+def measures(cohort: SkuCohort) -> tuple[Measure, ...]:
     """Return what a baseline needs beside the figure."""
-    setup, figures = kind.setup, kind.typical
+    setup, figures = cohort.setup, cohort.typical
     ranks = len(figures.run.ranks)
     facts = [
         Measure("step time", round(figures.step_s, 6), "s"),
         Measure("ranks", ranks, "count"),
         Measure("nodes", len({rank.host for rank in figures.run.ranks}), "count"),
-        Measure("runs", len(kind.complete), "count"),
+        Measure("runs", len(cohort.complete), "count"),
     ]
     if setup is not None:
         facts += [
@@ -96,40 +96,40 @@ def measures(kind: Kind) -> tuple[Measure, ...]:
     return tuple(facts)
 
 
-def step_series(kind: Kind) -> tuple[Series, ...]:
+def step_series(cohort: SkuCohort) -> tuple[Series, ...]:
     """Return the step times of every run."""
-    limit = kind.typical.step_s * (1 + kind.sight.plan.rules.judge.step_time_cv)
+    limit = cohort.typical.step_s * (1 + cohort.results.plan.rules.judge.step_time_cv)
     return tuple(
         Series(
             figure="training step time",
-            name=_run_name(kind, number),
+            name=_run_name(cohort, number),
             x=Axis(name="step"),
             y=Axis(name="step time", unit="s"),
             points=_thin(figures.steps),
             bounds=(Bound(name="mean and limit of variation", value=round(limit, 6)),) if number == 0 else (),
         )
-        for number, figures in enumerate(kind.figures)
+        for number, figures in enumerate(cohort.figures)
     )
 
 
-def loss_series(kind: Kind) -> tuple[Series, ...]:
+def loss_series(cohort: SkuCohort) -> tuple[Series, ...]:
     """Return the mean loss of all ranks of every run."""
     return tuple(
         Series(
             figure="training loss",
-            name=_run_name(kind, number),
+            name=_run_name(cohort, number),
             x=Axis(name="step"),
             y=Axis(name="loss"),
             points=_thin(figures.losses),
         )
-        for number, figures in enumerate(kind.figures)
+        for number, figures in enumerate(cohort.figures)
         if figures.losses
     )
 
 
-def _run_name(kind: Kind, number: int) -> str:
-    ranks = len(kind.figures[number].run.ranks)
-    return f"{kind.sku_name}, {ranks} ranks" + (f", run {number + 1}" if len(kind.figures) > 1 else "")
+def _run_name(cohort: SkuCohort, number: int) -> str:
+    ranks = len(cohort.figures[number].run.ranks)
+    return f"{cohort.sku_name}, {ranks} ranks" + (f", run {number + 1}" if len(cohort.figures) > 1 else "")
 
 
 def _thin(points: tuple[tuple[int, float], ...]) -> tuple[tuple[float, float], ...]:
