@@ -25,7 +25,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control
     ControlPlane,
     plan_control_plane,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.pod_commands import doors
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.pod_commands import exec_shims
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.controller import (
     alive_check,
@@ -134,5 +134,5 @@ def _processes(directory: Path, plane: ControlPlane) -> tuple[ProcessSpec, ...]:
     operators = ProcessSpec(
         name="controllers", argv=python_argv("rehearsal.controllers", *model), wave=WAVE_READY + 1, grace_s=2.0
     )
-    tools = {"PATH": str(doors(directory))}
+    tools = {"PATH": str(exec_shims(directory))}
     return (*(replace(p, env=tools) if p.name == "kwok" else p for p in plane.processes), operators)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import seen_file, stamp_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import applied_file, file_version
 
 
 def eventually(condition: Callable[[], Any], limit_s: float = 30.0, what: str = "") -> Any:
@@ -39,7 +39,7 @@ def await_model(path: Path) -> None:
     """Wait until the simulated operators work with a model file as it is now."""
 
     def seen() -> bool:
-        file = seen_file(path)
-        return file.is_file() and file.read_text(encoding="utf-8") == stamp_of(path)
+        file = applied_file(path)
+        return file.is_file() and file.read_text(encoding="utf-8") == file_version(path)
 
     eventually(seen, 60, f"the operators have read {path.name} again")

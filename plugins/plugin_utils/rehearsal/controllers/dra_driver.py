@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The DRA driver: one ResourceSlice of GPUs and one of compute domains for every node on which its plugin serves."""
+"""Stand-in of the DRA driver: a ResourceSlice of GPUs and one of compute domains for each node with a ready plugin."""
 
 from __future__ import annotations
 
@@ -9,8 +9,20 @@ import hashlib
 from collections.abc import Iterable
 
 from ...clients.kube.kinds import DAEMON_SETS, NODES, RESOURCE_SLICES
-from .truth import Gpu, Node, Truth
-from .world import CREATE, DELETE, REPLACE, Change, Json, World, is_deleted, is_true, key_of, labels_of, owner_reference
+from .cluster_facts import ClusterFacts, GpuFacts, NodeFacts
+from .cluster_view import (
+    CREATE,
+    DELETE,
+    REPLACE,
+    Change,
+    ClusterView,
+    Json,
+    is_deleted,
+    is_true,
+    key_of,
+    labels_of,
+    owner_reference,
+)
 
 MANAGER = "nvidia-dra-driver-gpu"
 GPU_DRIVER, DOMAIN_DRIVER = "gpu.nvidia.com", "compute-domain.nvidia.com"
@@ -19,31 +31,31 @@ _CONTAINERS = {"gpus": GPU_DRIVER, "compute-domains": DOMAIN_DRIVER}
 _TAINT = {"key": "gpu.nvidia.com/unhealthy", "value": "xid", "effect": "NoSchedule"}
 
 
-def reconcile(world: World, truth: Truth) -> list[Change]:
-    """Return the slices to write and to take away."""
-    wanted = {body["metadata"]["name"]: body for node in truth.nodes.values() for body in _slices(world, truth, node)}
+def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
+    """Return the slices to write and to delete."""
+    wanted = {body["metadata"]["name"]: body for node in facts.nodes.values() for body in _slices(view, facts, node)}
     known = {
         item["metadata"]["name"]: item
-        for item in world.all(RESOURCE_SLICES)
+        for item in view.all(RESOURCE_SLICES)
         if item["spec"]["driver"] in (GPU_DRIVER, DOMAIN_DRIVER)
     }
     changes = [_write(name, body, known.get(name)) for name, body in wanted.items()]
     gone = [
         Change(MANAGER, DELETE, RESOURCE_SLICES, name)
         for name, item in known.items()
-        if name not in wanted and not is_deleted(item) and _outdated(world, item)
+        if name not in wanted and not is_deleted(item) and _outdated(view, item)
     ]
     return [change for change in changes if change is not None] + gone
 
 
-def _outdated(world: World, item: Json) -> bool:
-    """Tell whether nobody stands for a slice any more; a plugin that only restarts keeps its slices."""
-    installed = any(labels_of(item).get(_COMPONENT) == "kubelet-plugin" for item in world.all(DAEMON_SETS))
-    return not installed or _plugin(world, item["spec"]["nodeName"]) is not None
+def _outdated(view: ClusterView, item: Json) -> bool:
+    """Tell whether the plugin of a slice is gone; a plugin that only restarts keeps its slices."""
+    installed = any(labels_of(item).get(_COMPONENT) == "kubelet-plugin" for item in view.all(DAEMON_SETS))
+    return not installed or _plugin(view, item["spec"]["nodeName"]) is not None
 
 
-def _plugin(world: World, node: str) -> Json | None:
-    return next((pod for pod in world.pods_on(node) if _serves(pod)), None)
+def _plugin(view: ClusterView, node: str) -> Json | None:
+    return next((pod for pod in view.pods_on(node) if _serves(pod)), None)
 
 
 def _write(name: str, body: Json, known: Json | None) -> Change | None:
@@ -65,14 +77,14 @@ def _content(item: Json) -> list[Json]:
     ]
 
 
-def _slices(world: World, truth: Truth, node: Node) -> Iterable[Json]:
-    item = world.find(NODES, node.name)
-    plugin = _plugin(world, node.name)
+def _slices(view: ClusterView, facts: ClusterFacts, node: NodeFacts) -> Iterable[Json]:
+    item = view.find(NODES, node.name)
+    plugin = _plugin(view, node.name)
     if item is None or plugin is None:
         return
     drivers = {_CONTAINERS.get(container["name"]) for container in plugin["spec"]["containers"]}
     if GPU_DRIVER in drivers and node.advertised:
-        taints = [] if truth.claims_allocate else [_TAINT]
+        taints = [] if facts.claims_allocate else [_TAINT]
         yield _slice(item, GPU_DRIVER, [_gpu_device(node, gpu, taints) for gpu in node.advertised])
     if DOMAIN_DRIVER in drivers:
         yield _slice(item, DOMAIN_DRIVER, [_domain_device("daemon"), _domain_device("channel")])
@@ -99,7 +111,7 @@ def _slice(node: Json, driver: str, devices: list[Json]) -> Json:
     }
 
 
-def _gpu_device(node: Node, gpu: Gpu, taints: list[dict[str, str]]) -> Json:
+def _gpu_device(node: NodeFacts, gpu: GpuFacts, taints: list[dict[str, str]]) -> Json:
     device: Json = {
         "name": f"gpu-{gpu.index}",
         "attributes": {

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The GPU operator: operands, node labels, allocatable GPUs and the state of the ClusterPolicy."""
+"""Stand-in of the GPU operator: operands, node labels, allocatable GPUs and the state of the ClusterPolicy."""
 
 from __future__ import annotations
 
@@ -9,6 +9,21 @@ from collections.abc import Iterable
 
 from ...clients.kube.kinds import CLUSTER_POLICIES, DAEMON_SETS, DEPLOYMENTS, NODES
 from ...runtime.clock import now_utc
+from .cluster_facts import ClusterFacts, NodeFacts
+from .cluster_view import (
+    CREATE,
+    DELETE,
+    MERGE,
+    REPLACE,
+    Change,
+    ClusterView,
+    Json,
+    available,
+    condition_of,
+    is_deleted,
+    is_true,
+    labels_of,
+)
 from .node_labels import feature_labels, placement_labels
 from .operands import (
     DEVICE_PLUGIN,
@@ -20,51 +35,36 @@ from .operands import (
     states_not_ready,
     wanted_operands,
 )
-from .truth import Node, Truth
-from .world import (
-    CREATE,
-    DELETE,
-    MERGE,
-    REPLACE,
-    Change,
-    Json,
-    World,
-    available,
-    condition_of,
-    is_deleted,
-    is_true,
-    labels_of,
-)
 
 MANAGER = "gpu-operator"
 
 
-def reconcile(world: World, truth: Truth) -> list[Change]:
-    """Return what the GPU operator would do now; nothing while its Deployment is not available."""
-    deployment = available(world, DEPLOYMENTS, "app", "gpu-operator")
-    policies = sorted(world.all(CLUSTER_POLICIES), key=lambda item: str(item["metadata"]["creationTimestamp"]))
+def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
+    """Return the writes of the GPU operator; none while its Deployment is not available."""
+    deployment = available(view, DEPLOYMENTS, "app", "gpu-operator")
+    policies = sorted(view.all(CLUSTER_POLICIES), key=lambda item: str(item["metadata"]["creationTimestamp"]))
     if deployment is None or not policies or is_deleted(policies[0]):
         return []
     policy, namespace = policies[0], deployment["metadata"]["namespace"]
     wanted = wanted_operands(policy)
-    sets = {item["metadata"]["name"]: item for item in _operand_sets(world, namespace)}
-    changes = [*_operands(policy, wanted, sets, namespace), *_nodes(world, truth, policy, wanted)]
-    waiting = states_not_ready(truth, wanted, sets)
-    if truth.policy_state != "ready" and not waiting:
+    sets = {item["metadata"]["name"]: item for item in _operand_sets(view, namespace)}
+    changes = [*_operands(policy, wanted, sets, namespace), *_nodes(view, facts, policy, wanted)]
+    waiting = states_not_ready(facts, wanted, sets)
+    if facts.policy_state != "ready" and not waiting:
         waiting = [wanted[-1].state]
     if changes and not waiting:
-        # Not yet as the policy demands, no longer as its state says: the next look tells.
+        # The status is written by the next pass, which sees the result of these changes.
         return changes
     return [*changes, *_status(policy, namespace, waiting)]
 
 
-def present_operands(world: World) -> frozenset[str]:
-    """Return the names of the operands' DaemonSets that exist."""
-    return frozenset(item["metadata"]["name"] for item in _operand_sets(world, ""))
+def present_operands(view: ClusterView) -> frozenset[str]:
+    """Return the names of the operands that have a DaemonSet."""
+    return frozenset(item["metadata"]["name"] for item in _operand_sets(view, ""))
 
 
-def _operand_sets(world: World, namespace: str) -> Iterable[Json]:
-    for item in world.all(DAEMON_SETS):
+def _operand_sets(view: ClusterView, namespace: str) -> Iterable[Json]:
+    for item in view.all(DAEMON_SETS):
         here = not namespace or item["metadata"]["namespace"] == namespace
         if here and labels_of(item).get("app.kubernetes.io/managed-by") == MANAGER:
             yield item
@@ -83,14 +83,14 @@ def _operands(policy: Json, wanted: tuple[Operand, ...], sets: dict[str, Json], 
             yield Change(MANAGER, DELETE, DAEMON_SETS, name, namespace)
 
 
-def _nodes(world: World, truth: Truth, policy: Json, wanted: tuple[Operand, ...]) -> Iterable[Change]:
+def _nodes(view: ClusterView, facts: ClusterFacts, policy: Json, wanted: tuple[Operand, ...]) -> Iterable[Change]:
     present = frozenset(operand.name for operand in wanted)
     strategy = ((policy.get("spec") or {}).get("mig") or {}).get("strategy") or "single"
-    for node in truth.nodes.values():
-        item = world.find(NODES, node.name)
+    for node in facts.nodes.values():
+        item = view.find(NODES, node.name)
         if item is None:
             continue
-        running = _running(world, node, present)
+        running = _running(view, node, present)
         labels: dict[str, str | None] = {**placement_labels(node, wanted)}
         if FEATURE_DISCOVERY in running:
             labels |= feature_labels(node, strategy)
@@ -104,11 +104,11 @@ def _nodes(world: World, truth: Truth, policy: Json, wanted: tuple[Operand, ...]
         yield from _resources(item, node, DEVICE_PLUGIN in running)
 
 
-def _running(world: World, node: Node, present: frozenset[str]) -> set[str]:
-    """Return the operands whose pod serves on a node."""
+def _running(view: ClusterView, node: NodeFacts, present: frozenset[str]) -> set[str]:
+    """Return the names of the operands whose pod on the node is ready."""
     return {
         app
-        for pod in world.pods_on(node.name)
+        for pod in view.pods_on(node.name)
         if (app := labels_of(pod).get("app", "")) in present
         and is_true(pod, "Ready")
         and not is_deleted(pod)
@@ -116,8 +116,8 @@ def _running(world: World, node: Node, present: frozenset[str]) -> set[str]:
     }
 
 
-def _resources(item: Json, node: Node, serving: bool) -> Iterable[Change]:
-    """Offer the node's GPUs while its device plugin serves; afterwards the kubelet counts them as zero."""
+def _resources(item: Json, node: NodeFacts, serving: bool) -> Iterable[Change]:
+    """Offer the node's GPUs while its device plugin runs; without it the kubelet sets their count to 0."""
     status = item.get("status") or {}
     capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
     offered = {key for key in capacity if key.startswith("nvidia.com/")}
@@ -131,7 +131,7 @@ def _resources(item: Json, node: Node, serving: bool) -> Iterable[Change]:
 
 
 def _status(policy: Json, namespace: str, waiting: list[str]) -> Iterable[Change]:
-    """Write the state of the policy: ready, or not ready with the states that are waited for."""
+    """Write the state of the policy: ready, or not ready with the operand states that are missing."""
     if waiting:
         reason = "DriverNotReady" if "state-driver" in waiting else "OperandNotReady"
         message = f"ClusterPolicy is not ready, states not ready: [{' '.join(waiting)}]"

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Servers of language models: what vLLM pods serve stands on loopback, one port each, and is reached by port-forward.
+"""The HTTP servers behind vLLM pods: one port on loopback each, reached by port-forward.
 
-One thread answers for all of them; how fast and how well follows from the cluster model at that moment.
+One thread answers for all of them; their speed and quality follow from the cluster model at that moment.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 from ...clients.kube.kinds import PODS
 from ..model.values import Node
 from ..workloads.llm_http import LlmServer
-from ..workloads.player import words_of
-from ..workloads.vllm_player import knows, option
-from .pod_ports import stand_in, stands_in
-from .truth import Truth
-from .world import Change, Json, Key, World, is_deleted, labels_of
+from ..workloads.pod_simulator import words_of
+from ..workloads.vllm_pods import handles, option
+from .cluster_facts import ClusterFacts
+from .cluster_view import Change, ClusterView, Json, Key, is_deleted, labels_of
+from .pod_ports import backends_directory, register_backend
 
 _SERVES = ("ok", "engine-dead")
 _JOB_LABEL = "gpufleet.io/job"
@@ -30,8 +30,8 @@ _START_S = 10.0
 
 
 @dataclass(slots=True)
-class _Standing:
-    """One server, its socket and the pod that it stands for."""
+class _RunningServer:
+    """One server with its socket and port."""
 
     server: LlmServer
     socket: asyncio.Server
@@ -40,26 +40,26 @@ class _Standing:
 
 @dataclass(slots=True)
 class LlmServers:
-    """Keeps a server for every vLLM pod that runs; `ports` says where, by namespace and name of the Service."""
+    """Runs a server for every running vLLM pod; `ports` maps namespace and name of the Service to its port."""
 
     rehearsal: Path
     wake: Callable[[], None]
     ports: dict[Key, int] = field(default_factory=dict)
-    _standing: dict[Key, _Standing] = field(default_factory=dict)
+    _running: dict[Key, _RunningServer] = field(default_factory=dict)
     _loop: asyncio.AbstractEventLoop | None = None
 
-    def reconcile(self, world: World, truth: Truth) -> list[Change]:
-        """Start and stop servers as pods come and go; nothing is to be written to the cluster."""
-        wanted = {_key(pod): pod for pod in world.all(PODS) if _serves(pod, truth)}
-        for key in [key for key in self._standing if key not in wanted]:
+    def reconcile(self, view: ClusterView, facts: ClusterFacts) -> list[Change]:
+        """Start and stop servers as pods come and go; writes nothing to the cluster."""
+        wanted = {_key(pod): pod for pod in view.all(PODS) if _is_served(pod, facts)}
+        for key in [key for key in self._running if key not in wanted]:
             self._stop(key)
         for key, pod in wanted.items():
-            node = _node(pod, truth)
+            node = _node(pod, facts)
             if node is None:
                 continue
-            if key not in self._standing:
+            if key not in self._running:
                 self._start(key, pod, node)
-            self._standing[key].server.serving = node.serving
+            self._running[key].server.serving = node.serving
         return []
 
     def _start(self, key: Key, pod: Json, node: Node) -> None:
@@ -74,17 +74,17 @@ class LlmServers:
         )  # fmt: skip
         socket = self._run(asyncio.start_server(server.connected, "127.0.0.1", 0))
         port = int(socket.sockets[0].getsockname()[1])
-        self._standing[key] = _Standing(server, socket, port)
+        self._running[key] = _RunningServer(server, socket, port)
         self.ports[key] = port
         inside = int(option(words, "--port", "8000"))
-        stand_in(self.rehearsal, _file(key), {_JOB_LABEL: key[1]}, {inside: port}, key[0])
+        register_backend(self.rehearsal, _file(key), {_JOB_LABEL: key[1]}, {inside: port}, key[0])
         self.wake()
 
     def _stop(self, key: Key) -> None:
-        standing = self._standing.pop(key)
+        server = self._running.pop(key)
         self.ports.pop(key, None)
-        (stands_in(self.rehearsal) / f"{_file(key)}.json").unlink(missing_ok=True)
-        self._run(_close(standing.socket))
+        (backends_directory(self.rehearsal) / f"{_file(key)}.json").unlink(missing_ok=True)
+        self._run(_close(server.socket))
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
         if self._loop is None:
@@ -105,13 +105,13 @@ def _key(pod: Json) -> Key:
     return pod["metadata"]["namespace"], labels_of(pod).get(_JOB_LABEL, pod["metadata"]["name"])
 
 
-def _serves(pod: Json, truth: Truth) -> bool:
-    node = _node(pod, truth)
+def _is_served(pod: Json, facts: ClusterFacts) -> bool:
+    node = _node(pod, facts)
     running = (pod.get("status") or {}).get("phase") == "Running" and not is_deleted(pod)
-    return running and knows(pod) and node is not None and node.serving.state in _SERVES
+    return running and handles(pod) and node is not None and node.serving.state in _SERVES
 
 
-def _node(pod: Json, truth: Truth) -> Node | None:
+def _node(pod: Json, facts: ClusterFacts) -> Node | None:
     name = pod["spec"].get("nodeName", "")
-    nodes = truth.model.nodes if truth.model else ()
+    nodes = facts.model.nodes if facts.model else ()
     return next((node for node in nodes if node.name == name), None)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The loop of the controllers: look at the cluster, write what is missing, wait for a change."""
+"""The loop of the simulated operators: read the cluster, write what is missing, wait for a change."""
 
 from __future__ import annotations
 
@@ -30,9 +30,8 @@ from ...clients.kube.kinds import (
 )
 from ...outcome.errors import BringupError
 from ...runtime.files import write_atomic
-from ..model.spec import seen_file, stamp_of
+from ..model.spec import applied_file, file_version
 from . import (
-    benchmarks,
     dra_driver,
     gpu_operator,
     kai_scheduler,
@@ -42,14 +41,15 @@ from . import (
     pod_commands,
     pod_faults,
     pod_ports,
+    pod_programs,
     prometheus_operator,
     rdma_plugin,
     volcano,
 )
+from .cluster_facts import ClusterFacts, read_cluster_facts
+from .cluster_view import Change, ClusterView
 from .store import Store, follow
-from .truth import Truth, read_truth
-from .world import Change, World
-from .writer import carry_out
+from .writer import apply_changes
 
 KINDS = (
     NODES,
@@ -65,21 +65,21 @@ KINDS = (
     pod_commands.CLUSTER_EXECS,
     JOBS,
     mpi_operator.MPI_JOBS,
-    benchmarks.LOGS,
+    pod_programs.LOGS,
     pod_ports.PORT_FORWARDS,
     *prometheus_operator.WATCHED,
 )
-Reconcile = Callable[[World, Truth], list[Change]]
-# Changes come in bursts; one look is enough for all that come within this time.
-_CALM_S = 0.03
-_CALM_PER_CHANGE_S = 0.002
+Reconcile = Callable[[ClusterView, ClusterFacts], list[Change]]
+# Changes come in bursts; one pass handles all that come within this time.
+_SETTLE_S = 0.03
+_SETTLE_PER_CHANGE_S = 0.002
 _MODEL_CHECK_S = 1.0
 _REQUEST_LIMIT_S = 20.0
 
 
 @dataclass(slots=True)
 class Options:
-    """What the process is told."""
+    """The command line of the process."""
 
     kubeconfig: str
     model: Path
@@ -89,7 +89,7 @@ class Options:
 
 
 class ModelFile:
-    """The model file and what it said when it was read last; `truth` is that."""
+    """The model file; `facts` is its content when it was last read."""
 
     def __init__(self, path: Path, hardware: tuple[Path, ...]) -> None:
         """Read it.
@@ -98,33 +98,32 @@ class ModelFile:
             BringupError: it cannot be read.
         """
         self._path, self._hardware = path, hardware
-        self._stamp = self._read = stamp_of(path)
-        self._told = ""
-        self.truth = read_truth(path, hardware)
+        self._stamp = self._read = file_version(path)
+        self._published = ""
+        self.facts = read_cluster_facts(path, hardware)
 
     def refresh(self) -> bool:
-        """Read the file again if it changed; a broken one leaves the truth as it was. Tell whether it changed."""
-        stamp = stamp_of(self._path)
+        """Read the file again if it changed; return whether it did. A broken file leaves the facts as they were."""
+        stamp = file_version(self._path)
         if stamp == self._stamp:
             return False
         self._stamp = stamp
         try:
-            self.truth = read_truth(self._path, self._hardware)
+            self.facts = read_cluster_facts(self._path, self._hardware)
         except BringupError as error:
             print(f"model: {error}", file=sys.stderr, flush=True)
             return False
         self._read = stamp
         return True
 
-    def tell(self) -> None:
-        """Say for which writing of the file everything was done that was done last."""
-        if self._told != self._read:
-            write_atomic(seen_file(self._path), self._read)
-            self._told = self._read
+    def publish_applied(self) -> None:
+        """Write down which version of the file the last pass applied; tests wait for it."""
+        if self._published != self._read:
+            write_atomic(applied_file(self._path), self._read)
+            self._published = self._read
 
 
 def parse_options(argv: Sequence[str]) -> Options:
-    """Return the options of a command line."""
     parser = argparse.ArgumentParser(prog="controllers", description="Operators of a rehearsal cluster.")
     parser.add_argument("--kubeconfig", required=True, help="administrator of the rehearsal's API server")
     parser.add_argument("--model", required=True, type=Path, help="cluster model (YAML); read again when it changes")
@@ -137,19 +136,19 @@ def parse_options(argv: Sequence[str]) -> Options:
 
 
 def run(options: Options, stop: threading.Event) -> None:
-    """Reconcile until told to stop.
+    """Reconcile until `stop` is set.
 
     Raises:
         BringupError: the model or the kubeconfig cannot be read at the start.
     """
     model = ModelFile(options.model, options.hardware)
-    pod_commands.make_doors(pod_commands.doors(options.hosts.parent), options.hosts)
+    pod_commands.make_exec_shims(pod_commands.exec_shims(options.hosts.parent), options.hosts)
     cluster, store = Cluster(Connection(kubeconfig=options.kubeconfig), _REQUEST_LIMIT_S), Store(KINDS)
     for kind in KINDS:
         threading.Thread(target=follow, args=(cluster, store, kind, stop), daemon=True).start()
-    ports = pod_ports.PodPorts(pod_ports.stands_in(options.hosts.parent))
+    ports = pod_ports.PodPorts(pod_ports.backends_directory(options.hosts.parent))
     servers = llm_servers.LlmServers(options.hosts.parent, store.changed.set)
-    runs = benchmarks.Benchmarks(options.hosts.parent / "workloads", store.changed.set, options.full, servers.ports)
+    runs = pod_programs.PodPrograms(options.hosts.parent / "workloads", store.changed.set, options.full, servers.ports)
     monitoring = prometheus_operator.PrometheusOperator(options.hosts.parent, store.changed.set)
     reconcilers: tuple[Reconcile, ...] = (
         gpu_operator.reconcile,
@@ -159,29 +158,29 @@ def run(options: Options, stop: threading.Event) -> None:
         node_memory.reconcile,
         volcano.reconcile,
         kai_scheduler.reconcile,
-        lambda world, truth: pod_commands.reconcile(world, truth, options.hosts),
+        lambda view, facts: pod_commands.reconcile(view, facts, options.hosts),
         mpi_operator.reconcile,
         servers.reconcile,
         runs.reconcile,
         monitoring.reconcile,
         ports.reconcile,
     )
-    calm_s = _CALM_S
+    settle_s = _SETTLE_S
     while not stop.is_set():
         seen = store.changed.wait(_MODEL_CHECK_S)
         if not any((model.refresh(), ports.refresh(), seen)):
             continue
-        stop.wait(calm_s)
+        stop.wait(settle_s)
         store.changed.clear()
         started = time.monotonic()
-        world = store.world()
-        changes = [change for reconcile in reconcilers for change in reconcile(world, model.truth)]
-        # On a big cluster, where pods start by the hundred, look less often and do more at a time.
-        calm_s = max(_CALM_S, time.monotonic() - started, min(_CALM_PER_CHANGE_S * len(changes), 1.0))
-        if not carry_out(cluster, store, changes):
+        view = store.view()
+        changes = [change for reconcile in reconcilers for change in reconcile(view, model.facts)]
+        # On a large cluster, where pods start by the hundred, fewer and larger passes are faster.
+        settle_s = max(_SETTLE_S, time.monotonic() - started, min(_SETTLE_PER_CHANGE_S * len(changes), 1.0))
+        if not apply_changes(cluster, store, changes):
             stop.wait(_MODEL_CHECK_S)
             store.changed.set()
-        model.tell()
+        model.publish_applied()
     runs.stop()
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""mpi-operator: workers as pods, the launcher as a Job once they are there, conditions as the launcher stands."""
+"""Stand-in of mpi-operator: worker pods, then the launcher as a Job, conditions from the launcher."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from copy import deepcopy
 
 from ...clients.kube.kinds import DEPLOYMENTS, JOBS, PODS, Kind
 from ...runtime.clock import now_utc
-from .truth import Truth
-from .world import (
+from .cluster_facts import ClusterFacts
+from .cluster_view import (
     CREATE,
     MERGE,
     Change,
+    ClusterView,
     Json,
-    World,
     available,
     condition_of,
     is_deleted,
@@ -30,19 +30,19 @@ MPI_JOBS = Kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs")
 _PREFIX = "training.kubeflow.org"
 
 
-def reconcile(world: World, truth: Truth) -> list[Change]:
-    """Return what mpi-operator would do now."""
-    if not available(world, DEPLOYMENTS, "app", "mpi-operator"):
+def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
+    """Return the writes of mpi-operator."""
+    if not available(view, DEPLOYMENTS, "app", "mpi-operator"):
         return []
-    return [change for job in world.all(MPI_JOBS) if not is_deleted(job) for change in _job(world, job)]
+    return [change for job in view.all(MPI_JOBS) if not is_deleted(job) for change in _job(view, job)]
 
 
-def _job(world: World, job: Json) -> Iterable[Change]:
+def _job(view: ClusterView, job: Json) -> Iterable[Change]:
     namespace, name = key_of(job)
     replicas = int(job["spec"]["mpiReplicaSpecs"]["Worker"].get("replicas", 1))
     finished = is_true(job, "Succeeded") or is_true(job, "Failed")
-    workers = [world.find(PODS, f"{name}-worker-{number}", namespace) for number in range(replicas)]
-    launcher = world.find(JOBS, f"{name}-launcher", namespace)
+    workers = [view.find(PODS, f"{name}-worker-{number}", namespace) for number in range(replicas)]
+    launcher = view.find(JOBS, f"{name}-launcher", namespace)
     if not finished:
         for number, worker in enumerate(workers):
             if worker is None:

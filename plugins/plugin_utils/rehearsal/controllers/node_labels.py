@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
+from .cluster_facts import NodeFacts
 from .operands import Operand
-from .truth import Node
 
 
-def placement_labels(node: Node, wanted: tuple[Operand, ...]) -> dict[str, str]:
-    """Return the labels by which the operator's DaemonSets find a GPU node."""
+def placement_labels(node: NodeFacts, wanted: tuple[Operand, ...]) -> dict[str, str]:
+    """Return the labels that the DaemonSets of the operator select."""
     labels = {"feature.node.kubernetes.io/pci-10de.present": "true", "nvidia.com/gpu.present": "true"}
     for operand in wanted:
         if operand.deploy != "mig-manager" or node.mig:
@@ -18,8 +18,8 @@ def placement_labels(node: Node, wanted: tuple[Operand, ...]) -> dict[str, str]:
     return labels
 
 
-def feature_labels(node: Node, mig_strategy: str) -> dict[str, str]:
-    """Return the labels that GPU feature discovery writes once it runs on a node."""
+def feature_labels(node: NodeFacts, mig_strategy: str) -> dict[str, str]:
+    """Return the labels that GPU feature discovery writes."""
     driver = [*node.driver.split("."), "", ""][:3]
     cuda = [*node.cuda.split("."), "0"][:2]
     compute = [*node.compute.split("."), "0"][:2]

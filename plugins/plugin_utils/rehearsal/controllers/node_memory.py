@@ -1,22 +1,22 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How much memory the kubelet of each node offers to pods."""
+"""The memory that the kubelet of each node offers to pods."""
 
 from __future__ import annotations
 
 from ...clients.kube.kinds import NODES
-from .truth import Truth
-from .world import MERGE, Change, World
+from .cluster_facts import ClusterFacts
+from .cluster_view import MERGE, Change, ClusterView
 
 MANAGER = "rehearsal"
 
 
-def reconcile(world: World, truth: Truth) -> list[Change]:
-    """Return the nodes whose memory is not what the model says."""
+def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
+    """Return a patch for each node whose memory differs from the model."""
     changes = []
-    for node in truth.model.nodes if truth.model else ():
-        item = world.find(NODES, node.name)
+    for node in facts.model.nodes if facts.model else ():
+        item = view.find(NODES, node.name)
         if item is None:
             continue
         offered = ((item.get("status") or {}).get("allocatable") or {}).get("memory")

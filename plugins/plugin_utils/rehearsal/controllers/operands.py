@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The operands of the GPU operator: which ones a policy asks for, their DaemonSets, and where they fail."""
+"""The operands of the GPU operator: which ones a policy enables, their DaemonSets, and where they fail."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from .truth import Node, Truth
-from .world import Json, owner_reference
+from .cluster_facts import ClusterFacts, NodeFacts
+from .cluster_view import Json, owner_reference
 
 DEVICE_PLUGIN, FEATURE_DISCOVERY = "nvidia-device-plugin-daemonset", "gpu-feature-discovery"
 HASH = "nvidia.com/last-applied-hash"
@@ -22,7 +22,7 @@ _GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedu
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One operand; see operands.yaml."""
+    """One operand, as operands.yaml has it."""
 
     state: str
     name: str
@@ -35,13 +35,13 @@ class Operand:
 
     @property
     def node_label(self) -> str:
-        """Label of the nodes on which it runs."""
+        """Label that selects the nodes on which it runs."""
         return f"nvidia.com/gpu.deploy.{self.deploy}"
 
 
 @lru_cache(maxsize=1)
 def all_operands() -> tuple[Operand, ...]:
-    """Return every operand in the order of the operator's states."""
+    """Return every operand, in the order of the operator's states."""
     import yaml
 
     entries = yaml.safe_load(_FACTS.read_text(encoding="utf-8"))
@@ -52,7 +52,7 @@ def all_operands() -> tuple[Operand, ...]:
 
 
 def wanted_operands(policy: Json) -> tuple[Operand, ...]:
-    """Return the operands that a ClusterPolicy asks for."""
+    """Return the operands that a ClusterPolicy enables."""
     spec = policy.get("spec") or {}
     return tuple(
         operand
@@ -62,7 +62,7 @@ def wanted_operands(policy: Json) -> tuple[Operand, ...]:
 
 
 def daemon_set(operand: Operand, policy: Json, namespace: str) -> Json:
-    """Return the DaemonSet of an operand, its content's hash among its annotations."""
+    """Return the DaemonSet of an operand, annotated with the hash of its content."""
     spec = policy.get("spec") or {}
     common = spec.get("daemonsets") or {}
     image = spec.get(operand.policy) or {}
@@ -92,13 +92,13 @@ def daemon_set(operand: Operand, policy: Json, namespace: str) -> Json:
     return body
 
 
-def fault_of(node: Node, workload: str, present: frozenset[str]) -> str:
-    """Return why a workload's pod on a node does not become ready, empty when it does.
+def fault_of(node: NodeFacts, workload: str, present: frozenset[str]) -> str:
+    """Return why the pod of a workload on a node does not become ready; empty if it does.
 
     Args:
-        node: the node as it really is.
+        node: the node as the model has it.
         workload: name of the DaemonSet.
-        present: names of the operands that the policy asks for; only those can hold up others.
+        present: names of the operands that the policy enables; only those can block others.
     """
     own = node.pod_faults.get(workload)
     if own:
@@ -110,17 +110,17 @@ def fault_of(node: Node, workload: str, present: frozenset[str]) -> str:
     return ""
 
 
-def states_not_ready(truth: Truth, wanted: tuple[Operand, ...], sets: dict[str, Json]) -> list[str]:
-    """Return the operator's states that are not ready, in their order.
+def states_not_ready(facts: ClusterFacts, wanted: tuple[Operand, ...], sets: dict[str, Json]) -> list[str]:
+    """Return the operator's states that are not ready, in order.
 
     Args:
-        truth: the cluster as it really is.
-        wanted: the operands that the policy asks for.
+        facts: the cluster as the model has it.
+        wanted: the operands that the policy enables.
         sets: the operands' DaemonSets by name.
     """
     present = frozenset(operand.name for operand in wanted)
     failing = {
-        operand.name for operand in wanted for node in truth.nodes.values() if fault_of(node, operand.name, present)
+        operand.name for operand in wanted for node in facts.nodes.values() if fault_of(node, operand.name, present)
     }
     return [
         operand.state

@@ -4,8 +4,8 @@
 """Commands in pods: `kubectl exec` into a pod of a GPU node runs that host's simulated tools.
 
 KWOK runs such a command on this machine: it looks the program up on its own PATH and adds the environment of the
-ClusterExec that names the pod. So KWOK's PATH is a directory of doors, one for each tool, and a door goes through to
-the directory that the environment names: the tools of the host under that pod.
+ClusterExec that names the pod. So KWOK's PATH is a directory of shims, one script per tool; a shim runs the tool of the
+same name in the directory that the environment names: the tools of the host on which the pod runs.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import os
 from pathlib import Path
 
 from ...clients.kube.kinds import Kind
-from .truth import Truth
-from .world import CREATE, MERGE, Change, World, is_deleted
+from .cluster_facts import ClusterFacts
+from .cluster_view import CREATE, MERGE, Change, ClusterView, is_deleted
 
 MANAGER = "rehearsal"
 CLUSTER_EXECS = Kind("kwok.x-k8s.io/v1alpha1", "ClusterExec", "clusterexecs", namespaced=False)
@@ -24,18 +24,18 @@ _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _COMMON = ("sh", "bash", "cat", "env", "echo", "true", "false", "ls", "uname", "sleep", "timeout")
 
 
-def doors(rehearsal: Path) -> Path:
-    """Return the directory that KWOK has to have as its PATH."""
+def exec_shims(rehearsal: Path) -> Path:
+    """Return the directory of the shims, which has to be the PATH of KWOK."""
     return rehearsal / "exec" / "bin"
 
 
 def tools_of(hosts: Path, host: str) -> Path:
-    """Return the directory of a host's simulated tools."""
+    """Return the directory with the simulated tools of a host."""
     return hosts / host / "bin"
 
 
-def make_doors(directory: Path, hosts: Path) -> None:
-    """Make a door for every tool that any host has, and for a few programs that every image has."""
+def make_exec_shims(directory: Path, hosts: Path) -> None:
+    """Write a shim for every tool that any host has, and for a few programs that every image has."""
     directory.mkdir(parents=True, exist_ok=True)
     tools = {path.name for host in sorted(hosts.glob("*/bin")) for path in host.iterdir() if not path.is_dir()}
     for name in sorted(tools | set(_COMMON)):
@@ -46,13 +46,13 @@ def make_doors(directory: Path, hosts: Path) -> None:
         os.replace(path, directory / name)
 
 
-def reconcile(world: World, truth: Truth, hosts: Path) -> list[Change]:
-    """Return the ClusterExecs to write: one for every node, naming the pods that are on it."""
+def reconcile(view: ClusterView, facts: ClusterFacts, hosts: Path) -> list[Change]:
+    """Return the ClusterExecs to write: one per node, which names the pods on it."""
     changes: list[Change] = []
-    for node in truth.nodes.values():
-        names = sorted(pod["metadata"]["name"] for pod in world.pods_on(node.name) if not is_deleted(pod))
+    for node in facts.nodes.values():
+        names = sorted(pod["metadata"]["name"] for pod in view.pods_on(node.name) if not is_deleted(pod))
         name = f"host-{node.name}"
-        known = world.find(CLUSTER_EXECS, name)
+        known = view.find(CLUSTER_EXECS, name)
         if known is None:
             if names:
                 tools = tools_of(hosts, node.name)

@@ -15,13 +15,12 @@ _STEP = timedelta(microseconds=137)
 
 
 def cri_line(stream: str, text: str, at: datetime | None = None) -> str:
-    """Return one line of a log file, written now or at that time."""
+    """Return one line of a log file, with the time `at` or now."""
     moment = at or datetime.now(UTC)
     return f"{moment.strftime('%Y-%m-%dT%H:%M:%S.%f')}000Z {stream} F {text}\n"
 
 
 def write_log(path: Path, lines: Sequence[tuple[str, str]]) -> None:
-    """Write a whole log."""
     now = datetime.now(UTC)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, "".join(cri_line(stream, text, now + n * _STEP) for n, (stream, text) in enumerate(lines)))

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Pods that are played for real: a process each, its output written to the pod's log while it runs."""
+"""Pods whose program really runs: one process each, its output written to the pod's log while it runs."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from typing import IO
 
 from ..lifecycle.children import bound_to_parent
 from ..lifecycle.process_table import descendants, identify, kill_all
-from ..workloads.player import STDERR, STDOUT, Process
+from ..workloads.pod_simulator import STDERR, STDOUT, RealProcess
 from .pod_log import cri_line
 
 
 @dataclass(slots=True)
 class RealPod:
-    """A running process, and the threads that write down what it says."""
+    """A process and the threads that write its output to the log."""
 
     process: subprocess.Popen[str]
     readers: tuple[threading.Thread, ...]
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended, once all that it said is in the log; a signal is told as a shell does."""
+        """Its exit code when all of its output is in the log, else None; 128 + n after signal n, as a shell has it."""
         code = self.process.poll()
         if code is None or any(reader.is_alive() for reader in self.readers):
             return None
         return 128 - code if code < 0 else code
 
     def stop(self) -> None:
-        """End it and everything that it started."""
+        """Kill it and all its descendants."""
         found = descendants(self.process.pid)
         own = identify(self.process.pid)
         kill_all([*([own] if own else []), *found])
         self.process.wait()
 
 
-def start(process: Process, log: Path, wake: Callable[[], None]) -> RealPod:
-    """Start a process; call it from the main thread, which the kernel then binds the process to.
+def start(process: RealProcess, log: Path, wake: Callable[[], None]) -> RealPod:
+    """Start a process. Call this from the main thread: the kernel ends the process with the thread that started it.
 
     Raises:
         OSError: it cannot be started.

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The operator of Prometheus: its pods as objects, and what objects ask for as configuration of the real programs.
+"""Stand-in of prometheus-operator: makes the pods of Prometheus and Alertmanager, and configures the real programs.
 
-Prometheus and Alertmanager run on loopback (see telemetry/plan.py). Their pods are played; a port forwarded to one goes
-to the program. A Service of the cluster in a webhook's address leads to the process that plays the receiver's pod.
+Both programs run on loopback (see telemetry/plan.py). Their pods are simulated; a port-forward to a pod reaches the
+program. A webhook that names a Service of the cluster reaches the process that simulates the receiver's pod.
 """
 
 from __future__ import annotations
@@ -40,13 +40,12 @@ from ..telemetry.plan import (
     prometheus_configuration,
     telemetry_directory,
 )
-from .pod_ports import stand_in, stand_no_more
-from .truth import Truth
-from .world import (
+from .cluster_facts import ClusterFacts
+from .cluster_view import (
     CREATE,
     Change,
+    ClusterView,
     Json,
-    World,
     available,
     is_deleted,
     is_true,
@@ -54,6 +53,7 @@ from .world import (
     labels_of,
     owner_reference,
 )
+from .pod_ports import register_backend, remove_backend
 
 MANAGER = "prometheus-operator"
 GROUP = "monitoring.coreos.com"
@@ -64,14 +64,14 @@ ALERTMANAGER_CONFIGS = Kind(f"{GROUP}/v1alpha1", "AlertmanagerConfig", "alertman
 WATCHED = (PROMETHEUSES, ALERTMANAGERS, PROMETHEUS_RULES, ALERTMANAGER_CONFIGS, NAMESPACES, SERVICES, STATEFUL_SETS)
 _EXPORTER = "nvidia-dcgm-exporter"
 _EXPORTER_PORT = 9400
-# Nobody listens there.
+# The discard port: nothing listens there.
 _NOWHERE = 9
 _RELOAD_LIMIT_S, _AGAIN_S = 5.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """What a custom resource of the operator becomes: workload, port and container."""
+    """One kind of server of the operator: its custom resource, the name of its container, and its port."""
 
     kind: Kind
     word: str
@@ -86,32 +86,32 @@ _SERVERS = (
 
 
 class PrometheusOperator:
-    """Keeps objects and configuration as the cluster asks for; without the programs it does nothing."""
+    """Keeps objects and configuration up to date; does nothing where the programs do not run."""
 
     def __init__(self, rehearsal: Path, wake: Callable[[], None]) -> None:
-        """Find the programs' files; `wake` has the controllers look again."""
+        """Remember the directories; `wake` makes the controllers run another pass."""
         self._rehearsal, self._directory, self._wake = rehearsal, telemetry_directory(rehearsal), wake
         self._written: dict[Path, str] = {}
         self._stale: set[str] = set()
         self._ports: dict[str, int] = {}
 
-    def reconcile(self, world: World, truth: Truth) -> list[Change]:
-        """Return the objects to make; write what the programs read."""
-        if not self._there() or truth.model is None:
+    def reconcile(self, view: ClusterView, facts: ClusterFacts) -> list[Change]:
+        """Return the objects to create; write the configuration of the programs."""
+        if not self._programs_run() or facts.model is None:
             return []
-        operator = available(world, DEPLOYMENTS, "app.kubernetes.io/component", "prometheus-operator")
+        operator = available(view, DEPLOYMENTS, "app.kubernetes.io/component", "prometheus-operator")
         if operator is None:
             return []
-        state = truth.model.stack.telemetry
+        state = facts.model.stack.telemetry
         self._serve(state)
-        self._write_targets(world, truth, state)
-        self._write_rules(world, state)
+        self._write_targets(view, facts, state)
+        self._write_rules(view, state)
         self._write(PROMETHEUS_FILE, self._prometheus(state), "prometheus")
-        self._write(ALERTMANAGER_FILE, self._alertmanager(world, state), "alertmanager")
+        self._write(ALERTMANAGER_FILE, self._alertmanager(view, state), "alertmanager")
         self._reload()
-        return [change for server in _SERVERS for change in _server_objects(world, server)]
+        return [change for server in _SERVERS for change in _server_objects(view, server)]
 
-    def _there(self) -> bool:
+    def _programs_run(self) -> bool:
         if not self._ports:
             try:
                 self._ports = json.loads((self._directory / PORTS_FILE).read_text(encoding="utf-8"))
@@ -122,19 +122,19 @@ class PrometheusOperator:
     def _serve(self, state: Telemetry) -> None:
         for server in _SERVERS:
             if server.word == "prometheus" and not state.prometheus:
-                stand_no_more(self._rehearsal, server.word)
+                remove_backend(self._rehearsal, server.word)
                 continue
             labels, ports = {"app.kubernetes.io/name": server.word}, {server.port: self._ports[server.word]}
-            stand_in(self._rehearsal, server.word, labels, ports)
+            register_backend(self._rehearsal, server.word, labels, ports)
 
-    def _write_targets(self, world: World, truth: Truth, state: Telemetry) -> None:
-        groups = list(_targets(world, truth, self._ports["exporters"])) if state.scraped else []
-        # Prometheus sees a changed file by itself.
+    def _write_targets(self, view: ClusterView, facts: ClusterFacts, state: Telemetry) -> None:
+        groups = list(_targets(view, facts, self._ports["exporters"])) if state.scraped else []
+        # Prometheus notices a changed target file by itself.
         self._write(f"{TARGETS}/exporters.json", groups, "")
 
-    def _write_rules(self, world: World, state: Telemetry) -> None:
+    def _write_rules(self, view: ClusterView, state: Telemetry) -> None:
         wanted = (
-            {f"{RULES}/{'-'.join(key_of(rule))}.json": rule["spec"] for rule in _rules(world)} if state.rules else {}
+            {f"{RULES}/{'-'.join(key_of(rule))}.json": rule["spec"] for rule in _rules(view)} if state.rules else {}
         )
         for name, spec in wanted.items():
             self._write(name, {"groups": spec.get("groups") or []}, "prometheus")
@@ -148,9 +148,9 @@ class PrometheusOperator:
         found = json.loads((self._directory / PROMETHEUS_FILE).read_text(encoding="utf-8"))
         return prometheus_configuration(found["global"]["scrape_interval"], self._ports, wired=state.wired)
 
-    def _alertmanager(self, world: World, state: Telemetry) -> Json:
+    def _alertmanager(self, view: ClusterView, state: Telemetry) -> Json:
         port = self._ports["alert-receiver"] if state.delivers else _NOWHERE
-        configs = [config for config in _alertmanager_configs(world) if not is_deleted(config)]
+        configs = [config for config in _alertmanager_configs(view) if not is_deleted(config)]
         routes = tuple(_route(config) for config in configs)
         receivers = tuple(receiver for config in configs for receiver in _receivers(config, port))
         return alertmanager_configuration(routes, receivers)
@@ -184,17 +184,17 @@ class PrometheusOperator:
 
 
 def selects(selector: Json | None, labels: Mapping[str, str]) -> bool:
-    """Tell whether a label selector of an object selects labels; one that is not there selects nothing."""
+    """Tell whether a label selector selects these labels; a missing selector selects nothing."""
     if selector is None:
         return False
     words = selector.get("matchLabels") or {}
     return all(labels.get(key) == value for key, value in words.items())
 
 
-def _selected(world: World, kind: Kind, owner: Json, field: str) -> Iterable[Json]:
+def _selected(view: ClusterView, kind: Kind, owner: Json, field: str) -> Iterable[Json]:
     spec = owner.get("spec") or {}
-    spaces = {item["metadata"]["name"]: labels_of(item) for item in world.all(NAMESPACES)}
-    for item in world.all(kind):
+    spaces = {item["metadata"]["name"]: labels_of(item) for item in view.all(NAMESPACES)}
+    for item in view.all(kind):
         space = item["metadata"]["namespace"]
         everywhere = spec.get(f"{field}NamespaceSelector")
         here = (
@@ -206,14 +206,14 @@ def _selected(world: World, kind: Kind, owner: Json, field: str) -> Iterable[Jso
             yield item
 
 
-def _rules(world: World) -> Iterable[Json]:
-    for owner in world.all(PROMETHEUSES):
-        yield from _selected(world, PROMETHEUS_RULES, owner, "rule")
+def _rules(view: ClusterView) -> Iterable[Json]:
+    for owner in view.all(PROMETHEUSES):
+        yield from _selected(view, PROMETHEUS_RULES, owner, "rule")
 
 
-def _alertmanager_configs(world: World) -> Iterable[Json]:
-    for owner in world.all(ALERTMANAGERS):
-        yield from _selected(world, ALERTMANAGER_CONFIGS, owner, "alertmanagerConfig")
+def _alertmanager_configs(view: ClusterView) -> Iterable[Json]:
+    for owner in view.all(ALERTMANAGERS):
+        yield from _selected(view, ALERTMANAGER_CONFIGS, owner, "alertmanagerConfig")
 
 
 def _receiver_name(config: Json, name: str) -> str:
@@ -221,7 +221,7 @@ def _receiver_name(config: Json, name: str) -> str:
 
 
 def _route(config: Json) -> Json:
-    """The route of an AlertmanagerConfig: only for alerts of its own namespace, and others still see them."""
+    """Return the route of an AlertmanagerConfig: for alerts of its own namespace; other routes see them too."""
     route = config["spec"].get("route") or {}
     matchers = [f'namespace="{config["metadata"]["namespace"]}"']
     matchers += [
@@ -241,13 +241,13 @@ def _receivers(config: Json, port: int) -> Iterable[Json]:
         yield {"name": _receiver_name(config, receiver["name"]), "webhook_configs": hooks}
 
 
-def _targets(world: World, truth: Truth, port: int) -> Iterable[Json]:
-    """The exporters' pods as Prometheus is told of them through the ServiceMonitor of the GPU operator."""
-    policies = [policy["spec"].get("dcgmExporter") or {} for policy in world.all(CLUSTER_POLICIES)]
-    if not any((policy.get("serviceMonitor") or {}).get("enabled") for policy in policies) or truth.model is None:
+def _targets(view: ClusterView, facts: ClusterFacts, port: int) -> Iterable[Json]:
+    """Return the scrape targets that the ServiceMonitor of the GPU operator leads to."""
+    policies = [policy["spec"].get("dcgmExporter") or {} for policy in view.all(CLUSTER_POLICIES)]
+    if not any((policy.get("serviceMonitor") or {}).get("enabled") for policy in policies) or facts.model is None:
         return
-    pods = {pod["spec"].get("nodeName"): pod for pod in world.all(PODS) if labels_of(pod).get("app") == _EXPORTER}
-    for node in truth.model.nodes:
+    pods = {pod["spec"].get("nodeName"): pod for pod in view.all(PODS) if labels_of(pod).get("app") == _EXPORTER}
+    for node in facts.model.nodes:
         pod = pods.get(node.name)
         if pod is None or is_deleted(pod) or not is_true(pod, "Ready"):
             continue
@@ -266,8 +266,8 @@ def _target_labels(pod: Json, node: str, job: str, number: int) -> dict[str, str
     }  # fmt: skip
 
 
-def _server_objects(world: World, server: _Server) -> Iterable[Change]:
-    for owner in world.all(server.kind):
+def _server_objects(view: ClusterView, server: _Server) -> Iterable[Change]:
+    for owner in view.all(server.kind):
         namespace, name = key_of(owner)
         if is_deleted(owner):
             continue
@@ -277,11 +277,11 @@ def _server_objects(world: World, server: _Server) -> Iterable[Change]:
             "app.kubernetes.io/name": server.word, server.word: name,
         }  # fmt: skip
         owners = {"ownerReferences": [owner_reference(owner, server.kind.api_version, server.kind.kind)]}
-        if world.find(STATEFUL_SETS, workload, namespace) is None:
+        if view.find(STATEFUL_SETS, workload, namespace) is None:
             body = {"metadata": {"name": workload, "namespace": namespace, "labels": labels, **owners}}
             body["spec"] = _stateful_set(server, labels, service)
             yield Change(MANAGER, CREATE, STATEFUL_SETS, workload, namespace, body)
-        if world.find(SERVICES, service, namespace) is None:
+        if view.find(SERVICES, service, namespace) is None:
             ports = [{"name": server.port_name, "port": server.port, "targetPort": server.port_name}]
             metadata = {"name": service, "namespace": namespace, "labels": {f"operated-{server.word}": "true"}}
             spec = {"clusterIP": "None", "selector": {"app.kubernetes.io/name": server.word}, "ports": ports}

@@ -1,25 +1,25 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The RDMA shared device plugin that a site runs on its nodes: it offers the network adapters to pods."""
+"""Stand-in of the RDMA shared device plugin: it offers the network adapters of each node to pods."""
 
 from __future__ import annotations
 
 from ...clients.kube.kinds import NODES
-from .truth import Truth
-from .world import MERGE, Change, World, is_true
+from .cluster_facts import ClusterFacts
+from .cluster_view import MERGE, Change, ClusterView, is_true
 
 MANAGER = "rdma-shared-device-plugin"
 RESOURCE = "rdma/rdma_shared_device_a"
-# Shared: so many pods may use the adapters at once; 63 is what the plugin's own examples have.
+# The number of pods that may share the adapters of a node; 63 is from the examples of the plugin.
 _SHARES = "63"
 
 
-def reconcile(world: World, truth: Truth) -> list[Change]:
-    """Return what the plugins of all nodes would do now."""
+def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
+    """Return the writes of the plugins of all nodes."""
     changes = []
-    for node in truth.model.nodes if truth.model else ():
-        item = world.find(NODES, node.name)
+    for node in facts.model.nodes if facts.model else ():
+        item = view.find(NODES, node.name)
         if item is None or not is_true(item, "Ready"):
             continue
         offered = ((item.get("status") or {}).get("allocatable") or {}).get(RESOURCE)

@@ -14,28 +14,28 @@ from ...clients.kube.errors import GoneError
 from ...clients.kube.kinds import Kind
 from ...outcome.errors import BringupError, NotFoundError
 from ...runtime.clock import Deadline
-from .world import Json, Key, World, key_of
+from .cluster_view import ClusterView, Json, Key, key_of
 
 _WATCH_S = 600.0
-# How soon a kind is noticed after its CRD was installed, and a server after it came back.
+# Pause before a kind whose CRD is not installed yet, or a server that is away, is asked again.
 _AGAIN_S = 0.5
-_BURIED = 4096
+_DELETED_KEPT = 4096
 
 
 class Store:
-    """Objects by kind; `changed` is set whenever one changed."""
+    """The objects by kind; `changed` is set when one changed."""
 
     def __init__(self, kinds: Sequence[Kind]) -> None:
-        """Start empty."""
+        """Make an empty store for these kinds."""
         self.changed = threading.Event()
         self._lock = threading.Lock()
         self._objects: dict[Kind, dict[Key, Json]] = {kind: {} for kind in kinds}
-        self._buried: dict[tuple[Kind, Key], int] = {}
+        self._deleted: dict[tuple[Kind, Key], int] = {}
 
-    def world(self) -> World:
-        """Return what is known now."""
+    def view(self) -> ClusterView:
+        """Return the objects that are known now."""
         with self._lock:
-            return World({kind: dict(items) for kind, items in self._objects.items()})
+            return ClusterView({kind: dict(items) for kind, items in self._objects.items()})
 
     def put(self, kind: Kind, item: Json) -> None:
         """Keep an object, unless a later version of it is known or it was deleted since."""
@@ -43,21 +43,21 @@ class Store:
         key, version = key_of(item), _version(item)
         with self._lock:
             known = self._objects[kind].get(key)
-            if version <= max(_version(known) if known else -1, self._buried.get((kind, key), -1)):
+            if version <= max(_version(known) if known else -1, self._deleted.get((kind, key), -1)):
                 return
             self._objects[kind][key] = item
         self.changed.set()
 
     def remove(self, kind: Kind, item: Json) -> None:
-        """Forget an object; an answer to an earlier write that comes late does not bring it back."""
+        """Remove an object; a late answer to an earlier write does not bring it back."""
         key, version = key_of(item), _version(item)
         with self._lock:
             known = self._objects[kind].get(key)
             if known and _version(known) <= version:
                 del self._objects[kind][key]
-            self._buried[(kind, key)] = version
-            while len(self._buried) > _BURIED:
-                del self._buried[next(iter(self._buried))]
+            self._deleted[(kind, key)] = version
+            while len(self._deleted) > _DELETED_KEPT:
+                del self._deleted[next(iter(self._deleted))]
         self.changed.set()
 
     def replace(self, kind: Kind, items: Sequence[Json]) -> None:
@@ -76,7 +76,7 @@ def _version(item: Json) -> int:
 
 
 def follow(cluster: Cluster, store: Store, kind: Kind, stop: threading.Event) -> None:
-    """List and watch a kind until told to stop; a server or a kind that is not there yet is asked again."""
+    """List and watch a kind until `stop` is set; ask again while the server or the kind is missing."""
     while not stop.is_set():
         try:
             items, version = cluster.list_with_version(kind)
@@ -94,7 +94,7 @@ def follow(cluster: Cluster, store: Store, kind: Kind, stop: threading.Event) ->
 
 
 def _watch(cluster: Cluster, store: Store, kind: Kind, version: str, stop: threading.Event) -> None:
-    """Follow the changes after a version; a watch that the server ends is taken up where it ended."""
+    """Follow the changes after a version; when the server ends a watch, start the next one at its last version."""
     while not stop.is_set():
         for event, item in cluster.watch(kind, Deadline.after(_WATCH_S), version=version):
             if stop.is_set():

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Volcano: its groups are handed to the API server's own gang scheduling, and what that decides is written back."""
+"""Stand-in of Volcano: its PodGroups become native ones, and what the real scheduler decides is copied back."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping
 
 from ...clients.kube.kinds import DEPLOYMENTS, NATIVE_POD_GROUPS, PODS, VOLCANO_POD_GROUPS, Kind
 from ...runtime.clock import now_utc
-from .truth import ADMITS_NOTHING, ADMITS_SINGLY, Truth
-from .world import (
+from .cluster_facts import ADMITS_NOTHING, ADMITS_SINGLY, ClusterFacts
+from .cluster_view import (
     CREATE,
     MERGE,
     Change,
+    ClusterView,
     Json,
     Key,
-    World,
     annotations_of,
     available,
     condition_of,
@@ -31,23 +31,23 @@ GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 _DEFAULT_QUEUES = ("root", "default")
 
 
-def reconcile(world: World, truth: Truth) -> list[Change]:
-    """Return what Volcano's controllers and scheduler would do now."""
+def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
+    """Return the writes of Volcano's controllers and scheduler."""
     changes: list[Change] = []
-    if available(world, DEPLOYMENTS, "app", "volcano-controller"):
-        changes += _queues(world)
-    if not available(world, DEPLOYMENTS, "app", "volcano-scheduler") or truth.gang_admission == ADMITS_NOTHING:
+    if available(view, DEPLOYMENTS, "app", "volcano-controller"):
+        changes += _queues(view)
+    if not available(view, DEPLOYMENTS, "app", "volcano-scheduler") or facts.gang_admission == ADMITS_NOTHING:
         return changes
-    pods = _pods_by_group(world)
-    for group in world.all(VOLCANO_POD_GROUPS):
+    pods = _pods_by_group(view)
+    for group in view.all(VOLCANO_POD_GROUPS):
         if not is_deleted(group):
-            changes += _group(world, truth, group, pods.get(key_of(group), []))
+            changes += _group(view, facts, group, pods.get(key_of(group), []))
     return changes
 
 
-def _queues(world: World) -> Iterable[Change]:
+def _queues(view: ClusterView) -> Iterable[Change]:
     for name in _DEFAULT_QUEUES:
-        known = world.find(QUEUES, name)
+        known = view.find(QUEUES, name)
         if known is None:
             body = {"metadata": {"name": name}, "spec": {"weight": 1, "reclaimable": name != "root"}}
             yield Change(MANAGER, CREATE, QUEUES, name, body=body)
@@ -55,21 +55,21 @@ def _queues(world: World) -> Iterable[Change]:
             yield Change(MANAGER, MERGE, QUEUES, name, body={"status": {"state": "Open"}}, subresource="status")
 
 
-def _pods_by_group(world: World) -> Mapping[Key, list[Json]]:
+def _pods_by_group(view: ClusterView) -> Mapping[Key, list[Json]]:
     groups: dict[Key, list[Json]] = {}
-    for pod in world.all(PODS):
+    for pod in view.all(PODS):
         group = annotations_of(pod).get(GROUP_ANNOTATION)
         if group and not is_deleted(pod):
             groups.setdefault((pod["metadata"]["namespace"], group), []).append(pod)
     return groups
 
 
-def _group(world: World, truth: Truth, group: Json, pods: list[Json]) -> Iterable[Change]:
+def _group(view: ClusterView, facts: ClusterFacts, group: Json, pods: list[Json]) -> Iterable[Change]:
     namespace, name = key_of(group)
     smallest = int((group.get("spec") or {}).get("minMember") or 1)
-    native = world.find(NATIVE_POD_GROUPS, name, namespace)
+    native = view.find(NATIVE_POD_GROUPS, name, namespace)
     if native is None:
-        singly = truth.gang_admission == ADMITS_SINGLY or 0 < truth.gang_largest < smallest
+        singly = facts.gang_admission == ADMITS_SINGLY or 0 < facts.gang_largest < smallest
         count = 1 if singly else smallest
         metadata = {
             "name": name,
@@ -84,13 +84,13 @@ def _group(world: World, truth: Truth, group: Json, pods: list[Json]) -> Iterabl
 
 
 def group_status(group: Json, smallest: int, pods: list[Json], decided: Json) -> Json | None:
-    """Return the status of a group, None when it says so already.
+    """Return the status of a group, None if it has that status already.
 
     Args:
         group: the Volcano PodGroup.
-        smallest: how many pods it wants at once.
+        smallest: `minMember`, the pods that have to start together.
         pods: its pods.
-        decided: the condition PodGroupScheduled of the group that the scheduler sees.
+        decided: condition PodGroupScheduled of the native PodGroup.
     """
     phases = [(pod.get("status") or {}).get("phase", "Pending") for pod in pods]
     bound = sum(bool(pod["spec"].get("nodeName")) for pod in pods)
@@ -106,7 +106,8 @@ def group_status(group: Json, smallest: int, pods: list[Json], decided: Json) ->
     wanted: Json = {"phase": phase, **counts}
     known = group.get("status") or {}
     same = {key: known.get(key, 0) for key in wanted} == wanted
-    if same and [_essence(item) for item in known.get("conditions") or []] == [_essence(item) for item in conditions]:
+    before = [_compared_fields(item) for item in known.get("conditions") or []]
+    if same and before == [_compared_fields(item) for item in conditions]:
         return None
     return {**wanted, "conditions": conditions}
 
@@ -125,5 +126,5 @@ def _condition(group: Json, smallest: int, total: int, bound: int, decided: Json
     return {**common, "type": "Unschedulable", "reason": reason, "message": message + more}
 
 
-def _essence(condition: Json) -> tuple[str, str, str]:
+def _compared_fields(condition: Json) -> tuple[str, str, str]:
     return condition.get("type", ""), condition.get("reason", ""), condition.get("message", "")

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Carrying out what the controllers want."""
+"""Sends the writes of the controllers to the API server."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ...clients.kube.cluster import Cluster
 from ...clients.kube.errors import ConflictError
 from ...outcome.errors import BringupError, NotFoundError
 from ...runtime.pool import map_bounded
+from .cluster_view import CREATE, DELETE, REPLACE, STRATEGIC, Change
 from .store import Store
-from .world import CREATE, DELETE, REPLACE, STRATEGIC, Change
 
 _WORKERS = 8
 _JSON = "application/json"
@@ -21,16 +21,16 @@ _MERGE = "application/merge-patch+json"
 _STRATEGIC = "application/strategic-merge-patch+json"
 
 
-def carry_out(cluster: Cluster, store: Store, changes: Sequence[Change]) -> bool:
-    """Carry out changes side by side and keep the answers; tell whether all of them were done."""
-    return all(map_bounded(lambda change: _carry_out_one(cluster, store, change), list(changes), _WORKERS))
+def apply_changes(cluster: Cluster, store: Store, changes: Sequence[Change]) -> bool:
+    """Send the changes in parallel and store the answers; return whether all of them succeeded."""
+    return all(map_bounded(lambda change: _apply_one(cluster, store, change), list(changes), _WORKERS))
 
 
-def _carry_out_one(cluster: Cluster, store: Store, change: Change) -> bool:
+def _apply_one(cluster: Cluster, store: Store, change: Change) -> bool:
     try:
         _send(cluster, store, change)
     except (ConflictError, NotFoundError):
-        # Somebody was faster; the next look at the cluster shows what is left to do.
+        # Another writer was first; the next pass sees what is left to do.
         return False
     except BringupError as error:
         print(

@@ -12,10 +12,10 @@ from pathlib import Path
 from ...outcome.errors import NotFoundError, UnavailableError
 from ...runtime.progress import Progress
 from ..control_plane.plan import WAVE_READY, ControlPlane, plan_control_plane
-from ..controllers.pod_commands import doors
+from ..controllers.pod_commands import exec_shims
 from ..telemetry.plan import SimulatedTelemetry, TelemetryPrograms, plan_telemetry, telemetry_directory
 from ..toolchain.ensure import Program, Workshop, ensure_toolchain
-from ..workloads.alert_receiver_player import PORT_VARIABLE
+from ..workloads.alert_receiver_pods import PORT_VARIABLE
 from .controller import alive_check, controller_process
 from .launch import python_argv
 from .process_table import ProcessId
@@ -91,7 +91,7 @@ def _start(
             rehearsal_id=new_id(request.directory), directory=str(request.directory), controller_pid=controller.pid,
             controller_start=controller.start_ticks, keep=request.keep,
             processes=(
-                *_fabric(simulated), *(telemetry.processes if telemetry else ()), *_with_doors(plane, request),
+                *_fabric(simulated), *(telemetry.processes if telemetry else ()), *_with_exec_shims(plane, request),
                 *_controllers(plane, simulated, request, telemetry),
             ),
             volatile=(str(plane.directory),), ports=plane.ports, kubeconfig=str(plane.kubeconfig),
@@ -106,9 +106,9 @@ def _start(
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
-def _with_doors(plane: ControlPlane, request: RehearsalRequest) -> tuple[ProcessSpec, ...]:
+def _with_exec_shims(plane: ControlPlane, request: RehearsalRequest) -> tuple[ProcessSpec, ...]:
     """The control plane, with KWOK finding on its PATH what `kubectl exec` runs: the tools of the pod's host."""
-    path = {"PATH": str(doors(request.directory))}
+    path = {"PATH": str(exec_shims(request.directory))}
     return tuple(
         replace(process, env=process.env | path) if process.name == "kwok" else process for process in plane.processes
     )

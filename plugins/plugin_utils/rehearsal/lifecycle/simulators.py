@@ -29,7 +29,7 @@ from ..model.patch import build_model
 from ..model.spec import ModelSpec, write_spec
 from ..model.values import ClusterModel, Node
 from ..telemetry.programs import ensure_prometheus
-from ..workloads.serving import facts
+from ..workloads.serving import serving_data
 from .catalog import charts_of
 from .request import RehearsalRequest
 
@@ -108,7 +108,7 @@ def training_settings(nodes: int, *, full: bool) -> dict[str, Any]:
 def inference_settings(model: ClusterModel, *, full: bool) -> dict[str, Any]:
     """Return the settings of gate inference_acceptance: short waits, bounds for GPUs that have none of their own, and,
     where a real AIPerf makes the load, a small one with bounds for it: this machine is no GPU server."""
-    nodes, data = len(model.nodes), facts()
+    nodes, data = len(model.nodes), serving_data()
     waits: dict[str, Any] = {"ready_s": 60.0 + 0.1 * nodes, "schedule_s": 30.0, "timeout_s": 60.0 + 0.1 * nodes}
     if full:
         # The host of the real one has computed ones as peers, which no real one reaches.

@@ -116,7 +116,7 @@ def read_spec(path: Path) -> ModelSpec:
     return decode(ModelSpec, read_yaml(path), str(path))
 
 
-def stamp_of(path: Path) -> str:
+def file_version(path: Path) -> str:
     """Return what tells this writing of a model file from every other, also within one tick of the clock; nothing where
     there is no such file."""
     try:
@@ -126,8 +126,8 @@ def stamp_of(path: Path) -> str:
     return f"{found.st_mtime_ns}-{found.st_ino}"
 
 
-def seen_file(path: Path) -> Path:
-    """Return where the operators of a rehearsal say with which writing of its model they work (stamp_of)."""
+def applied_file(path: Path) -> Path:
+    """Return where the operators of a rehearsal say with which writing of its model they work (file_version)."""
     return path.with_name(f"{path.stem}.seen")
 
 

@@ -145,7 +145,7 @@ class LogLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeView:
+class KubernetesNode:
     """What Kubernetes is told about a node: None for a count means all GPUs that work. `memory_gib` is what pods may
     ask for."""
 
@@ -239,7 +239,7 @@ class Node:
     services: dict[str, str] = field(default_factory=dict)
     tools: dict[str, ToolState] = field(default_factory=dict)
     kernel_log: tuple[LogLine, ...] = ()
-    kubernetes: NodeView = NodeView()
+    kubernetes: KubernetesNode = KubernetesNode()
     performance: Performance = Performance()
     serving: Serving = Serving()
     exporter: ExporterState = "ok"

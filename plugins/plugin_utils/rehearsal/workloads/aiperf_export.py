@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""AIPerf's export of a load, computed: so many requests at a time against the server of serving.py, in closed loop."""
+"""The export of AIPerf, computed: a closed loop of concurrent requests against the server of serving.py."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from functools import lru_cache
 from typing import Any
 
 from ..model.values import Serving
-from .serving import Answered, answer, facts, pace
+from .serving import Completion, completion, pace, serving_data
 
 Json = dict[str, Any]
 _PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """The load that AIPerf is told to make."""
+class LoadOptions:
+    """The load that the command line of AIPerf asks for."""
 
     model: str
     url: str
@@ -39,58 +39,60 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Course:
-    """What came of a load: the answers before it and of it, and how long it took."""
+class _LoadResult:
+    """The result of a load: completions of the warm-up and of the load, and its duration."""
 
-    warmup: tuple[Answered, ...]
-    answers: tuple[Answered, ...]
+    warmup: tuple[Completion, ...]
+    answers: tuple[Completion, ...]
     duration_ms: float
 
 
 @lru_cache(maxsize=64)
-def _course(accelerator: str, copies: int, serving: Serving, concurrency: int, counts: tuple[int, int, int]) -> _Course:
+def _load_result(
+    accelerator: str, copies: int, serving: Serving, concurrency: int, counts: tuple[int, int, int]
+) -> _LoadResult:
     warmup, requests, tokens = counts
     how = pace(accelerator, concurrency / copies, serving)
-    answers = [answer(number, copies, tokens, how, serving) for number in range(warmup + requests)]
-    # Warm-up ends before the load begins; in it a free place takes the next request at once.
+    answers = [completion(number, copies, tokens, how, serving) for number in range(warmup + requests)]
+    # The warm-up ends before the load begins. During the load a free slot takes the next request at once.
     places = [0.0] * min(concurrency, requests)
     for found in answers[warmup:]:
         heapq.heapreplace(places, places[0] + found.latency_ms)
-    return _Course(tuple(answers[:warmup]), tuple(answers[warmup:]), max(places))
+    return _LoadResult(tuple(answers[:warmup]), tuple(answers[warmup:]), max(places))
 
 
-def export_of(wanted: Wanted, accelerator: str, copies: int, serving: Serving, name: str, now: datetime) -> Json:
+def export_of(load: LoadOptions, accelerator: str, copies: int, serving: Serving, name: str, now: datetime) -> Json:
     """Return the export.
 
     Args:
-        wanted: the load.
-        accelerator: of the server's GPUs.
+        load: the load.
+        accelerator: kind of the server's GPUs.
         copies: copies of the model that share the requests.
-        serving: how the server is.
-        name: name of the run, for its noise: one that is repeated under another name differs a little.
-        now: when it ends.
+        serving: the server in the model.
+        name: seeds the noise: a run that is repeated under another name differs a little.
+        now: end of the load.
     """
-    counts = (wanted.warmup, wanted.requests, wanted.output_tokens)
-    course = _course(accelerator, copies, serving, wanted.concurrency, counts)
-    noise = 1.0 + random.Random(name).gauss(0.0, facts()["noise"])
-    good = [found for found in course.answers if not found.failed]
-    duration_s = course.duration_ms * noise / 1000
-    failed = len(course.answers) - len(good)
+    counts = (load.warmup, load.requests, load.output_tokens)
+    result = _load_result(accelerator, copies, serving, load.concurrency, counts)
+    noise = 1.0 + random.Random(name).gauss(0.0, serving_data()["noise"])
+    good = [found for found in result.answers if not found.failed]
+    duration_s = result.duration_ms * noise / 1000
+    failed = len(result.answers) - len(good)
     data: Json = {
-        "schema_version": facts()["versions"]["schema"],
-        "aiperf_version": facts()["versions"]["aiperf"],
+        "schema_version": serving_data()["versions"]["schema"],
+        "aiperf_version": serving_data()["versions"]["aiperf"],
         "benchmark_id": f"{random.Random(name).getrandbits(48):012x}",
-        **_metrics(wanted, good, failed, duration_s, noise),
-        "input_config": _config(wanted),
-        "run_info": {"random_seed": wanted.seed, "trial": 0, "cli_command": f"aiperf profile --model '{wanted.model}'"},
+        **_metrics(load, good, failed, duration_s, noise),
+        "input_config": _config(load),
+        "run_info": {"random_seed": load.seed, "trial": 0, "cli_command": f"aiperf profile --model '{load.model}'"},
         "was_cancelled": False,
         "is_complete": True,
         "error_summary": _errors(failed),
         "start_time": (now - timedelta(seconds=duration_s)).replace(tzinfo=None).isoformat(),
         "end_time": now.replace(tzinfo=None).isoformat(),
     }
-    if course.warmup:
-        before = [found.ttft_ms * noise for found in course.warmup]
+    if result.warmup:
+        before = [found.ttft_ms * noise for found in result.warmup]
         data["warmup_metrics"] = {"time_to_first_token": _distribution(before, "ms")}
     return data
 
@@ -100,11 +102,11 @@ def as_text(export: Json) -> str:
     return json.dumps(export, indent=2)
 
 
-def _metrics(wanted: Wanted, good: Sequence[Answered], failed: int, duration_s: float, noise: float) -> Json:
+def _metrics(load: LoadOptions, good: Sequence[Completion], failed: int, duration_s: float, noise: float) -> Json:
     tokens = [float(found.tokens) for found in good]
-    total, inputs = sum(tokens), float(wanted.input_tokens)
+    total, inputs = sum(tokens), float(load.input_tokens)
     tpots = [found.tpot_ms * noise for found in good]
-    short = sum(found.tokens != wanted.output_tokens for found in good)
+    short = sum(found.tokens != load.output_tokens for found in good)
     figures = {
         "request_throughput": ("requests/sec", len(good) / duration_s),
         "request_count": ("requests", float(len(good))),
@@ -117,7 +119,7 @@ def _metrics(wanted: Wanted, good: Sequence[Answered], failed: int, duration_s: 
         "benchmark_duration": ("sec", duration_s),
         "osl_mismatch_count": ("requests", float(short)),
         "request_error_rate": ("%", 100.0 * failed / (len(good) + failed)),
-        "effective_concurrency": ("requests", float(wanted.concurrency)),
+        "effective_concurrency": ("requests", float(load.concurrency)),
     }
     if failed:
         figures["error_request_count"] = ("requests", float(failed))
@@ -159,14 +161,14 @@ def _errors(failed: int) -> list[Json]:
     return [{"error_details": {"code": 500, "type": "Internal Server Error", "message": message}, "count": failed}]
 
 
-def _config(wanted: Wanted) -> Json:
-    plain = asdict(wanted)
+def _config(load: LoadOptions) -> Json:
+    plain = asdict(load)
     phases: list[Json] = [
-        {"name": "profiling", "kind": "profiling", "type": "concurrency", "requests": wanted.requests,
-         "concurrency": wanted.concurrency},
+        {"name": "profiling", "kind": "profiling", "type": "concurrency", "requests": load.requests,
+         "concurrency": load.concurrency},
     ]  # fmt: skip
-    if wanted.warmup:
-        before = {"exclude_from_results": True, "requests": wanted.warmup, "concurrency": wanted.concurrency}
+    if load.warmup:
+        before = {"exclude_from_results": True, "requests": load.warmup, "concurrency": load.concurrency}
         phases.insert(0, {"name": "warmup", "kind": "warmup", "type": "concurrency", **before})
     return {
         "models": {"items": [{"name": plain["model"]}]},

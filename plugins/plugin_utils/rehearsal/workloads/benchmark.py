@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a benchmark's pods ask for: the test, its options, and where its ranks run. Read off the pods, nothing else."""
+"""The benchmark that a group of pods runs, read from the pods alone: test, options and pods of the ranks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from .player import Json, env_of, words_of
+from .pod_simulator import Json, env_of, words_of
 
 TESTS = {
     "all_reduce_perf": "AllReduce",
@@ -31,8 +31,8 @@ GPU = "nvidia.com/gpu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """One pod with ranks: what it calls its machine, its node, and what it sees of the node's adapters."""
+class RankPod:
+    """One pod with ranks (one per GPU): its host name, its node, and whether it sees network adapters."""
 
     hostname: str
     node: str
@@ -45,7 +45,7 @@ class Benchmark:
     """One run of nccl-tests. `per_process` is the number of GPUs of one process (`-g`)."""
 
     test: str
-    places: tuple[Place, ...]
+    places: tuple[RankPod, ...]
     smallest: int = 32 << 20
     largest: int = 32 << 20
     factor: int = 0
@@ -77,14 +77,14 @@ class Benchmark:
 
 
 def named_test(words: Sequence[str]) -> str:
-    """Return the test that a command starts; empty when it is none."""
+    """Return the name of the test that a command starts; empty without one."""
     return next((word.rsplit("/", 1)[-1] for word in words if word.rsplit("/", 1)[-1] in TESTS), "")
 
 
 def benchmark_of(launcher: Json, members: Sequence[Json]) -> Benchmark | None:
-    """Return what a launcher starts on its members (pods with GPUs, in order of their ranks); None when nothing.
+    """Return the benchmark that a launcher starts on its members (pods with GPUs, in order of their ranks).
 
-    It is None, too, while the launcher asks for more machines than there are members.
+    None where it starts none, and while it needs more machines than there are members.
     """
     words = words_of(launcher)
     test = named_test(words)
@@ -93,11 +93,11 @@ def benchmark_of(launcher: Json, members: Sequence[Json]) -> Benchmark | None:
     at = next(n for n, word in enumerate(words) if word.rsplit("/", 1)[-1] == test)
     options = _options(words[at + 1 :])
     per_process = int(options.get("g", options.get("ngpus", "1")))
-    processes, per_node = _world(" ".join(words[:at]), len(members), per_process)
+    processes, per_node = _process_counts(" ".join(words[:at]), len(members), per_process)
     machines = -(-processes // per_node)
     if machines > len(members):
         return None
-    places = tuple(place_of(pod, per_node * per_process) for pod in members[:machines])
+    places = tuple(rank_pod(pod, per_node * per_process) for pod in members[:machines])
     factor = int(options.get("f", options.get("stepfactor", "0")))
     smallest = _bytes(options.get("b", options.get("minbytes", "32M")))
     return Benchmark(
@@ -111,8 +111,8 @@ def benchmark_of(launcher: Json, members: Sequence[Json]) -> Benchmark | None:
     )  # fmt: skip
 
 
-def _world(text: str, members: int, per_process: int) -> tuple[int, int]:
-    """Processes in all and on each machine, as mpirun is told; without mpirun it is one."""
+def _process_counts(text: str, members: int, per_process: int) -> tuple[int, int]:
+    """Return the number of processes, in all and per machine, from the arguments of mpirun; 1 without mpirun."""
     if "mpirun" not in text and "mpiexec" not in text:
         return 1, 1
     ranks, per_node = _RANKS.search(text), _PER_NODE.search(text)
@@ -137,11 +137,11 @@ def _bytes(text: str) -> int:
     return int(match.group(1)) * _UNITS[match.group(2).upper()] if match else 0
 
 
-def place_of(pod: Json, gpus: int) -> Place:
-    """Return where a pod with so many ranks is."""
+def rank_pod(pod: Json, gpus: int) -> RankPod:
+    """Return a pod as the place of that many ranks."""
     spec = pod["spec"]
     hostname = spec["nodeName"] if spec.get("hostNetwork") else spec.get("hostname") or pod["metadata"]["name"]
-    return Place(hostname=hostname, node=spec.get("nodeName", ""), gpus=gpus, adapters=_sees_adapters(spec))
+    return RankPod(hostname=hostname, node=spec.get("nodeName", ""), gpus=gpus, adapters=_sees_adapters(spec))
 
 
 def _sees_adapters(spec: Json) -> bool:

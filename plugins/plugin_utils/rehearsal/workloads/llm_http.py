@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A server of a language model over HTTP, as vLLM speaks: health, models, completions, streamed token by token."""
+"""A language model server with the HTTP API of vLLM: health, models, completions, streaming."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any
 
 from ..model.values import Serving
-from .serving import Answered, answer, pace, said
+from .serving import Completion, completion, completion_text, pace
 
 Json = dict[str, Any]
 _REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 500: "Internal Server Error", 503: "Service Unavailable"}
@@ -22,7 +22,7 @@ _MOST = 4 << 20
 
 @dataclass(slots=True)
 class LlmServer:
-    """One server: answers as its place in the model says, faster or slower with the requests under way."""
+    """One server; its latency depends on the model of its node and on the number of concurrent requests."""
 
     name: str
     accelerator: str
@@ -33,7 +33,7 @@ class LlmServer:
 
     @property
     def model(self) -> str:
-        """What it serves."""
+        """Name of the model that it serves."""
         return self.serving.model or self.name
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -71,7 +71,7 @@ class LlmServer:
         self.under_way += 1
         try:
             how = pace(self.accelerator, self.under_way / self.copies, self.serving)
-            found = answer(number, self.copies, tokens, how, self.serving)
+            found = completion(number, self.copies, tokens, how, self.serving)
             if dead or (found.failed and body.get("stream")):
                 _send_json(writer, 500, _error("EngineCore encountered an issue.", 500))
             elif body.get("stream"):
@@ -85,13 +85,13 @@ class LlmServer:
     def _whole(self, path: str, body: Json, tokens: int) -> Json:
         chat = path.endswith("/chat/completions")
         prompt = str((body.get("messages") or [{}])[-1].get("content")) if chat else str(body.get("prompt"))
-        text, count = said(prompt, tokens, self.serving)
+        text, count = completion_text(prompt, tokens, self.serving)
         content: Json = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
         choice = {"index": 0, **content, "finish_reason": "length" if count else "stop"}
         usage = _usage(len(prompt.split()), count)
         return {"id": "cmpl-1", "object": "text_completion", "model": self.model, "choices": [choice], "usage": usage}
 
-    async def _stream(self, path: str, body: Json, found: Answered, asked: int, writer: asyncio.StreamWriter) -> None:
+    async def _stream(self, path: str, body: Json, found: Completion, asked: int, writer: asyncio.StreamWriter) -> None:
         chat = path.endswith("/chat/completions")
         _send_head(writer, 200, "text/event-stream", {"Transfer-Encoding": "chunked"})
         began_at = monotonic()
@@ -103,10 +103,10 @@ class LlmServer:
             _chunk(writer, {**self._event(), "choices": [], "usage": _usage(prompt, found.tokens)})
         _chunk(writer, None)
 
-    async def _events(self, chat: bool, found: Answered, asked: int, began_at: float) -> AsyncIterator[Json]:
+    async def _events(self, chat: bool, found: Completion, asked: int, began_at: float) -> AsyncIterator[Json]:
         for number in range(found.tokens):
             due_s = (found.ttft_ms + number * found.tpot_ms) / 1000
-            # By the clock, not one pause after the other: what a busy machine adds to one is not added to the next.
+            # Sleep until the due time: a delay of one token on a busy machine does not delay the next.
             await asyncio.sleep(max(0.0, began_at + due_s - monotonic()))
             content: Json = {"delta": {"content": "a"}} if chat else {"text": "a"}
             yield {**self._event(), "choices": [{"index": 0, **content, "finish_reason": None}]}

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What NCCL says with NCCL_DEBUG=INFO, line by line as release 2.27 prints it."""
+"""The log of NCCL with NCCL_DEBUG=INFO, line by line as release 2.27 prints it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Line = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """One rank: its number, its machine and which of its GPUs it has."""
+    """One rank: its number, its host and its GPU; `local` is its number on the host."""
 
     number: int
     host: Host
@@ -31,16 +31,16 @@ class Rank:
 
     @property
     def prefix(self) -> str:
-        """How every line of the rank begins."""
+        """The prefix of every line of the rank."""
         return f"{self.host.place.hostname}:{self.pid}:{self.pid} [{self.local}] NCCL INFO "
 
     def warning(self, place: str, text: str) -> list[str]:
-        """Return a warning of the rank: an empty line, then where in the source and what."""
+        """Return a warning: an empty line, then the place in NCCL's source and the text."""
         return ["", f"{self.host.place.hostname}:{self.pid}:{self.pid + 60} [{self.local}] {place} NCCL WARN {text}"]
 
 
 def ranks_of(hosts: Sequence[Host]) -> list[Rank]:
-    """Return the ranks, machine by machine."""
+    """Return the ranks, host by host."""
     found: list[Rank] = []
     for host in hosts:
         gpus = host.node.gpus or ()
@@ -50,8 +50,8 @@ def ranks_of(hosts: Sequence[Host]) -> list[Rank]:
     return found
 
 
-class Speech:
-    """NCCL's lines in one run: what level and which subsystems the environment asks for, and the lines of each rank."""
+class NcclLog:
+    """The lines that NCCL logs in one run, filtered by the level and the subsystems that the environment sets."""
 
     def __init__(self, ranks: Sequence[Rank], env: Mapping[str, str], data: Performance, nvls: bool, seed: str) -> None:
         self._ranks, self._env, self._data, self._nvls = ranks, env, data, nvls
@@ -65,37 +65,37 @@ class Speech:
 
     @property
     def loud(self) -> bool:
-        """Whether INFO lines are printed at all."""
+        """Whether the level prints INFO lines."""
         return self._level in ("INFO", "TRACE")
 
     def version(self) -> list[str]:
-        """Return the version, as rank 0 prints it."""
+        """Return the version line of rank 0."""
         text = f"NCCL version {self._data.versions.nccl}+cuda{self._data.versions.cuda}"
         if self.loud:
             return [self._ranks[0].prefix + text]
         return [text] if self._level in ("VERSION", "WARN") else []
 
     def init(self) -> list[str]:
-        """Return what all ranks say while their communicator is made, mixed as they come."""
+        """Return the lines of all ranks while the communicator is made, interleaved."""
         return self._mixed(self._init_of(rank) for rank in self._ranks) if self.loud else []
 
     def connect(self, algorithms: Iterable[str]) -> list[str]:
-        """Return what is said when the channels are connected, at their first use."""
+        """Return the lines of all ranks when the channels are connected, at their first use."""
         if not self.loud:
             return []
         trees = any(name != "RING" for name in algorithms)
         return self._mixed(self._connect_of(rank, trees) for rank in self._ranks)
 
     def choice(self, collective: str, size: int, algorithm: str, protocol: str) -> list[str]:
-        """Return what rank 0 says about an operation."""
+        """Return the lines of rank 0 about the algorithm of an operation."""
         top = 0 if size < 1 << 15 else min(self._channels, size >> 15) - 1
         text = f"{collective}: {size} Bytes -> Algo {algorithm} proto {protocol} channel{{Lo..Hi}}={{0..{top}}}"
         return [self._ranks[0].prefix + text] if self.loud and "TUNING" in self._wanted else []
 
-    def _mixed(self, speeches: Iterable[Iterable[Line]]) -> list[str]:
+    def _mixed(self, lines_of_ranks: Iterable[Iterable[Line]]) -> list[str]:
         queues = [
-            [rank.prefix + text for subsystem, text in lines if self._heard(subsystem)]
-            for rank, lines in zip(self._ranks, speeches, strict=True)
+            [rank.prefix + text for subsystem, text in lines if self._enabled(subsystem)]
+            for rank, lines in zip(self._ranks, lines_of_ranks, strict=True)
         ]
         merged: list[str] = []
         heads = [0] * len(queues)
@@ -109,7 +109,7 @@ class Speech:
                 waiting.remove(number)
         return merged
 
-    def _heard(self, subsystems: str) -> bool:
+    def _enabled(self, subsystems: str) -> bool:
         return any(name in self._wanted for name in subsystems.split("|"))
 
     def _init_of(self, rank: Rank) -> Iterator[Line]:
@@ -195,7 +195,7 @@ class Speech:
         yield "INIT|GRAPH", f"Trees {trees}"
 
     def _ring(self, channel: int) -> list[int]:
-        """The order of a channel's ring: it enters every node at one GPU and leaves it at the one before."""
+        """Return the ranks of a channel's ring in order: it enters a node at a GPU and leaves it at the one before."""
         size, start = self._per_node, channel % self._per_node
         return [node * size + (start + step) % size for node in range(len(self._nodes)) for step in range(size)]
 
@@ -232,7 +232,7 @@ class Speech:
         host = rank.host
         number = rank.local % len(host.adapters) if host.adapters else 0
         suffix = "/GDRDMA" if host.adapters and host.direct else ""
-        # The library calls the verbs' network by its own name, plugins by theirs.
+        # NCCL prints `IB` for verbs and the name of the plugin otherwise.
         name = {IB: "IB", LIBFABRIC: "Libfabric"}.get(host.network, "Socket")
         yield "INIT|NET", f"Channel {channel:02d}/0 : {ends} [{direction}] via NET/{name}/{number}{suffix}"
 
@@ -241,7 +241,7 @@ class Speech:
 
 
 def uses_nvls(accelerator: str, per_node: int, env: Mapping[str, str], data: Performance) -> bool:
-    """Tell whether NCCL lets the switches reduce."""
+    """Tell whether NCCL uses NVLS, the reduction in the NVLink switches."""
     if env.get("NCCL_NVLS_ENABLE") == "0" or env.get("NCCL_P2P_DISABLE") == "1":
         return False
     forced = env.get("NCCL_ALGO", "").upper()

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What nccl-tests print: devices, table and footer, column by column."""
+"""The output of nccl-tests: devices, table and footer, column by column."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SPREAD = ("AllGather", "ReduceScatter", "AlltoAll")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One row: times of both halves in microseconds, and wrong values in each; None where nothing was checked."""
+    """One row: times out of place and in place in microseconds, and wrong values; None without validation."""
 
     size: int
     out_of_place_us: float

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How fast the simulated hardware is: recipes/rehearsal/performance.yaml."""
+"""The speed of the simulated hardware: recipes/rehearsal/performance.yaml."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Noise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTime:
-    """Seconds that a run takes in the rehearsal."""
+    """Seconds that a simulated run takes."""
 
     base: float
     per_node: float
@@ -41,7 +41,7 @@ class RunTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nvls:
-    """Accelerators whose switches reduce, and from how many GPUs on NCCL lets them."""
+    """Accelerators whose NVLink switches reduce, and the least number of GPUs per node with which NCCL uses it."""
 
     accelerators: tuple[str, ...]
     gpus: int
@@ -49,7 +49,7 @@ class Nvls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versions:
-    """What the tools say about themselves."""
+    """Versions that the tools print."""
 
     nccl: str
     cuda: str
@@ -58,9 +58,9 @@ class Versions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
-    """Of a GPU's peak what a training's arithmetic gets, by accelerator; deviations of a GPU from the others and of a
-    step from the others, as parts; the part of the time of a step's gradients that arithmetic hides."""
+class TrainingSpeed:
+    """`efficiency` is the share of a GPU's peak that training reaches, by accelerator; `gpu_noise` and `step_noise` are
+    relative deviations; `hidden` is the share of the compute time that hides the exchange of gradients."""
 
     efficiency: dict[str, float]
     gpu_noise: float
@@ -70,7 +70,7 @@ class Training:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Performance:
-    """All of it; see the file's head."""
+    """The whole file; its comments explain the fields."""
 
     nvlink_gb_per_s: dict[str, float]
     nvlink_efficiency: dict[str, float]
@@ -83,7 +83,7 @@ class Performance:
     latency_us: Latency
     noise: Noise
     run_s: RunTime
-    training: Training
+    training: TrainingSpeed
     nvls: Nvls
     versions: Versions
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How long a collective takes on the simulated hardware. Pure.
+"""The time that a collective takes on the simulated hardware. Pure.
 
 A collective has a stage within every node (NVLink or PCIe) and one between nodes (adapters or TCP). Data is cut into
 equal channels, so the slowest adapter of the slowest node sets the pace of all. The two stages overlap, not quite.
@@ -42,8 +42,8 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fleet:
-    """The nodes of a run. `direct` tells whether GPUs of a node may reach each other without an adapter."""
+class Communicator:
+    """The nodes of one communicator. `direct`: GPUs of a node reach each other without a network adapter."""
 
     machines: tuple[Machine, ...]
     nvls: bool
@@ -69,62 +69,64 @@ def local_speed(node: Node, generation: int | None, data: Performance) -> dict[s
     return {name: raw * part for name, part in data.nvlink_efficiency.items()}
 
 
-def choose(collective: str, size: int, fleet: Fleet, forced: str = "") -> tuple[str, str]:
+def choose(collective: str, size: int, communicator: Communicator, forced: str = "") -> tuple[str, str]:
     """Return algorithm and protocol as NCCL would choose them."""
-    nodes = len(fleet.machines)
-    if collective != "AllReduce" or not fleet.direct:
-        return RING, _protocol(size, fleet)
+    nodes = len(communicator.machines)
+    if collective != "AllReduce" or not communicator.direct:
+        return RING, _protocol(size, communicator)
     wanted = forced.replace("_", "").upper()
     if wanted in ("RING", "TREE"):
-        return wanted, _protocol(size, fleet)
-    if fleet.nvls and size >= (1 << 20 if nodes > 1 else 1 << 18):
+        return wanted, _protocol(size, communicator)
+    if communicator.nvls and size >= (1 << 20 if nodes > 1 else 1 << 18):
         return (NVLS_TREE if nodes > 1 else NVLS), _SIMPLE
     if nodes > 1 and size < 1 << 26:
-        return TREE, _protocol(size, fleet)
-    return RING, _protocol(size, fleet)
+        return TREE, _protocol(size, communicator)
+    return RING, _protocol(size, communicator)
 
 
-def _protocol(size: int, fleet: Fleet) -> str:
+def _protocol(size: int, communicator: Communicator) -> str:
     if size < 1 << 16:
         return _LL
-    return _LL128 if size < 1 << 22 and not fleet.socket else _SIMPLE
+    return _LL128 if size < 1 << 22 and not communicator.socket else _SIMPLE
 
 
-def time_us(collective: str, size: int, algorithm: str, fleet: Fleet, data: Performance) -> float:
+def time_us(collective: str, size: int, algorithm: str, communicator: Communicator, data: Performance) -> float:
     """Return how long one operation on `size` bytes takes, in microseconds."""
-    local_s, network_s = _stages(collective, size, algorithm, fleet, data)
+    local_s, network_s = _stages(collective, size, algorithm, communicator, data)
     longer, shorter = max(local_s, network_s), min(local_s, network_s)
     power = data.overlap if algorithm in (NVLS_TREE, TREE) else 64.0
     moved_s = longer * (1.0 + (shorter / longer) ** power) ** (1.0 / power) if longer else 0.0
     ramp = 1.0 + sqrt(data.ramp_bytes / max(size, 1)) if size >= data.ramp_bytes else 2.0
-    return _latency_us(size, fleet, data) + moved_s * ramp * 1e6
+    return _latency_us(size, communicator, data) + moved_s * ramp * 1e6
 
 
-def _latency_us(size: int, fleet: Fleet, data: Performance) -> float:
-    nodes = len(fleet.machines)
-    step = data.latency_us.socket if fleet.socket and nodes > 1 else data.latency_us.rdma
+def _latency_us(size: int, communicator: Communicator, data: Performance) -> float:
+    nodes = len(communicator.machines)
+    step = data.latency_us.socket if communicator.socket and nodes > 1 else data.latency_us.rdma
     grown = 1.0 + max(0.0, log2(max(size, 1)) - 10) * 0.05
     return (data.latency_us.node + step * log2(nodes) * 2) * grown
 
 
-def _stages(collective: str, size: int, algorithm: str, fleet: Fleet, data: Performance) -> tuple[float, float]:
+def _stages(
+    collective: str, size: int, algorithm: str, communicator: Communicator, data: Performance
+) -> tuple[float, float]:
     """Seconds of the stage within nodes and of the one between them."""
-    nodes, ranks = len(fleet.machines), fleet.ranks
+    nodes, ranks = len(communicator.machines), communicator.ranks
     if ranks < 2:
         return size / 1.3e12, 0.0
-    network = min(machine.network_gb_per_s(data) for machine in fleet.machines) * 1e9
+    network = min(machine.network_gb_per_s(data) for machine in communicator.machines) * 1e9
     name = "nvls" if algorithm in (NVLS, NVLS_TREE) else "ring"
-    local = min(machine.local_gb_per_s[name] for machine in fleet.machines) * 1e9
-    if not fleet.direct:
+    local = min(machine.local_gb_per_s[name] for machine in communicator.machines) * 1e9
+    if not communicator.direct:
         # Every hop leaves through the GPU's own adapter.
-        return 0.0, size * share(collective, ranks) / min(_each(fleet.machines, data))
+        return 0.0, size * share(collective, ranks) / min(_each(communicator.machines, data))
     if nodes == 1:
         return size * share(collective, ranks) / local, 0.0
-    gpus = min(machine.gpus for machine in fleet.machines)
+    gpus = min(machine.gpus for machine in communicator.machines)
     if collective == "AlltoAll":
         return size * (gpus - 1) / ranks / local, size * (ranks - gpus) / ranks / (network / gpus)
     if collective == "SendRecv":
-        return size / local, size / min(_each(fleet.machines, data))
+        return size / local, size / min(_each(communicator.machines, data))
     if algorithm in (NVLS_TREE, TREE):
         within = size * share(collective, gpus) / local if gpus > 1 else 0.0
         return within, size * share(collective, nodes) / network

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How a simulated server of a language model answers one request after the other: computed from the cluster model.
+"""Latency and content of the answers of a simulated language model server, computed from the cluster model.
 
-The server on loopback sleeps by it, and the computed export of AIPerf is made of it.
+The server on loopback sleeps for these times, and the computed export of AIPerf is made from them.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ..model.values import Serving
 
 _FILE = RECIPES / "rehearsal" / "serving.yaml"
 _STALLS = 8
-# A prime: no fault that hits every so-manieth request meets the same luck every time.
+# A prime number: a fault of every nth request does not always meet the same variation.
 _DRAWS = 1009
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """One answer: when its first token came, how far the others were apart, how many; or that it failed."""
+class Completion:
+    """One completion: time to first token, time per output token, number of tokens, or that it failed."""
 
     ttft_ms: float
     tpot_ms: float
@@ -35,25 +35,25 @@ class Answered:
 
     @property
     def latency_ms(self) -> float:
-        """Until its last token."""
+        """Milliseconds to the last token."""
         return self.ttft_ms + max(self.tokens - 1, 0) * self.tpot_ms
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What a server with so many requests at a time on each GPU needs, on average."""
+    """Mean latencies of a server at a given number of concurrent requests per GPU."""
 
     ttft_ms: float
     tpot_ms: float
 
 
-def facts() -> Mapping[str, Any]:
+def serving_data() -> Mapping[str, Any]:
     """Return the data of recipes/rehearsal/serving.yaml."""
-    return _facts()
+    return _serving_data()
 
 
 @lru_cache(maxsize=1)
-def _facts() -> Mapping[str, Any]:
+def _serving_data() -> Mapping[str, Any]:
     import yaml
 
     found: Mapping[str, Any] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
@@ -61,8 +61,8 @@ def _facts() -> Mapping[str, Any]:
 
 
 def pace(accelerator: str, at_a_time: float, serving: Serving) -> Pace:
-    """Return the pace of a server with that many requests at a time on each of its GPUs."""
-    data = facts()
+    """Return the mean latencies at `at_a_time` concurrent requests per GPU."""
+    data = serving_data()
     first = data["ttft_ms"].get(accelerator) or data["ttft_ms"]["default"]
     each = data["tpot_ms"].get(accelerator) or data["tpot_ms"]["default"]
     more = max(at_a_time - 1, 0.0)
@@ -72,9 +72,9 @@ def pace(accelerator: str, at_a_time: float, serving: Serving) -> Pace:
     )
 
 
-def answer(number: int, copies: int, tokens: int, how: Pace, serving: Serving) -> Answered:
-    """Return the answer to request `number` (from 0) of a server; the same one every time."""
-    first, each = _luck()[number % _DRAWS]
+def completion(number: int, copies: int, tokens: int, how: Pace, serving: Serving) -> Completion:
+    """Return the completion of request `number` (from 0) of a server; the same every time."""
+    first, each = _variations()[number % _DRAWS]
     ttft, tpot = how.ttft_ms * first, how.tpot_ms * each
     if number < copies:
         ttft += serving.cold_ms
@@ -83,14 +83,14 @@ def answer(number: int, copies: int, tokens: int, how: Pace, serving: Serving) -
     if number % copies == 0:
         tpot += serving.slow_copy_ms
     if _nth(number, serving.fail_every):
-        return Answered(ttft_ms=1.0, tpot_ms=0.0, tokens=0, failed=True)
-    return Answered(ttft_ms=ttft, tpot_ms=tpot, tokens=tokens // 2 if _nth(number, serving.short_every) else tokens)
+        return Completion(ttft_ms=1.0, tpot_ms=0.0, tokens=0, failed=True)
+    return Completion(ttft_ms=ttft, tpot_ms=tpot, tokens=tokens // 2 if _nth(number, serving.short_every) else tokens)
 
 
 @lru_cache(maxsize=1)
-def _luck() -> tuple[tuple[float, float], ...]:
-    """By how much single requests differ from the pace; a load has thousands, which draw from these."""
-    spread, draw = facts()["spread"], random.Random(0)
+def _variations() -> tuple[tuple[float, float], ...]:
+    """Return factors on the mean latencies of single requests, which are reused in turn."""
+    spread, draw = serving_data()["spread"], random.Random(0)
     return tuple(
         (math.exp(draw.gauss(0.0, spread["ttft"])), max(0.5, draw.gauss(1.0, spread["tpot"])))
         for _number in range(_DRAWS)
@@ -101,8 +101,8 @@ def _nth(number: int, every: int) -> bool:
     return every > 0 and number % every == every - 1
 
 
-def said(prompt: str, tokens: int, serving: Serving) -> tuple[str, int]:
-    """Return how a prompt is continued, and in how many tokens: it goes on counting."""
+def completion_text(prompt: str, tokens: int, serving: Serving) -> tuple[str, int]:
+    """Return the continuation of a prompt and its number of tokens: it goes on counting from the last number."""
     if serving.answer == "empty":
         return "", 0
     if serving.answer == "gibberish":

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A tokenizer that needs no network: one token a byte, in the format of the Hugging Face library."""
+"""A tokenizer that needs no download: one token per byte, in the format of the Hugging Face library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _END = "<|endoftext|>"
 
 
 def write_tokenizer(directory: Path) -> Path:
-    """Write the tokenizer to a directory, which is returned."""
+    """Write the tokenizer to a directory and return the directory."""
     directory.mkdir(parents=True, exist_ok=True)
     vocabulary = {letter: number for number, letter in enumerate(_letters())}
     vocabulary[_END] = len(vocabulary)
@@ -42,7 +42,7 @@ def write_tokenizer(directory: Path) -> Path:
 
 
 def _letters() -> list[str]:
-    """The letter that stands for each byte: itself where it can be seen, else one beyond the 256."""
+    """Return a character for each byte: itself if it is printable, else one beyond 255."""
     seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
     hidden = [byte for byte in range(256) if byte not in seen]
     return [chr(byte) if byte in seen else chr(256 + hidden.index(byte)) for byte in range(256)]

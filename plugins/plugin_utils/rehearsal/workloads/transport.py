@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..model.values import ClusterModel, Hca, Node, Rail
-from .benchmark import Place
+from .benchmark import RankPod
 from .performance import Performance
 from .physics import Machine, local_speed
 
-# What is left of the rate on a link with fewer lanes, or slower ones, than the cable was made for.
+# Share of the rated speed on a link with fewer or slower lanes.
 _LANES = {"4x": 1.0, "2x": 0.5, "1x": 0.25}
 _RATES = {"HDR": 1.0, "EDR": 0.5, "FDR": 0.28, "QDR": 0.2}
 IB, SOCKET, LIBFABRIC = "IB", "Socket", "Libfabric"
@@ -21,20 +21,20 @@ IB, SOCKET, LIBFABRIC = "IB", "Socket", "Libfabric"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """One machine of a run as NCCL finds it.
+    """One host of a run as NCCL detects it.
 
     Args:
         place: the pod.
-        node: the machine under it.
+        node: the host of the pod.
         network: name of the network that NCCL chooses.
         adapters: adapters that it uses, in NCCL's order; none over TCP.
         visible: whether the pod sees any adapter that is active.
         libraries: whether the network plugin, or libibverbs, can be loaded.
         direct: whether adapters reach GPU memory.
-        address: what the management interface is called in the pod.
+        address: address of the management interface in the pod.
     """
 
-    place: Place
+    place: RankPod
     node: Node
     network: str
     adapters: tuple[Hca, ...]
@@ -46,10 +46,10 @@ class Host:
 
 
 def find_host(
-    place: Place, number: int, model: ClusterModel, generation: int | None, fabric: str, env: Mapping[str, str],
+    place: RankPod, number: int, model: ClusterModel, generation: int | None, fabric: str, env: Mapping[str, str],
     data: Performance,
 ) -> Host:  # fmt: skip
-    """Return what NCCL finds on one machine.
+    """Return what NCCL detects on one host.
 
     Raises:
         KeyError: the model has no such node.
@@ -57,9 +57,9 @@ def find_host(
     node = model.node(place.node)
     seen = place.adapters and node.performance.rdma_devices
     active = [_named(hca, node) for hca in node.present_hcas if hca.state == "Active" and hca.cable.up] if seen else []
-    # The filter is that of NCCL's own network; plugins do not look at it.
+    # The filter applies to NCCL's own network; plugins ignore it.
     rule = env.get("NCCL_IB_HCA", "") if fabric != "efa" else ""
-    wanted = [hca for hca in active if chosen(hca.name, rule)]
+    wanted = [hca for hca in active if hca_selected(hca.name, rule)]
     disabled = env.get("NCCL_IB_DISABLE") == "1" or env.get("NCCL_NET", "").lower() == "socket"
     libraries = node.performance.rdma_libraries
     adapters = tuple(wanted) if libraries and not disabled else ()
@@ -75,7 +75,7 @@ def find_host(
     )  # fmt: skip
 
 
-def chosen(name: str, rule: str, port: int = 1) -> bool:
+def hca_selected(name: str, rule: str, port: int = 1) -> bool:
     """Tell whether NCCL_IB_HCA lets an adapter through: `^` excludes, `=` wants the whole name, else its beginning."""
     if not rule:
         return True

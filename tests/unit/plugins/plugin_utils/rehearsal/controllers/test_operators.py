@@ -32,6 +32,15 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control
     pod_faults,
     volcano,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
+    ClusterFacts,
+    cluster_facts_of,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_view import (
+    Change,
+    ClusterView,
+    key_of,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.node_labels import feature_labels
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.operands import (
     all_operands,
@@ -40,12 +49,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control
     wanted_operands,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.store import Store
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.truth import Truth, truth_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.world import (
-    Change,
-    World,
-    key_of,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
 
@@ -53,9 +56,9 @@ Json = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def truth(repository: Path) -> Truth:
+def facts(repository: Path) -> ClusterFacts:
     skus = load_hardware([repository / "recipes" / "hardware"])
-    return truth_of(build_model(ModelSpec(name="t", seed=3, nodes=numbered_nodes(2, "dgx-h100")), skus), skus)
+    return cluster_facts_of(build_model(ModelSpec(name="t", seed=3, nodes=numbered_nodes(2, "dgx-h100")), skus), skus)
 
 
 def _meta(name: str, namespace: str = "", **more: Any) -> Json:
@@ -63,11 +66,11 @@ def _meta(name: str, namespace: str = "", **more: Any) -> Json:
     return {"name": name, **place, "uid": f"uid-{name}", "creationTimestamp": "2026-01-01T00:00:00Z", **more}
 
 
-def _world(*items: tuple[Kind, Json]) -> World:
+def _view(*items: tuple[Kind, Json]) -> ClusterView:
     objects: dict[Kind, dict[tuple[str, str], Json]] = {}
     for kind, item in items:
         objects.setdefault(kind, {})[key_of(item)] = item
-    return World(objects)
+    return ClusterView(objects)
 
 
 def _deployment(app: str, available: bool = True, namespace: str = "ns") -> tuple[Kind, Json]:
@@ -102,10 +105,10 @@ def _of(changes: list[Change], kind: Kind) -> list[Change]:
     return [change for change in changes if change.kind is kind]
 
 
-def test_nothing_happens_before_the_operator_runs(truth: Truth) -> None:
-    assert gpu_operator.reconcile(_world(_deployment("gpu-operator", False), _policy(), _node("gpu01")), truth) == []
-    assert gpu_operator.reconcile(_world(_deployment("gpu-operator"), _node("gpu01")), truth) == []
-    assert gpu_operator.reconcile(_world(_deployment("gpu-operator"), _policy(), _node("gpu01")), truth)
+def test_nothing_happens_before_the_operator_runs(facts: ClusterFacts) -> None:
+    assert gpu_operator.reconcile(_view(_deployment("gpu-operator", False), _policy(), _node("gpu01")), facts) == []
+    assert gpu_operator.reconcile(_view(_deployment("gpu-operator"), _node("gpu01")), facts) == []
+    assert gpu_operator.reconcile(_view(_deployment("gpu-operator"), _policy(), _node("gpu01")), facts)
 
 
 def test_the_policy_switches_operands() -> None:
@@ -115,74 +118,74 @@ def test_the_policy_switches_operands() -> None:
     assert "nvidia-operator-validator" in names and "nvidia-node-status-exporter" not in names
 
 
-def test_a_switched_off_operand_and_its_label_go_away(truth: Truth) -> None:
+def test_a_switched_off_operand_and_its_label_go_away(facts: ClusterFacts) -> None:
     sets = _sets({**_policy()[1], "spec": {}})
     node = _node("gpu01", **{"nvidia.com/gpu.deploy.driver": "true"})
-    world = _world(_deployment("gpu-operator"), _policy(driver={"enabled": False}), node, *sets)
-    changes = gpu_operator.reconcile(world, truth)
+    view = _view(_deployment("gpu-operator"), _policy(driver={"enabled": False}), node, *sets)
+    changes = gpu_operator.reconcile(view, facts)
     assert ("delete", "nvidia-driver-daemonset") in {(c.verb, c.name) for c in _of(changes, DAEMON_SETS)}
     labels = _of(changes, NODES)[0].body["metadata"]["labels"]
     assert labels["nvidia.com/gpu.deploy.driver"] is None and labels["nvidia.com/gpu.present"] == "true"
 
 
-def test_gpus_are_offered_only_while_the_device_plugin_serves(truth: Truth) -> None:
+def test_gpus_are_offered_only_while_the_device_plugin_serves(facts: ClusterFacts) -> None:
     policy, plugin = _policy(), "nvidia-device-plugin-daemonset"
     common = [_deployment("gpu-operator"), policy, *_sets(policy[1])]
-    serving = _world(*common, _node("gpu01"), _pod("p", "gpu01", plugin))
-    offered = [change for change in gpu_operator.reconcile(serving, truth) if change.subresource == "status"]
+    serving = _view(*common, _node("gpu01"), _pod("p", "gpu01", plugin))
+    offered = [change for change in gpu_operator.reconcile(serving, facts) if change.subresource == "status"]
     assert offered[0].body["status"]["allocatable"] == {"nvidia.com/gpu": "8"}
     node = _node("gpu01")
     node[1]["status"] = {"capacity": {"nvidia.com/gpu": "8"}, "allocatable": {"nvidia.com/gpu": "8"}}
-    for gone in (_world(*common, node), _world(*common, node, _pod("p", "gpu01", plugin, ready=False))):
+    for gone in (_view(*common, node), _view(*common, node, _pod("p", "gpu01", plugin, ready=False))):
         changes = [
-            change for change in gpu_operator.reconcile(gone, truth) if change.kind is NODES and change.subresource
+            change for change in gpu_operator.reconcile(gone, facts) if change.kind is NODES and change.subresource
         ]
         assert changes[0].body["status"]["allocatable"] == {"nvidia.com/gpu": "0"}
 
 
-def test_a_policy_is_ready_when_every_operand_is(truth: Truth) -> None:
+def test_a_policy_is_ready_when_every_operand_is(facts: ClusterFacts) -> None:
     policy = _policy()
     ready = _of(
-        gpu_operator.reconcile(_world(_deployment("gpu-operator"), policy, *_sets(policy[1])), truth), CLUSTER_POLICIES
+        gpu_operator.reconcile(_view(_deployment("gpu-operator"), policy, *_sets(policy[1])), facts), CLUSTER_POLICIES
     )
     assert ready[0].body["status"]["state"] == "ready"
     sets = _sets(policy[1])
     sets[3][1]["status"]["numberReady"] = 1
-    behind = _of(gpu_operator.reconcile(_world(_deployment("gpu-operator"), policy, *sets), truth), CLUSTER_POLICIES)
+    behind = _of(gpu_operator.reconcile(_view(_deployment("gpu-operator"), policy, *sets), facts), CLUSTER_POLICIES)
     status = behind[0].body["status"]
     assert status["state"] == "notReady"
     assert "[state-device-plugin]" in next(c["message"] for c in status["conditions"] if c["type"] == "Error")
 
 
-def test_a_ready_policy_is_left_alone(truth: Truth) -> None:
+def test_a_ready_policy_is_left_alone(facts: ClusterFacts) -> None:
     policy = _policy()
-    world = _world(_deployment("gpu-operator"), policy, *_sets(policy[1]))
-    policy[1]["status"] = gpu_operator.reconcile(world, truth)[0].body["status"]
-    assert gpu_operator.reconcile(world, truth) == []
+    view = _view(_deployment("gpu-operator"), policy, *_sets(policy[1]))
+    policy[1]["status"] = gpu_operator.reconcile(view, facts)[0].body["status"]
+    assert gpu_operator.reconcile(view, facts) == []
 
 
-def test_a_failing_driver_holds_up_what_needs_it(truth: Truth) -> None:
-    node = replace(truth.nodes["gpu01"], pod_faults={"nvidia-driver-daemonset": "CrashLoopBackOff"})
+def test_a_failing_driver_holds_up_what_needs_it(facts: ClusterFacts) -> None:
+    node = replace(facts.nodes["gpu01"], pod_faults={"nvidia-driver-daemonset": "CrashLoopBackOff"})
     everything = frozenset(operand.name for operand in all_operands())
     assert fault_of(node, "nvidia-driver-daemonset", everything) == "CrashLoopBackOff"
     assert fault_of(node, "nvidia-device-plugin-daemonset", everything) == "PodInitializing"
     assert fault_of(node, "nvidia-device-plugin-daemonset", everything - {"nvidia-driver-daemonset"}) == ""
-    assert fault_of(truth.nodes["gpu02"], "nvidia-device-plugin-daemonset", everything) == ""
+    assert fault_of(facts.nodes["gpu02"], "nvidia-device-plugin-daemonset", everything) == ""
 
 
-def test_a_fault_is_played_and_taken_back(truth: Truth) -> None:
+def test_a_fault_is_played_and_taken_back(facts: ClusterFacts) -> None:
     faults = {"nvidia-dcgm-exporter": "CrashLoopBackOff"}
-    sick = replace(truth, nodes={**truth.nodes, "gpu01": replace(truth.nodes["gpu01"], pod_faults=faults)})
+    sick = replace(facts, nodes={**facts.nodes, "gpu01": replace(facts.nodes["gpu01"], pod_faults=faults)})
     sets = _sets(_policy()[1])
     pods = [_pod("a", "gpu01", "nvidia-dcgm-exporter"), _pod("b", "gpu02", "nvidia-dcgm-exporter")]
-    assert [(c.verb, c.name) for c in pod_faults.reconcile(_world(*sets, *pods), sick)] == [("merge", "a")]
+    assert [(c.verb, c.name) for c in pod_faults.reconcile(_view(*sets, *pods), sick)] == [("merge", "a")]
     played = _pod("a", "gpu01", "nvidia-dcgm-exporter", **{"rehearsal.gpufleet.invalid/fault": "CrashLoopBackOff"})
-    assert pod_faults.reconcile(_world(*sets, played), sick) == []
-    assert [(c.verb, c.name) for c in pod_faults.reconcile(_world(*sets, played), truth)] == [("delete", "a")]
+    assert pod_faults.reconcile(_view(*sets, played), sick) == []
+    assert [(c.verb, c.name) for c in pod_faults.reconcile(_view(*sets, played), facts)] == [("delete", "a")]
 
 
-def test_labels_are_those_of_gpu_feature_discovery(truth: Truth, shared: Path) -> None:
-    labels = feature_labels(truth.nodes["gpu01"], "single")
+def test_labels_are_those_of_gpu_feature_discovery(facts: ClusterFacts, shared: Path) -> None:
+    labels = feature_labels(facts.nodes["gpu01"], "single")
     golden = dict(
         line.replace("\\", "", 1).replace("\\.", ".").replace("\\/", "/").split("=", 1)
         for line in (shared / "captures" / "k8s" / "gfd-labels-golden.txt").read_text().splitlines()
@@ -200,10 +203,10 @@ def _plugin_pod(node: str) -> tuple[Kind, Json]:
     return kind, pod
 
 
-def test_slices_look_like_captured_ones(truth: Truth, shared: Path) -> None:
+def test_slices_look_like_captured_ones(facts: ClusterFacts, shared: Path) -> None:
     text = (shared / "captures" / "k8s" / "resourceslices-2x8-h100.yaml").read_text()
     captured = {item["spec"]["driver"]: item for item in yaml.safe_load(text)["items"]}
-    changes = dra_driver.reconcile(_world(_node("gpu01"), _node("gpu02"), _plugin_pod("gpu01")), truth)
+    changes = dra_driver.reconcile(_view(_node("gpu01"), _node("gpu02"), _plugin_pod("gpu01")), facts)
     ours = {change.body["spec"]["driver"]: change.body for change in changes}
     assert set(ours) == set(captured)
     for driver, body in ours.items():
@@ -217,13 +220,13 @@ def test_slices_look_like_captured_ones(truth: Truth, shared: Path) -> None:
     assert first["capacity"] == captured["gpu.nvidia.com"]["spec"]["devices"][0]["capacity"]
 
 
-def test_slices_of_a_plugin_that_restarts_stay_and_of_one_that_is_gone_go(truth: Truth) -> None:
-    created = dra_driver.reconcile(_world(_node("gpu01"), _plugin_pod("gpu01")), truth)
+def test_slices_of_a_plugin_that_restarts_stay_and_of_one_that_is_gone_go(facts: ClusterFacts) -> None:
+    created = dra_driver.reconcile(_view(_node("gpu01"), _plugin_pod("gpu01")), facts)
     slices = [(RESOURCE_SLICES, change.body) for change in created]
     plugin = {"nvidia-dra-driver-gpu-component": "kubelet-plugin"}
     plugin_set = (DAEMON_SETS, {"metadata": _meta("plugin", "ns", labels=plugin)})
-    assert dra_driver.reconcile(_world(_node("gpu01"), plugin_set, *slices), truth) == []
-    assert {c.verb for c in dra_driver.reconcile(_world(_node("gpu01"), *slices), truth)} == {"delete"}
+    assert dra_driver.reconcile(_view(_node("gpu01"), plugin_set, *slices), facts) == []
+    assert {c.verb for c in dra_driver.reconcile(_view(_node("gpu01"), *slices), facts)} == {"delete"}
 
 
 @pytest.mark.parametrize(("text", "expected"), [("580.105.08", "580.105.8"), ("13.0", "13.0.0"), ("9", "9.0.0")])
@@ -236,12 +239,12 @@ def _gang(size: int) -> tuple[Kind, Json]:
 
 
 @pytest.mark.parametrize(("behaviour", "counts"), [("all-or-nothing", [3]), ("partial", [1]), ("not-running", [])])
-def test_a_group_is_handed_over_as_the_model_says(truth: Truth, behaviour: str, counts: list[int]) -> None:
-    world = _world(_deployment("volcano-scheduler"), _gang(3))
-    changes = volcano.reconcile(world, replace(truth, gang_admission=behaviour))
+def test_a_group_is_handed_over_as_the_model_says(facts: ClusterFacts, behaviour: str, counts: list[int]) -> None:
+    view = _view(_deployment("volcano-scheduler"), _gang(3))
+    changes = volcano.reconcile(view, replace(facts, gang_admission=behaviour))
     handed = [c.body["spec"]["schedulingPolicy"]["gang"]["minCount"] for c in _of(changes, NATIVE_POD_GROUPS)]
     assert handed == counts
-    assert volcano.reconcile(_world(_deployment("volcano-scheduler", False), _gang(3)), truth) == []
+    assert volcano.reconcile(_view(_deployment("volcano-scheduler", False), _gang(3)), facts) == []
 
 
 @pytest.mark.parametrize(
@@ -263,9 +266,9 @@ def test_what_the_scheduler_decided_is_written_back(phases: list[str], bound: in
     assert volcano.group_status({**group, "status": status}, 3, pods, {}) is None
 
 
-def test_commands_of_a_node_go_to_its_own_host(truth: Truth, tmp_path: Path) -> None:
-    world = _world(_pod("a", "gpu01", "x"), _pod("b", "gpu02", "x"))
-    changes = {c.name: c.body["spec"] for c in pod_commands.reconcile(world, truth, tmp_path)}
+def test_commands_of_a_node_go_to_its_own_host(facts: ClusterFacts, tmp_path: Path) -> None:
+    view = _view(_pod("a", "gpu01", "x"), _pod("b", "gpu02", "x"))
+    changes = {c.name: c.body["spec"] for c in pod_commands.reconcile(view, facts, tmp_path)}
     assert changes["host-gpu02"]["selector"] == {"matchNames": ["b"]}
     variables = {env["name"]: env["value"] for env in changes["host-gpu02"]["execs"][0]["local"]["envs"]}
     assert variables["PATH"].startswith(f"{tmp_path}/gpu02/bin:")
@@ -279,8 +282,8 @@ def test_doors_lead_to_the_tools_of_the_named_host(tmp_path: Path) -> None:
         tool.parent.mkdir(parents=True)
         tool.write_text(f"#!/bin/sh\necho {host} $1\n")
         tool.chmod(0o755)
-    directory = pod_commands.doors(tmp_path)
-    pod_commands.make_doors(directory, tmp_path / "hosts")
+    directory = pod_commands.exec_shims(tmp_path)
+    pod_commands.make_exec_shims(directory, tmp_path / "hosts")
     variables = {pod_commands.TOOLS_VARIABLE: str(pod_commands.tools_of(tmp_path / "hosts", "gpu02"))}
     done = subprocess.run([directory / "nvidia-smi", "-L"], env=variables, capture_output=True, text=True, check=True)
     assert done.stdout == "gpu02 -L\n"
@@ -294,7 +297,7 @@ def test_a_late_answer_does_not_bring_a_deleted_object_back() -> None:
     store.put(PODS, pod)
     store.remove(PODS, {"metadata": {**pod["metadata"], "resourceVersion": "7"}})
     store.put(PODS, {"metadata": {**pod["metadata"], "resourceVersion": "6"}})
-    assert not list(store.world().all(PODS))
+    assert not list(store.view().all(PODS))
     store.put(PODS, {"metadata": {**pod["metadata"], "resourceVersion": "8"}})
     store.put(PODS, {"metadata": {**pod["metadata"], "resourceVersion": "5", "old": True}})
-    assert [item["metadata"]["resourceVersion"] for item in store.world().all(PODS)] == ["8"]
+    assert [item["metadata"]["resourceVersion"] for item in store.view().all(PODS)] == ["8"]

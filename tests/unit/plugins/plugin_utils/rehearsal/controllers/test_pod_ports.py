@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_view import (
+    ClusterView,
+    key_of,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.pod_ports import (
     PORT_FORWARDS,
     PodPorts,
-    stand_in,
-    stands_in,
+    backends_directory,
+    register_backend,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.world import World, key_of
 
 Json = dict[str, Any]
 
@@ -25,41 +28,41 @@ def pod(name: str, **labels: str) -> Json:
     return {"metadata": {"name": name, "namespace": "ns", "uid": f"uid-{name}", "labels": labels}}
 
 
-def world(*pods: Json, forwards: tuple[Json, ...] = ()) -> World:
-    return World({PODS: {key_of(p): p for p in pods}, PORT_FORWARDS: {key_of(f): f for f in forwards}})
+def view(*pods: Json, forwards: tuple[Json, ...] = ()) -> ClusterView:
+    return ClusterView({PODS: {key_of(p): p for p in pods}, PORT_FORWARDS: {key_of(f): f for f in forwards}})
 
 
 def test_only_pods_with_the_labels_serve_and_a_move_is_followed(tmp_path: Path) -> None:
-    ports = PodPorts(stands_in(tmp_path))
-    here = world(pod("web-0", app="web"), pod("other", app="other"))
+    ports = PodPorts(backends_directory(tmp_path))
+    here = view(pod("web-0", app="web"), pod("other", app="other"))
     assert ports.reconcile(here, None) == []
-    stand_in(tmp_path, "web", {"app": "web"}, {9090: 21000})
+    register_backend(tmp_path, "web", {"app": "web"}, {9090: 21000})
     assert ports.refresh()
     (change,) = ports.reconcile(here, None)
     assert (change.verb, change.namespace, change.name) == ("create", "ns", "web-0")
     assert change.body["spec"] == {"forwards": [{"ports": [9090], "target": {"port": 21000, "address": "127.0.0.1"}}]}
     assert change.body["metadata"]["ownerReferences"][0]["uid"] == "uid-web-0"
-    there = world(pod("web-0", app="web"), forwards=(change.body,))
+    there = view(pod("web-0", app="web"), forwards=(change.body,))
     assert ports.reconcile(there, None) == []
     assert not ports.refresh()
-    stand_in(tmp_path, "web", {"app": "web"}, {9090: 21999, 9093: 22000})
+    register_backend(tmp_path, "web", {"app": "web"}, {9090: 21999, 9093: 22000})
     assert ports.refresh()
     (moved,) = ports.reconcile(there, None)
     assert (moved.verb, len(moved.body["spec"]["forwards"])) == ("merge", 2)
 
 
 def test_another_namespace_does_not_serve(tmp_path: Path) -> None:
-    stand_in(tmp_path, "web", {"app": "web"}, {9090: 21000}, namespace="elsewhere")
-    assert PodPorts(stands_in(tmp_path)).reconcile(world(pod("web-0", app="web")), None) == []
+    register_backend(tmp_path, "web", {"app": "web"}, {9090: 21000}, namespace="elsewhere")
+    assert PodPorts(backends_directory(tmp_path)).reconcile(view(pod("web-0", app="web")), None) == []
 
 
 def test_a_broken_file_counts_as_none_and_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    stand_in(tmp_path, "web", {"app": "web"}, {9090: 21000})
-    (stands_in(tmp_path) / "broken.json").write_text("{}")
-    assert len(PodPorts(stands_in(tmp_path)).reconcile(world(pod("web-0", app="web")), None)) == 1
+    register_backend(tmp_path, "web", {"app": "web"}, {9090: 21000})
+    (backends_directory(tmp_path) / "broken.json").write_text("{}")
+    assert len(PodPorts(backends_directory(tmp_path)).reconcile(view(pod("web-0", app="web")), None)) == 1
     assert "broken.json" in capsys.readouterr().err
 
 
 def test_without_labels_it_would_stand_for_every_pod(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="every pod"):
-        stand_in(tmp_path, "web", {}, {9090: 21000})
+        register_backend(tmp_path, "web", {}, {9090: 21000})

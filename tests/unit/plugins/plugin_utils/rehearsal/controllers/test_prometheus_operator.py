@@ -23,9 +23,15 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import prometheus_operator
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.pod_ports import stands_in
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.truth import Truth, truth_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.world import World, key_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
+    ClusterFacts,
+    cluster_facts_of,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_view import (
+    ClusterView,
+    key_of,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.pod_ports import backends_directory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import Telemetry
@@ -47,9 +53,9 @@ READY = {
 
 
 @pytest.fixture(scope="module")
-def truth(repository: Path) -> Truth:
+def facts(repository: Path) -> ClusterFacts:
     skus = load_hardware([repository / "recipes" / "hardware"])
-    return truth_of(build_model(ModelSpec(name="t", seed=3, nodes=numbered_nodes(2, "dgx-h100")), skus), skus)
+    return cluster_facts_of(build_model(ModelSpec(name="t", seed=3, nodes=numbered_nodes(2, "dgx-h100")), skus), skus)
 
 
 class Reloads(BaseHTTPRequestHandler):
@@ -105,8 +111,8 @@ def objects() -> dict[Kind, list[Json]]:
     }
 
 
-def world(found: dict[Kind, list[Json]]) -> World:
-    return World({kind: {key_of(item): item for item in items} for kind, items in found.items()})
+def view(found: dict[Kind, list[Json]]) -> ClusterView:
+    return ClusterView({kind: {key_of(item): item for item in items} for kind, items in found.items()})
 
 
 def operator(rehearsal: Path, port: int) -> prometheus_operator.PrometheusOperator:
@@ -123,15 +129,15 @@ def read(rehearsal: Path, name: str) -> Any:
     return json.loads((telemetry_directory(rehearsal) / name).read_text())
 
 
-def with_telemetry(truth: Truth, **changes: bool) -> Truth:
-    assert truth.model is not None
-    stack = replace(truth.model.stack, telemetry=Telemetry(**changes))
-    return replace(truth, model=replace(truth.model, stack=stack))
+def with_telemetry(facts: ClusterFacts, **changes: bool) -> ClusterFacts:
+    assert facts.model is not None
+    stack = replace(facts.model.stack, telemetry=Telemetry(**changes))
+    return replace(facts, model=replace(facts.model, stack=stack))
 
 
-def test_objects_become_configuration(truth: Truth, tmp_path: Path, program: ThreadingHTTPServer) -> None:
+def test_objects_become_configuration(facts: ClusterFacts, tmp_path: Path, program: ThreadingHTTPServer) -> None:
     made = operator(tmp_path, program.server_port)
-    changes = made.reconcile(world(objects()), truth)
+    changes = made.reconcile(view(objects()), facts)
     assert sorted((change.kind.kind, change.name) for change in changes) == [
         ("Service", "alertmanager-operated"), ("Service", "prometheus-operated"),
         ("StatefulSet", "alertmanager-a"), ("StatefulSet", "prometheus-p"),
@@ -143,16 +149,16 @@ def test_objects_become_configuration(truth: Truth, tmp_path: Path, program: Thr
     (route,) = alertmanager["route"]["routes"]
     assert route["matchers"] == ['namespace="test"', 't="1"']
     assert alertmanager["receivers"][1]["webhook_configs"][0]["url"] == "http://127.0.0.1:21001/"
-    assert sorted(path.stem for path in stands_in(tmp_path).iterdir()) == ["alertmanager", "prometheus"]
+    assert sorted(path.stem for path in backends_directory(tmp_path).iterdir()) == ["alertmanager", "prometheus"]
     assert program.asked == ["/-/reload", "/-/reload"]  # type: ignore[attr-defined]
-    made.reconcile(world(objects()), truth)
+    made.reconcile(view(objects()), facts)
     assert len(program.asked) == 2  # type: ignore[attr-defined]
 
 
-def test_a_rule_that_is_gone_is_gone(truth: Truth, tmp_path: Path, program: ThreadingHTTPServer) -> None:
+def test_a_rule_that_is_gone_is_gone(facts: ClusterFacts, tmp_path: Path, program: ThreadingHTTPServer) -> None:
     made, found = operator(tmp_path, program.server_port), objects()
-    made.reconcile(world(found), truth)
-    made.reconcile(world({**found, prometheus_operator.PROMETHEUS_RULES: []}), truth)
+    made.reconcile(view(found), facts)
+    made.reconcile(view({**found, prometheus_operator.PROMETHEUS_RULES: []}), facts)
     assert list((telemetry_directory(tmp_path) / RULES).iterdir()) == []
     assert len(program.asked) == 3  # type: ignore[attr-defined]
 
@@ -161,41 +167,41 @@ def test_a_rule_that_is_gone_is_gone(truth: Truth, tmp_path: Path, program: Thre
     "spec", [{}, {"ruleSelector": {"matchLabels": {"a": "b"}}, "ruleNamespaceSelector": {}}, {"ruleSelector": {}}]
 )
 def test_a_rule_that_is_not_selected_is_ignored(
-    truth: Truth, tmp_path: Path, program: ThreadingHTTPServer, spec: Json
+    facts: ClusterFacts, tmp_path: Path, program: ThreadingHTTPServer, spec: Json
 ) -> None:
     found = objects() | {prometheus_operator.PROMETHEUSES: [named("p", spec=spec)]}
-    operator(tmp_path, program.server_port).reconcile(world(found), truth)
+    operator(tmp_path, program.server_port).reconcile(view(found), facts)
     assert list((telemetry_directory(tmp_path) / RULES).iterdir()) == []
 
 
-def test_each_fault_is_one_change(truth: Truth, tmp_path: Path, program: ThreadingHTTPServer) -> None:
-    made, there = operator(tmp_path, program.server_port), world(objects())
-    made.reconcile(there, with_telemetry(truth, scraped=False))
+def test_each_fault_is_one_change(facts: ClusterFacts, tmp_path: Path, program: ThreadingHTTPServer) -> None:
+    made, there = operator(tmp_path, program.server_port), view(objects())
+    made.reconcile(there, with_telemetry(facts, scraped=False))
     assert read(tmp_path, f"{TARGETS}/exporters.json") == []
-    made.reconcile(there, with_telemetry(truth, prometheus=False))
-    assert [path.stem for path in stands_in(tmp_path).iterdir()] == ["alertmanager"]
-    made.reconcile(there, with_telemetry(truth, rules=False))
+    made.reconcile(there, with_telemetry(facts, prometheus=False))
+    assert [path.stem for path in backends_directory(tmp_path).iterdir()] == ["alertmanager"]
+    made.reconcile(there, with_telemetry(facts, rules=False))
     assert list((telemetry_directory(tmp_path) / RULES).iterdir()) == []
-    made.reconcile(there, with_telemetry(truth, wired=False))
+    made.reconcile(there, with_telemetry(facts, wired=False))
     assert "alerting" not in read(tmp_path, PROMETHEUS_FILE)
-    made.reconcile(there, with_telemetry(truth, delivers=False))
+    made.reconcile(there, with_telemetry(facts, delivers=False))
     assert read(tmp_path, ALERTMANAGER_FILE)["receivers"][1]["webhook_configs"][0]["url"] != "http://127.0.0.1:21001/"
-    made.reconcile(there, truth)
+    made.reconcile(there, facts)
     assert "alerting" in read(tmp_path, PROMETHEUS_FILE)
 
 
-def test_without_the_programs_or_its_deployment_it_does_nothing(truth: Truth, tmp_path: Path) -> None:
-    assert prometheus_operator.PrometheusOperator(tmp_path, lambda: None).reconcile(world(objects()), truth) == []
+def test_without_the_programs_or_its_deployment_it_does_nothing(facts: ClusterFacts, tmp_path: Path) -> None:
+    assert prometheus_operator.PrometheusOperator(tmp_path, lambda: None).reconcile(view(objects()), facts) == []
     made = operator(tmp_path / "other", 1)
-    assert made.reconcile(world({**objects(), DEPLOYMENTS: []}), truth) == []
+    assert made.reconcile(view({**objects(), DEPLOYMENTS: []}), facts) == []
 
 
 def test_a_program_that_does_not_answer_is_asked_again(
-    truth: Truth, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    facts: ClusterFacts, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     woken = threading.Event()
     operator(tmp_path, 1)
     made = prometheus_operator.PrometheusOperator(tmp_path, woken.set)
-    made.reconcile(world(objects()), truth)
+    made.reconcile(view(objects()), facts)
     assert "reload" in capsys.readouterr().err
     assert woken.wait(3.0)

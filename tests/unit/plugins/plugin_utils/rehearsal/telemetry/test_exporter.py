@@ -31,7 +31,7 @@ def node(repository: Path) -> Node:
     return build_model(ModelSpec(name="t", seed=3, nodes=numbered_nodes(1, "dgx-h100")), skus).nodes[0]
 
 
-def said(node: Node, now: float = NOW) -> list[tuple[str, dict[str, str], str, str]]:
+def samples(node: Node, now: float = NOW) -> list[tuple[str, dict[str, str], str, str]]:
     """Name, labels, value and time of every sample."""
     page = metrics_of(node, now, NOW - 10)
     assert page is not None
@@ -51,25 +51,25 @@ def test_labels_are_those_of_a_real_exporter(node: Node, shared: Path) -> None:
     real = LINE.match(path.read_text().splitlines()[1])
     assert real is not None
     labels = re.findall(r'(\w+)="', real[2])
-    assert [list(row[0]) for row in of("DEV_GPU_UTIL", said(node))] == [labels] * 8
+    assert [list(row[0]) for row in of("DEV_GPU_UTIL", samples(node))] == [labels] * 8
 
 
 def test_every_gpu_is_there_and_power_is_never_the_same_twice(node: Node) -> None:
-    uuids = [row[0]["UUID"] for row in of("DEV_GPU_UTIL", said(node))]
+    uuids = [row[0]["UUID"] for row in of("DEV_GPU_UTIL", samples(node))]
     assert uuids == [gpu.uuid for gpu in node.gpus]
-    assert of("DEV_POWER_USAGE", said(node)) != of("DEV_POWER_USAGE", said(node, NOW + 2.0))
+    assert of("DEV_POWER_USAGE", samples(node)) != of("DEV_POWER_USAGE", samples(node, NOW + 2.0))
 
 
 def test_each_fault_looks_as_it_would(node: Node) -> None:
     assert metrics_of(replace(node, exporter="down"), NOW, NOW) is None
-    frozen = said(replace(node, exporter="frozen"))
+    frozen = samples(replace(node, exporter="frozen"))
     assert {row[3] for row in frozen} == {str(round((NOW - 10) * 1000))}
-    assert frozen == said(replace(node, exporter="frozen"), NOW + 5)
-    assert len(of("DEV_GPU_UTIL", said(replace(node, exporter="stranger")))) == 9
-    assert of("PROF_GR_ENGINE_ACTIVE", said(replace(node, exporter="no-profiling"))) == []
+    assert frozen == samples(replace(node, exporter="frozen"), NOW + 5)
+    assert len(of("DEV_GPU_UTIL", samples(replace(node, exporter="stranger")))) == 9
+    assert of("PROF_GR_ENGINE_ACTIVE", samples(replace(node, exporter="no-profiling"))) == []
     hidden = replace(node, gpus=(replace(node.gpus[0], exported=False), *node.gpus[1:]))
-    assert len(of("DEV_GPU_UTIL", said(hidden))) == 7
-    sliced = said(replace(node, gpus=(replace(node.gpus[0], mig=True), *node.gpus[1:])))
+    assert len(of("DEV_GPU_UTIL", samples(hidden))) == 7
+    sliced = samples(replace(node, gpus=(replace(node.gpus[0], mig=True), *node.gpus[1:])))
     assert len(of("DEV_GPU_UTIL", sliced)) == 7
     assert [row[0].get("GPU_I_ID") for row in of("PROF_GR_ENGINE_ACTIVE", sliced)] == ["0", *[None] * 7]
 

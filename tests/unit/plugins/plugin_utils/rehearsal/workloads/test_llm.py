@@ -39,7 +39,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloa
     as_text,
     export_of,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.aiperf_player import wanted_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.aiperf_pods import load_options
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.llm_http import LlmServer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.tokenizer import write_tokenizer
 
@@ -50,7 +50,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def _export(serving: Serving | None = None, name: str = "load-1-1", **settings: Any) -> AiperfExport:
-    wanted = wanted_of(list(load_command(load_rules(settings), "http://vllm-1:8000", 8)))
+    wanted = load_options(list(load_command(load_rules(settings), "http://vllm-1:8000", 8)))
     return parse(as_text(export_of(wanted, "h100", 8, serving or Serving(), name, NOW)))
 
 
@@ -70,7 +70,7 @@ def _rehearsed(sku: str, *, full: bool = False) -> tuple[AiperfExport, Rules]:
     nodes = tuple(PlannedNode(name=name, sku=sku, rack="a") for name in ("gpu01", "gpu02"))
     model = healthy_cluster(ModelSpec(name="rehearsal", seed=1, nodes=nodes), HARDWARE)
     rules, gpus = load_rules(inference_settings(model, full=full)), len(model.nodes[0].gpus)
-    wanted = wanted_of(list(load_command(rules, "http://vllm-1:8000", gpus)))
+    wanted = load_options(list(load_command(rules, "http://vllm-1:8000", gpus)))
     export = export_of(wanted, model.nodes[0].accelerator, gpus, Serving(), "load-1-1", NOW)
     return parse(as_text(export)), rules
 

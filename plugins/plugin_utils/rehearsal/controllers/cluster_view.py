@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a controller sees (the objects of a cluster) and what it wants done (changes). Plain values, no I/O."""
+"""Input and output of a controller: the objects of the cluster at one moment, and the writes it asks for. No I/O."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CREATE, MERGE, STRATEGIC, REPLACE, DELETE = "create", "merge", "strategic", "rep
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One write: `verb` on the object `name` of a kind by `manager`, who shows in its managed fields."""
+    """One write: `verb` on the object `name` of a kind; `manager` becomes the field manager."""
 
     manager: str
     verb: str
@@ -30,11 +30,11 @@ class Change:
     subresource: str = ""
 
 
-class World:
+class ClusterView:
     """The objects of a cluster at one moment, by kind, namespace and name."""
 
     def __init__(self, objects: Mapping[Kind, Mapping[Key, Json]]) -> None:
-        """Keep the objects; nothing is copied."""
+        """Refer to the objects; nothing is copied."""
         self._objects = objects
         self._pods_by_node: dict[str, list[Json]] | None = None
 
@@ -92,16 +92,16 @@ def is_true(item: Json, condition: str) -> bool:
     return condition_of(item, condition).get("status") == "True"
 
 
-def available(world: World, kind: Kind, label: str, value: str) -> Json | None:
-    """Return the Deployment with a label when its pods serve, else None."""
-    for item in world.all(kind):
+def available(view: ClusterView, kind: Kind, label: str, value: str) -> Json | None:
+    """Return the object with that label if it is Available and not being deleted, else None."""
+    for item in view.all(kind):
         if labels_of(item).get(label) == value and is_true(item, "Available") and not is_deleted(item):
             return item
     return None
 
 
 def owner_reference(item: Json, api_version: str, kind: str) -> Json:
-    """Return the reference by which the garbage collector knows a child's owner."""
+    """Return the owner reference that lets the garbage collector delete a child with its owner."""
     metadata = item["metadata"]
     reference = {"apiVersion": api_version, "kind": kind, "name": metadata["name"], "uid": metadata["uid"]}
     return {**reference, "controller": True}

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the operators of a rehearsal have to know about its hardware, taken from the cluster model."""
+"""What the simulated operators know of the hardware, taken from the cluster model."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ ADMITS_WHOLE, ADMITS_SINGLY, ADMITS_NOTHING = "all-or-nothing", "partial", "not-
 GPU_RESOURCE = "nvidia.com/gpu"
 _CAPABILITIES = Path(__file__).with_name("capabilities.yaml")
 _HARDWARE = RECIPES / "hardware"
-# An operator that does not say which operand fails: the one that waits for all others.
+# Fails where the model does not name an operand; it waits for all others.
 _LAST_OPERAND = "nvidia-operator-validator"
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
-    """One GPU as its driver shows it."""
+class GpuFacts:
+    """One GPU as the driver lists it."""
 
     index: int
     uuid: str
@@ -38,8 +38,8 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """One GPU node.
+class NodeFacts:
+    """One GPU node as the operators see it.
 
     Args:
         name: Kubernetes node name.
@@ -67,28 +67,28 @@ class Node:
     memory_mib: int
     driver: str
     cuda: str
-    gpus: tuple[Gpu, ...]
+    gpus: tuple[GpuFacts, ...]
     resources: Mapping[str, int]
-    advertised: tuple[Gpu, ...]
+    advertised: tuple[GpuFacts, ...]
     mig: bool = False
     pod_faults: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
-    """The cluster as it really is.
+class ClusterFacts:
+    """The cluster as the model has it, faults included.
 
     Args:
         nodes: its GPU nodes by name.
         gang_admission: how its gang scheduler admits (all-or-nothing, partial, not-running).
-        gang_largest: groups of more pods are no gang to it; 0: all are.
+        gang_largest: larger groups are admitted pod by pod; 0: no limit.
         claims_allocate: whether the devices of the DRA driver can be allocated.
-        policy_state: what the ClusterPolicy says when all operands are ready.
-        model: all of it, for what benchmarks print.
-        skus: facts of the kinds of machines.
+        policy_state: state of the ClusterPolicy when all operands are ready.
+        model: the whole model, from which the output of programs is computed.
+        skus: SKU facts by name.
     """
 
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, NodeFacts]
     gang_admission: str = ADMITS_WHOLE
     gang_largest: int = 0
     claims_allocate: bool = True
@@ -97,21 +97,20 @@ class Truth:
     skus: Mapping[str, Sku] = field(default_factory=dict)
 
 
-def read_truth(model_file: Path, hardware: tuple[Path, ...] = ()) -> Truth:
-    """Return the truth of a model file; `hardware` are directories of SKU facts besides the collection's own.
+def read_cluster_facts(model_file: Path, hardware: tuple[Path, ...] = ()) -> ClusterFacts:
+    """Read a model file; `hardware` are directories of SKU facts besides the collection's own.
 
     Raises:
         InputError: the file cannot be read.
         NotFoundError: a SKU that is not known.
     """
     skus = load_hardware([_HARDWARE, *hardware])
-    return truth_of(build_model(read_spec(model_file), skus), skus)
+    return cluster_facts_of(build_model(read_spec(model_file), skus), skus)
 
 
-def truth_of(model: ClusterModel, skus: Mapping[str, Sku]) -> Truth:
-    """Return what the operators have to know of a model."""
+def cluster_facts_of(model: ClusterModel, skus: Mapping[str, Sku]) -> ClusterFacts:
     stack = model.stack
-    return Truth(
+    return ClusterFacts(
         nodes={node.name: _node(node, sku_or_error(skus, node.sku)) for node in model.nodes},
         gang_admission=stack.gang_scheduler,
         gang_largest=stack.gang_largest,
@@ -122,12 +121,12 @@ def truth_of(model: ClusterModel, skus: Mapping[str, Sku]) -> Truth:
     )
 
 
-def _node(node: ModelNode, sku: Sku) -> Node:
+def _node(node: ModelNode, sku: Sku) -> NodeFacts:
     capability = _capabilities().get(node.accelerator) or _capabilities()["default"]
     working = tuple(_gpu(gpu) for gpu in node.working_gpus)
     view = node.kubernetes
     faults = {} if view.operands_ready else {view.failing_operand or _LAST_OPERAND: "CrashLoopBackOff"}
-    return Node(
+    return NodeFacts(
         name=node.name,
         machine=sku.name.upper(),
         product=sku.gpu_product,
@@ -145,10 +144,10 @@ def _node(node: ModelNode, sku: Sku) -> Node:
     )
 
 
-def _gpu(gpu: ModelGpu) -> Gpu:
+def _gpu(gpu: ModelGpu) -> GpuFacts:
     # The root port has a bus of its own in front of the GPU's.
     domain, bus, _rest = gpu.pci.split(":")
-    return Gpu(gpu.index, gpu.uuid, gpu.pci, f"pci{domain}:{max(int(bus, 16) - 1, 0):02x}")
+    return GpuFacts(gpu.index, gpu.uuid, gpu.pci, f"pci{domain}:{max(int(bus, 16) - 1, 0):02x}")
 
 
 @lru_cache(maxsize=1)

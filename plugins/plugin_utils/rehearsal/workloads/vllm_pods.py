@@ -1,19 +1,19 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""vLLM: serves until it is removed (controllers/llm_servers.py answers for it), or dies with vLLM's own words."""
+"""vLLM: the pod runs until it is removed (controllers/llm_servers.py answers its requests), or fails as vLLM does."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .player import STDERR, STDOUT, Cast, Json, Part, Player, Scene, words_of
-from .serving import facts
+from .pod_simulator import STDERR, STDOUT, Json, PodGroup, PodOutput, PodSimulator, SimContext, words_of
+from .serving import serving_data
 
 _DEATHS = {"kv-cache-full": "CrashLoopBackOff", "image-missing": "ImagePullBackOff"}
 
 
-def knows(pod: Json) -> bool:
+def handles(pod: Json) -> bool:
     """Tell whether a pod runs vLLM's server."""
     return words_of(pod)[:2] == ["vllm", "serve"]
 
@@ -23,25 +23,28 @@ def option(words: Sequence[str], name: str, default: str) -> str:
     return words[words.index(name) + 1] if name in words[:-1] else default
 
 
-def perform(cast: Cast, scene: Scene) -> Mapping[str, Part]:
-    """Return what each server does."""
-    return {pod["metadata"]["name"]: _part(pod, scene) for pod in cast.running}
+def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput]:
+    """Return the output of each running server."""
+    return {pod["metadata"]["name"]: _output(pod, context) for pod in group.running}
 
 
-def _part(pod: Json, scene: Scene) -> Part:
-    words, node = words_of(pod), scene.model.node(pod["spec"]["nodeName"])
+def _output(pod: Json, context: SimContext) -> PodOutput:
+    words, node = words_of(pod), context.model.node(pod["spec"]["nodeName"])
     state = node.serving.state
     if state == "image-missing":
-        return Part(exit_code=None, fault=_DEATHS[state])
-    lines = [_info(f"vLLM API server version {facts()['versions']['vllm']}"), _info(f"non-default args: {words[2:]}")]
+        return PodOutput(exit_code=None, fault=_DEATHS[state])
+    lines = [
+        _info(f"vLLM API server version {serving_data()['versions']['vllm']}"),
+        _info(f"non-default args: {words[2:]}"),
+    ]
     if state == "kv-cache-full":
-        return Part(lines=(*lines, *_out_of_memory(words, node.accelerator)), exit_code=None, fault=_DEATHS[state])
+        return PodOutput(lines=(*lines, *_out_of_memory(words, node.accelerator)), exit_code=None, fault=_DEATHS[state])
     port = option(words, "--port", "8000")
     lines += [
         _info(f"Starting vLLM API server 0 on http://0.0.0.0:{port}"),
         (STDERR, "INFO:     Application startup complete."),
     ]
-    return Part(lines=tuple(lines), exit_code=None)
+    return PodOutput(lines=tuple(lines), exit_code=None)
 
 
 def _info(text: str) -> tuple[str, str]:
@@ -65,4 +68,4 @@ def _out_of_memory(words: Sequence[str], accelerator: str) -> tuple[tuple[str, s
     )
 
 
-PLAYER = Player(name="vllm", knows=knows, play=perform)
+SIMULATOR = PodSimulator(name="vllm", handles=handles, simulate=simulate)

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a player is: it knows the pods of one kind of program and says what each of them writes and how it ends.
+"""The interface of a pod simulator: what the pods of one kind of program print and how they end.
 
-A player is one file, `<program>_player.py`, with a constant `PLAYER`, and stands in the table of players.py. It is
-asked when a pod that it knows runs (and again until it answers), with all pods of that pod's job. Its answer has a part
-for every pod that takes one: lines that are computed from the model, or, in a rehearsal with FULL, a program of this
-machine whose output becomes the pod's log while it runs.
+A simulator is one file, `<program>_pods.py`, with a constant `SIMULATOR`, and is listed in registry.py. It is called
+when a pod that it handles runs (and again until it answers), with all pods of that pod's job. It returns an output for
+each pod: lines computed from the model, or, in a rehearsal with FULL, a program of this machine whose output becomes
+the pod's log while it runs.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ REPLICA_LABEL = "training.kubeflow.org/replica-index"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
-    """A program of this machine that plays a pod: command, what is added to its environment, where it runs."""
+class RealProcess:
+    """A program of this machine that runs for a pod: command, additions to the environment, working directory."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
@@ -38,29 +38,29 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """What one pod does.
+class PodOutput:
+    """What one pod prints and how it ends.
 
     Args:
-        lines: what it writes, by stream.
-        exit_code: how it ends; None: it goes on until somebody removes it.
-        run_s: when it ends, counted from the beginning of the run.
-        process: plays it for real instead; its output is the log, its exit code the pod's.
-        fault: the reason for which its container keeps failing (CrashLoopBackOff); the log is the one before the last.
+        lines: pairs of stream and line.
+        exit_code: exit code; None: it runs until it is removed.
+        run_s: seconds from the start of the run to its end.
+        process: a program to run instead; its output is the log and its exit code the pod's.
+        fault: reason for which its container keeps failing (CrashLoopBackOff); `lines` are then the previous log.
     """
 
     lines: tuple[tuple[str, str], ...] = ()
     exit_code: int | None = 0
     run_s: float = 0.0
-    process: Process | None = None
+    process: RealProcess | None = None
     fault: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cast:
-    """The pods of one job, or one pod that belongs to none, in the order of their indices, as the API server has them.
+class PodGroup:
+    """The pods of one job, or one pod without a job, as the API server has them, in the order of their indices.
 
-    A launcher with a role of its own (MPIJob) stands first.
+    A launcher with a role of its own (MPIJob) is the first one.
     """
 
     name: str
@@ -68,17 +68,17 @@ class Cast:
 
     @property
     def running(self) -> tuple[Json, ...]:
-        """Those that run."""
+        """The pods in phase Running."""
         return tuple(pod for pod in self.pods if (pod.get("status") or {}).get("phase") == "Running")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """Where it is played: the cluster as it is, facts of its machines, the time.
+class SimContext:
+    """What simulators may use: the cluster model, SKU facts and the time.
 
-    `full` is the directory below which the sets of real programs are installed, None: nothing runs for real.
-    `ports`: port of 127.0.0.1 where a server stands in, by namespace and name of its Service. `directory` is where real
-    programs may write.
+    `full` is the directory below which the requirement sets of real programs are installed, None: none really runs.
+    `ports` maps namespace and name of a Service to the port of its simulated server on 127.0.0.1. `directory` is where
+    real programs may write.
     """
 
     model: ClusterModel
@@ -92,7 +92,7 @@ class Scene:
         """Return the path of a program of an installed requirement set.
 
         Raises:
-            NotFoundError: the set is not installed, or nothing is to run for real.
+            NotFoundError: the set is not installed, or `full` is None.
         """
         path = (self.full or Path()) / f"full-{set_name}" / "bin" / name
         if self.full is None or not path.is_file():
@@ -101,19 +101,20 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Player:
-    """One kind of program.
+class PodSimulator:
+    """The simulator of one kind of program.
 
     Args:
-        name: what it plays.
-        knows: whether a pod is one of its own, by command and labels.
-        play: parts by name of pod; None: not yet, ask again at the next change. Pure for what is computed: the same
-            cast in the same scene says the same. KeyError (no such node in the model) and NotFoundError end the job.
+        name: the program.
+        handles: tells whether a pod runs the program, by command and labels.
+        simulate: returns the outputs by name of pod; None: not yet, call again at the next change. Computed outputs are
+            pure: the same group in the same context gives the same. KeyError (no such node in the model) and
+            NotFoundError end the job.
     """
 
     name: str
-    knows: Callable[[Json], bool]
-    play: Callable[[Cast, Scene], Mapping[str, Part] | None]
+    handles: Callable[[Json], bool]
+    simulate: Callable[[PodGroup, SimContext], Mapping[str, PodOutput] | None]
 
 
 def words_of(pod: Json) -> list[str]:
@@ -123,12 +124,11 @@ def words_of(pod: Json) -> list[str]:
 
 
 def env_of(pod: Json) -> dict[str, str]:
-    """Return the environment of a pod's first container, as far as it is stated in the pod."""
+    """Return the environment variables that the pod states for its first container."""
     container = (pod["spec"].get("containers") or [{}])[0]
     return {entry["name"]: str(entry.get("value", "")) for entry in container.get("env") or []}
 
 
 def labels_of(pod: Json) -> Mapping[str, str]:
-    """Return the labels of a pod."""
     found: Mapping[str, str] = pod["metadata"].get("labels") or {}
     return found

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One run of a benchmark from the first line to the exit code. Pure: the same run always says the same."""
+"""One run of nccl-tests from the first line to the exit code. Pure: the same run gives the same output."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from ...hardware.sku import Sku
 from ..model.values import ClusterModel
 from .benchmark import Benchmark
-from .nccl_lines import Rank, Speech, ranks_of, uses_nvls
+from .nccl_lines import NcclLog, Rank, ranks_of, uses_nvls
 from .nccl_table import Measured, columns, footer, heading, row_parts
 from .performance import Performance, performance
-from .physics import Fleet, Machine, choose, time_us
-from .player import STDERR, STDOUT
+from .physics import Communicator, Machine, choose, time_us
+from .pod_simulator import STDERR, STDOUT
 from .transport import SOCKET, Host, find_host
 
 _FAILED, _NCCL_FAILED = 1, 3
@@ -29,33 +29,33 @@ _MPIRUN = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
-    """What a run leaves: lines of its launcher by stream, its exit code (None: it never ends), its time."""
+class RunOutput:
+    """The result of a run: lines of the launcher by stream, exit code (None: it never ends), duration."""
 
     lines: tuple[tuple[str, str], ...]
     exit_code: int | None
     run_s: float
 
 
-def play(run: Benchmark, model: ClusterModel, skus: Mapping[str, Sku], name: str) -> Played:
+def simulate_run(run: Benchmark, model: ClusterModel, skus: Mapping[str, Sku], name: str) -> RunOutput:
     """Return what a run prints and how it ends.
 
     Args:
-        run: what is run, and where.
-        model: the cluster as it is.
-        skus: facts of its machines.
-        name: name of the run, for its noise: a run that is repeated under another name differs a little.
+        run: the benchmark and its pods.
+        model: the cluster, faults included.
+        skus: SKU facts by name.
+        name: seeds the noise: a run that is repeated under another name differs a little.
 
     Raises:
         KeyError: a pod is on a node that the model does not have.
     """
     data = performance()
-    stage = _Stage(run, model, skus, name, data)
+    nccl_run = _NcclRun(run, model, skus, name, data)
     run_s = data.run_s.base + data.run_s.per_node * len(run.places)
-    return stage.perform(run_s)
+    return nccl_run.simulate(run_s)
 
 
-class _Stage:
+class _NcclRun:
     def __init__(
         self, run: Benchmark, model: ClusterModel, skus: Mapping[str, Sku], name: str, data: Performance
     ) -> None:
@@ -69,37 +69,37 @@ class _Stage:
         self.ranks = ranks_of(self.hosts)
         per_node = run.places[0].gpus
         nvls = uses_nvls(sku.accelerator, per_node, run.env, data)
-        self.fleets = fleets_of(self.hosts, nvls and sku.nvswitches != 0, run.env)
+        self.communicators = communicators_of(self.hosts, nvls and sku.nvswitches != 0, run.env)
         seed = f"{model.seed}/{name}/{run.test}"
         self.draw = random.Random(seed)
-        self.speech = Speech(self.ranks, run.env, data, nvls, seed)
-        # With a file of its own (or stderr) NCCL does not write between the columns of a row.
+        self.log = NcclLog(self.ranks, run.env, data, nvls, seed)
+        # With NCCL_DEBUG_FILE (or on stderr) NCCL does not write between the columns of a row.
         self.debug = run.env.get("NCCL_DEBUG_FILE", "")
         self.out: list[tuple[str, str]] = []
 
-    def perform(self, run_s: float) -> Played:
+    def simulate(self, run_s: float) -> RunOutput:
         self._say(heading(self.run, self.ranks, self.data))
-        self._debug(self.speech.version())
-        self._debug(self.speech.init())
+        self._debug(self.log.version())
+        self._debug(self.log.init())
         broken = self._broken()
         if broken:
-            return Played(lines=tuple(self.out), exit_code=broken, run_s=run_s)
+            return RunOutput(lines=tuple(self.out), exit_code=broken, run_s=run_s)
         rows = self._measure()
         states = {host.node.performance.benchmark for host in self.hosts}
         stop = len(rows) // 2 if "hangs" in states or "crashes" in states else len(rows)
         self._table(rows[:stop])
         if "hangs" in states:
-            return Played(lines=tuple(self.out), exit_code=None, run_s=run_s)
+            return RunOutput(lines=tuple(self.out), exit_code=None, run_s=run_s)
         if "crashes" in states:
             self._crash("crashes")
-            return Played(lines=tuple(self.out), exit_code=_NCCL_FAILED, run_s=run_s)
+            return RunOutput(lines=tuple(self.out), exit_code=_NCCL_FAILED, run_s=run_s)
         self._say(footer(self.run, rows))
         code = self._conclude(rows)
         if "truncated" in states:
             del self.out[len(self.out) * 4 // 5 :]
             stream, text = self.out[-1]
             self.out[-1] = (stream, text[: len(text) // 2])
-        return Played(lines=tuple(self.out), exit_code=code, run_s=run_s)
+        return RunOutput(lines=tuple(self.out), exit_code=code, run_s=run_s)
 
     def _say(self, lines: Sequence[str]) -> None:
         self.out += [(STDOUT, line) for line in lines]
@@ -128,15 +128,15 @@ class _Stage:
         return rows
 
     def _time_us(self, size: int) -> float:
-        # Several communicators run side by side; nccl-tests print the mean of all ranks.
+        # Several communicators run at the same time; nccl-tests print the mean of all ranks.
         times = []
-        for fleet in self.fleets:
-            algorithm, _protocol = self._choice(size, fleet)
-            times.append(time_us(self.run.collective, size, algorithm, fleet, self.data))
+        for communicator in self.communicators:
+            algorithm, _protocol = self._choice(size, communicator)
+            times.append(time_us(self.run.collective, size, algorithm, communicator, self.data))
         return sum(times) / len(times)
 
-    def _choice(self, size: int, fleet: Fleet) -> tuple[str, str]:
-        return choose(self.run.collective, size, fleet, self.run.env.get("NCCL_ALGO", ""))
+    def _choice(self, size: int, communicator: Communicator) -> tuple[str, str]:
+        return choose(self.run.collective, size, communicator, self.run.env.get("NCCL_ALGO", ""))
 
     def _noise(self, deviation: float) -> float:
         return 1.0 + max(-3.0, min(3.0, self.draw.gauss(0.0, 1.0))) * deviation
@@ -145,16 +145,18 @@ class _Stage:
         self._say(["#", *columns()])
         algorithms: set[str] = set()
         for row in rows:
-            algorithm, protocol = self._choice(row.size, self.fleets[0])
+            algorithm, protocol = self._choice(row.size, self.communicators[0])
             fresh = (
-                [] if algorithms else self.speech.connect({self._choice(s, self.fleets[0])[0] for s in self.run.sizes})
+                []
+                if algorithms
+                else self.log.connect({self._choice(s, self.communicators[0])[0] for s in self.run.sizes})
             )
             algorithms.add(algorithm)
-            chosen = self.speech.choice(self.run.collective, row.size, algorithm, protocol)
+            chosen = self.log.choice(self.run.collective, row.size, algorithm, protocol)
             self._row(row, [*fresh, *chosen], chosen)
 
     def _row(self, row: Measured, first: Sequence[str], second: Sequence[str]) -> None:
-        """A row is printed in three pieces; what rank 0 says meanwhile on the same stream goes between them."""
+        """Print a row in three pieces; lines of rank 0 on the same stream go between them."""
         head, out_of_place, in_place = row_parts(self.run, row)
         if self.debug in ("", "stdout", "/dev/stdout") and (first or second):
             pieces = [head + (first[0] if first else ""), *first[1:]]
@@ -165,7 +167,7 @@ class _Stage:
         self._say([head + out_of_place + in_place])
 
     def _broken(self) -> int:
-        """What keeps the run from starting: a network that is asked for and not there, memory that cannot be locked."""
+        """Return the exit code of a run that cannot start (required network missing, memory not lockable), else 0."""
         wanted = self.run.env.get("NCCL_NET", "")
         for rank in self.ranks:
             if wanted and wanted.lower() not in ("socket",) and rank.host.network == SOCKET:
@@ -212,18 +214,18 @@ class _Stage:
         return _FAILED
 
 
-def fleets_of(hosts: Sequence[Host], nvls: bool, env: Mapping[str, str]) -> list[Fleet]:
-    """Return the communicators of a run: one, or those of NCCL_TESTS_SPLIT (`MOD`: a GPU of each, `DIV`: nodes)."""
+def communicators_of(hosts: Sequence[Host], nvls: bool, env: Mapping[str, str]) -> list[Communicator]:
+    """Return the communicators of a run: one, or those of NCCL_TESTS_SPLIT (`MOD`: a GPU per node, `DIV`: a node)."""
     machines = tuple(host.machine for host in hosts)
     direct = not (env.get("NCCL_P2P_DISABLE") == "1" and env.get("NCCL_SHM_DISABLE") == "1")
     per_node = machines[0].gpus
     words = env.get("NCCL_TESTS_SPLIT", "").replace("%", "MOD ").replace("/", "DIV ").upper().split()
     if len(words) == 2 and words[1].isdigit() and int(words[1]) == per_node:
         if words[0] == "MOD":
-            return [Fleet(machines=tuple(_rail(m, n) for m in machines), nvls=False) for n in range(per_node)]
+            return [Communicator(machines=tuple(_rail(m, n) for m in machines), nvls=False) for n in range(per_node)]
         if words[0] == "DIV":
-            return [Fleet(machines=(machine,), nvls=nvls, direct=direct) for machine in machines]
-    return [Fleet(machines=machines, nvls=nvls, direct=direct)]
+            return [Communicator(machines=(machine,), nvls=nvls, direct=direct) for machine in machines]
+    return [Communicator(machines=machines, nvls=nvls, direct=direct)]
 
 
 def _rail(machine: Machine, number: int) -> Machine:

@@ -23,14 +23,17 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
     ModelSpec,
     numbered_nodes,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.benchmark import Benchmark, Place
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.benchmark import Benchmark, RankPod
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.nccl_run import (
+    RunOutput,
+    simulate_run,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.nccl_table import (
     Measured,
     columns,
     row_parts,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.play import Played, play
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.transport import chosen
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.transport import hca_selected
 
 OTHERS = ("gpu03", "gpu04")
 ROOT = Path(__file__).resolve().parents[6]
@@ -53,26 +56,28 @@ def fault(at: str, value: Any, subject: str = "gpu02", kind: Any = "node") -> Fa
 
 
 def benchmark(nodes: int, gpus: int = 8, env: Mapping[str, str] | None = None, **more: Any) -> Benchmark:
-    places = tuple(Place(hostname=f"pair-{n}", node=f"gpu{n + 1:02d}", gpus=gpus, adapters=True) for n in range(nodes))
+    places = tuple(
+        RankPod(hostname=f"pair-{n}", node=f"gpu{n + 1:02d}", gpus=gpus, adapters=True) for n in range(nodes)
+    )
     settings: dict[str, Any] = {"test": "all_reduce_perf", "smallest": 8, "largest": 8 << 30, "factor": 2}
     return Benchmark(places=places, env=ENV if env is None else env, **(settings | more))
 
 
-def perform(
+def simulate(
     nodes: int = 2, *faults: Fault, sku: str = "dgx-h100", run: Benchmark | None = None, name: str = "pair"
-) -> Played:
+) -> RunOutput:
     spec = ModelSpec(name="bench", seed=7, nodes=numbered_nodes(max(nodes, 4), sku), faults=faults)
     every = {key: value for key, value in ENV.items() if sku == "dgx-h100" or key != "NCCL_IB_HCA"}
     found = run or benchmark(nodes, hardware()[sku].gpus, every)
-    return play(found, build_model(spec, hardware()), hardware(), name)
+    return simulate_run(found, build_model(spec, hardware()), hardware(), name)
 
 
-def text(played: Played) -> str:
-    return "\n".join(line for _stream, line in played.lines) + "\n"
+def text(output: RunOutput) -> str:
+    return "\n".join(line for _stream, line in output.lines) + "\n"
 
 
-def speed(played: Played) -> float:
-    found: float = nccl_tests.parse(text(played)).largest.busbw_gbps
+def speed(output: RunOutput) -> float:
+    found: float = nccl_tests.parse(text(output)).largest.busbw_gbps
     return found
 
 
@@ -92,13 +97,13 @@ PUBLISHED = [
 def test_healthy_machines_are_as_fast_as_published_ones(
     sku: str, nodes: int, published: float, tolerance: float
 ) -> None:
-    assert speed(perform(nodes, sku=sku)) == pytest.approx(published, rel=tolerance)
+    assert speed(simulate(nodes, sku=sku)) == pytest.approx(published, rel=tolerance)
 
 
 def test_the_parsers_find_every_fact_of_a_healthy_run() -> None:
-    played = perform(2)
-    test, debug = nccl_tests.parse(text(played)), nccl_debug.parse(text(played))
-    assert played.exit_code == 0
+    output = simulate(2)
+    test, debug = nccl_tests.parse(text(output)), nccl_debug.parse(text(output))
+    assert output.exit_code == 0
     assert test.correct and test.complete and test.concluded and test.rank_count == 16
     assert not test.missing_sizes(8, 8 << 30)
     assert debug.all_ready and debug.ranks_expected == 16 and debug.nvls
@@ -111,8 +116,8 @@ def test_the_parsers_find_every_fact_of_a_healthy_run() -> None:
 
 
 def test_a_run_is_the_same_each_time_and_another_one_differs_a_little() -> None:
-    assert perform(2) == perform(2)
-    speeds = [speed(perform(2, name=f"pair-{n}")) for n in range(20)]
+    assert simulate(2) == simulate(2)
+    speeds = [speed(simulate(2, name=f"pair-{n}")) for n in range(20)]
     assert 0 < (max(speeds) - min(speeds)) / max(speeds) < 0.03
 
 
@@ -131,13 +136,13 @@ SLOW = {
 
 @pytest.mark.parametrize(("broken", "least", "most"), SLOW.values(), ids=SLOW.keys())
 def test_every_fault_slows_the_runs_with_it_and_no_others(broken: Fault, least: float, most: float) -> None:
-    healthy = speed(perform(2))
-    assert least < speed(perform(2, broken)) / healthy < most
+    healthy = speed(simulate(2))
+    assert least < speed(simulate(2, broken)) / healthy < most
     elsewhere = replace(
         benchmark(2), places=tuple(replace(p, node=n) for p, n in zip(benchmark(2).places, OTHERS, strict=True))
     )
-    expected = 1.0 if broken.kind != "rail" else speed(perform(2, broken)) / healthy
-    assert speed(perform(2, broken, run=elsewhere)) / healthy == pytest.approx(expected, abs=0.01)
+    expected = 1.0 if broken.kind != "rail" else speed(simulate(2, broken)) / healthy
+    assert speed(simulate(2, broken, run=elsewhere)) / healthy == pytest.approx(expected, abs=0.01)
 
 
 def test_one_rail_alone_shows_which_adapter_is_slow() -> None:
@@ -145,7 +150,7 @@ def test_one_rail_alone_shows_which_adapter_is_slow() -> None:
     speeds = []
     for number in range(8):
         env = {**ENV, "NCCL_IB_HCA": f"=mlx5_{number}:1"}
-        speeds.append(speed(perform(2, broken, run=benchmark(2, env=env))))
+        speeds.append(speed(simulate(2, broken, run=benchmark(2, env=env))))
     assert min(range(8), key=lambda n: speeds[n]) == 3
     assert speeds[3] < 0.55 * speeds[0]
 
@@ -159,84 +164,84 @@ def test_one_rail_alone_shows_which_adapter_is_slow() -> None:
     ],
 )
 def test_a_node_without_rdma_talks_tcp_and_says_why(change: Fault, reason: str) -> None:
-    played = perform(2, change)
-    hosts = nccl_debug.parse(text(played)).hosts
+    output = simulate(2, change)
+    hosts = nccl_debug.parse(text(output)).hosts
     assert hosts["pair-1"].uses_socket and reason in hosts["pair-1"].reasons
     assert not hosts["pair-0"].uses_socket
     assert {channel.network for channel in hosts["pair-1"].network_channels} == {"Socket"}
-    assert speed(played) < 10
+    assert speed(output) < 10
 
 
 def test_without_gpudirect_no_channel_has_its_suffix() -> None:
-    hosts = nccl_debug.parse(text(perform(2, fault("node.performance.gpudirect", False)))).hosts
+    hosts = nccl_debug.parse(text(simulate(2, fault("node.performance.gpudirect", False)))).hosts
     assert not any(channel.direct for channel in hosts["pair-1"].network_channels)
     assert all(channel.direct for channel in hosts["pair-0"].network_channels)
 
 
 def test_memory_that_cannot_be_locked_ends_the_run() -> None:
-    played = perform(2, fault("node.performance.memory_lock", False))
-    assert played.exit_code == 3
-    assert nccl_tests.failure_lines(text(played))
-    assert "memlock" in nccl_debug.parse(text(played)).hosts["pair-1"].reasons
+    output = simulate(2, fault("node.performance.memory_lock", False))
+    assert output.exit_code == 3
+    assert nccl_tests.failure_lines(text(output))
+    assert "memlock" in nccl_debug.parse(text(output)).hosts["pair-1"].reasons
     alone = replace(benchmark(1), places=(replace(benchmark(1).places[0], node="gpu02"),))
-    assert perform(1, fault("node.performance.memory_lock", False), run=alone).exit_code == 0
+    assert simulate(1, fault("node.performance.memory_lock", False), run=alone).exit_code == 0
 
 
 def test_a_network_that_must_be_there_and_is_not_ends_the_run() -> None:
     broken = fault("node.performance.rdma_devices", False)
-    played = perform(2, broken, run=benchmark(2, env={**ENV, "NCCL_NET": "IB"}))
-    assert played.exit_code == 3
-    assert "Failed to initialize any NET plugin" in text(played)
+    output = simulate(2, broken, run=benchmark(2, env={**ENV, "NCCL_NET": "IB"}))
+    assert output.exit_code == 3
+    assert "Failed to initialize any NET plugin" in text(output)
 
 
 def test_a_gpu_that_computes_wrong_is_seen_in_rows_and_footer() -> None:
-    played = perform(2, fault("gpu.computes_right", False, "gpu02/gpu5", "gpu"))
-    test = nccl_tests.parse(text(played))
-    assert played.exit_code == 1
+    output = simulate(2, fault("gpu.computes_right", False, "gpu02/gpu5", "gpu"))
+    test = nccl_tests.parse(text(output))
+    assert output.exit_code == 1
     assert test.wrong > 0 and test.out_of_bounds_ok is False
-    unchecked = perform(2, run=benchmark(2, validate=False))
+    unchecked = simulate(2, run=benchmark(2, validate=False))
     assert not nccl_tests.parse(text(unchecked)).validated
 
 
 def test_a_run_that_hangs_has_no_end_and_a_cut_log_no_footer() -> None:
-    hung = perform(2, fault("node.performance.benchmark", "hangs"))
+    hung = simulate(2, fault("node.performance.benchmark", "hangs"))
     assert hung.exit_code is None and "Out of bounds" not in text(hung)
-    cut = perform(2, fault("node.performance.benchmark", "truncated"))
+    cut = simulate(2, fault("node.performance.benchmark", "truncated"))
     assert cut.exit_code == 0 and "Out of bounds" not in text(cut)
-    crashed = perform(2, fault("node.performance.benchmark", "crashes"))
+    crashed = simulate(2, fault("node.performance.benchmark", "crashes"))
     assert crashed.exit_code == 3 and nccl_tests.failure_lines(text(crashed))
 
 
 def test_on_one_stream_nccl_writes_into_the_rows() -> None:
     env = {key: value for key, value in ENV.items() if key != "NCCL_DEBUG_FILE"}
     with pytest.raises(InputError):
-        nccl_tests.parse(text(perform(2, run=benchmark(2, env=env))))
-    quiet = perform(2, run=benchmark(2, env={"NCCL_IB_HCA": ADAPTERS}))
+        nccl_tests.parse(text(simulate(2, run=benchmark(2, env=env))))
+    quiet = simulate(2, run=benchmark(2, env={"NCCL_IB_HCA": ADAPTERS}))
     assert "NCCL INFO" not in text(quiet) and nccl_tests.parse(text(quiet)).complete
 
 
 def test_only_the_subsystems_that_are_asked_for_speak() -> None:
-    spoken = text(perform(2, run=benchmark(2, env={"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": "/dev/stderr"})))
+    spoken = text(simulate(2, run=benchmark(2, env={"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": "/dev/stderr"})))
     assert "Init COMPLETE" in spoken and "Using network IB" in spoken
     assert "Algo" not in spoken and "GPU Direct RDMA" not in spoken
-    written = text(perform(2, run=benchmark(2, env={**ENV, "NCCL_DEBUG_FILE": "/tmp/nccl.%h"})))
+    written = text(simulate(2, run=benchmark(2, env={**ENV, "NCCL_DEBUG_FILE": "/tmp/nccl.%h"})))
     assert "NCCL INFO" not in written
 
 
 def test_ranks_can_be_split_by_rail_or_by_node() -> None:
     broken = fault("hca.goodput", 0.5, "gpu02/mlx5_3", "hca")
     healthy, one = (
-        speed(perform(2, *faults, run=benchmark(2, env={**ENV, "NCCL_TESTS_SPLIT": "MOD 8"})))
+        speed(simulate(2, *faults, run=benchmark(2, env={**ENV, "NCCL_TESTS_SPLIT": "MOD 8"})))
         for faults in ((), (broken,))
     )
     assert 0.8 < one / healthy < 0.98
-    nodes = speed(perform(2, broken, run=benchmark(2, env={**ENV, "NCCL_TESTS_SPLIT": "DIV 8"})))
+    nodes = speed(simulate(2, broken, run=benchmark(2, env={**ENV, "NCCL_TESTS_SPLIT": "DIV 8"})))
     assert nodes > healthy
 
 
 @pytest.mark.parametrize("test", ["all_gather_perf", "reduce_scatter_perf", "alltoall_perf", "sendrecv_perf"])
 def test_other_collectives_stay_within_what_the_adapters_carry(test: str) -> None:
-    found = speed(perform(2, run=benchmark(2, test=test)))
+    found = speed(simulate(2, run=benchmark(2, test=test)))
     most = {"alltoall_perf": 93.8, "sendrecv_perf": 50.0}.get(test, 400.0)
     assert 0.85 * most < found < most
 
@@ -250,7 +255,7 @@ def test_other_collectives_stay_within_what_the_adapters_carry(test: str) -> Non
     ],
 )  # fmt: skip
 def test_the_filter_of_adapters_is_read_as_nccl_reads_it(name: str, rule: str, expected: bool) -> None:
-    assert chosen(name, rule) is expected
+    assert hca_selected(name, rule) is expected
 
 
 def test_table_and_rows_are_those_of_a_real_run(shared: Path) -> None:

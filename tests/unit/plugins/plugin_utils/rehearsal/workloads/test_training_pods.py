@@ -25,14 +25,14 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
     ModelSpec,
     numbered_nodes,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.player import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.pod_simulator import (
     INDEX_LABEL,
-    Cast,
-    Part,
-    Process,
-    Scene,
+    PodGroup,
+    PodOutput,
+    RealProcess,
+    SimContext,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.players import player_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.registry import simulator_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
@@ -50,7 +50,7 @@ def hardware() -> dict[str, Sku]:
     return load_hardware([ROOT / "recipes" / "hardware"])
 
 
-def cast_of(nodes: int, *, gpus: int = 8, running: int | None = None, name: str = "train-1-1") -> Cast:
+def group_of(nodes: int, *, gpus: int = 8, running: int | None = None, name: str = "train-1-1") -> PodGroup:
     """The pods of a job, as the product's own manifest makes them."""
     options = [word for key, value in SHAPE.items() for word in (f"--{key}", str(value))]
     spec = JobSpec(
@@ -67,33 +67,33 @@ def cast_of(nodes: int, *, gpus: int = 8, running: int | None = None, name: str 
         }
         for n, node in enumerate(spec.nodes)
     ]
-    return Cast(name=name, pods=tuple(pods))
+    return PodGroup(name=name, pods=tuple(pods))
 
 
-def scene(*faults: Fault, nodes: int = 2, sku: str = "dgx-h100", full: Path | None = None) -> Scene:
+def context(*faults: Fault, nodes: int = 2, sku: str = "dgx-h100", full: Path | None = None) -> SimContext:
     spec = ModelSpec(name="lab", seed=3, nodes=numbered_nodes(nodes, sku), faults=faults)
-    return Scene(model=build_model(spec, hardware()), skus=hardware(), now=NOW, full=full)
+    return SimContext(model=build_model(spec, hardware()), skus=hardware(), now=NOW, full=full)
 
 
 def fault(at: str, value: Any, kind: Any = "node", subject: str = "gpu02") -> Fault:
     return Fault(id="f", kind=kind, subject=subject, patch=(Change(at=at, set=value),))
 
 
-def played(where: Scene, nodes: int = 2, **more: Any) -> dict[str, Part]:
-    pods = cast_of(nodes, **more)
-    player = player_of(pods.pods[0])
-    assert player is not None and player.name == "training"
-    found = player.play(pods, where)
+def outputs(where: SimContext, nodes: int = 2, **more: Any) -> dict[str, PodOutput]:
+    pods = group_of(nodes, **more)
+    simulator = simulator_for(pods.pods[0])
+    assert simulator is not None and simulator.name == "training"
+    found = simulator.simulate(pods, where)
     assert found is not None
     return dict(found)
 
 
-def ranks(parts: dict[str, Part]) -> list[RankLog]:
+def ranks(parts: dict[str, PodOutput]) -> list[RankLog]:
     return [log for part in parts.values() for log in parse("\n".join(text for _stream, text in part.lines))]
 
 
 def test_a_healthy_training_is_whole_and_as_fast_as_published_ones() -> None:
-    parts = played(scene())
+    parts = outputs(context())
     assert [(part.exit_code, part.process) for part in parts.values()] == [(0, None)] * 2
     logs = ranks(parts)
     assert [log.rank for log in logs] == list(range(16))
@@ -108,26 +108,26 @@ def test_a_healthy_training_is_whole_and_as_fast_as_published_ones() -> None:
 
 
 def test_a_run_says_the_same_again_and_another_one_differs_a_little() -> None:
-    assert played(scene()) == played(scene())
-    first, second = ranks(played(scene())), ranks(played(scene(), name="train-1-2"))
+    assert outputs(context()) == outputs(context())
+    first, second = ranks(outputs(context())), ranks(outputs(context(), name="train-1-2"))
     assert first[0].steps[30].compute_s != second[0].steps[30].compute_s
     assert first[0].steps[30].compute_s == pytest.approx(second[0].steps[30].compute_s, rel=0.1)
 
 
 def test_nothing_is_said_before_all_pods_run() -> None:
-    pods = cast_of(3, running=2)
-    player = player_of(pods.pods[0])
-    assert player is not None and player.play(pods, scene(nodes=3)) is None
+    pods = group_of(3, running=2)
+    simulator = simulator_for(pods.pods[0])
+    assert simulator is not None and simulator.simulate(pods, context(nodes=3)) is None
 
 
 def test_a_slow_network_is_the_same_one_that_nccl_sees() -> None:
-    fast, slow = ranks(played(scene())), ranks(played(scene(fault("node.performance.rdma_devices", False))))
+    fast, slow = ranks(outputs(context())), ranks(outputs(context(fault("node.performance.rdma_devices", False))))
     assert slow[0].steps[30].step_time_s > 3 * fast[0].steps[30].step_time_s
     assert slow[0].steps[30].compute_s == pytest.approx(fast[0].steps[30].compute_s, rel=0.05)
 
 
 def test_a_rank_that_fails_takes_the_others_with_it() -> None:
-    parts = played(scene(fault("gpu.training", "out-of-memory", "gpu", "gpu02/gpu3")))
+    parts = outputs(context(fault("gpu.training", "out-of-memory", "gpu", "gpu02/gpu3")))
     assert [part.exit_code for part in parts.values()] == [1, 1]
     failures = {log.rank: log.failure for log in ranks(parts)}
     own = {rank for rank, failure in failures.items() if failure and failure.kind == "OutOfMemoryError"}
@@ -137,13 +137,13 @@ def test_a_rank_that_fails_takes_the_others_with_it() -> None:
 
 
 def test_a_hung_rank_never_ends() -> None:
-    parts = played(scene(fault("gpu.training", "hangs", "gpu", "gpu02/gpu3")))
+    parts = outputs(context(fault("gpu.training", "hangs", "gpu", "gpu02/gpu3")))
     assert [part.exit_code for part in parts.values()] == [None, None]
     assert [log.rank for log in ranks(parts) if log.stuck == "compute"] == [11]
 
 
 def test_a_node_without_the_image_keeps_the_others_waiting() -> None:
-    parts = played(scene(fault("node.training.image", False)))
+    parts = outputs(context(fault("node.training.image", False)))
     assert [(part.fault, part.exit_code, part.lines) for part in parts.values()] == [
         ("", None, ()),
         ("ImagePullBackOff", None, ()),
@@ -154,8 +154,8 @@ def test_with_full_every_pod_is_a_torchrun_of_this_machine(tmp_path: Path) -> No
     program = tmp_path / "full-training" / "bin" / "torchrun"
     program.parent.mkdir(parents=True)
     program.touch()
-    where = scene(fault("gpu.compute", 0.5, "gpu", "gpu02/gpu3"), full=tmp_path)
-    processes = [cast(Process, part.process) for part in played(where).values()]
+    where = context(fault("gpu.compute", 0.5, "gpu", "gpu02/gpu3"), full=tmp_path)
+    processes = [cast(RealProcess, part.process) for part in outputs(where).values()]
     assert [process.argv[0] for process in processes] == [str(program)] * 2
     words = [" ".join(process.argv) for process in processes]
     assert all("--nnodes 2 --nproc-per-node 8" in text and "--steps 60 --device cuda" in text for text in words)
@@ -163,7 +163,7 @@ def test_with_full_every_pod_is_a_torchrun_of_this_machine(tmp_path: Path) -> No
     assert {process.env["GPUFLEET_REHEARSAL_RANK"] for process in processes} == {"11:2"}
     program.unlink()
     with pytest.raises(NotFoundError, match="setup-full"):
-        played(where)
+        outputs(where)
 
 
 def test_a_process_writes_the_log_while_it_runs_and_ends_with_its_children(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_process_writes_the_log_while_it_runs_and_ends_with_its_children(tmp_p
         "time.sleep(600)\n"
     )
     log = tmp_path / "pod.log"
-    pod = start(Process(argv=(sys.executable, "-c", script), env={"A": "b"}), log, lambda: None)
+    pod = start(RealProcess(argv=(sys.executable, "-c", script), env={"A": "b"}), log, lambda: None)
     deadline = monotonic() + 30
     while len(log.read_text().splitlines()) < 2 and monotonic() < deadline:
         sleep(0.05)
@@ -191,7 +191,7 @@ def test_a_process_that_ends_gives_its_exit_code_after_its_last_line(tmp_path: P
     woken: list[int] = []
     log = tmp_path / "pod.log"
     script = "import sys; [print(n) for n in range(500)]; sys.exit(7)"
-    pod = start(Process(argv=(sys.executable, "-c", script)), log, lambda: woken.append(1))
+    pod = start(RealProcess(argv=(sys.executable, "-c", script)), log, lambda: woken.append(1))
     deadline = monotonic() + 30
     while pod.exit_code is None and monotonic() < deadline:
         sleep(0.02)
@@ -201,7 +201,7 @@ def test_a_process_that_ends_gives_its_exit_code_after_its_last_line(tmp_path: P
 
 def test_the_lines_of_a_big_run_are_computed_in_no_time() -> None:
     began = monotonic()
-    parts = played(scene(nodes=16), 16)
+    parts = outputs(context(nodes=16), 16)
     print(f"16 nodes: {monotonic() - began:.2f} s")
     assert sum(len(part.lines) for part in parts.values()) == 128 * (60 + 3)
     first = next(iter(parts.values())).lines[0][1]

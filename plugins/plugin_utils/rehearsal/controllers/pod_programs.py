@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Programs in pods: what they print and how they end comes from players (workloads/player.py), and KWOK shows it.
+"""Programs in pods: what they print and how they end comes from pod simulators (workloads/pod_simulator.py).
 
-The pods of a job are brought together and given to the player that knows one of them. Its answer is one part for each
-pod: the part's lines become the pod's log, a file that a `Logs` object of KWOK names; the part's end becomes the
-annotation by which KWOK ends the pod. A part with a process is played by that process instead (see processes.py).
-A new kind of program is a new player; nothing here knows any of them.
+The pods of a job are grouped and given to the simulator that handles one of them. It returns an output for each pod:
+its lines become the pod's log, a file that a `Logs` object of KWOK names; its exit code becomes the annotation by which
+KWOK ends the pod. An output with a process is produced by that process (see processes.py). A new kind of program is a
+new simulator; nothing here depends on a particular one.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from pathlib import Path
 from ...clients.kube.kinds import PODS, Kind
 from ...outcome.errors import BringupError
 from ..charts.chart import FAULT_ANNOTATION
-from ..workloads.player import (
+from ..workloads.pod_simulator import (
     INDEX_LABEL,
     MPI_LABEL,
     REPLICA_LABEL,
     ROLE_LABEL,
     STDERR,
-    Cast,
-    Part,
-    Player,
-    Scene,
+    PodGroup,
+    PodOutput,
+    PodSimulator,
+    SimContext,
 )
-from ..workloads.players import player_of
+from ..workloads.registry import simulator_for
+from .cluster_facts import ClusterFacts
+from .cluster_view import CREATE, MERGE, Change, ClusterView, Json, Key, annotations_of, is_deleted, key_of, labels_of
 from .pod_log import write_log
 from .processes import RealPod, start
-from .truth import Truth
-from .world import CREATE, MERGE, Change, Json, Key, World, annotations_of, is_deleted, key_of, labels_of
 
 MANAGER = "rehearsal"
 LOGS = Kind("kwok.x-k8s.io/v1alpha1", "Logs", "logs")
@@ -46,15 +46,15 @@ JOB_LABEL = "batch.kubernetes.io/job-name"
 
 @dataclass(slots=True)
 class _Run:
-    """The pods of one job on their way: the part of each, and the processes of those that are played for real."""
+    """The pods of one running job: the output of each, and the processes of those whose program really runs."""
 
-    parts: Mapping[Key, Part]
+    parts: Mapping[Key, PodOutput]
     began_at: float
     real: dict[Key, RealPod] = field(default_factory=dict)
 
 
-class Benchmarks:
-    """Plays the programs of a rehearsal; keeps which jobs are on their way."""
+class PodPrograms:
+    """Runs the simulated programs of a rehearsal and remembers which jobs are running."""
 
     def __init__(
         self,
@@ -63,52 +63,52 @@ class Benchmarks:
         full: Path | None = None,
         ports: Mapping[Key, int] | None = None,
     ) -> None:
-        """Start with nothing running.
+        """Set the directories up; no job is running yet.
 
         Args:
             directory: where logs are written.
-            wake: has the controllers look again.
-            full: below it lie the requirement sets of programs that run for real; None: none does.
-            ports: where servers stand in (player.Scene); read at every look.
+            wake: makes the controllers run another pass.
+            full: directory of the installed requirement sets of real programs; None: no program really runs.
+            ports: port of each simulated server (SimContext.ports); read at every pass.
         """
         self._directory, self._wake, self._full = directory, wake, full
         self._ports: Mapping[Key, int] = {} if ports is None else ports
         self._runs: dict[str, _Run] = {}
 
-    def reconcile(self, world: World, truth: Truth) -> list[Change]:
-        """Return the logs to show and the pods to end now."""
-        jobs = _jobs(world)
+    def reconcile(self, view: ClusterView, facts: ClusterFacts) -> list[Change]:
+        """Return the logs to publish and the pods to end now."""
+        jobs = _jobs(view)
         for uid in [uid for uid in self._runs if uid not in jobs]:
             self._forget(self._runs.pop(uid))
         changes: list[Change] = []
-        for uid, (player, cast) in jobs.items():
-            if uid not in self._runs and cast.running and truth.model is not None:
-                self._start(uid, player, cast, truth)
+        for uid, (simulator, group) in jobs.items():
+            if uid not in self._runs and group.running and facts.model is not None:
+                self._start(uid, simulator, group, facts)
             if uid in self._runs:
-                changes += self._proceed(world, self._runs[uid])
+                changes += self._proceed(view, self._runs[uid])
         return changes
 
     def stop(self) -> None:
-        """End the processes of all jobs."""
+        """Stop the processes of all jobs."""
         for run in self._runs.values():
             self._forget(run)
         self._runs.clear()
 
-    def _start(self, uid: str, player: Player, cast: Cast, truth: Truth) -> None:
-        if truth.model is None:
+    def _start(self, uid: str, simulator: PodSimulator, group: PodGroup, facts: ClusterFacts) -> None:
+        if facts.model is None:
             return
-        scene = Scene(
-            model=truth.model, skus=truth.skus, now=datetime.now(UTC), full=self._full, ports=self._ports,
+        context = SimContext(
+            model=facts.model, skus=facts.skus, now=datetime.now(UTC), full=self._full, ports=self._ports,
             directory=self._directory,
         )  # fmt: skip
         try:
-            parts = player.play(cast, scene)
+            parts = simulator.simulate(group, context)
         except (KeyError, BringupError) as error:
             text = f"no such node in the model: {error}" if isinstance(error, KeyError) else str(error)
-            parts = {pod["metadata"]["name"]: Part(lines=((STDERR, text),), exit_code=1) for pod in cast.pods}
+            parts = {pod["metadata"]["name"]: PodOutput(lines=((STDERR, text),), exit_code=1) for pod in group.pods}
         if parts is None:
             return
-        namespace = cast.pods[0]["metadata"]["namespace"]
+        namespace = group.pods[0]["metadata"]["namespace"]
         run = _Run({(namespace, name): part for name, part in parts.items()}, time.monotonic())
         for key, part in run.parts.items():
             if part.process is None:
@@ -121,10 +121,10 @@ class Benchmarks:
             timer.daemon = True
             timer.start()
 
-    def _proceed(self, world: World, run: _Run) -> Iterable[Change]:
-        pods = {key: world.find(PODS, key[1], key[0]) for key in run.parts}
+    def _proceed(self, view: ClusterView, run: _Run) -> Iterable[Change]:
+        pods = {key: view.find(PODS, key[1], key[0]) for key in run.parts}
         there = {key: pod for key, pod in pods.items() if pod is not None and not is_deleted(pod)}
-        hidden = [key for key in there if world.find(LOGS, key[1], key[0]) is None]
+        hidden = [key for key in there if view.find(LOGS, key[1], key[0]) is None]
         for key in hidden:
             yield self._show(there[key], run.parts[key])
         if hidden:
@@ -139,7 +139,7 @@ class Benchmarks:
                 body = {"metadata": {"annotations": {EXIT_ANNOTATION: str(code)}}}
                 yield Change(MANAGER, MERGE, PODS, key[1], key[0], body)
 
-    def _show(self, pod: Json, part: Part) -> Change:
+    def _show(self, pod: Json, part: PodOutput) -> Change:
         namespace, name = key_of(pod)
         containers = [container["name"] for container in pod["spec"]["containers"]]
         which = "previousLogsFile" if part.fault else "logsFile"
@@ -164,24 +164,24 @@ class Benchmarks:
 
 
 def _ended(key: Key, run: _Run) -> int | None:
-    """The exit code of a pod whose end has come."""
+    """Return the exit code of a pod that is due to end, else None."""
     if key in run.real:
         return run.real[key].exit_code
     part = run.parts[key]
     return part.exit_code if time.monotonic() >= run.began_at + part.run_s else None
 
 
-def _jobs(world: World) -> dict[str, tuple[Player, Cast]]:
-    """The jobs that a player knows, by the uid of their first pod."""
-    groups: dict[Key, tuple[Player, list[Json]]] = {}
-    for pod in world.all(PODS):
-        player = None if is_deleted(pod) else player_of(pod)
-        if player is not None:
-            groups.setdefault(_job_of(pod), (player, []))[1].append(pod)
+def _jobs(view: ClusterView) -> dict[str, tuple[PodSimulator, PodGroup]]:
+    """Return the jobs that a simulator handles, by the uid of their first pod."""
+    groups: dict[Key, tuple[PodSimulator, list[Json]]] = {}
+    for pod in view.all(PODS):
+        simulator = None if is_deleted(pod) else simulator_for(pod)
+        if simulator is not None:
+            groups.setdefault(_job_of(pod), (simulator, []))[1].append(pod)
     found = {}
-    for (_namespace, name), (player, pods) in groups.items():
+    for (_namespace, name), (simulator, pods) in groups.items():
         ordered = tuple(sorted(pods, key=_order))
-        found[ordered[0]["metadata"]["uid"]] = (player, Cast(name=name, pods=ordered))
+        found[ordered[0]["metadata"]["uid"]] = (simulator, PodGroup(name=name, pods=ordered))
     return found
 
 
