@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from ..hardware.sku import Sku
 from ..outcome.model import Outcome, SubjectKind
 from ..runtime.progress import Emit, silent
 from ..site.model import DriverOwner, Site
@@ -68,14 +69,14 @@ class CheckSpec:
 class JudgeContext:
     """What a judgement may use beside the observation: only values, no connection, no clock.
 
-    `gate` is the gate being judged; `hardware` maps SKU names to hardware.sku.Sku; `recipe` is the resolved recipe
+    `gate` is the gate being judged; `hardware` are the facts of every SKU by its name; `recipe` is the resolved recipe
     (plain data, None before gate 4); `today` is the day of the run.
     """
 
     gate: str
     site: Site
     today: date
-    hardware: dict[str, Any] = field(default_factory=dict)
+    hardware: Mapping[str, Sku] = field(default_factory=dict)
     recipe: dict[str, Any] | None = None
 
     def settings(self, name: str) -> dict[str, Any]:
@@ -94,7 +95,7 @@ class ObserveContext:
     site: Site
     run_dir: Path
     today: date
-    hardware: dict[str, Any] = field(default_factory=dict)
+    hardware: Mapping[str, Sku] = field(default_factory=dict)
     recipe: dict[str, Any] | None = None
     connections: dict[str, str] = field(default_factory=dict)
     emit: Emit = silent

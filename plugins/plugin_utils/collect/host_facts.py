@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ..outcome.errors import InputError
 from ..probe import (
@@ -25,21 +25,10 @@ from ..probe import (
     os_release,
 )
 from ..probe.nvidia_smi_model import SmiLog
-from ..runtime.redaction import excerpt
 from ..site.model import DriverOwner, Site
 from .host_evidence import DRIVERS, HOSTS, HostEvidence, ToolRun, evidence_file, read_evidence
 from .node_rules import NodeRules
-
-FailureKind = Literal["missing", "timeout", "empty", "garbage", "failed", "not-collected"]
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeFailure:
-    """Why a tool's output is not there: `tool` is its evidence key, `text` what was found."""
-
-    tool: str
-    kind: FailureKind
-    text: str
+from .tool_reading import ProbeFailure, ToolFacts, read_tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,35 +73,58 @@ class FleetFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tool:
-    """How one tool's output becomes a field. `rc_is_answer`: it exits non-zero to say what it found, and prints it."""
+class HostTool:
+    """A tool that is run on every host: how its output becomes a field of HostFacts; `driver`: it asks the driver."""
 
-    key: str
-    field: str
+    facts: ToolFacts
     parse: Callable[[str], Any]
     driver: bool = False
-    rc_is_answer: bool = False
 
 
-_TOOLS = (
-    _Tool("nvidia_smi_xml", "smi", nvidia_smi_xml.parse, driver=True, rc_is_answer=True),
-    _Tool("nvidia_smi_topo", "topo", nvidia_smi_topo.parse, driver=True),
-    _Tool("nvidia_smi_nvlink", "nvlink", nvidia_smi_nvlink.parse, driver=True),
-    _Tool("dcgmi_diag", "diag", dcgmi_diag.parse, driver=True, rc_is_answer=True),
-    _Tool(
-        "fabric_manager", "fabric_manager", lambda text: os_release.parse_word(text, "systemctl is-active"),
-        driver=True, rc_is_answer=True,
+def _tool(key: str, slug: str, command: str, owner: str, *, rc_is_answer: bool = False, cut: bool = False) -> ToolFacts:
+    return ToolFacts(key=key, slug=slug, command=command, owner=owner, rc_is_answer=rc_is_answer, may_be_cut=cut)
+
+
+# By field of HostFacts.
+TOOLS: Mapping[str, HostTool] = {
+    "smi": HostTool(
+        _tool("nvidia_smi_xml", "nvidia-smi", "nvidia-smi -q -x", "gpu-census", rc_is_answer=True),
+        nvidia_smi_xml.parse, driver=True,
     ),
-    _Tool("lspci", "pci", lspci.parse),
-    _Tool("ibstat", "hcas", ibstat.parse),
-    _Tool("kernel_log", "kernel", kernel_log.parse),
-    _Tool("chronyc", "clock", chronyc.parse),
-    _Tool("uname", "kernel_release", lambda text: os_release.parse_word(text, "uname -r")),
-    _Tool("os_release", "os", os_release.parse),
-    _Tool("ofed_info", "ofed", lambda text: os_release.parse_word(text, "ofed_info -s")),
-)  # fmt: skip
-# A log may be cut and still tell of a fault; anything else that is cut is not what the tool said.
-_MAY_BE_CUT = frozenset(("kernel_log",))
+    "topo": HostTool(
+        _tool("nvidia_smi_topo", "nvidia-smi-topo", "nvidia-smi topo -m", "topology"),
+        nvidia_smi_topo.parse, driver=True,
+    ),
+    "nvlink": HostTool(
+        _tool("nvidia_smi_nvlink", "nvidia-smi-nvlink", "nvidia-smi nvlink -s", "nvlink"),
+        nvidia_smi_nvlink.parse, driver=True,
+    ),
+    "diag": HostTool(
+        _tool("dcgmi_diag", "dcgmi-diag", "dcgmi diag", "dcgm-diag", rc_is_answer=True),
+        dcgmi_diag.parse, driver=True,
+    ),
+    "fabric_manager": HostTool(
+        _tool(
+            "fabric_manager", "fabric-manager", "systemctl is-active nvidia-fabricmanager", "fabric-manager",
+            rc_is_answer=True,
+        ),
+        lambda text: os_release.parse_word(text, "systemctl is-active"), driver=True,
+    ),
+    "pci": HostTool(_tool("lspci", "lspci", "lspci -Dnn", "pci-census"), lspci.parse),
+    "hcas": HostTool(_tool("ibstat", "ibstat", "ibstat", "hca-state"), ibstat.parse),
+    "kernel": HostTool(
+        _tool("kernel_log", "kernel-log", "journalctl -k -b", "kernel-xid", cut=True), kernel_log.parse
+    ),
+    "clock": HostTool(_tool("chronyc", "chronyc", "chronyc tracking", "clock-sync"), chronyc.parse),
+    "kernel_release": HostTool(
+        _tool("uname", "uname", "uname -r", "kernel-uniform"), lambda text: os_release.parse_word(text, "uname -r")
+    ),
+    "os": HostTool(_tool("os_release", "os-release", "cat /etc/os-release", "os-uniform"), os_release.parse),
+    "ofed": HostTool(
+        _tool("ofed_info", "ofed-info", "ofed_info -s", "ofed-uniform"),
+        lambda text: os_release.parse_word(text, "ofed_info -s"),
+    ),
+}  # fmt: skip
 
 
 def load_hosts(run_dir: Path, site: Site) -> dict[str, HostFacts]:
@@ -131,7 +143,7 @@ def host_facts(host: str, run_dir: Path, owner: DriverOwner) -> HostFacts:
     """Return the facts of one host."""
     evidence, unread = _read(host, run_dir, HOSTS)
     driver, _unread = (evidence, "") if owner is DriverOwner.HOST else _read(host, run_dir, DRIVERS)
-    fields = {tool.field: _value(tool, driver if tool.driver else evidence) for tool in _TOOLS}
+    fields = {name: _value(tool, driver if tool.driver else evidence) for name, tool in TOOLS.items()}
     kept = {**evidence.tools, **{key: run for key, run in driver.tools.items() if _is_driver(key)}}
     return HostFacts(
         host=host,
@@ -147,7 +159,7 @@ def host_facts(host: str, run_dir: Path, owner: DriverOwner) -> HostFacts:
 
 
 def _is_driver(key: str) -> bool:
-    return any(tool.driver and tool.key == key for tool in _TOOLS)
+    return any(tool.driver and tool.facts.key == key for tool in TOOLS.values())
 
 
 def _read(host: str, run_dir: Path, kind: str) -> tuple[HostEvidence, str]:
@@ -164,40 +176,9 @@ def _read(host: str, run_dir: Path, kind: str) -> tuple[HostEvidence, str]:
     return evidence, "" if evidence.reached else "unreachable"
 
 
-def _value(tool: _Tool, evidence: HostEvidence) -> Any:
-    run = evidence.tools.get(tool.key)
-    if not evidence.reached or run is None:
-        return ProbeFailure(tool.key, "not-collected", evidence.reason or "the tool was not run")
-    failure = _failure(tool, run)
-    if failure is not None:
-        return failure
-    try:
-        return tool.parse(run.stdout)
-    except InputError as error:
-        if run.rc == 0:
-            return ProbeFailure(tool.key, "garbage", error.reason)
-        return ProbeFailure(tool.key, "failed", _said(run))
-
-
-def _failure(tool: _Tool, run: ToolRun) -> ProbeFailure | None:
-    command = " ".join(run.argv)
-    if run.missing:
-        return ProbeFailure(tool.key, "missing", f"{run.argv[0] if run.argv else tool.key} is not installed")
-    if run.timed_out or run.rc is None:
-        return ProbeFailure(tool.key, "timeout", f"`{command}` did not end within {run.duration_s:.0f} s")
-    if run.rc != 0 and not (tool.rc_is_answer and run.stdout.strip()):
-        return ProbeFailure(tool.key, "failed", _said(run))
-    if not run.stdout.strip():
-        return ProbeFailure(tool.key, "empty", f"`{command}` ended with 0 and printed nothing")
-    if run.truncated and tool.key not in _MAY_BE_CUT:
-        return ProbeFailure(
-            tool.key, "garbage", f"the output of `{command}` was cut after {len(run.stdout)} characters"
-        )
-    return None
-
-
-def _said(run: ToolRun) -> str:
-    return f"`{' '.join(run.argv)}` ended with {run.rc}: {excerpt(f'{run.stdout.strip()} {run.stderr.strip()}', 300)}"
+def _value(tool: HostTool, evidence: HostEvidence) -> Any:
+    run = evidence.tools.get(tool.facts.key) if evidence.reached else None
+    return read_tool(tool.facts, run, tool.parse, evidence.reason)
 
 
 def _diag_level(tools: Mapping[str, ToolRun]) -> int:

@@ -9,13 +9,13 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from ..check.fabric.facts import subnets_of
+from ..check.fabric.fabric_facts import subnets_of
 from ..check.facility.facts import OBSERVATION as FACILITY_RECORD
 from ..check.facility.facts import FacilityObservation
 from ..check.observation import saved_observation
 from ..collect.host_evidence import FABRIC, read_evidence
-from ..collect.host_facts import ProbeFailure
 from ..collect.identity import host_facts_of
+from ..collect.tool_reading import ProbeFailure
 from ..fingerprint.dependencies import SiteState, digest
 from ..outcome.codec import dumps, from_plain, load, load_json, to_plain
 from ..outcome.errors import InputError

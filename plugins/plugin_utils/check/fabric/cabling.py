@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
+from ..kit.answer import Answer
+from ..kit.finding import Finding, Report, conclude
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import REQUIRES, Finding, before_links, conclude
-from .facts import FabricFacts
-from .view import Seen, link_subjects, misplaced, overlay
+from .fabric_facts import FabricFacts
+from .links import REQUIRES, before_links, evidence_of
+from .overlay import CableState, lay_over, link_subjects, misplaced
 
 SPEC = CheckSpec(
     id="cabling",
@@ -25,16 +27,17 @@ SPEC = CheckSpec(
 
 def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Cables that changed places are one finding. A generated plan tells rails apart, not ports."""
-    stopped = before_links(SPEC, value, context)
+    answer = Answer.about_site(SPEC, context)
+    stopped = before_links(answer, value)
     if stopped is not None:
-        return stopped
-    view = overlay(value, context.site)
-    findings = [_finding(group) for group in misplaced(view, value.plan)]
+        return (stopped,)
+    overlay = lay_over(value, context.site)
+    findings = tuple(_finding(group) for group in misplaced(overlay, value.plan))
     what = "every adapter is on its rail" if value.plan.generated else "every cable is where the plan has it"
-    return conclude(SPEC, value, context, findings, what, "iblinkinfo -l")
+    return conclude(answer, Report(summary=what, findings=findings, evidence=evidence_of(value, "iblinkinfo -l")))
 
 
-def _finding(group: tuple[Seen, ...]) -> Finding:
+def _finding(group: tuple[CableState, ...]) -> Finding:
     found = "; ".join(f"{entry.link.near} is on {entry.actual}, planned {_planned(entry)}" for entry in group)
     swapped = "swap the cables of " if len(group) > 1 else "move the cable of "
     ends = " and ".join(str(entry.link.near) for entry in group)
@@ -46,5 +49,5 @@ def _finding(group: tuple[Seen, ...]) -> Finding:
     )
 
 
-def _planned(entry: Seen) -> str:
+def _planned(entry: CableState) -> str:
     return str(entry.link.far) if entry.link.far is not None else f"rail {entry.link.rail}"

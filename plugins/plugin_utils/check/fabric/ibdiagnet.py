@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from ...collect.host_facts import ProbeFailure
+from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Measure, Outcome, SubjectKind
+from ..kit.answer import Answer
+from ..kit.finding import Finding, Report, conclude
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import REQUIRES, Finding, before_links, conclude, unusable
-from .facts import FabricFacts
+from .fabric_facts import IBDIAGNET, FabricFacts
+from .links import REQUIRES, before_links, evidence_of, unusable
 
 SPEC = CheckSpec(
     id="ibdiagnet",
@@ -22,25 +24,27 @@ SPEC = CheckSpec(
     requires=(*REQUIRES, "ibdiagnet"),
     causes=("ibdiagnet-errors",),
 )
-_COMMAND = "ibdiagnet --pc -P all=1 --get_cable_info"
 
 
 def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Every stage without an error; warnings are told and do not count."""
-    stopped = before_links(SPEC, value, context)
+    """Every stage without an error; warnings do not count."""
+    answer = Answer.about_site(SPEC, context)
+    stopped = before_links(answer, value)
     if stopped is not None:
-        return stopped
+        return (stopped,)
     findings: list[Finding] = []
     stages = 0
     for subnet in value.subnets:
-        diagnosis = subnet.diagnosis or ProbeFailure("ibdiagnet", "not-collected", "ibdiagnet was not run")
+        diagnosis = subnet.diagnosis or ProbeFailure(IBDIAGNET, "not-collected", "ibdiagnet was not run")
         if isinstance(diagnosis, ProbeFailure):
-            return unusable(SPEC, value, context, diagnosis, _COMMAND)
+            return (unusable(answer, value, diagnosis),)
         stages += len(diagnosis.stages)
         for stage in diagnosis.stages:
             if stage.errors:
                 text = f"{stage.name}: {stage.errors} errors {stage.comment}".strip()
-                hint = f"read what `{_COMMAND}` wrote on {value.host} about {stage.name}"
+                hint = f"read what `{IBDIAGNET.command}` wrote on {value.host} about {stage.name}"
                 measured = (Measure("errors", stage.errors, "count"),)
                 findings.append(Finding(cause="ibdiagnet-errors", text=text, hint=hint, measured=measured))
-    return conclude(SPEC, value, context, findings, f"{stages} stages without an error", _COMMAND)
+    summary = f"{stages} stages without an error"
+    evidence = evidence_of(value, IBDIAGNET.command)
+    return conclude(answer, Report(summary=summary, findings=tuple(findings), evidence=evidence))

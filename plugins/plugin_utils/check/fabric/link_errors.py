@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from ...collect.host_facts import ProbeFailure
+from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.ibqueryerrors import ErrorReport
 from ...site.cabling import End, PlannedLink
+from ..kit.answer import Answer
+from ..kit.finding import Finding, Report, conclude
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import CABLE, REQUIRES, Finding, before_links, conclude, unusable
-from .facts import FabricFacts
-from .view import link_subjects
+from .fabric_facts import FabricFacts
+from .links import CABLE, REQUIRES, before_links, evidence_of, unusable
+from .overlay import link_subjects
 
 SPEC = CheckSpec(
     id="link-errors",
@@ -49,13 +51,14 @@ class _Change:
 
 def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judged by growth between two readings; counters are never cleared."""
-    stopped = before_links(SPEC, value, context)
+    answer = Answer.about_site(SPEC, context)
+    stopped = before_links(answer, value)
     if stopped is not None:
-        return stopped
+        return (stopped,)
     for subnet in value.subnets:
         for report in (subnet.errors_before, subnet.errors):
             if isinstance(report, ProbeFailure):
-                return unusable(SPEC, value, context, report, "ibqueryerrors")
+                return (unusable(answer, value, report),)
     changes = _changes(value)
     links = _links(value, context)
     findings = [
@@ -65,7 +68,8 @@ def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     ]
     old = sum(change.after for ends in links.values() for end in ends for change in changes.get(end, []))
     summary = f"no counter of {len(links)} links grew in {value.interval_s:g} s ({old} older errors)"
-    return conclude(SPEC, value, context, findings, summary, "ibqueryerrors, twice")
+    evidence = evidence_of(value, "ibqueryerrors, twice")
+    return conclude(answer, Report(summary=summary, findings=tuple(findings), evidence=evidence))
 
 
 def _links(facts: FabricFacts, context: JudgeContext) -> dict[PlannedLink, tuple[End, ...]]:

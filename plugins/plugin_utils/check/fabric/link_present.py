@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
+from ..kit.answer import Answer
+from ..kit.finding import Finding, Report, conclude
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import CABLE, REQUIRES, Finding, before_links, conclude
-from .facts import FabricFacts
-from .view import Seen, View, link_subjects, overlay
+from .fabric_facts import FabricFacts
+from .links import CABLE, REQUIRES, before_links, evidence_of
+from .overlay import CableState, Overlay, lay_over, link_subjects
 
 SPEC = CheckSpec(
     id="link-present",
@@ -25,17 +27,20 @@ SPEC = CheckSpec(
 
 def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """A switch that is not there is one finding, not one for each of its cables; so is a host."""
-    stopped = before_links(SPEC, value, context)
+    answer = Answer.about_site(SPEC, context)
+    stopped = before_links(answer, value)
     if stopped is not None:
-        return stopped
-    view = overlay(value, context.site)
-    findings = [*_switches(view), *_hosts(view)]
-    findings += [_link(entry) for entry in view.seen if entry.missing and entry.link.name not in view.explained]
-    summary = f"all {len(view.seen)} planned links of {value.plan.source} are there"
-    return conclude(SPEC, value, context, findings, summary, "iblinkinfo -l")
+        return (stopped,)
+    overlay = lay_over(value, context.site)
+    findings = [*_switches(overlay), *_hosts(overlay)]
+    findings += [_link(entry) for entry in overlay.cables if entry.missing and entry.link.name not in overlay.explained]
+    summary = f"all {len(overlay.cables)} planned links of {value.plan.source} are there"
+    return conclude(
+        answer, Report(summary=summary, findings=tuple(findings), evidence=evidence_of(value, "iblinkinfo -l"))
+    )
 
 
-def _switches(view: View) -> list[Finding]:
+def _switches(overlay: Overlay) -> list[Finding]:
     return [
         Finding(
             cause="switch-dead",
@@ -45,11 +50,11 @@ def _switches(view: View) -> list[Finding]:
             measured=(Measure("links_missing", len(cables), "count"),),
             expected=(Expectation("links_missing", "==", 0, Basis.INVENTORY, "count"),),
         )
-        for name, cables in view.dead_switches.items()
+        for name, cables in overlay.dead_switches.items()
     ]
 
 
-def _hosts(view: View) -> list[Finding]:
+def _hosts(overlay: Overlay) -> list[Finding]:
     return [
         Finding(
             cause="host-absent",
@@ -59,11 +64,11 @@ def _hosts(view: View) -> list[Finding]:
             measured=(Measure("links_missing", len(cables), "count"),),
             expected=(Expectation("links_missing", "==", 0, Basis.INVENTORY, "count"),),
         )
-        for host, cables in view.absent_hosts.items()
+        for host, cables in overlay.absent_hosts.items()
     ]
 
 
-def _link(entry: Seen) -> Finding:
+def _link(entry: CableState) -> Finding:
     found = []
     for end, seen in ((entry.link.near, entry.near), (entry.link.far, entry.far)):
         if end is None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.iblinkinfo import LinkEnd
 from ...site.cabling import LANE_GBPS
+from ..kit.answer import Answer
+from ..kit.finding import Finding, Report, conclude
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import CABLE, REQUIRES, Finding, before_links, conclude
-from .facts import FabricFacts
-from .view import Seen, link_subjects, overlay
+from .fabric_facts import FabricFacts
+from .links import CABLE, REQUIRES, before_links, evidence_of
+from .overlay import CableState, lay_over, link_subjects
 
 SPEC = CheckSpec(
     id="link-rate",
@@ -29,18 +31,24 @@ _ROUNDING = 0.001
 
 def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Rated by the plan; the actual width and speed are what the port says that it runs at."""
-    stopped = before_links(SPEC, value, context)
+    answer = Answer.about_site(SPEC, context)
+    stopped = before_links(answer, value)
     if stopped is not None:
-        return stopped
-    view = overlay(value, context.site)
-    running = [(entry, ends) for entry in view.seen if (ends := [end for end in entry.running if end.width])]
+        return (stopped,)
+    overlay = lay_over(value, context.site)
+    running = [(entry, ends) for entry in overlay.cables if (ends := [end for end in entry.running if end.width])]
     findings = [finding for entry, ends in running if (finding := _finding(entry, min(ends, key=_rate))) is not None]
     rates = sorted({f"{entry.link.width} {entry.link.speed}" for entry, _ends in running})
     if not running:
         rates = ["no link is up"]
     summary = f"{len(running)} links at {', '.join(rates)}"
-    measured = (Measure("links", len(running), "count"),)
-    return conclude(SPEC, value, context, findings, summary, "iblinkinfo -l", measured)
+    report = Report(
+        summary=summary,
+        findings=tuple(findings),
+        measured=(Measure("links", len(running), "count"),),
+        evidence=evidence_of(value, "iblinkinfo -l"),
+    )
+    return conclude(answer, report)
 
 
 def _rate(end: LinkEnd) -> float:
@@ -48,7 +56,7 @@ def _rate(end: LinkEnd) -> float:
     return int(end.width.removesuffix("X")) * end.lane_gbps
 
 
-def _finding(entry: Seen, end: LinkEnd) -> Finding | None:
+def _finding(entry: CableState, end: LinkEnd) -> Finding | None:
     link = entry.link
     lanes, rated = int(end.width.removesuffix("X")), link.lane_gbps
     narrow, slow = lanes < link.lanes, end.lane_gbps < rated * (1 - _ROUNDING)

@@ -15,7 +15,7 @@ from ...runtime.files import write_atomic
 from ...site.cabling import SETTINGS, CablingPlan, site_cabling
 from ...site.model import Site
 from ..spec import ObserveContext
-from .facts import FabricFacts, FabricLimits, load_limits, subnets_of
+from .fabric_facts import FabricFacts, FabricLimits, load_limits, subnets_of
 
 KEY = "fabric"
 PLAN_FILE = "cabling.json"

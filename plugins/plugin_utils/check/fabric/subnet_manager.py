@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from ...collect.host_facts import ProbeFailure
+from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.iblinkinfo import LinkEnd
 from ...probe.sminfo import MASTER, STANDBY, SmInfo
 from ...site.cabling import End
+from ..kit.answer import Answer
+from ..kit.finding import Finding, Report, conclude
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import REQUIRES, Finding, conclude, site_answer, unusable
-from .facts import FabricFacts, SubnetFacts
-from .view import Seen, View, ends_of, link_subjects, overlay
+from .fabric_facts import FabricFacts, SubnetFacts
+from .links import REQUIRES, evidence_of, unusable
+from .overlay import CableState, Overlay, ends_of, lay_over, link_subjects
 
 SPEC = CheckSpec(
     id="subnet-manager",
@@ -33,28 +35,35 @@ _START = "start it (`systemctl start opensm` on its host, or on the switch); `sm
 
 def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Settled: every planned port with a signal is Active, LIDs are unique, two readings are the same."""
+    answer = Answer.about_site(SPEC, context)
     if not value.subnets:
         reason = value.reason or "no tool was run"
-        hint = "mend the way to the host, or look from another one (gpufleet_fabric_host)"
-        return (site_answer(SPEC, context).unknown("fabric-host-unreachable", f"{value.host}: {reason}", hint),)
+        hint = "restore the way to the host, or look from another one (gpufleet_fabric_host)"
+        return (answer.unknown("fabric-host-unreachable", f"{value.host}: {reason}", hint),)
     findings: list[Finding] = []
     for subnet in value.subnets:
-        for tool, failure in (("sminfo", subnet.master), ("sminfo", subnet.master_again)):
+        for failure in (subnet.master, subnet.master_again):
             if isinstance(failure, ProbeFailure):
-                return unusable(SPEC, value, context, failure, tool)
+                return (unusable(answer, value, failure),)
         if subnet.master_again is None:
             findings.append(_none(subnet))
             continue
         if isinstance(subnet.managers, ProbeFailure):
-            return unusable(SPEC, value, context, subnet.managers, "saquery -s")
+            return (unusable(answer, value, subnet.managers),)
         findings += _managers(subnet, subnet.managers)
     if not findings:
-        if any(isinstance(subnet.links, ProbeFailure) for subnet in value.subnets):
-            return (site_answer(SPEC, context).blocked(by="link-present", because="`iblinkinfo` gave nothing usable"),)
-        findings = _unsettled(value, overlay(value, context.site))
+        for subnet in value.subnets:
+            if isinstance(subnet.links, ProbeFailure):
+                return (unusable(answer, value, subnet.links),)
+        findings = _unsettled(value, lay_over(value, context.site))
     masters = [subnet.master_again for subnet in value.subnets if isinstance(subnet.master_again, SmInfo)]
     names = ", ".join(f"{sm.guid} (LID {sm.lid}, priority {sm.priority})" for sm in masters)
-    return conclude(SPEC, value, context, findings, f"master {names}, a standby, settled", "sminfo; saquery -s")
+    report = Report(
+        summary=f"master {names}, a standby, settled",
+        findings=tuple(findings),
+        evidence=evidence_of(value, "sminfo; saquery -s"),
+    )
+    return conclude(answer, report)
 
 
 def _where(subnet: SubnetFacts) -> str:
@@ -104,11 +113,11 @@ def _stuck(before: SmInfo, after: SmInfo) -> bool:
     return before.guid == after.guid and after.activity <= before.activity
 
 
-def _unsettled(facts: FabricFacts, view: View) -> list[Finding]:
+def _unsettled(facts: FabricFacts, overlay: Overlay) -> list[Finding]:
     hint = "read the subnet manager's log (opensm.log: ERR, SUBNET UP); `smpquery portinfo <lid> <port>` of the port"
     findings = [
         Finding(cause="not-converged", text=f"{entry.link.name}: {text}", hint=hint, subjects=link_subjects(entry.link))
-        for entry in view.seen
+        for entry in overlay.cables
         if (text := _unsettled_text(entry))
     ]
     for subnet in facts.subnets:
@@ -124,7 +133,7 @@ def _unsettled(facts: FabricFacts, view: View) -> list[Finding]:
     return findings
 
 
-def _unsettled_text(entry: Seen) -> str:
+def _unsettled_text(entry: CableState) -> str:
     """Return what is not settled about a cable with a signal, or nothing."""
     waiting = [end for end in entry.running if end.state != "Active"]
     if waiting:

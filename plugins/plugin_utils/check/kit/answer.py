@@ -16,7 +16,9 @@ from ...outcome.model import (
     Rating,
     Status,
     Subject,
+    SubjectKind,
     blocked_cause,
+    node_subject,
 )
 from ...outcome.series import Series
 from ..spec import CheckSpec, JudgeContext
@@ -31,6 +33,18 @@ class Answer:
     spec: CheckSpec
     context: JudgeContext
     subject: Subject
+
+    @classmethod
+    def about_site(cls, spec: CheckSpec, context: JudgeContext) -> Answer:
+        return cls(spec, context, Subject(SubjectKind.SITE, context.site.name))
+
+    @classmethod
+    def about_cluster(cls, spec: CheckSpec, context: JudgeContext) -> Answer:
+        return cls(spec, context, Subject(SubjectKind.CLUSTER, context.site.name))
+
+    @classmethod
+    def about_host(cls, spec: CheckSpec, context: JudgeContext, host: str) -> Answer:
+        return cls(spec, context, node_subject(host))
 
     def passed(self, summary: str, **details: Any) -> Outcome:
         """Observed and good."""

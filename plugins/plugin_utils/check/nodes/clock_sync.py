@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
-from ...collect.host_facts import FleetFacts, ProbeFailure
+from ...collect.host_facts import FleetFacts
+from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import Case, Finding, Report, per_host, tool_unusable
+from .node_context import NodeContext, per_host
 
 SPEC = CheckSpec(
     id="clock-sync",
@@ -31,19 +33,19 @@ def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     return per_host(SPEC, value, context, _judge)
 
 
-def _judge(case: Case) -> Report | Outcome:
-    clock = case.facts.clock
+def _judge(host: NodeContext) -> Report | Outcome:
+    clock = host.facts.clock
     if isinstance(clock, ProbeFailure):
         if _NO_DAEMON in clock.text.lower():
             text = "chronyd does not run (506 Cannot talk to daemon)"
-            return case.answer.failed(
+            return host.answer.failed(
                 "clock-daemon-down",
                 text,
                 "`systemctl enable --now chrony` on the node",
-                evidence=case.evidence("clock"),
+                evidence=host.evidence("clock"),
             )
-        return tool_unusable(case, "clock", clock)
-    limit = float(case.limit("clock_offset_s"))
+        return host.tool_failure("clock", clock)
+    limit = float(host.limit("clock_offset_s"))
     findings: tuple[Finding, ...] = ()
     if clock.leap_status not in _GOOD_LEAP or clock.stratum == 0:
         text = f"leap status {clock.leap_status!r}, stratum {clock.stratum}"
@@ -56,5 +58,5 @@ def _judge(case: Case) -> Report | Outcome:
         findings=findings,
         measured=(Measure("offset", clock.offset_s, "s"), Measure("stratum", clock.stratum)),
         expected=(Expectation("offset", "<=", limit, Basis.RULE, "s"),),
-        evidence=case.evidence("clock"),
+        evidence=host.evidence("clock"),
     )

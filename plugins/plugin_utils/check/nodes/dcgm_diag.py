@@ -11,8 +11,9 @@ from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
 from ...probe.dcgmi_diag import DiagReport, DiagResult, DiagTest
 from ...probe.nvidia_smi_model import SmiLog
+from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import Case, Finding, Report, per_host, value_of
+from .node_context import NodeContext, per_host, value_of
 
 SPEC = CheckSpec(
     id="dcgm-diag",
@@ -36,59 +37,59 @@ def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     return per_host(SPEC, value, context, _judge, needs=("diag",))
 
 
-def _judge(case: Case) -> Report | Outcome:
-    diag, wanted = value_of(case.facts.diag), int(case.context.settings(SPEC.id).get("level", _LEVEL))
-    seen = {"evidence": case.evidence("diag")}
+def _judge(host: NodeContext) -> Report | Outcome:
+    diag, wanted = value_of(host.facts.diag), int(host.context.settings(SPEC.id).get("level", _LEVEL))
+    seen = {"evidence": host.evidence("diag")}
     if diag.runtime_error:
         hint = "`dcgmi discovery -l`, `systemctl status nvidia-dcgm` on the node"
-        return case.answer.unknown("dcgm-diag-not-run", f"did not run: {diag.runtime_error[:300]}", hint, **seen)
-    if 0 < case.facts.diag_level < wanted:
-        text = f"level {case.facts.diag_level} was run, level {wanted} is required"
-        return case.answer.unknown("dcgm-diag-level", text, "set nodes_diag_level to the required level", **seen)
+        return host.answer.unknown("dcgm-diag-not-run", f"did not run: {diag.runtime_error[:300]}", hint, **seen)
+    if 0 < host.facts.diag_level < wanted:
+        text = f"level {host.facts.diag_level} was run, level {wanted} is required"
+        return host.answer.unknown("dcgm-diag-level", text, "set nodes_diag_level to the required level", **seen)
     results = [(test, result) for test in diag.tests for result in test.results]
     failed = [pair for pair in results if pair[1].status == "fail"]
-    if failed and _only_lost_gpus(case, failed):
-        return case.answer.blocked(by="gpu-census", because="it fails only on GPUs that the driver has lost")
+    if failed and _only_lost_gpus(host, failed):
+        return host.answer.blocked(by="gpu-census", because="it fails only on GPUs that the driver has lost")
     warned = [pair for pair in results if pair[1].status == "warn" or (pair[1].status == "pass" and pair[1].warnings)]
-    findings = tuple(_failure(case, test, result) for test, result in failed)
-    findings += tuple(_warning(case, test, result) for test, result in warned)
-    return _open_question(case, diag, wanted) if not findings else _report(case, diag, wanted, findings)
+    findings = tuple(_failure(host, test, result) for test, result in failed)
+    findings += tuple(_warning(host, test, result) for test, result in warned)
+    return _open_question(host, diag, wanted) if not findings else _report(host, diag, wanted, findings)
 
 
-def _report(case: Case, diag: DiagReport, wanted: int, findings: tuple[Finding, ...] = ()) -> Report:
+def _report(host: NodeContext, diag: DiagReport, wanted: int, findings: tuple[Finding, ...] = ()) -> Report:
     skipped = sorted({test.key for test in diag.tests if any(r.status in ("skip", "not run") for r in test.results)})
     told = f"; skipped, not required: {', '.join(skipped)}" if skipped else ""
     return Report(
-        summary=f"level {case.facts.diag_level or wanted}, {len(diag.tests)} tests, none failed{told}",
+        summary=f"level {host.facts.diag_level or wanted}, {len(diag.tests)} tests, none failed{told}",
         findings=findings,
         measured=(
-            Measure("level", case.facts.diag_level),
+            Measure("level", host.facts.diag_level),
             Measure("tests", len(diag.tests), "count"),
             Measure("dcgm_version", diag.version),
         ),
         expected=(Expectation("level", ">=", wanted, Basis.RULE),),
-        evidence=case.evidence("diag"),
+        evidence=host.evidence("diag"),
     )
 
 
-def _open_question(case: Case, diag: DiagReport, wanted: int) -> Report | Outcome:
+def _open_question(host: NodeContext, diag: DiagReport, wanted: int) -> Report | Outcome:
     """Return the report if every required test ran, else what is not known."""
-    required = tuple(case.limit("diag_required").get(str(wanted), ()))
+    required = tuple(host.limit("diag_required").get(str(wanted), ()))
     absent = [name for name in required if not _named(diag, name)]
     skipped = [
         name
         for name in required
         if any(r.status in ("skip", "not run") for test in _named(diag, name) for r in test.results)
     ]
-    seen = {"evidence": case.evidence("diag")}
+    seen = {"evidence": host.evidence("diag")}
     if skipped:
         text = f"required tests were skipped: {', '.join(skipped)}"
         hint = f"`dcgmi diag -r {wanted}` on the node says why (MIG mode, busy GPUs, ECC off)"
-        return case.answer.unknown("dcgm-diag-skipped", text, hint, **seen)
+        return host.answer.unknown("dcgm-diag-skipped", text, hint, **seen)
     if absent:
         text = f"required tests are not in the report: {', '.join(absent)}"
-        return case.answer.unknown("dcgm-diag-incomplete", text, f"run `dcgmi diag -r {wanted} -j` again", **seen)
-    return _report(case, diag, wanted)
+        return host.answer.unknown("dcgm-diag-incomplete", text, f"run `dcgmi diag -r {wanted} -j` again", **seen)
+    return _report(host, diag, wanted)
 
 
 def _named(diag: DiagReport, name: str) -> list[DiagTest]:
@@ -97,43 +98,43 @@ def _named(diag: DiagReport, name: str) -> list[DiagTest]:
     return [test for test in diag.tests if test.key == name or (whole and test.category == "Deployment")]
 
 
-def _only_lost_gpus(case: Case, failed: _Pairs) -> bool:
-    if not isinstance(case.facts.smi, SmiLog):
+def _only_lost_gpus(host: NodeContext, failed: _Pairs) -> bool:
+    if not isinstance(host.facts.smi, SmiLog):
         return False
-    lost = {case.gpu(gpu.bus_id) for gpu in case.smi.gpus if gpu.trouble}
-    return bool(lost) and all(result.gpus and set(_gpus(case, result)) <= lost for _test, result in failed)
+    lost = {host.gpu(gpu.bus_id) for gpu in host.smi.gpus if gpu.trouble}
+    return bool(lost) and all(result.gpus and set(_gpus(host, result)) <= lost for _test, result in failed)
 
 
-def _failure(case: Case, test: DiagTest, result: DiagResult) -> Finding:
-    gpus = _gpus(case, result)
+def _failure(host: NodeContext, test: DiagTest, result: DiagResult) -> Finding:
+    gpus = _gpus(host, result)
     if _is_setting(test, result):
         cause, hint = "dcgm-diag-configuration", "mend the setting that it names, then run the gate again"
     else:
         cause = "dcgm-diag-failed"
-        hint = f"drain {case.host.name}, reset the GPU, run `dcgmi diag -r 3` again; replace the GPU if it fails twice"
-    return Finding(cause=cause, text=_text(test, result), hint=hint, parts=gpus)
+        hint = f"drain {host.name}, reset the GPU, run `dcgmi diag -r 3` again; replace the GPU if it fails twice"
+    return Finding(cause=cause, text=_text(test, result), hint=hint, subjects=gpus)
 
 
-def _warning(case: Case, test: DiagTest, result: DiagResult) -> Finding:
+def _warning(host: NodeContext, test: DiagTest, result: DiagResult) -> Finding:
     return Finding(
         cause="dcgm-diag-warning",
         text=_text(test, result),
         hint="read the warning, run the gate again; accept it only with a reason",
-        parts=_gpus(case, result),
+        subjects=_gpus(host, result),
         marginal=True,
     )
 
 
-def _gpus(case: Case, result: DiagResult) -> tuple[Subject, ...]:
+def _gpus(host: NodeContext, result: DiagResult) -> tuple[Subject, ...]:
     """Return the GPUs by their serials: DCGM may number them otherwise than the driver when one is gone."""
-    serials = dict(value_of(case.facts.diag).serials)
+    serials = dict(value_of(host.facts.diag).serials)
     places: dict[str, list[str]] = {}
-    for gpu in case.smi.gpus if isinstance(case.facts.smi, SmiLog) else ():
+    for gpu in host.smi.gpus if isinstance(host.facts.smi, SmiLog) else ():
         places.setdefault(gpu.serial or "", []).append(gpu.bus_id)
     found: list[Subject] = []
     for number in result.gpus:
         same = places.get(serials.get(number, ""), [])
-        found.append(case.gpu(same[0]) if len(same) == 1 else case.gpu_at(number))
+        found.append(host.gpu(same[0]) if len(same) == 1 else host.gpu_at(number))
     return tuple(found)
 
 

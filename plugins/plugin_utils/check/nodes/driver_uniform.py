@@ -8,8 +8,9 @@ from __future__ import annotations
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.nvidia_smi_model import SmiLog
+from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import Case, Finding, Report, per_host
+from .node_context import NodeContext, per_host
 from .uniform import Uniformity, uniformity
 
 SPEC = CheckSpec(
@@ -32,18 +33,18 @@ def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
         if host.name in value.hosts and isinstance(smi := value.hosts[host.name].smi, SmiLog)
     }
     same = uniformity(versions, str(context.settings(SPEC.id).get("version", "")))
-    return per_host(SPEC, value, context, lambda case: _judge(case, same), needs=("smi",))
+    return per_host(SPEC, value, context, lambda host: _judge(host, same), needs=("smi",))
 
 
-def _judge(case: Case, same: Uniformity) -> Report:
-    version = case.smi.driver_version
+def _judge(host: NodeContext, same: Uniformity) -> Report:
+    version = host.smi.driver_version
     findings: tuple[Finding, ...] = ()
     if not same.expected:
         hint = "state the right one: gpufleet_settings: {driver-uniform: {version: ...}}"
         findings = (Finding(cause="driver-split", text=f"no version has most hosts: {same.text()}", hint=hint),)
     elif version != same.expected:
         text = f"driver {version}, expected {same.expected} ({same.text()})"
-        hint = f"install driver {same.expected} on {case.host.name} and reboot it"
+        hint = f"install driver {same.expected} on {host.name} and reboot it"
         findings = (Finding(cause="driver-mismatch", text=text, hint=hint),)
     basis = Basis.RULE if same.stated else Basis.PEERS
     expected = (Expectation("driver_version", "==", same.expected, basis, arithmetic=same.text()),)
@@ -52,5 +53,5 @@ def _judge(case: Case, same: Uniformity) -> Report:
         findings=findings,
         measured=(Measure("driver_version", version),),
         expected=expected if same.expected else (),
-        evidence=case.evidence("smi"),
+        evidence=host.evidence("smi"),
     )

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
-from ...collect.host_facts import FleetFacts, ProbeFailure
+from ...collect.host_facts import FleetFacts
+from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import Case, Finding, Report, per_host, tool_failure
+from .node_context import NodeContext, per_host
 
 SPEC = CheckSpec(
     id="fabric-manager",
@@ -29,12 +31,12 @@ def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     return per_host(SPEC, value, context, _judge)
 
 
-def _judge(case: Case) -> Report | Outcome:
-    if not case.sku.nvswitches:
-        return Report(summary=f"{case.sku.name} has no NVSwitch, so it needs no fabric manager")
-    state = case.facts.fabric_manager
+def _judge(host: NodeContext) -> Report | Outcome:
+    if not host.sku.nvswitches:
+        return Report(summary=f"{host.sku.name} has no NVSwitch, so it needs no fabric manager")
+    state = host.facts.fabric_manager
     if isinstance(state, ProbeFailure):
-        return tool_failure(case, "fabric_manager", state)
+        return host.tool_failure("fabric_manager", state)
     findings: tuple[Finding, ...] = ()
     if state != "active":
         hint = "`systemctl enable --now nvidia-fabricmanager`; its version must be the driver's"
@@ -45,5 +47,5 @@ def _judge(case: Case) -> Report | Outcome:
         findings=findings,
         measured=(Measure("nvidia_fabricmanager", state),),
         expected=(Expectation("nvidia_fabricmanager", "==", "active", Basis.RULE),),
-        evidence=case.evidence("fabric_manager"),
+        evidence=host.evidence("fabric_manager"),
     )

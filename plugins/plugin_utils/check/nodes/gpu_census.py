@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
-from ...collect.host_facts import FleetFacts, ProbeFailure
+from ...collect.host_facts import FleetFacts
+from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.nvidia_smi_model import Gpu, SmiLog
+from ..kit.counting import count
+from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import Case, Finding, Report, count, per_host, tool_unusable
+from .node_context import NodeContext, per_host
 from .pci_census import nvidia_gpus
 
 SPEC = CheckSpec(
@@ -34,7 +37,7 @@ _NO_DEVICE = "no devices were found"
 def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Count, identity, memory and life of the GPUs as the driver shows them."""
     uuids, serials = _owners(value)
-    return per_host(SPEC, value, context, lambda case: _judge(case, uuids, serials))
+    return per_host(SPEC, value, context, lambda host: _judge(host, uuids, serials))
 
 
 def _owners(value: FleetFacts) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
@@ -52,28 +55,28 @@ def _owners(value: FleetFacts) -> tuple[dict[str, list[str]], dict[str, list[str
     return uuids, serials
 
 
-def _judge(case: Case, uuids: dict[str, list[str]], serials: dict[str, list[str]]) -> Report | Outcome:
-    smi = case.facts.smi
+def _judge(host: NodeContext, uuids: dict[str, list[str]], serials: dict[str, list[str]]) -> Report | Outcome:
+    smi = host.facts.smi
     if isinstance(smi, ProbeFailure):
-        return _without_list(case, smi)
-    if len(smi.gpus) < case.sku.gpus:
-        on_pci = nvidia_gpus(case.facts.pci) if not isinstance(case.facts.pci, ProbeFailure) else ()
+        return _without_list(host, smi)
+    if len(smi.gpus) < host.sku.gpus:
+        on_pci = nvidia_gpus(host.facts.pci) if not isinstance(host.facts.pci, ProbeFailure) else ()
         if on_pci and len(on_pci) <= len(smi.gpus):
-            return case.answer.blocked(
+            return host.answer.blocked(
                 by="pci-census", because=f"{len(smi.gpus)} GPUs listed, and no more on the PCI bus"
             )
     elif not smi.count_agrees:
         text = f"the driver counts {smi.attached_gpus} GPUs and lists {len(smi.gpus)}"
-        return case.answer.unknown("nvidia-smi-inconsistent", text, "run `nvidia-smi -q -x` on the node again")
-    findings = _count_findings(case, smi)
+        return host.answer.unknown("nvidia-smi-inconsistent", text, "run `nvidia-smi -q -x` on the node again")
+    findings = _count_findings(host, smi)
     for gpu in smi.gpus:
-        findings += _gpu_findings(case, gpu)
-    findings += _duplicates(case, smi, uuids, serials)
-    return _report(case, smi, tuple(findings))
+        findings += _gpu_findings(host, gpu)
+    findings += _duplicates(host, smi, uuids, serials)
+    return _report(host, smi, tuple(findings))
 
 
-def _report(case: Case, smi: SmiLog, findings: tuple[Finding, ...]) -> Report:
-    sku = case.sku
+def _report(host: NodeContext, smi: SmiLog, findings: tuple[Finding, ...]) -> Report:
+    sku = host.sku
     return Report(
         summary=f"{count(len(smi.gpus), sku.gpu_product)} listed, all alive",
         findings=findings,
@@ -86,37 +89,37 @@ def _report(case: Case, smi: SmiLog, findings: tuple[Finding, ...]) -> Report:
             Expectation("gpus", "==", sku.gpus, Basis.HARDWARE, "count"),
             Expectation("product", "==", sku.gpu_product, Basis.HARDWARE),
         ),
-        evidence=case.evidence("smi"),
+        evidence=host.evidence("smi"),
     )
 
 
-def _without_list(case: Case, failure: ProbeFailure) -> Outcome:
+def _without_list(host: NodeContext, failure: ProbeFailure) -> Outcome:
     """Tell a driver that is not there, which was observed, from a tool that did not answer."""
     said = failure.text.lower()
-    details = {"evidence": case.evidence("smi", failure.text)}
+    details = {"evidence": host.evidence("smi", failure.text)}
     if any(text in said for text in _NO_DRIVER):
         hint = "`systemctl status nvidia-persistenced; dmesg | grep NVRM; modprobe nvidia` on the node"
-        return case.answer.failed("driver-not-loaded", "the NVIDIA driver is not loaded", hint, **details)
+        return host.answer.failed("driver-not-loaded", "the NVIDIA driver is not loaded", hint, **details)
     if _MISMATCH in said:
         text = "the loaded kernel driver and the installed library differ in version"
-        return case.answer.failed("driver-library-mismatch", text, "reboot the node, or reload the driver", **details)
+        return host.answer.failed("driver-library-mismatch", text, "reboot the node, or reload the driver", **details)
     if _NO_DEVICE in said:
-        return case.answer.failed("gpu-missing", f"0 of {count(case.sku.gpus, 'GPU')} listed", _RESET, **details)
-    return tool_unusable(case, "smi", failure)
+        return host.answer.failed("gpu-missing", f"0 of {count(host.sku.gpus, 'GPU')} listed", _RESET, **details)
+    return host.tool_failure("smi", failure)
 
 
-def _count_findings(case: Case, smi: SmiLog) -> list[Finding]:
-    listed, expected = len(smi.gpus), case.sku.gpus
+def _count_findings(host: NodeContext, smi: SmiLog) -> list[Finding]:
+    listed, expected = len(smi.gpus), host.sku.gpus
     if listed > expected:
         text = f"{count(listed, 'GPU')} listed, the SKU has {expected}"
         return [Finding(cause="gpu-extra", text=text, hint="correct gpufleet_sku of the host")]
     if listed == expected:
         return []
     own = {gpu.bus_id for gpu in smi.gpus}
-    common = case.fleet.slots.get(case.host.sku, ())
+    common = host.seen.slots.get(host.entry.sku, ())
     gone = [a for a in common if a not in own] if len(common) == expected and own <= set(common) else []
-    if not gone and not isinstance(case.facts.pci, ProbeFailure):
-        gone = [device.address for device in nvidia_gpus(case.facts.pci) if device.address not in own]
+    if not gone and not isinstance(host.facts.pci, ProbeFailure):
+        gone = [device.address for device in nvidia_gpus(host.facts.pci) if device.address not in own]
     where = f" (not {', '.join(gone)})" if gone else ""
     counted = "" if smi.count_agrees else f", while the driver counts {smi.attached_gpus}"
     return [
@@ -124,44 +127,46 @@ def _count_findings(case: Case, smi: SmiLog) -> list[Finding]:
             cause="gpu-missing",
             text=f"{listed} of {count(expected, 'GPU')} listed{where}{counted}",
             hint=_RESET,
-            parts=tuple(case.gpu(address) for address in gone),
+            subjects=tuple(host.gpu(address) for address in gone),
         )
     ]
 
 
-def _gpu_findings(case: Case, gpu: Gpu) -> list[Finding]:
-    parts, sku = (case.gpu(gpu.bus_id),), case.sku
+def _gpu_findings(host: NodeContext, gpu: Gpu) -> list[Finding]:
+    parts, sku = (host.gpu(gpu.bus_id),), host.sku
     if gpu.trouble:
         text = f"{gpu.bus_id}: the driver says {gpu.trouble!r}"
-        return [Finding(cause="gpu-lost", text=text, hint=_RESET, parts=parts)]
+        return [Finding(cause="gpu-lost", text=text, hint=_RESET, subjects=parts)]
     findings: list[Finding] = []
     if gpu.product != sku.gpu_product:
         text = f"{gpu.bus_id} is {gpu.product}, the SKU has {sku.gpu_product}"
         findings.append(
-            Finding(cause="gpu-wrong-product", text=text, hint="correct gpufleet_sku of the host", parts=parts)
+            Finding(cause="gpu-wrong-product", text=text, hint="correct gpufleet_sku of the host", subjects=parts)
         )
         return findings
-    tolerance = sku.gpu_memory_mib * float(case.limit("gpu_memory_tolerance"))
+    tolerance = sku.gpu_memory_mib * float(host.limit("gpu_memory_tolerance"))
     if gpu.memory_total_mib is not None and abs(gpu.memory_total_mib - sku.gpu_memory_mib) > tolerance:
         text = f"{gpu.bus_id} has {gpu.memory_total_mib} MiB, the SKU {sku.gpu_memory_mib} MiB"
         hint = "reset the GPU; if the size stays, replace it"
-        findings.append(Finding(cause="gpu-wrong-memory", text=text, hint=hint, parts=parts))
+        findings.append(Finding(cause="gpu-wrong-memory", text=text, hint=hint, subjects=parts))
     return findings
 
 
-def _duplicates(case: Case, smi: SmiLog, uuids: dict[str, list[str]], serials: dict[str, list[str]]) -> list[Finding]:
+def _duplicates(
+    host: NodeContext, smi: SmiLog, uuids: dict[str, list[str]], serials: dict[str, list[str]]
+) -> list[Finding]:
     findings: list[Finding] = []
     for gpu in smi.gpus:
-        parts, me = (case.gpu(gpu.bus_id),), case.host.name
+        parts, me = (host.gpu(gpu.bus_id),), host.name
         elsewhere = sorted(set(uuids[gpu.uuid]) - {me})
         if len(uuids[gpu.uuid]) > 1:
             where = f"on {', '.join(elsewhere)}" if elsewhere else "twice on this host"
             text = f"UUID {gpu.uuid} is also {where}"
             hint = "look for two inventory names of one machine, or cloned evidence"
-            findings.append(Finding(cause="gpu-duplicate-uuid", text=text, hint=hint, parts=parts))
+            findings.append(Finding(cause="gpu-duplicate-uuid", text=text, hint=hint, subjects=parts))
         elif gpu.serial and len(serials.get(gpu.serial, [])) > 1:
             others = sorted(set(serials[gpu.serial]) - {me})
             text = f"serial {gpu.serial} is also on {', '.join(others)}"
             hint = "read the serials on the boards; a serial names one board"
-            findings.append(Finding(cause="gpu-duplicate-serial", text=text, hint=hint, parts=parts))
+            findings.append(Finding(cause="gpu-duplicate-serial", text=text, hint=hint, subjects=parts))
     return findings

@@ -8,8 +8,10 @@ from __future__ import annotations
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.nvidia_smi_model import Gpu
+from ..kit.counting import count
+from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import Case, Finding, Report, count, per_gpu, per_host
+from .node_context import NodeContext, per_gpu, per_host
 
 SPEC = CheckSpec(
     id="gpu-ecc",
@@ -31,17 +33,17 @@ def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     return per_host(SPEC, value, context, _judge, needs=("smi",))
 
 
-def _judge(case: Case) -> Report | Outcome:
-    blind = [gpu.bus_id for gpu in case.live_gpus if gpu.ecc_current == "Enabled" and not gpu.ecc_volatile.reported]
+def _judge(host: NodeContext) -> Report | Outcome:
+    blind = [gpu.bus_id for gpu in host.live_gpus if gpu.ecc_current == "Enabled" and not gpu.ecc_volatile.reported]
     if blind:
         text = f"ECC is on, but no counter is reported for {', '.join(blind)}"
-        return case.answer.unknown("ecc-not-reported", text, "read `nvidia-smi -q -d ECC` on the node")
-    return per_gpu(case, _gpu, lambda number: _report(case, number))
+        return host.answer.unknown("ecc-not-reported", text, "read `nvidia-smi -q -d ECC` on the node")
+    return per_gpu(host, _gpu, lambda number: _report(host, number))
 
 
-def _report(case: Case, number: int) -> Report:
-    past = sum(gpu.ecc_aggregate.uncorrectable for gpu in case.live_gpus)
-    now = sum(gpu.ecc_volatile.uncorrectable for gpu in case.live_gpus)
+def _report(host: NodeContext, number: int) -> Report:
+    past = sum(gpu.ecc_aggregate.uncorrectable for gpu in host.live_gpus)
+    now = sum(gpu.ecc_volatile.uncorrectable for gpu in host.live_gpus)
     told = f"; {past} in their whole life" if past else ""
     return Report(
         summary=f"no uncorrectable error on {count(number, 'GPU')} since the driver was loaded{told}",
@@ -50,45 +52,49 @@ def _report(case: Case, number: int) -> Report:
             Measure("uncorrectable_aggregate", past, "count"),
         ),
         expected=(Expectation("uncorrectable_volatile", "==", 0, Basis.RULE, "count"),),
-        evidence=case.evidence("smi"),
+        evidence=host.evidence("smi"),
     )
 
 
-def _gpu(case: Case, gpu: Gpu) -> list[Finding]:
-    parts, volatile = (case.gpu(gpu.bus_id),), gpu.ecc_volatile
+def _gpu(host: NodeContext, gpu: Gpu) -> list[Finding]:
+    parts, volatile = (host.gpu(gpu.bus_id),), gpu.ecc_volatile
     findings: list[Finding] = []
     if gpu.ecc_current == "Disabled":
         hint = "`nvidia-smi -e 1` on the node, then reboot it"
-        findings.append(Finding(cause="ecc-disabled", text=f"{gpu.bus_id}: ECC is off", hint=hint, parts=parts))
+        findings.append(Finding(cause="ecc-disabled", text=f"{gpu.bus_id}: ECC is off", hint=hint, subjects=parts))
     if volatile.uncorrectable:
         text = (
             f"{gpu.bus_id}: {volatile.uncorrectable} uncorrectable errors "
             f"(DRAM {volatile.dram_uncorrectable or 0}, SRAM {volatile.sram_uncorrectable or 0})"
         )
-        findings.append(Finding(cause="ecc-uncorrectable", text=text, hint=_RESET, parts=parts))
+        findings.append(Finding(cause="ecc-uncorrectable", text=text, hint=_RESET, subjects=parts))
     if volatile.sram_threshold_exceeded or gpu.ecc_aggregate.sram_threshold_exceeded:
         text = f"{gpu.bus_id}: SRAM error threshold exceeded"
         findings.append(
-            Finding(cause="ecc-sram-threshold", text=text, hint="replace the GPU: SRAM cannot be repaired", parts=parts)
+            Finding(
+                cause="ecc-sram-threshold", text=text, hint="replace the GPU: SRAM cannot be repaired", subjects=parts
+            )
         )
     due = [name for name, flag in (("channel", gpu.channel_repair_pending), ("TPC", gpu.tpc_repair_pending)) if flag]
     if due:
         text = f"{gpu.bus_id}: {' and '.join(due)} repair pending"
-        findings.append(Finding(cause="ecc-repair-pending", text=text, hint="drain and reboot the node", parts=parts))
-    return findings + _many_corrected(case, gpu)
+        findings.append(
+            Finding(cause="ecc-repair-pending", text=text, hint="drain and reboot the node", subjects=parts)
+        )
+    return findings + _many_corrected(host, gpu)
 
 
-def _many_corrected(case: Case, gpu: Gpu) -> list[Finding]:
+def _many_corrected(host: NodeContext, gpu: Gpu) -> list[Finding]:
     counts = (
-        ("DRAM", gpu.ecc_volatile.dram_correctable, int(case.limit("ecc_dram_correctable"))),
-        ("SRAM", gpu.ecc_volatile.sram_correctable, int(case.limit("ecc_sram_correctable"))),
+        ("DRAM", gpu.ecc_volatile.dram_correctable, int(host.limit("ecc_dram_correctable"))),
+        ("SRAM", gpu.ecc_volatile.sram_correctable, int(host.limit("ecc_sram_correctable"))),
     )
     return [
         Finding(
             cause="ecc-correctable-high",
             text=f"{gpu.bus_id}: {found} corrected {memory} errors, usual are under {limit}",
             hint="run `dcgmi diag -r 3` again and compare with the other GPUs before accepting it",
-            parts=(case.gpu(gpu.bus_id),),
+            subjects=(host.gpu(gpu.bus_id),),
             marginal=True,
         )
         for memory, found, limit in counts

@@ -8,8 +8,10 @@ from __future__ import annotations
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.nvidia_smi_model import Gpu, SmiLog
+from ..kit.counting import count
+from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import Case, Finding, Report, count, per_gpu, per_host
+from .node_context import NodeContext, per_gpu, per_host
 
 SPEC = CheckSpec(
     id="gpu-pcie-link",
@@ -35,7 +37,7 @@ def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
         SPEC,
         value,
         context,
-        lambda case: per_gpu(case, lambda c, gpu: _gpu(c, gpu, widths), lambda n: _report(case, n)),
+        lambda host: per_gpu(host, lambda c, gpu: _gpu(c, gpu, widths), lambda n: _report(host, n)),
         needs=("smi",),
     )
 
@@ -49,16 +51,16 @@ def _widths(value: FleetFacts, context: JudgeContext) -> dict[str, set[int | Non
     return found
 
 
-def _expected(case: Case, gpu: Gpu) -> int:
-    stated = case.context.settings(SPEC.id).get("width")
-    return int(stated or case.sku.pcie_width or gpu.link_width_max or 0)
+def _expected(host: NodeContext, gpu: Gpu) -> int:
+    stated = host.context.settings(SPEC.id).get("width")
+    return int(stated or host.sku.pcie_width or gpu.link_width_max or 0)
 
 
-def _report(case: Case, number: int) -> Report:
-    gpus = case.live_gpus
+def _report(host: NodeContext, number: int) -> Report:
+    gpus = host.live_gpus
     narrow = min((gpu.link_width_current or 0 for gpu in gpus), default=0)
     generations = sorted({gpu.link_gen_current or 0 for gpu in gpus})
-    expected = _expected(case, gpus[0]) if gpus else 0
+    expected = _expected(host, gpus[0]) if gpus else 0
     return Report(
         summary=f"{count(number, 'link')} x{narrow}, generation {', '.join(map(str, generations))} now (drops at idle)",
         measured=(
@@ -66,20 +68,20 @@ def _report(case: Case, number: int) -> Report:
             Measure("pcie_replays_max", max((gpu.replay_count or 0 for gpu in gpus), default=0), "count"),
         ),
         expected=(Expectation("pcie_width_min", ">=", expected, Basis.HARDWARE, "lanes"),),
-        evidence=case.evidence("smi"),
+        evidence=host.evidence("smi"),
     )
 
 
-def _gpu(case: Case, gpu: Gpu, widths: dict[str, set[int | None]]) -> list[Finding]:
-    expected, width, parts = _expected(case, gpu), gpu.link_width_current, (case.gpu(gpu.bus_id),)
+def _gpu(host: NodeContext, gpu: Gpu, widths: dict[str, set[int | None]]) -> list[Finding]:
+    expected, width, parts = _expected(host, gpu), gpu.link_width_current, (host.gpu(gpu.bus_id),)
     if width is None or expected == 0:
         hint = "read `nvidia-smi -q` on the node; state the width: gpufleet_settings: {gpu-pcie-link: {width: 16}}"
         text = f"{gpu.bus_id}: the driver does not report the link's width"
-        return [Finding(cause="pcie-width-unknown", text=text, hint=hint, parts=parts, marginal=True)]
+        return [Finding(cause="pcie-width-unknown", text=text, hint=hint, subjects=parts, marginal=True)]
     if width >= expected:
         return []
     text = f"{gpu.bus_id}: link x{width}, expected x{expected}"
-    if len(widths[case.host.sku]) == 1:
+    if len(widths[host.entry.sku]) == 1:
         hint = f"if the machine type is wired so, state it: gpufleet_settings: {{gpu-pcie-link: {{width: {width}}}}}"
-        return [Finding(cause="pcie-width-below-sku", text=text, hint=hint, parts=parts, marginal=True)]
-    return [Finding(cause="pcie-width-reduced", text=text, hint=_RESEAT, parts=parts)]
+        return [Finding(cause="pcie-width-below-sku", text=text, hint=hint, subjects=parts, marginal=True)]
+    return [Finding(cause="pcie-width-reduced", text=text, hint=_RESEAT, subjects=parts)]

@@ -8,8 +8,10 @@ from __future__ import annotations
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
 from ...probe.nvidia_smi_model import Gpu
+from ..kit.counting import count
+from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import Case, Finding, Report, count, per_gpu, per_host
+from .node_context import NodeContext, per_gpu, per_host
 
 SPEC = CheckSpec(
     id="gpu-recovery-action",
@@ -25,23 +27,23 @@ SPEC = CheckSpec(
 
 def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """What the driver asks for is the remedy; older drivers do not say (N/A) or only say that a reset is required."""
-    return per_host(SPEC, value, context, lambda case: per_gpu(case, _gpu, lambda n: _report(case, n)), needs=("smi",))
+    return per_host(SPEC, value, context, lambda host: per_gpu(host, _gpu, lambda n: _report(host, n)), needs=("smi",))
 
 
-def _report(case: Case, number: int) -> Report:
+def _report(host: NodeContext, number: int) -> Report:
     return Report(
         summary=f"no action required on {count(number, 'GPU')}",
         expected=(Expectation("gpu_recovery_action", "==", "None", Basis.RULE),),
-        evidence=case.evidence("smi"),
+        evidence=host.evidence("smi"),
     )
 
 
-def _gpu(case: Case, gpu: Gpu) -> list[Finding]:
+def _gpu(host: NodeContext, gpu: Gpu) -> list[Finding]:
     action = gpu.recovery_action
     if action is None and (gpu.reset_status or "").lower() == "yes":
         action = "Reset"
     if action is None or action.lower() == "none":
         return []
     text = f"{gpu.bus_id}: the driver asks for {action!r}"
-    hint = f"drain {case.host.name}, do what the driver asks for ({action}), then run the gate again"
-    return [Finding(cause="gpu-recovery-required", text=text, hint=hint, parts=(case.gpu(gpu.bus_id),))]
+    hint = f"drain {host.name}, do what the driver asks for ({action}), then run the gate again"
+    return [Finding(cause="gpu-recovery-required", text=text, hint=hint, subjects=(host.gpu(gpu.bus_id),))]

@@ -8,8 +8,10 @@ from __future__ import annotations
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.nvidia_smi_model import Gpu
+from ..kit.counting import count
+from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import Case, Finding, Report, count, per_gpu, per_host
+from .node_context import NodeContext, per_gpu, per_host
 
 SPEC = CheckSpec(
     id="gpu-row-remap",
@@ -26,39 +28,43 @@ _REBOOT = "drain the node and reset the GPU (`nvidia-smi -r -i <gpu>`) or reboot
 
 def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """A GPU without row remapping (N/A) has nothing to judge."""
-    return per_host(SPEC, value, context, lambda case: per_gpu(case, _gpu, lambda n: _report(case, n)), needs=("smi",))
+    return per_host(SPEC, value, context, lambda host: per_gpu(host, _gpu, lambda n: _report(host, n)), needs=("smi",))
 
 
-def _report(case: Case, number: int) -> Report:
-    rows = [gpu.remapped_rows for gpu in case.live_gpus if gpu.remapped_rows is not None]
+def _report(host: NodeContext, number: int) -> Report:
+    rows = [gpu.remapped_rows for gpu in host.live_gpus if gpu.remapped_rows is not None]
     remapped = sum(entry.correctable + entry.uncorrectable for entry in rows)
     told = f", {count(remapped, 'row')} remapped and in use" if remapped else ""
     return Report(
         summary=f"no remapping failed or pending on {count(number, 'GPU')}{told}",
         measured=(Measure("rows_remapped", remapped, "count"), Measure("gpus_with_remapping", len(rows), "count")),
         expected=(Expectation("remapping_failed_or_pending", "==", 0, Basis.RULE, "count"),),
-        evidence=case.evidence("smi"),
+        evidence=host.evidence("smi"),
     )
 
 
-def _gpu(case: Case, gpu: Gpu) -> list[Finding]:
-    parts, rows = (case.gpu(gpu.bus_id),), gpu.remapped_rows
+def _gpu(host: NodeContext, gpu: Gpu) -> list[Finding]:
+    parts, rows = (host.gpu(gpu.bus_id),), gpu.remapped_rows
     findings: list[Finding] = []
     if rows is not None and rows.failure:
         text = f"{gpu.bus_id}: a row could not be remapped"
         findings.append(
-            Finding(cause="row-remap-failure", text=text, hint="replace the GPU: it has no spare row left", parts=parts)
+            Finding(
+                cause="row-remap-failure", text=text, hint="replace the GPU: it has no spare row left", subjects=parts
+            )
         )
     if rows is not None and rows.pending:
         text = f"{gpu.bus_id}: row remapping pending"
-        findings.append(Finding(cause="row-remap-pending", text=text, hint=_REBOOT, parts=parts))
+        findings.append(Finding(cause="row-remap-pending", text=text, hint=_REBOOT, subjects=parts))
     if gpu.retirement_pending:
         text = f"{gpu.bus_id}: page retirement pending"
-        findings.append(Finding(cause="page-retirement-pending", text=text, hint=_REBOOT, parts=parts))
+        findings.append(Finding(cause="page-retirement-pending", text=text, hint=_REBOOT, subjects=parts))
     if rows is not None and not rows.failure:
         scarce = rows.histogram.get("low", 0) + rows.histogram.get("none", 0)
         if scarce:
             text = f"{gpu.bus_id}: {count(scarce, 'memory bank')} with few or no spare rows"
             hint = "plan its replacement; accept it only with a ticket"
-            findings.append(Finding(cause="row-remap-headroom-low", text=text, hint=hint, parts=parts, marginal=True))
+            findings.append(
+                Finding(cause="row-remap-headroom-low", text=text, hint=hint, subjects=parts, marginal=True)
+            )
     return findings

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from ...collect.host_facts import FleetFacts, ProbeFailure
+from ...collect.host_facts import FleetFacts
+from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
 from ...probe.ibstat import Hca, IbPort
+from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import Case, Finding, Report, per_host, tool_unusable
+from .node_context import NodeContext, per_host
 
 SPEC = CheckSpec(
     id="hca-state",
@@ -39,20 +41,20 @@ def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     return per_host(SPEC, value, context, _judge)
 
 
-def _judge(case: Case) -> Report | Outcome:
-    sku = case.sku
+def _judge(host: NodeContext) -> Report | Outcome:
+    sku = host.sku
     if sku.compute_hcas == 0 or sku.fabric not in _LAYERS:
         return Report(summary=f"{sku.name} has no InfiniBand or RoCE adapter for compute")
-    hcas = case.facts.hcas
+    hcas = host.facts.hcas
     if isinstance(hcas, ProbeFailure):
-        return tool_unusable(case, "hcas", hcas)
-    ports = _ports(case, hcas)
-    problems = {entry.name: finding for entry in ports if (finding := _port_finding(case, entry)) is not None}
-    findings = _missing(case, ports)
+        return host.tool_failure("hcas", hcas)
+    ports = _ports(host, hcas)
+    problems = {entry.name: finding for entry in ports if (finding := _port_finding(host, entry)) is not None}
+    findings = _missing(host, ports)
     # More ports than compute adapters: storage and management are among them, and only as many as needed must be good.
-    if len(ports) - len(problems) < sku.compute_hcas or _named(case):
+    if len(ports) - len(problems) < sku.compute_hcas or _named(host):
         findings += list(problems.values())
-    findings += _from_kernel(case)
+    findings += _from_kernel(host)
     rates = [entry.port.rate_gbps for entry in ports if entry.name not in problems]
     return Report(
         summary=f"{len(rates)} ports Active, LinkUp, {min(rates, default=0)} Gb/s or more",
@@ -63,24 +65,24 @@ def _judge(case: Case) -> Report | Outcome:
         ),
         expected=(
             Expectation("hca_ports_good", ">=", sku.compute_hcas, Basis.HARDWARE, "count"),
-            Expectation("hca_rate_min", ">=", _rate(case), Basis.HARDWARE, "Gb/s"),
+            Expectation("hca_rate_min", ">=", _rate(host), Basis.HARDWARE, "Gb/s"),
         ),
-        evidence=case.evidence("hcas"),
+        evidence=host.evidence("hcas"),
     )
 
 
-def _named(case: Case) -> tuple[str, ...]:
-    return tuple(str(name) for name in case.context.settings(SPEC.id).get("hcas", ()))
+def _named(host: NodeContext) -> tuple[str, ...]:
+    return tuple(str(name) for name in host.context.settings(SPEC.id).get("hcas", ()))
 
 
-def _rate(case: Case) -> int:
+def _rate(host: NodeContext) -> int:
     """Return the rated speed: stated by the site, else by its cabling plan, else by the SKU; 0: gate fabric judges."""
-    planned = case.fleet.rated_gbps.get(case.host.name, case.sku.hca_rate_gbps)
-    return int(case.context.settings(SPEC.id).get("rate_gbps", planned))
+    planned = host.seen.rated_gbps.get(host.name, host.sku.hca_rate_gbps)
+    return int(host.context.settings(SPEC.id).get("rate_gbps", planned))
 
 
-def _ports(case: Case, hcas: tuple[Hca, ...]) -> list[_Port]:
-    named = _named(case)
+def _ports(host: NodeContext, hcas: tuple[Hca, ...]) -> list[_Port]:
+    named = _named(host)
     return [
         _Port(hca.name if len(hca.ports) == 1 else f"{hca.name}:{port.number}", port)
         for hca in hcas
@@ -89,14 +91,14 @@ def _ports(case: Case, hcas: tuple[Hca, ...]) -> list[_Port]:
     ]
 
 
-def _subject(case: Case, name: str) -> Subject:
-    return case.part(SubjectKind.HCA, name)
+def _subject(host: NodeContext, name: str) -> Subject:
+    return host.part(SubjectKind.HCA, name)
 
 
-def _missing(case: Case, ports: list[_Port]) -> list[Finding]:
-    named, present = _named(case), {entry.name.partition(":")[0] for entry in ports}
+def _missing(host: NodeContext, ports: list[_Port]) -> list[Finding]:
+    named, present = _named(host), {entry.name.partition(":")[0] for entry in ports}
     gone = [name for name in named if name not in present]
-    expected = case.sku.compute_hcas
+    expected = host.sku.compute_hcas
     if not gone and len(ports) >= expected:
         return []
     if not named:
@@ -109,53 +111,57 @@ def _missing(case: Case, ports: list[_Port]) -> list[Finding]:
             cause="hca-missing",
             text=f"{len(ports)} of {expected} adapter ports{where}",
             hint="`lspci -d 15b3:` and `dmesg | grep mlx5_core` on the node; reseat the adapter",
-            parts=tuple(_subject(case, name) for name in gone),
+            subjects=tuple(_subject(host, name) for name in gone),
         )
     ]
 
 
-def _port_finding(case: Case, entry: _Port) -> Finding | None:
-    port, rated, layer = entry.port, _rate(case), _LAYERS[case.sku.fabric]
-    parts = (_subject(case, entry.name),)
+def _port_finding(host: NodeContext, entry: _Port) -> Finding | None:
+    port, rated, layer = entry.port, _rate(host), _LAYERS[host.sku.fabric]
+    parts = (_subject(host, entry.name),)
     seen = f"{entry.name}: {port.state}, {port.physical_state}"
     if port.link_layer and port.link_layer != layer:
         text = f"{entry.name}: link layer {port.link_layer}, expected {layer}"
         hint = "`mlxconfig -d <hca> set LINK_TYPE_P1=...` and reboot"
-        return Finding(cause="hca-wrong-link-layer", text=text, hint=hint, parts=parts)
+        return Finding(cause="hca-wrong-link-layer", text=text, hint=hint, subjects=parts)
     if port.state == "Initializing" and port.physical_state == "LinkUp" and port.sm_lid == 0:
         hint = "start the subnet manager (`systemctl start opensm`, or on the switch); `sminfo` must name a master"
-        return Finding(cause="no-subnet-manager", text=f"{seen}, no subnet manager (SM lid 0)", hint=hint, parts=parts)
+        return Finding(
+            cause="no-subnet-manager", text=f"{seen}, no subnet manager (SM lid 0)", hint=hint, subjects=parts
+        )
     if port.state != "Active" or port.physical_state != "LinkUp":
-        return Finding(cause="hca-down", text=f"{seen}, expected Active, LinkUp", hint=_CABLE, parts=parts)
+        return Finding(cause="hca-down", text=f"{seen}, expected Active, LinkUp", hint=_CABLE, subjects=parts)
     if port.rate_gbps < rated:
         text = f"{entry.name}: {port.rate_gbps} Gb/s, rated {rated} Gb/s"
-        return Finding(cause="hca-rate-reduced", text=text, hint=_CABLE, parts=parts)
+        return Finding(cause="hca-rate-reduced", text=text, hint=_CABLE, subjects=parts)
     return None
 
 
-def _from_kernel(case: Case) -> list[Finding]:
+def _from_kernel(host: NodeContext) -> list[Finding]:
     """Return what the kernel log tells about the adapters; without a log, its own check says so."""
-    log = case.facts.kernel
+    log = host.facts.kernel
     if isinstance(log, ProbeFailure):
         return []
     findings: list[Finding] = []
-    limit = int(case.limit("link_flaps"))
+    limit = int(host.limit("link_flaps"))
     for device, times in Counter(device for device, _time in log.flaps).items():
         if times > limit:
             text = f"{device} lost its carrier {times} times since boot, usual are {limit} or fewer"
             findings.append(
-                Finding(cause="link-flapping", text=text, hint=_CABLE, parts=(_subject(case, device),), marginal=True)
+                Finding(
+                    cause="link-flapping", text=text, hint=_CABLE, subjects=(_subject(host, device),), marginal=True
+                )
             )
     for limited in log.pcie_limits:
-        if limited.driver == "mlx5_core" and _is_compute(case, limited.address):
+        if limited.driver == "mlx5_core" and _is_compute(host, limited.address):
             text = f"{limited.address}: {limited.available_gbps} of {limited.capable_gbps} Gb/s PCIe ({limited.at})"
             hint = "compare the slot with the SKU's wiring; reseat the adapter"
             findings.append(Finding(cause="hca-pcie-limited", text=text, hint=hint, marginal=True))
     return findings
 
 
-def _is_compute(case: Case, address: str) -> bool:
+def _is_compute(host: NodeContext, address: str) -> bool:
     """Tell whether the adapter at that address is of the model that carries compute traffic."""
-    if isinstance(case.facts.pci, ProbeFailure) or not case.sku.hca_model:
+    if isinstance(host.facts.pci, ProbeFailure) or not host.sku.hca_model:
         return False
-    return any(device.address == address and case.sku.hca_model in device.name for device in case.facts.pci)
+    return any(device.address == address and host.sku.hca_model in device.name for device in host.facts.pci)

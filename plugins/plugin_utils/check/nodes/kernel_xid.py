@@ -11,8 +11,9 @@ from collections import Counter
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.kernel_log import KernelLog, Xid
+from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import Case, Finding, Report, per_host, value_of
+from .node_context import NodeContext, per_host, value_of
 
 SPEC = CheckSpec(
     id="kernel-xid",
@@ -34,29 +35,29 @@ def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     return per_host(SPEC, value, context, _judge, needs=("kernel",))
 
 
-def _judge(case: Case) -> Report | Outcome:
-    log = value_of(case.facts.kernel)
+def _judge(host: NodeContext) -> Report | Outcome:
+    log = value_of(host.facts.kernel)
     told: list[str] = []
-    findings = _xids(case, log, told) + _sxids(log, told) + _off_bus(case, log)
-    if not findings and "kernel_log" in case.facts.cut:
+    findings = _xids(host, log, told) + _sxids(log, told) + _off_bus(host, log)
+    if not findings and "kernel_log" in host.facts.cut:
         text = "the log is too long to be kept whole, so a part of it was not looked at"
-        return case.answer.unknown("kernel-log-cut", text, "raise nodes_max_output_bytes, or reboot the node")
+        return host.answer.unknown("kernel-log-cut", text, "raise nodes_max_output_bytes, or reboot the node")
     note = f"; told only: {', '.join(told)}" if told else ""
     return Report(
         summary=f"no fatal XID in {log.lines} lines since boot{note}",
         findings=tuple(findings),
         measured=(Measure("xids", len(log.xids), "count"), Measure("sxids", len(log.sxids), "count")),
         expected=(Expectation("fatal_xids", "==", 0, Basis.RULE, "count"),),
-        evidence=case.evidence("kernel", "\n".join(finding.text for finding in findings)),
+        evidence=host.evidence("kernel", "\n".join(finding.text for finding in findings)),
     )
 
 
-def _xids(case: Case, log: KernelLog, told: list[str]) -> list[Finding]:
+def _xids(host: NodeContext, log: KernelLog, told: list[str]) -> list[Finding]:
     findings: list[Finding] = []
     counts = Counter((xid.address, xid.number) for xid in log.xids if xid.number != _ACTION_XID)
     first = {(xid.address, xid.number): xid for xid in reversed(log.xids)}
     for (address, number), times in counts.items():
-        rule = case.fleet.rules.catalogue.rule(number)
+        rule = host.seen.rules.catalogue.rule(number)
         name = rule.name if rule else "not in the catalogue"
         text = f"XID {number} on {address}, {times} times: {name} ({first[(address, number)].text[:120]})"
         if rule is not None and rule.meaning == "note":
@@ -65,8 +66,8 @@ def _xids(case: Case, log: KernelLog, told: list[str]) -> list[Finding]:
         fatal = rule is not None and rule.meaning == "fatal" and (not rule.by_text or _says_fatal(log, address, number))
         cause = "xid-fatal" if fatal else "xid-marginal" if rule else "xid-unknown"
         hint = rule.action if rule else f"look up XID {number} in NVIDIA's catalogue; add it to recipes/xid.yaml"
-        findings.append(Finding(cause=cause, text=text, hint=hint, parts=(case.gpu(address),), marginal=not fatal))
-    return findings + _actions(case, log, told)
+        findings.append(Finding(cause=cause, text=text, hint=hint, subjects=(host.gpu(address),), marginal=not fatal))
+    return findings + _actions(host, log, told)
 
 
 def _says_fatal(log: KernelLog, address: str, number: int) -> bool:
@@ -75,7 +76,7 @@ def _says_fatal(log: KernelLog, address: str, number: int) -> bool:
     return any(_FATAL.search(text) for text in same)
 
 
-def _actions(case: Case, log: KernelLog, told: list[str]) -> list[Finding]:
+def _actions(host: NodeContext, log: KernelLog, told: list[str]) -> list[Finding]:
     """Judge the last XID 154 of every GPU: its text names what the driver asks for."""
     last: dict[str, Xid] = {xid.address: xid for xid in log.xids if xid.number == _ACTION_XID}
     findings: list[Finding] = []
@@ -85,8 +86,8 @@ def _actions(case: Case, log: KernelLog, told: list[str]) -> list[Finding]:
             continue
         action = xid.action or "an action that the text does not name"
         text = f"XID {_ACTION_XID} on {address}: the driver asks for {action}"
-        hint = f"drain {case.host.name} and do it ({action}), then run the gate again"
-        findings.append(Finding(cause="xid-fatal", text=text, hint=hint, parts=(case.gpu(address),)))
+        hint = f"drain {host.name} and do it ({action}), then run the gate again"
+        findings.append(Finding(cause="xid-fatal", text=text, hint=hint, subjects=(host.gpu(address),)))
     return findings
 
 
@@ -106,13 +107,13 @@ def _sxids(log: KernelLog, told: list[str]) -> list[Finding]:
     return findings
 
 
-def _off_bus(case: Case, log: KernelLog) -> list[Finding]:
+def _off_bus(host: NodeContext, log: KernelLog) -> list[Finding]:
     """Return the GPUs that fell off the bus without an XID that says so."""
     told = {xid.address for xid in log.xids if xid.number == _OFF_BUS_XID}
-    rule = case.fleet.rules.catalogue.rule(_OFF_BUS_XID)
+    rule = host.seen.rules.catalogue.rule(_OFF_BUS_XID)
     hint = rule.action if rule else "reboot the node"
     return [
-        Finding(cause="gpu-off-bus", text=f"{address} has fallen off the bus", hint=hint, parts=(case.gpu(address),))
+        Finding(cause="gpu-off-bus", text=f"{address} has fallen off the bus", hint=hint, subjects=(host.gpu(address),))
         for address in log.off_bus
         if address not in told
     ]

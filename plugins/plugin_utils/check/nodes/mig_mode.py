@@ -8,8 +8,10 @@ from __future__ import annotations
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
 from ...probe.nvidia_smi_model import Gpu
+from ..kit.counting import count
+from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import Case, Finding, Report, count, per_gpu, per_host
+from .node_context import NodeContext, per_gpu, per_host
 
 SPEC = CheckSpec(
     id="mig-mode",
@@ -26,7 +28,7 @@ _DISABLED = "Disabled"
 
 def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """The mode of settings `expected` (Disabled where nothing is said); a GPU without MIG counts as Disabled."""
-    return per_host(SPEC, value, context, lambda case: per_gpu(case, _gpu, lambda n: _report(case, n)), needs=("smi",))
+    return per_host(SPEC, value, context, lambda host: per_gpu(host, _gpu, lambda n: _report(host, n)), needs=("smi",))
 
 
 def expected_mode(context: JudgeContext) -> str:
@@ -34,24 +36,24 @@ def expected_mode(context: JudgeContext) -> str:
     return str(context.settings(SPEC.id).get("expected", _DISABLED)).capitalize()
 
 
-def _report(case: Case, number: int) -> Report:
-    wanted = expected_mode(case.context)
+def _report(host: NodeContext, number: int) -> Report:
+    wanted = expected_mode(host.context)
     return Report(
         summary=f"MIG {wanted.lower()} on {count(number, 'GPU')}",
         expected=(Expectation("mig_mode", "==", wanted, Basis.RULE),),
-        evidence=case.evidence("smi"),
+        evidence=host.evidence("smi"),
     )
 
 
-def _gpu(case: Case, gpu: Gpu) -> list[Finding]:
-    wanted, parts = expected_mode(case.context), (case.gpu(gpu.bus_id),)
+def _gpu(host: NodeContext, gpu: Gpu) -> list[Finding]:
+    wanted, parts = expected_mode(host.context), (host.gpu(gpu.bus_id),)
     current, pending = gpu.mig_current or _DISABLED, gpu.mig_pending or gpu.mig_current or _DISABLED
     if current != pending:
         text = f"{gpu.bus_id}: MIG {current}, {pending} pending"
         hint = "drain the node and reset the GPU (`nvidia-smi -r -i <gpu>`)"
-        return [Finding(cause="mig-mode-pending", text=text, hint=hint, parts=parts)]
+        return [Finding(cause="mig-mode-pending", text=text, hint=hint, subjects=parts)]
     if current != wanted:
         text = f"{gpu.bus_id}: MIG {current}, expected {wanted}"
         hint = f"`nvidia-smi -mig {int(wanted != _DISABLED)}` on the node and reset the GPU, or state the mode wanted"
-        return [Finding(cause="mig-mode-mismatch", text=text, hint=hint, parts=parts)]
+        return [Finding(cause="mig-mode-mismatch", text=text, hint=hint, subjects=parts)]
     return []

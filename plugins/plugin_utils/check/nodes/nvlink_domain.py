@@ -9,8 +9,9 @@ from collections import Counter
 
 from ...collect.host_facts import FleetFacts
 from ...probe.nvidia_smi_model import Gpu, SmiLog
+from ..kit.finding import Finding
 from ..spec import JudgeContext
-from .case import Case, Finding
+from .node_context import NodeContext
 
 # By rack, the domain of most of its GPUs.
 Domains = dict[str, str]
@@ -30,20 +31,20 @@ def rack_domains(value: FleetFacts, context: JudgeContext) -> Domains:
     return {rack: max(found, key=lambda name: (found[name], name)) for rack, found in counts.items()}
 
 
-def domain_findings(case: Case, domains: Domains) -> tuple[Finding, ...]:
+def domain_findings(host: NodeContext, domains: Domains) -> tuple[Finding, ...]:
     """Return the GPUs of a rack-wide SKU that are in no domain or in another than the rest of their rack."""
-    if case.sku.nvlink_domain != "rack":
+    if host.sku.nvlink_domain != "rack":
         return ()
     findings: list[Finding] = []
-    usual = domains.get(case.host.rack, "")
-    for gpu in case.live_gpus:
-        parts = (case.gpu(gpu.bus_id),)
+    usual = domains.get(host.entry.rack, "")
+    for gpu in host.live_gpus:
+        parts = (host.gpu(gpu.bus_id),)
         if not _joined(gpu):
             text = f"{gpu.bus_id}: clique {gpu.fabric.clique_id or 'N/A'} of cluster {gpu.fabric.cluster_uuid or 'N/A'}"
-            findings.append(Finding(cause="nvlink-domain-not-joined", text=text, hint=_HINT, parts=parts))
+            findings.append(Finding(cause="nvlink-domain-not-joined", text=text, hint=_HINT, subjects=parts))
         elif usual and _domain(gpu) != usual:
-            text = f"{gpu.bus_id} is in {_domain(gpu)}, most of {case.host.rack} in {usual}"
-            findings.append(Finding(cause="nvlink-domain-split", text=text, hint=_HINT, parts=parts))
+            text = f"{gpu.bus_id} is in {_domain(gpu)}, most of {host.entry.rack} in {usual}"
+            findings.append(Finding(cause="nvlink-domain-split", text=text, hint=_HINT, subjects=parts))
     return tuple(findings)
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.lspci import PciDevice
+from ..kit.counting import count
+from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import Case, Finding, Report, count, per_host, value_of
+from .node_context import NodeContext, per_host, value_of
 
 SPEC = CheckSpec(
     id="pci-census",
@@ -34,8 +36,8 @@ def nvidia_gpus(devices: tuple[PciDevice, ...]) -> tuple[PciDevice, ...]:
     return tuple(device for device in devices if device.is_nvidia_gpu and not device.dead)
 
 
-def _judge(case: Case) -> Report:
-    sku, devices = case.sku, value_of(case.facts.pci)
+def _judge(host: NodeContext) -> Report:
+    sku, devices = host.sku, value_of(host.facts.pci)
     alive = nvidia_gpus(devices)
     dead = tuple(device for device in devices if device.is_nvidia_gpu and device.dead)
     wrong = tuple(device for device in alive if sku.gpu_pci_id and device.pci_id and device.pci_id != sku.gpu_pci_id)
@@ -44,7 +46,7 @@ def _judge(case: Case) -> Report:
             cause="pci-device-dead",
             text=f"{device.address} answers with all ones (rev ff)",
             hint=_RESEAT,
-            parts=(case.gpu(device.address),),
+            subjects=(host.gpu(device.address),),
         )
         for device in dead
     ]
@@ -53,32 +55,32 @@ def _judge(case: Case) -> Report:
             cause="pci-device-wrong",
             text=f"{device.address} is {device.pci_id}, the SKU has {sku.gpu_pci_id}",
             hint="correct gpufleet_sku of the host, or the machine that was delivered",
-            parts=(case.gpu(device.address),),
+            subjects=(host.gpu(device.address),),
         )
         for device in wrong
     ]
-    findings += _count_findings(case, alive, len(dead))
+    findings += _count_findings(host, alive, len(dead))
     return Report(
         summary=f"{count(len(alive), 'GPU')} on the PCI bus, all {sku.gpu_pci_id or 'by NVIDIA'}",
         findings=tuple(findings),
         measured=(Measure("gpus_on_pci", len(alive), "count"),),
         expected=(Expectation("gpus_on_pci", "==", sku.gpus, Basis.HARDWARE, "count"),),
-        evidence=case.evidence("pci"),
+        evidence=host.evidence("pci"),
     )
 
 
-def _count_findings(case: Case, alive: tuple[PciDevice, ...], dead: int) -> list[Finding]:
-    present, expected = len(alive) + dead, case.sku.gpus
+def _count_findings(host: NodeContext, alive: tuple[PciDevice, ...], dead: int) -> list[Finding]:
+    present, expected = len(alive) + dead, host.sku.gpus
     if present > expected:
         text = f"{count(present, 'GPU')} on the PCI bus, the SKU has {expected}"
         return [Finding(cause="gpu-extra-on-pci", text=text, hint="correct gpufleet_sku of the host")]
     if present == expected:
         return []
     known = {device.address for device in alive}
-    common = case.fleet.slots.get(case.host.sku, ())
+    common = host.seen.slots.get(host.entry.sku, ())
     # Only where the others' places include all of this host's can the empty place be told.
     gone = [a for a in common if a not in known] if len(common) == expected and known <= set(common) else []
     where = f" (nothing at {', '.join(gone)})" if gone else ""
     text = f"{present} of {count(expected, 'GPU')} on the PCI bus{where}"
-    parts = tuple(case.part(SubjectKind.GPU, f"gpu{common.index(address)}") for address in gone)
-    return [Finding(cause="gpu-not-on-pci", text=text, hint=_RESEAT, parts=parts)]
+    parts = tuple(host.part(SubjectKind.GPU, f"gpu{common.index(address)}") for address in gone)
+    return [Finding(cause="gpu-not-on-pci", text=text, hint=_RESEAT, subjects=parts)]

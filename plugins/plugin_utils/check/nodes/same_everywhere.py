@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from ...collect.host_facts import FleetFacts, HostFacts, ProbeFailure
+from ...collect.host_facts import FleetFacts, HostFacts
+from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome
 from ...probe.os_release import OsRelease
+from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, JudgeContext
-from .case import Case, Finding, Report, per_host
+from .node_context import NodeContext, per_host
 from .uniform import Uniformity, uniformity
 
 _NONE = "none"
@@ -24,7 +26,7 @@ def judge_same(
     same = uniformity(known, str(context.settings(spec.id).get("version", "")))
     # A package that is not installed is a fact (inbox drivers), not a tool that failed.
     needs = () if field == "ofed" else (field,)
-    return per_host(spec, value, context, lambda case: _judge(case, field, word, same), needs=needs)
+    return per_host(spec, value, context, lambda host: _judge(host, field, word, same), needs=needs)
 
 
 def _text(facts: HostFacts, field: str) -> str | None:
@@ -34,20 +36,20 @@ def _text(facts: HostFacts, field: str) -> str | None:
     return f"{value.id} {value.version_id}".strip() if isinstance(value, OsRelease) else str(value)
 
 
-def _judge(case: Case, field: str, word: str, same: Uniformity) -> Report | Outcome:
-    text = _text(case.facts, field)
+def _judge(host: NodeContext, field: str, word: str, same: Uniformity) -> Report | Outcome:
+    text = _text(host.facts, field)
     if text is None:
-        failure = getattr(case.facts, field)
-        return case.answer.unknown(f"ofed-info-{failure.kind}", failure.text, "run `ofed_info -s` on the node")
-    slug = case.spec.id.removesuffix("-uniform")
+        failure = getattr(host.facts, field)
+        return host.answer.unknown(f"ofed-info-{failure.kind}", failure.text, "run `ofed_info -s` on the node")
+    slug = host.spec.id.removesuffix("-uniform")
     findings: tuple[Finding, ...] = ()
     if not same.expected:
-        hint = f"state the right one: gpufleet_settings: {{{case.spec.id}: {{version: ...}}}}"
+        hint = f"state the right one: gpufleet_settings: {{{host.spec.id}: {{version: ...}}}}"
         said = f"no {word} has most hosts: {same.text()}"
         findings = (Finding(cause=f"{slug}-split", text=said, hint=hint, marginal=True),)
     elif text != same.expected:
         said = f"{word} {text}, expected {same.expected} ({same.text()})"
-        hint = f"bring {case.host.name} to {same.expected}, or accept the difference (gpufleet_acceptances)"
+        hint = f"bring {host.name} to {same.expected}, or accept the difference (gpufleet_acceptances)"
         findings = (Finding(cause=f"{slug}-mismatch", text=said, hint=hint, marginal=True),)
     basis = Basis.RULE if same.stated else Basis.PEERS
     return Report(
@@ -55,5 +57,5 @@ def _judge(case: Case, field: str, word: str, same: Uniformity) -> Report | Outc
         findings=findings,
         measured=(Measure(field, text),),
         expected=(Expectation(field, "==", same.expected, basis, arithmetic=same.text()),) if same.expected else (),
-        evidence=case.evidence(field),
+        evidence=host.evidence(field),
     )

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from ...collect.host_facts import FleetFacts, ProbeFailure
+from ...collect.host_facts import FleetFacts
+from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
 from ...probe.nvidia_smi_topo import Topology
+from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .case import Case, Finding, Report, per_host, value_of
+from .node_context import NodeContext, per_host, value_of
 
 SPEC = CheckSpec(
     id="topology",
@@ -28,41 +30,41 @@ def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     return per_host(SPEC, value, context, _judge, needs=("smi", "topo"))
 
 
-def _judge(case: Case) -> Report | Outcome:
-    matrix = value_of(case.facts.topo)
-    if len(matrix.gpus) > len(case.smi.gpus):
-        text = f"`nvidia-smi topo -m` names {len(matrix.gpus)} GPUs, `nvidia-smi -q` {len(case.smi.gpus)}"
-        return case.answer.unknown("nvidia-smi-inconsistent", text, "run both on the node again")
-    nvlinks, short = _nvlink(case, matrix), _short_of_links(case)
+def _judge(host: NodeContext) -> Report | Outcome:
+    matrix = value_of(host.facts.topo)
+    if len(matrix.gpus) > len(host.smi.gpus):
+        text = f"`nvidia-smi topo -m` names {len(matrix.gpus)} GPUs, `nvidia-smi -q` {len(host.smi.gpus)}"
+        return host.answer.unknown("nvidia-smi-inconsistent", text, "run both on the node again")
+    nvlinks, short = _nvlink(host, matrix), _short_of_links(host)
     # Links that are down change the word for their GPU, too: that is one fault, told once.
-    if nvlinks and short and all(set(finding.parts) <= short for finding in nvlinks):
-        return case.answer.blocked(by="nvlink", because="the matrix differs only where links are inactive")
-    findings = nvlinks + _nics(case, matrix)
-    if not findings and any(gpu.trouble for gpu in case.smi.gpus):
-        return case.answer.blocked(by="gpu-census", because="not every GPU answers")
-    if not findings and _waits_for_hcas(case, matrix):
-        return case.answer.blocked(
+    if nvlinks and short and all(set(finding.subjects) <= short for finding in nvlinks):
+        return host.answer.blocked(by="nvlink", because="the matrix differs only where links are inactive")
+    findings = nvlinks + _nics(host, matrix)
+    if not findings and any(gpu.trouble for gpu in host.smi.gpus):
+        return host.answer.blocked(by="gpu-census", because="not every GPU answers")
+    if not findings and _waits_for_hcas(host, matrix):
+        return host.answer.blocked(
             by="hca-state", because="adapters are missing, so the distance to them cannot be told"
         )
-    nvlink = f"NV{case.sku.nvlink_links} between all" if case.sku.nvlink_links else "no NVLink"
+    nvlink = f"NV{host.sku.nvlink_links} between all" if host.sku.nvlink_links else "no NVLink"
     return Report(
         summary=f"{len(matrix.gpus)} GPUs, {nvlink}; {len(matrix.nics)} NICs, one beside each GPU"
-        if case.sku.compute_hcas
+        if host.sku.compute_hcas
         else f"{len(matrix.gpus)} GPUs, {nvlink}",
         findings=tuple(findings),
         measured=(Measure("gpus", len(matrix.gpus), "count"), Measure("nics", len(matrix.nics), "count")),
-        expected=(Expectation("gpu_path", "==", f"NV{case.sku.nvlink_links}", Basis.HARDWARE),)
-        if case.sku.nvlink_links
+        expected=(Expectation("gpu_path", "==", f"NV{host.sku.nvlink_links}", Basis.HARDWARE),)
+        if host.sku.nvlink_links
         else (),
-        evidence=case.evidence("topo"),
+        evidence=host.evidence("topo"),
     )
 
 
-def _nvlink(case: Case, matrix: Topology) -> list[Finding]:
-    if case.sku.nvlink_links == 0:
+def _nvlink(host: NodeContext, matrix: Topology) -> list[Finding]:
+    if host.sku.nvlink_links == 0:
         return []
     # With switches every pair shares all links of a GPU; wired pair by pair a part of them, but never none.
-    wanted = f"NV{case.sku.nvlink_links}" if case.sku.nvswitches or case.sku.nvlink_domain == "rack" else "NV"
+    wanted = f"NV{host.sku.nvlink_links}" if host.sku.nvswitches or host.sku.nvlink_domain == "rack" else "NV"
     odd: dict[str, list[str]] = {}
     for (row, column), word in matrix.paths.items():
         if row < column and column in matrix.gpus and not _fits(word, wanted):
@@ -78,27 +80,27 @@ def _nvlink(case: Case, matrix: Topology) -> list[Finding]:
                 cause="topology-nvlink",
                 text=f"{word} between {', '.join(pairs[:4])}{' ...' if len(pairs) > 4 else ''}, expected {wanted}",
                 hint="check NVLinks of these GPUs (`nvidia-smi nvlink -s`) and the fabric manager",
-                parts=tuple(case.gpu_at(int(name.removeprefix("GPU"))) for name in blamed),
+                subjects=tuple(host.gpu_at(int(name.removeprefix("GPU"))) for name in blamed),
             )
         )
     return findings
 
 
-def _short_of_links(case: Case) -> set[Subject]:
-    status = case.facts.nvlink
+def _short_of_links(host: NodeContext) -> set[Subject]:
+    status = host.facts.nvlink
     if isinstance(status, ProbeFailure):
         return set()
-    return {case.gpu_named(entry.index, entry.uuid) for entry in status.gpus if entry.active < case.sku.nvlink_links}
+    return {host.gpu_named(entry.index, entry.uuid) for entry in status.gpus if entry.active < host.sku.nvlink_links}
 
 
 def _fits(word: str, wanted: str) -> bool:
     return word == wanted if wanted != "NV" else word.startswith("NV")
 
 
-def _nics(case: Case, matrix: Topology) -> list[Finding]:
-    if case.sku.compute_hcas < case.sku.gpus or _waits_for_hcas(case, matrix):
+def _nics(host: NodeContext, matrix: Topology) -> list[Finding]:
+    if host.sku.compute_hcas < host.sku.gpus or _waits_for_hcas(host, matrix):
         return []
-    near = tuple(case.limit("near_paths").get(case.sku.nvlink_domain, ()))
+    near = tuple(host.limit("near_paths").get(host.sku.nvlink_domain, ()))
     findings: list[Finding] = []
     for position, gpu in enumerate(matrix.gpus):
         words = [matrix.paths[(gpu, nic)] for nic in matrix.nics]
@@ -110,16 +112,16 @@ def _nics(case: Case, matrix: Topology) -> list[Finding]:
                     text=f"{gpu} has no NIC at {' or '.join(near)} ({best})",
                     hint="compare PCIe slots with the SKU's wiring; in a virtual machine give NCCL a topology file "
                     "and state the words: gpufleet_settings: {topology: {near_paths: {node: [PIX, PXB, NODE]}}}",
-                    parts=(case.gpu_at(position),),
+                    subjects=(host.gpu_at(position),),
                 )
             )
     return findings
 
 
-def _waits_for_hcas(case: Case, matrix: Topology) -> bool:
+def _waits_for_hcas(host: NodeContext, matrix: Topology) -> bool:
     """Tell whether adapters are missing: the check that counts them says so, and no distance can be judged."""
-    if case.sku.compute_hcas == 0:
+    if host.sku.compute_hcas == 0:
         return False
-    hcas = case.facts.hcas
+    hcas = host.facts.hcas
     counted = len(hcas) if not isinstance(hcas, ProbeFailure) else None
-    return len(matrix.nics) < case.sku.compute_hcas and (counted is None or counted < case.sku.compute_hcas)
+    return len(matrix.nics) < host.sku.compute_hcas and (counted is None or counted < host.sku.compute_hcas)

@@ -18,8 +18,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     read_evidence,
     write_evidence,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_facts import ProbeFailure, host_facts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_facts import host_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.node_rules import load_node_rules
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import ProbeFailure
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain, to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner

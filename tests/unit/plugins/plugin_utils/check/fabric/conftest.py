@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric.facts import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric.fabric_facts import (
     FabricFacts,
     SubnetFacts,
     load_limits,

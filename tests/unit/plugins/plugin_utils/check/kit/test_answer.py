@@ -14,16 +14,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     Rating,
     Status,
     SubjectKind,
-    node_subject,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site, SiteProfile
 
 SPEC = CheckSpec(id="nvlink", gate="nodes", title="links", observation="hosts", per=SubjectKind.NODE)
-ANSWER = Answer(
-    SPEC,
-    JudgeContext(gate="nodes", site=Site(name="lab", profile="on_premises", hosts=()), today=date(2026, 11, 22)),
-    node_subject("gpu01"),
-)
+SITE = Site(name="lab", profile=SiteProfile.ON_PREMISES, hosts=())
+CONTEXT = JudgeContext(gate="nodes", site=SITE, today=date(2026, 11, 22))
+ANSWER = Answer.about_host(SPEC, CONTEXT, "gpu01")
 
 
 def test_blocked_names_the_check_in_its_field_and_its_cause() -> None:

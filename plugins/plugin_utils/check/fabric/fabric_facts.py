@@ -1,30 +1,44 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What one host saw of the fabric, parsed: subnet managers, every port twice, error counters twice; and the plan."""
+"""What one host saw of the fabric: subnet managers, every port twice, error counters twice; and the cabling plan."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from ...collect.host_evidence import HostEvidence, ToolRun
-from ...collect.host_facts import ProbeFailure
-from ...outcome.errors import InputError
+from ...collect.tool_reading import FailureKind, ProbeFailure, ToolFacts, read_tool
 from ...probe import ibdiagnet, iblinkinfo, ibqueryerrors, saquery, sminfo
 from ...probe.ibdiagnet import Diagnosis
 from ...probe.iblinkinfo import LinkEnd
 from ...probe.ibqueryerrors import ErrorReport
 from ...probe.sminfo import SmInfo
 from ...runtime.recipe_files import RECIPES
-from ...runtime.redaction import excerpt
 from ...runtime.strict import decode, read_yaml
 from ...site.cabling import CablingPlan
 
-# It ends with 1 to say that it found a counter that is not 0.
-_RC_IS_ANSWER = ("ibqueryerrors", "ibdiagnet")
+T = TypeVar("T")
+_ADVICE: dict[FailureKind, str] = {
+    "missing": "install infiniband-diags there, or look from another host (gpufleet_fabric_host)",
+    "timeout": "run it there by hand; raise fabric_tool_timeout if the fabric is very large",
+}
+SMINFO = ToolFacts(key="sminfo", slug="sminfo", command="sminfo", owner="subnet-manager", advice=_ADVICE)
+SAQUERY = ToolFacts(key="saquery", slug="saquery", command="saquery -s", owner="subnet-manager", advice=_ADVICE)
+IBLINKINFO = ToolFacts(
+    key="iblinkinfo", slug="iblinkinfo", command="iblinkinfo -l", owner="link-present", advice=_ADVICE
+)
+IBQUERYERRORS = ToolFacts(
+    key="ibqueryerrors", slug="ibqueryerrors", command="ibqueryerrors", owner="link-errors", rc_is_answer=True,
+    advice=_ADVICE,
+)  # fmt: skip
+IBDIAGNET = ToolFacts(
+    key="ibdiagnet", slug="ibdiagnet", command="ibdiagnet --pc -P all=1 --get_cable_info", owner="ibdiagnet",
+    rc_is_answer=True, advice=_ADVICE,
+)  # fmt: skip
 _NO_MANAGER = "iberror: failed: query"
 
 
@@ -84,8 +98,8 @@ def subnets_of(evidence: HostEvidence) -> tuple[SubnetFacts, ...]:
 
 
 def _subnet(tools: Mapping[str, ToolRun], suffix: str) -> SubnetFacts:
-    def value(name: str, parse: Callable[[str], Any]) -> Any:
-        return _value(name.partition("_")[0], tools.get(name + suffix), parse)
+    def value(tool: ToolFacts, parse: Callable[[str], T], reading: str = "") -> T | ProbeFailure:
+        return read_tool(tool, tools.get(f"{tool.key}{reading}{suffix}"), parse)
 
     managers, silent = _managers(tools, suffix)
     return SubnetFacts(
@@ -94,11 +108,11 @@ def _subnet(tools: Mapping[str, ToolRun], suffix: str) -> SubnetFacts:
         master_again=_master(tools.get(f"sminfo_again{suffix}")),
         managers=managers,
         silent_lids=silent,
-        links_before=value("iblinkinfo", iblinkinfo.parse),
-        links=value("iblinkinfo_again", iblinkinfo.parse),
-        errors_before=value("ibqueryerrors", ibqueryerrors.parse),
-        errors=value("ibqueryerrors_again", ibqueryerrors.parse),
-        diagnosis=value("ibdiagnet", ibdiagnet.parse) if f"ibdiagnet{suffix}" in tools else None,
+        links_before=value(IBLINKINFO, iblinkinfo.parse),
+        links=value(IBLINKINFO, iblinkinfo.parse, "_again"),
+        errors_before=value(IBQUERYERRORS, ibqueryerrors.parse),
+        errors=value(IBQUERYERRORS, ibqueryerrors.parse, "_again"),
+        diagnosis=value(IBDIAGNET, ibdiagnet.parse) if f"ibdiagnet{suffix}" in tools else None,
     )
 
 
@@ -106,35 +120,13 @@ def _master(run: ToolRun | None) -> SmInfo | ProbeFailure | None:
     """Return who answers as the subnet manager; None where the tool asked and nobody did."""
     if run is not None and run.rc not in (0, None) and _NO_MANAGER in run.stdout + run.stderr:
         return None
-    value: SmInfo | ProbeFailure = _value("sminfo", run, sminfo.parse)
-    return value
+    return read_tool(SMINFO, run, sminfo.parse)
 
 
 def _managers(tools: Mapping[str, ToolRun], suffix: str) -> tuple[tuple[SmInfo, ...] | ProbeFailure, tuple[int, ...]]:
-    lids: tuple[int, ...] | ProbeFailure = _value("saquery", tools.get(f"saquery{suffix}"), saquery.parse_managers)
+    lids = read_tool(SAQUERY, tools.get(f"{SAQUERY.key}{suffix}"), saquery.parse_managers)
     if isinstance(lids, ProbeFailure):
         return lids, ()
-    answers = {lid: _value("sminfo", tools.get(f"sminfo_{lid}{suffix}"), sminfo.parse) for lid in lids}
+    answers = {lid: read_tool(SMINFO, tools.get(f"{SMINFO.key}_{lid}{suffix}"), sminfo.parse) for lid in lids}
     there = tuple(info for info in answers.values() if isinstance(info, SmInfo))
     return there, tuple(lid for lid, info in answers.items() if not isinstance(info, SmInfo))
-
-
-def _value(tool: str, run: ToolRun | None, parse: Callable[[str], Any]) -> Any:
-    if run is None:
-        return ProbeFailure(tool, "not-collected", "the tool was not run")
-    command = " ".join(run.argv)
-    if run.missing:
-        return ProbeFailure(tool, "missing", f"{run.argv[0] if run.argv else tool} is not installed")
-    if run.timed_out or run.rc is None:
-        return ProbeFailure(tool, "timeout", f"`{command}` did not end within {run.duration_s:.0f} s")
-    said = excerpt(f"{run.stdout.strip()} {run.stderr.strip()}", 300)
-    if run.rc != 0 and not (tool in _RC_IS_ANSWER and run.stdout.strip()):
-        return ProbeFailure(tool, "failed", f"`{command}` ended with {run.rc}: {said}")
-    if run.truncated:
-        return ProbeFailure(tool, "garbage", f"the output of `{command}` was cut after {len(run.stdout)} characters")
-    if not run.stdout.strip():
-        return ProbeFailure(tool, "empty", f"`{command}` ended with {run.rc} and printed nothing")
-    try:
-        return parse(run.stdout)
-    except InputError as error:
-        return ProbeFailure(tool, "garbage", f"`{command}`: {error.reason}")

@@ -9,17 +9,17 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ...collect.host_facts import ProbeFailure
+from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Subject, SubjectKind
 from ...probe.iblinkinfo import LinkEnd
 from ...site.cabling import CablingPlan, End, PlannedLink
 from ...site.model import Site
-from .facts import FabricFacts
+from .fabric_facts import FabricFacts
 from .uplinks import uplinks
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CableState:
     """One planned cable: what is known of its two planned ends, and on which port its near end really is (None:
     nowhere); `other` is what that port says."""
 
@@ -60,12 +60,12 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class Overlay:
     """The planned cables in scope, and what explains several of them at once."""
 
-    seen: tuple[Seen, ...]
-    dead_switches: dict[str, tuple[Seen, ...]] = field(default_factory=dict)
-    absent_hosts: dict[str, tuple[Seen, ...]] = field(default_factory=dict)
+    cables: tuple[CableState, ...]
+    dead_switches: dict[str, tuple[CableState, ...]] = field(default_factory=dict)
+    absent_hosts: dict[str, tuple[CableState, ...]] = field(default_factory=dict)
 
     @property
     def explained(self) -> frozenset[str]:
@@ -80,18 +80,18 @@ def ends_of(facts: FabricFacts, *, before: bool = False) -> dict[End, LinkEnd]:
     return {End(end.name, end.port): end for sweep in sweeps if not isinstance(sweep, ProbeFailure) for end in sweep}
 
 
-def overlay(facts: FabricFacts, site: Site) -> View:
-    """Return the view of the second reading; cables of hosts that are set aside are left out."""
+def lay_over(facts: FabricFacts, site: Site) -> Overlay:
+    """Lay the plan over the second reading; cables of hosts that are set aside are left out."""
     ends = ends_of(facts)
     planned = [link for link in facts.plan.links if link.host not in site.quarantined]
     found = uplinks(ends) if facts.plan.generated else ()
     seen = tuple(_seen(link, ends) for link in (*planned, *found))
     dead = _dead_switches(facts.plan, seen, {end.node for end in ends})
     gone = {entry.link.name for group in dead.values() for entry in group}
-    return View(seen, dead, _absent_hosts(entry for entry in seen if entry.link.name not in gone))
+    return Overlay(seen, dead, _absent_hosts(entry for entry in seen if entry.link.name not in gone))
 
 
-def _seen(link: PlannedLink, ends: dict[End, LinkEnd]) -> Seen:
+def _seen(link: PlannedLink, ends: dict[End, LinkEnd]) -> CableState:
     near = ends.get(link.near)
     if near is None and link.far is None:
         # A plan that nobody wrote cannot know how the hosts' agents name adapters: mlx5_0 or HCA-1.
@@ -99,10 +99,12 @@ def _seen(link: PlannedLink, ends: dict[End, LinkEnd]) -> Seen:
     peer = near.peer if near is not None and near.up else None
     actual = End(peer.name, peer.port) if peer is not None else None
     other = ends.get(actual) if actual is not None else None
-    return Seen(link, near, ends.get(link.far) if link.far is not None else None, actual, other)
+    return CableState(link, near, ends.get(link.far) if link.far is not None else None, actual, other)
 
 
-def _dead_switches(plan: CablingPlan, seen: tuple[Seen, ...], there: set[str]) -> dict[str, tuple[Seen, ...]]:
+def _dead_switches(
+    plan: CablingPlan, seen: tuple[CableState, ...], there: set[str]
+) -> dict[str, tuple[CableState, ...]]:
     absent = [name for name in plan.switches if name not in there]
     found = {}
     for name in absent:
@@ -112,8 +114,8 @@ def _dead_switches(plan: CablingPlan, seen: tuple[Seen, ...], there: set[str]) -
     return found
 
 
-def _absent_hosts(seen: Iterable[Seen]) -> dict[str, tuple[Seen, ...]]:
-    by_host: dict[str, list[Seen]] = {}
+def _absent_hosts(seen: Iterable[CableState]) -> dict[str, tuple[CableState, ...]]:
+    by_host: dict[str, list[CableState]] = {}
     for entry in seen:
         if entry.link.host:
             by_host.setdefault(entry.link.host, []).append(entry)
@@ -132,15 +134,15 @@ def link_subjects(link: PlannedLink) -> tuple[Subject, ...]:
     return (own, Subject(SubjectKind.HCA, f"{link.host}/{link.hca}", link.host))
 
 
-def misplaced(view: View, plan: CablingPlan) -> list[tuple[Seen, ...]]:
+def misplaced(overlay: Overlay, plan: CablingPlan) -> list[tuple[CableState, ...]]:
     """Return the cables that are where others should be, those that changed places with each other together."""
-    places = _rail_places(view.seen) if plan.generated else _port_places(view.seen)
+    places = _rail_places(overlay.cables) if plan.generated else _port_places(overlay.cables)
     wrong = {entry.link.name: (entry, planned, actual) for entry, planned, actual in places if planned != actual}
     by_planned = {planned: name for name, (_entry, planned, _actual) in wrong.items()}
-    groups: list[tuple[Seen, ...]] = []
+    groups: list[tuple[CableState, ...]] = []
     done: set[str] = set()
     for name in wrong:
-        group: list[Seen] = []
+        group: list[CableState] = []
         following: str | None = name
         while following is not None and following not in done:
             done.add(following)
@@ -154,13 +156,13 @@ def misplaced(view: View, plan: CablingPlan) -> list[tuple[Seen, ...]]:
 _Place = tuple[object, ...]
 
 
-def _port_places(seen: tuple[Seen, ...]) -> list[tuple[Seen, _Place, _Place]]:
+def _port_places(seen: tuple[CableState, ...]) -> list[tuple[CableState, _Place, _Place]]:
     return [
         (entry, (entry.link.far,), (entry.actual,)) for entry in seen if entry.connected and entry.actual is not None
     ]
 
 
-def _rail_places(seen: tuple[Seen, ...]) -> list[tuple[Seen, _Place, _Place]]:
+def _rail_places(seen: tuple[CableState, ...]) -> list[tuple[CableState, _Place, _Place]]:
     """Without planned ports: most adapters on a switch say which rail it carries; a switch of many rails says none."""
     carried: dict[str, Counter[int]] = {}
     for entry in seen:

@@ -1,0 +1,38 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A tool that gave nothing usable: the check that owns the tool reports it, every other check waits for that one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...collect.tool_reading import FailureKind, ProbeFailure
+from ...outcome.model import Evidence, Outcome
+from .answer import Answer
+
+_ADVICE: Mapping[FailureKind, str] = {
+    "missing": "install it there",
+    "timeout": "a hanging driver tool usually needs a reboot of the node",
+    "empty": "run it there and read its exit code",
+    "garbage": "run it there and compare",
+    "failed": "run it there and fix what it reports",
+    "not-collected": "run the gate again",
+}
+
+
+def tool_failure(answer: Answer, failure: ProbeFailure, where: str, path: str) -> Outcome:
+    """Return the outcome for a tool that gave nothing usable on host `where`; `path` is the evidence file."""
+    if failure.tool.owner != answer.spec.id:
+        return answer.blocked(by=failure.tool.owner, because=f"`{failure.tool.command}` gave nothing usable")
+    return tool_unusable(answer, failure, where, path)
+
+
+def tool_unusable(answer: Answer, failure: ProbeFailure, where: str, path: str) -> Outcome:
+    """Return the outcome of the check that owns the tool, with advice for that kind of failure."""
+    tool, text = failure.tool, failure.text[:400]
+    advice = tool.advice.get(failure.kind) or _ADVICE[failure.kind]
+    evidence = (Evidence(tool.command, where, text, path),)
+    return answer.unknown(
+        f"{tool.slug}-{failure.kind}", text, f"`{tool.command}` on {where}: {advice}", evidence=evidence
+    )

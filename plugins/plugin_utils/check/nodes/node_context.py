@@ -1,0 +1,152 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""One host as the checks of gate nodes see it: its parsed tools, its hardware facts, names for its GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from ...collect.host_facts import TOOLS, FleetFacts, HostFacts
+from ...collect.tool_reading import ProbeFailure
+from ...outcome.model import Evidence, Outcome, Subject, SubjectKind
+from ...probe.nvidia_smi_model import Gpu, SmiLog
+from ...site.model import DriverOwner
+from ..kit import host_context, tool_failure
+from ..kit.counting import count
+from ..kit.finding import Finding, Report
+from ..spec import CheckSpec, JudgeContext
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeContext(host_context.HostContext[FleetFacts]):
+    """One host with what its tools printed."""
+
+    @property
+    def facts(self) -> HostFacts:
+        return self.seen.hosts[self.name]
+
+    def limit(self, name: str) -> Any:
+        """Return a limit: what the site set for this check, else what this release ships."""
+        return self.context.settings(self.spec.id).get(name, getattr(self.seen.rules.limits, name))
+
+    def gpu_index(self, bus_id: str) -> int | None:
+        """Return the GPU's place: in the fleet's common list if this host's GPUs are part of it, else in its own."""
+        own = tuple(gpu.bus_id for gpu in self.facts.smi.gpus) if isinstance(self.facts.smi, SmiLog) else ()
+        common = self.seen.slots.get(self.entry.sku, ())
+        places = common if len(common) == self.sku.gpus and set(own) <= set(common) else own
+        return places.index(bus_id) if bus_id in places else None
+
+    def gpu(self, bus_id: str) -> Subject:
+        """Return the subject of a GPU, `gpu01/gpu3`; one without a place carries its address."""
+        index = self.gpu_index(bus_id)
+        return self.part(SubjectKind.GPU, f"gpu{index}" if index is not None else bus_id)
+
+    def gpu_at(self, position: int) -> Subject:
+        """Return the subject of the GPU that the driver's tools call by that number."""
+        gpus = self.facts.smi.gpus if isinstance(self.facts.smi, SmiLog) else ()
+        if position < len(gpus):
+            return self.gpu(gpus[position].bus_id)
+        return self.part(SubjectKind.GPU, f"gpu{position}")
+
+    def gpu_named(self, position: int, uuid: str) -> Subject:
+        """Return the subject of a GPU by its UUID; where several GPUs have that UUID, by the driver's number."""
+        same = [gpu.bus_id for gpu in self.smi.gpus if gpu.uuid == uuid] if isinstance(self.facts.smi, SmiLog) else []
+        return self.gpu(same[0]) if len(same) == 1 else self.gpu_at(position)
+
+    @property
+    def smi(self) -> SmiLog:
+        """The driver's document; only for checks that need `smi`."""
+        return value_of(self.facts.smi)
+
+    @property
+    def live_gpus(self) -> tuple[Gpu, ...]:
+        """The GPUs that answer; check gpu-census reports the others."""
+        return tuple(gpu for gpu in self.smi.gpus if not gpu.trouble)
+
+    def evidence(self, field_name: str, excerpt: str = "") -> tuple[Evidence, ...]:
+        """Return the evidence of the tool that gives that field of HostFacts."""
+        return (Evidence(TOOLS[field_name].facts.command, self.name, excerpt, self._evidence_path(field_name)),)
+
+    def _evidence_path(self, field_name: str) -> str:
+        return self.facts.driver_evidence if TOOLS[field_name].driver else self.facts.evidence
+
+    def tool_failure(self, field_name: str, failure: ProbeFailure) -> Outcome:
+        """Return the outcome for a tool that gave nothing usable: its owner says why, other checks wait for the owner.
+
+        A driver that cannot talk to every GPU explains the failures of all other driver tools.
+        """
+        smi = self.facts.smi
+        lost = isinstance(smi, ProbeFailure) or any(gpu.trouble for gpu in smi.gpus)
+        if failure.tool.owner == self.spec.id and self.spec.needs_driver and field_name != "smi" and lost:
+            return self.answer.blocked(by="gpu-census", because="the driver cannot talk to every GPU")
+        return tool_failure.tool_failure(self.answer, failure, self.name, self._evidence_path(field_name))
+
+
+JudgeNode = Callable[[NodeContext], Report | Outcome]
+
+
+def value_of(value: T | ProbeFailure) -> T:
+    """Return the parsed value of a tool that per_host has already found usable."""
+    if isinstance(value, ProbeFailure):
+        raise AssertionError(f"per_host let {value} through")
+    return value
+
+
+def per_host(
+    spec: CheckSpec, seen: FleetFacts, context: JudgeContext, judge_host: JudgeNode, needs: tuple[str, ...] = ()
+) -> tuple[Outcome, ...]:
+    """Return the outcomes of every host in scope (see kit.host_context.per_host).
+
+    Args:
+        spec: the check.
+        seen: the fleet.
+        context: the context of the judgement.
+        judge_host: judges one host whose needed tools all gave something usable.
+        needs: fields of HostFacts that it needs.
+    """
+
+    def before(host: NodeContext) -> Outcome | None:
+        return _not_collected(host) or _first_failure(host, needs)
+
+    return host_context.per_host(NodeContext, spec, seen, context, judge_host, before=before)
+
+
+def _not_collected(host: NodeContext) -> Outcome | None:
+    if host.name not in host.seen.hosts:
+        return host.answer.unknown("evidence-missing", "nothing was collected from this host", "run the gate again")
+    through_pods = host.spec.needs_driver and host.context.site.driver_owner is DriverOwner.OPERATOR
+    if not host.facts.reached and not through_pods:
+        return host.answer.blocked(by="host-reached", because="the host was not reached")
+    return None
+
+
+def _first_failure(host: NodeContext, needs: tuple[str, ...]) -> Outcome | None:
+    for name in needs:
+        failure = getattr(host.facts, name)
+        if isinstance(failure, ProbeFailure):
+            return host.tool_failure(name, failure)
+    return None
+
+
+def per_gpu(
+    host: NodeContext, judge_gpu: Callable[[NodeContext, Gpu], list[Finding]], report: Callable[[int], Report]
+) -> Report | Outcome:
+    """Return the findings of every GPU that answers; without one, GPUs that do not answer leave the check open.
+
+    Args:
+        host: the host.
+        judge_gpu: returns what is not good about one GPU.
+        report: makes the report, given the number of GPUs judged; its findings are filled in here.
+    """
+    live = host.live_gpus
+    findings = tuple(finding for gpu in live for finding in judge_gpu(host, gpu))
+    silent = len(host.smi.gpus) - len(live)
+    if not findings and (silent or not live):
+        text = f"{count(silent, 'GPU')} of {len(host.smi.gpus)} do not answer"
+        return host.answer.blocked(by="gpu-census", because=text)
+    return replace(report(len(live)), findings=findings)
