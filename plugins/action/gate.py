@@ -31,7 +31,7 @@ class ActionModule(VerbBase):
             verdict = refuse_gate(run, options["gate"], options["problem"])
         else:
             verdict = decide_gate(run, options["gate"])
-        self.emit(f"gate {verdict.gate}: {verdict.status.value}. {verdict.headline or verdict.message}")
+        self.emit(f"gate {verdict.gate}: {verdict.status.value}. {verdict.key_figure or verdict.message}")
         for entry in verdict.blocking[:10]:
             self.emit(f"{entry.status.value} {entry.check} on {entry.subject}: {entry.cause}: {entry.summary}"[:199])
         # After the verdict is saved: the history must not be able to stop it.

@@ -12,7 +12,7 @@ short_description: Prints the table of the eight gates at the end of a run
 version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
 description:
-  - Prints, when the playbook ends, the eight gates with status, checks, duration and headline, what holds a gate
+  - Prints, when the playbook ends, the eight gates with status, checks, duration and key figure, what holds a gate
     that is not passed, the verdict, and where the report is.
   - It only prints. The report and the results are written by M(gpufleet.bringup.gate).
 requirements:
@@ -24,10 +24,10 @@ from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import load
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import load_json
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import RunRecord
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.saved import record_from_plain
 
 
 class CallbackModule(CallbackBase):  # type: ignore[misc,unused-ignore]
@@ -55,7 +55,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc,unused-ignore]
         if self._run_dir is None:
             return
         try:
-            lines = closing_lines(load(RunRecord, self._run_dir / "run.json"), self._run_dir)
+            path = self._run_dir / "run.json"
+            lines = closing_lines(record_from_plain(load_json(path), str(path)), self._run_dir)
         except BringupError as error:
             self._display.warning(f"the table of the gates cannot be printed: {error}")
             return

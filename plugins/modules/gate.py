@@ -48,7 +48,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 verdict:
-  description: The verdict with counts, what blocks, what is waived, accepted and expired, and the headline.
+  description: The verdict with counts, what blocks, what is waived, accepted and expired, and the key figure.
   type: dict
   returned: always
 stats:

@@ -132,7 +132,7 @@ def test_healthy(bench: Bench) -> None:
     assert bench.healthy.rc == 0, bench.healthy.output[-3000:]
     assert bench.healthy.findings() == []
     gate = next(entry for entry in bench.healthy.record["gates"] if entry["gate"] == GATE)
-    assert "GB/s over all nodes" in gate["headline"]
+    assert "GB/s over all nodes" in gate["key_figure"]
     logs = sorted(path.name for path in (bench.healthy.run_dir / "evidence" / GATE).iterdir())
     assert len([name for name in logs if name.startswith("node-")]) == COUNT
     assert len([name for name in logs if name.startswith("pair-")]) == COUNT // 2

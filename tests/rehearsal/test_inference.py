@@ -142,7 +142,7 @@ def test_healthy(bench: Bench) -> None:
     assert bench.first.rc == 0, bench.first.output[-3000:]
     assert bench.first.findings() == []
     gate = next(entry for entry in bench.first.record["gates"] if entry["gate"] == GATE)
-    assert "tokens/s per GPU, TTFT" in gate["headline"]
+    assert "tokens/s per GPU, TTFT" in gate["key_figure"]
     names = sorted(path.name for path in (bench.first.run_dir / "evidence" / GATE).iterdir())
     assert [name for name in names if name.endswith(".json")] == [f"load-{n}-1.json" for n in range(1, COUNT + 1)]
 

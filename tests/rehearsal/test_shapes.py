@@ -53,7 +53,7 @@ def assert_passed(run: Rehearsed, *empty: str) -> None:
 
 def not_declared(run: Rehearsed, gate: str) -> str:
     entry = next(entry for entry in run.record["gates"] if entry["gate"] == gate)
-    return "; ".join(entry["not_declared"])
+    return "; ".join(f"{left['id']} ({left['reason']})" for left in entry["not_declared"])
 
 
 @pytest.mark.parametrize("sku", ["h100", "l40s"])

@@ -164,7 +164,7 @@ def test_healthy(bench: Bench) -> None:
     assert bench.healthy.rc == 0, bench.healthy.output[-3000:]
     assert bench.healthy.findings() == []
     gate = next(entry for entry in bench.healthy.record["gates"] if entry["gate"] == GATE)
-    assert gate["headline"] == f"{8 * COUNT} GPUs seen by Prometheus"
+    assert gate["key_figure"] == f"{8 * COUNT} GPUs seen by Prometheus"
     log = (bench.healthy.run_dir / "evidence" / GATE / "alert-receiver.log").read_text()
     assert any(json.loads(line).get("alerts") for line in log.splitlines())
 

@@ -132,7 +132,7 @@ def test_healthy(bench: Bench) -> None:
     assert bench.healthy.rc == 0, bench.healthy.output[-3000:]
     assert bench.healthy.findings() == []
     gate = next(entry for entry in bench.healthy.record["gates"] if entry["gate"] == GATE)
-    assert "MFU" in gate["headline"] and f"over {8 * COUNT} GPUs" in gate["headline"]
+    assert "MFU" in gate["key_figure"] and f"over {8 * COUNT} GPUs" in gate["key_figure"]
     logs = sorted(path.name for path in (bench.healthy.run_dir / "evidence" / GATE).iterdir())
     assert logs == [f"train-1-1-{index}.log" for index in range(COUNT)]
     print(f"gate took {gate.get('duration_s')} s")

@@ -29,7 +29,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.series im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.suites import write_suites
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import RUN, SITE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import decide
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import NotDeclared, decide
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import (
     RunRecord,
     new_run,
@@ -120,7 +120,7 @@ class MadeRun:
     scope: tuple[str, ...] = GATE_IDS
     name: str = WHOLE
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
-    not_declared: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    not_declared: dict[str, tuple[NotDeclared, ...]] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:

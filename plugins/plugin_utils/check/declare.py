@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ..outcome.errors import BringupError
 from ..outcome.model import SubjectKind
 from ..site.model import Site
+from ..verdict.gate import NotDeclared
 from .registry import RegisteredCheck, checks_of
 
 
@@ -22,15 +23,6 @@ class DeclaredCheck:
     subjects: tuple[str, ...]
     disturbs: str
     duration_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotDeclared:
-    """A check that is not asked at this site, and why."""
-
-    id: str
-    title: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,11 @@ from ..runtime.clock import elapsed_text
 from ..verdict.gate import GateVerdict
 from ..verdict.run import RunRecord, run_summary
 
-_HEAD = ("#", "gate", "status", "checks", "duration", "headline")
+_HEAD = ("#", "gate", "status", "checks", "duration", "key figure")
 
 
 def gates_table(record: RunRecord) -> list[str]:
-    """Return the table as lines: number, gate, status, checks, duration, headline."""
+    """Return the table as lines: number, gate, status, checks, duration, key figure."""
     rows = [_HEAD, *(_row(gate.number, record.gate(gate.id)) for gate in GATES)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -26,7 +26,7 @@ def gates_table(record: RunRecord) -> list[str]:
 
 def _row(number: int, verdict: GateVerdict) -> tuple[str, ...]:
     ran = verdict.status is not Status.PENDING
-    headline = verdict.headline if verdict.opens_next else verdict.message
+    key_figure = verdict.key_figure if verdict.opens_next else verdict.message
     duration = elapsed_text(verdict.duration_s) if ran else "-"
     return (
         str(number),
@@ -34,7 +34,7 @@ def _row(number: int, verdict: GateVerdict) -> tuple[str, ...]:
         verdict.status.value,
         str(verdict.checks) if ran else "-",
         duration,
-        headline or "-",
+        key_figure or "-",
     )
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,16 @@ from ..outcome.model import Outcome
 from ..runtime.run_dir import RECIPE, SITE
 from ..site.model import Site
 from ..verdict.run import RunRecord
-from .suites import saved_outcomes
+from .suites import ctrf_path, read_foreign_outcomes, read_own_outcomes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlreadyRead:
+    """What the caller has read from the run directory already, so that it is not read again; None: not read."""
+
+    site: Site | None = None
+    recipe: Mapping[str, Any] | None = None
+    own_outcomes: Mapping[str, tuple[Outcome, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +57,19 @@ class RunFacts:
         return digest(to_plain(self.site)) if self.site else ""
 
 
-def load_facts(run_dir: Path, record: RunRecord, differences: tuple[str, ...] = ()) -> RunFacts:
+def load_facts(
+    run_dir: Path, record: RunRecord, differences: tuple[str, ...] = (), read: AlreadyRead | None = None
+) -> RunFacts:
     """Return what is in a run directory. What cannot be read is named; a report is written all the same."""
+    read = read or AlreadyRead()
     unreadable: list[str] = []
-    site = _site(run_dir / SITE, unreadable)
-    recipe, recipe_digest = _recipe(run_dir / RECIPE, unreadable)
-    outcomes = {gate.id: saved_outcomes(run_dir, gate.id, site, unreadable) for gate in GATES}
+    site = read.site or _site(run_dir / SITE, unreadable)
+    if read.recipe is not None:
+        recipe: Mapping[str, Any] | None = read.recipe
+        recipe_digest = digest(recipe)
+    else:
+        recipe, recipe_digest = _recipe(run_dir / RECIPE, unreadable)
+    outcomes = {gate.id: _outcomes(run_dir, gate.id, site, read.own_outcomes, unreadable) for gate in GATES}
     return RunFacts(
         record=record,
         outcomes=outcomes,
@@ -73,6 +89,20 @@ def _site(path: Path, unreadable: list[str]) -> Site | None:
     except InputError as error:
         unreadable.append(str(error))
         return None
+
+
+def _outcomes(
+    run_dir: Path, gate: str, site: Site | None, own: Mapping[str, tuple[Outcome, ...]], unreadable: list[str]
+) -> tuple[Outcome, ...]:
+    if gate not in own and not ctrf_path(run_dir, gate).is_file():
+        return ()
+    try:
+        mine = own[gate] if gate in own else read_own_outcomes(run_dir, gate)
+        return (*mine, *read_foreign_outcomes(run_dir, gate, site)) if site else mine
+    except InputError as error:
+        # The gate's verdict says so, too, and is not a pass.
+        unreadable.append(str(error))
+        return ()
 
 
 def _recipe(path: Path, unreadable: list[str]) -> tuple[Mapping[str, Any] | None, str]:

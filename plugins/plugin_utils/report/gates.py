@@ -30,7 +30,7 @@ class GateLine:
     title: str
     status: Status
     in_scope: bool
-    headline: str
+    key_figure: str
     message: str
     checks: int
     counts: Mapping[str, int]
@@ -70,8 +70,8 @@ def gate_lines(facts: RunFacts) -> tuple[GateLine, ...]:
             title=gate.title,
             status=verdict.status,
             in_scope=gate.id in facts.record.scope,
-            headline=verdict.headline if verdict.opens_next and verdict.headline != verdict.message else "",
-            message="" if verdict.headline and verdict.message == _ROUTINE else redact(verdict.message),
+            key_figure=verdict.key_figure if verdict.opens_next and verdict.key_figure != verdict.message else "",
+            message="" if verdict.key_figure and verdict.message == _ROUTINE else redact(verdict.message),
             checks=verdict.checks,
             counts=verdict.counts,
         )

@@ -73,7 +73,7 @@ def _gates(gates: tuple[GateLine, ...]) -> list[str]:
     for gate in gates:
         took = elapsed_text(gate.duration_s) if gate.ran else "-"
         word = f"**{gate.status.value}**" if gate.status.value in ("failed", "other") else gate.status.value
-        said = "; ".join(text for text in (gate.headline, gate.message) if text)
+        said = "; ".join(text for text in (gate.key_figure, gate.message) if text)
         rows.append(f"| {gate.number} | {plain(gate.id)} | {word} | {took} | {plain(said, 160)} |")
     return [*rows, ""]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..outcome.codec import dumps
 from ..runtime.files import write_atomic
 from ..verdict.run import RunRecord
-from .facts import load_facts
+from .facts import AlreadyRead, load_facts
 from .html import render_page
 from .markdown import render_markdown
 from .metrics import render_metrics
@@ -18,18 +18,21 @@ from .metrics import render_metrics
 PAGE, SUMMARY, MACHINE, METRICS = REPORTS = ("report.html", "report.md", "report.json", "metrics.prom")
 
 
-def write_report(run_dir: Path, record: RunRecord, differences: tuple[str, ...] = ()) -> None:
+def write_report(
+    run_dir: Path, record: RunRecord, differences: tuple[str, ...] = (), read: AlreadyRead | None = None
+) -> None:
     """Write the page, the summary, the record and the metrics; each file is whole or absent.
 
     Args:
         run_dir: the run directory, with the gates' CTRF files.
-        record: the verdicts to tell.
+        record: the verdicts.
         differences: recorded results that a later judgement could not confirm.
+        read: what the caller has read from the directory already.
 
     Raises:
         OSError: the directory cannot be written.
     """
-    facts = load_facts(run_dir, record, differences)
+    facts = load_facts(run_dir, record, differences, read)
     write_atomic(run_dir / PAGE, render_page(facts))
     write_atomic(run_dir / SUMMARY, render_markdown(facts))
     write_atomic(run_dir / MACHINE, dumps(record))

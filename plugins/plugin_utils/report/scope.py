@@ -13,6 +13,7 @@ from ..check.declare import declare
 from ..outcome.errors import BringupError
 from ..outcome.gates import GATES
 from ..outcome.model import Status
+from ..verdict.gate import NotDeclared
 from .facts import RunFacts
 from .words import compressed
 
@@ -94,23 +95,19 @@ def left_out(facts: RunFacts) -> tuple[LeftOut, ...]:
     for gate in GATES:
         if gate.id not in facts.record.scope:
             continue
-        for check, reason in _left_out(facts, gate.id):
-            found.setdefault((gate.id, reason), []).append(check)
+        for check in _left_out(facts, gate.id):
+            found.setdefault((gate.id, check.reason), []).append(check.id)
     return tuple(LeftOut(gate=gate, checks=tuple(checks), reason=reason) for (gate, reason), checks in found.items())
 
 
-def _left_out(facts: RunFacts, gate: str) -> list[tuple[str, str]]:
+def _left_out(facts: RunFacts, gate: str) -> tuple[NotDeclared, ...]:
     verdict = facts.record.gate(gate)
     if verdict.status is not Status.PENDING:
-        # As recorded: `check-id (reason)`.
-        return [
-            (check, reason.removesuffix(")"))
-            for check, _mark, reason in (e.partition(" (") for e in verdict.not_declared)
-        ]
+        return verdict.not_declared
     if facts.site is None:
-        return []
+        return ()
     try:
-        return [(entry.id, entry.reason) for entry in declare(gate, facts.site).not_declared]
+        return declare(gate, facts.site).not_declared
     except BringupError:
         # No check of this release belongs to that gate; its message says so.
-        return []
+        return ()

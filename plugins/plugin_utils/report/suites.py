@@ -45,32 +45,26 @@ def foreign_suites(site: Site, gate: str) -> dict[str, str]:
     return {str(name): str(path) for name, path in declared.items()}
 
 
-def read_outcomes(run_dir: Path, gate: str, site: Site) -> tuple[Outcome, ...]:
-    """Return every outcome of the gate, own and third parties', as its CTRF files say.
+def read_own_outcomes(run_dir: Path, gate: str) -> tuple[Outcome, ...]:
+    """Return the outcomes of this collection's checks as the gate's CTRF file says.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    return read_suite(ctrf_path(run_dir, gate), gate)
+
+
+def read_foreign_outcomes(run_dir: Path, gate: str, site: Site) -> tuple[Outcome, ...]:
+    """Return the outcomes of third parties' suites as the run's copies say.
 
     Raises:
         InputError: a file cannot be read.
     """
-    own = read_suite(ctrf_path(run_dir, gate), gate)
-    foreign = [
+    return tuple(
         outcome
         for name in foreign_suites(site, gate)
         for outcome in read_foreign_suite(foreign_path(run_dir, gate, name), gate, name, site.name)
-    ]
-    return (*own, *foreign)
-
-
-def saved_outcomes(run_dir: Path, gate: str, site: Site | None, unreadable: list[str]) -> tuple[Outcome, ...]:
-    """Return what the gate's files hold, for a report: files that cannot be read are added to `unreadable`."""
-    path = ctrf_path(run_dir, gate)
-    if not path.is_file():
-        return ()
-    try:
-        return read_outcomes(run_dir, gate, site) if site else read_suite(path, gate)
-    except InputError as error:
-        # The gate's verdict says so, too, and is not a pass.
-        unreadable.append(str(error))
-        return ()
+    )
 
 
 def write_suites(run_dir: Path, gate: str, outcomes: tuple[Outcome, ...], record: RunRecord, version: str) -> None:

@@ -14,15 +14,14 @@ from ..check.declare import Declaration
 from ..check.judge import judge_gate
 from ..outcome.errors import BringupError, InputError
 from ..outcome.model import Status
-from ..report.headline import headline, load_headlines
-from ..report.suites import foreign_path, foreign_suites, read_outcomes, write_suites
+from ..report.key_figure import key_figure, load_key_figures
+from ..report.suites import foreign_path, foreign_suites
 from ..runtime.clock import now_utc
 from ..runtime.recipe_files import RECIPES
 from ..verdict.gate import Blocking, GateVerdict, decide
 from ..verdict.run import RunRecord, require_open
 from .pending import write_refused_suites
 from .run import Run
-from .version import collection_version
 
 
 def run_day(record: RunRecord) -> date:
@@ -40,7 +39,7 @@ def decide_gate(run: Run, gate: str) -> GateVerdict:
     require_open(record, gate)
     declaration = run.declaration(gate)
     outcomes = judge_gate(declaration, run.judge_context(gate, run_day(record)), run.path)
-    write_suites(run.path, gate, outcomes, record, collection_version())
+    run.save_outcomes(gate, outcomes)
     adopt_foreign_suites(run, gate)
     verdict = _timed(verdict_from_files(run, declaration), record)
     run.save_record(replace(record.with_gate(verdict), updated=now_utc()))
@@ -83,17 +82,16 @@ def verdict_from_files(run: Run, declaration: Declaration) -> GateVerdict:
     gate, site = declaration.gate, run.site
     expected = {check.id: check.subjects for check in declaration.checks}
     expected |= dict.fromkeys(foreign_suites(site, gate), (site.name,))
-    left_out = tuple(f"{entry.id} ({entry.reason})" for entry in declaration.not_declared)
     try:
-        outcomes = read_outcomes(run.path, gate, site)
+        outcomes = run.outcomes(gate)
     except InputError as error:
-        return _unreadable(gate, error, len(expected), left_out)
-    verdict = decide(gate, expected, outcomes, site, run_day(run.record), left_out)
-    rules = load_headlines(RECIPES / "headlines.yaml")
-    return replace(verdict, headline=verdict.headline or headline(rules.get(gate), outcomes))
+        return _unreadable(gate, error, len(expected), declaration)
+    verdict = decide(gate, expected, outcomes, site, run_day(run.record), declaration.not_declared)
+    rules = load_key_figures(RECIPES / "key_figures.yaml")
+    return replace(verdict, key_figure=verdict.key_figure or key_figure(rules.get(gate), outcomes))
 
 
-def _unreadable(gate: str, error: BringupError, checks: int, left_out: tuple[str, ...]) -> GateVerdict:
+def _unreadable(gate: str, error: BringupError, checks: int, declaration: Declaration) -> GateVerdict:
     entry = Blocking(
         check="ctrf",
         subject=gate,
@@ -108,7 +106,7 @@ def _unreadable(gate: str, error: BringupError, checks: int, left_out: tuple[str
         message=f"gate {gate} is not passed: its results cannot be read back",
         checks=checks,
         blocking=(entry,),
-        not_declared=left_out,
+        not_declared=declaration.not_declared,
     )
 
 

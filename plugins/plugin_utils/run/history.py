@@ -10,7 +10,6 @@ from pathlib import Path
 
 from ..outcome.errors import BringupError, InputError
 from ..outcome.model import Outcome
-from ..report.suites import read_outcomes
 from ..runtime.progress import Emit
 from ..runtime.redaction import redact
 from ..store.history import open_store
@@ -60,7 +59,7 @@ def _record(run: Run, verdict: GateVerdict, path: Path, *, converged: bool) -> R
 
 def _outcomes(run: Run, gate: str) -> tuple[Outcome, ...]:
     try:
-        return read_outcomes(run.path, gate, run.site)
+        return run.outcomes(gate)
     except InputError:
         # The verdict says already that the results cannot be read, and is not a pass.
         return ()

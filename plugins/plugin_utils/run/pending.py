@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from ..outcome.errors import BringupError
 from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
-from ..report.suites import pending_outcomes, write_suites
+from ..report.suites import pending_outcomes
 from .run import Run
-from .version import collection_version
 
 
 def write_pending_suites(run: Run) -> None:
@@ -36,10 +35,9 @@ def write_refused_suites(run: Run, gate: str, problem: str, hint: str) -> None:
 
 
 def _write(run: Run, gate: str, before: tuple[Outcome, ...]) -> None:
-    record = run.record
     try:
         pending = pending_outcomes(gate, run.declaration(gate).checks, run.site.name)
     except BringupError:
         # No check of this release belongs to that gate: there is nothing that could be pending.
         pending = ()
-    write_suites(run.path, gate, (*before, *pending), record, collection_version())
+    run.save_outcomes(gate, (*before, *pending))

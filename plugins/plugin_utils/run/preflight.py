@@ -19,7 +19,6 @@ from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
 from ..clients.kube.kinds import NAMESPACES
 from ..hardware.sku import load_hardware
-from ..outcome.codec import dumps, to_plain
 from ..outcome.errors import BringupError, NotFoundError, ProblemsError, UnavailableError
 from ..outcome.gates import GATE_IDS
 from ..recipe.output import documents, write_documents
@@ -27,7 +26,6 @@ from ..recipe.request import answer, request_of
 from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
 from ..runtime.recipe_files import recipe_directories, recipe_roots
-from ..runtime.run_dir import HARDWARE, SITE
 from ..site.inventory import InventoryFacts, site_from_inventory
 from ..site.model import Site
 from ..site.profiles import load_profiles
@@ -74,9 +72,8 @@ def inventory_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any]
             hardware=hardware,
         )
     )
-    used = {host.sku: to_plain(hardware[host.sku]) for host in site.hosts}
-    write_atomic(run.path / SITE, dumps(site))
-    write_atomic(run.path / HARDWARE, dumps(used))
+    run.save_site(site)
+    run.save_hardware({host.sku: hardware[host.sku] for host in site.hosts})
     run.save_record(_scoped(run, site))
     write_pending_suites(run)
     emit(f"inventory: {len(site.hosts)} hosts, {len(site.quarantined)} quarantined; in scope: {', '.join(site.gates)}")
@@ -118,6 +115,7 @@ def recipe_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any], e
     stated = {"criteria": run.site.criteria, "recipe_data": options["recipe_data"], "overrides": options["overrides"]}
     answered = answer(request_of(stated))
     write_documents(documents(answered.result, answered.catalogue, {"run_dir": str(run.path)}), check_mode=False)
+    run.reload()
     _note_dra(run)
     # Components are known now, and whether GPUs are given out by claim.
     write_pending_suites(run)
@@ -133,7 +131,7 @@ def _note_dra(run: Run) -> None:
     else:
         reason = "the recipe's DRA driver gives out no GPUs; the device plugin does"
         site = replace(site, missing=site.missing | {"dra": reason})
-    write_atomic(run.path / SITE, dumps(site))
+    run.save_site(site)
 
 
 def controller_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any], emit: Emit) -> dict[str, Any]:

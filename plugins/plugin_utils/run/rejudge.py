@@ -11,9 +11,8 @@ from dataclasses import replace
 from ..check.judge import judge_gate
 from ..outcome.errors import BringupError, InputError
 from ..outcome.model import Outcome, Status
-from ..report.ctrf import read_suite
 from ..report.junit import write_junit
-from ..report.run_report import REPORTS, write_report
+from ..report.run_report import REPORTS
 from ..report.suites import ctrf_path, junit_path
 from ..verdict.gate import GateVerdict
 from ..verdict.run import RunRecord
@@ -57,13 +56,13 @@ def rewrite_reports(run: Run, record: RunRecord, differences: Sequence[str]) -> 
     for verdict in record.gates:
         if ctrf_path(run.path, verdict.gate).is_file():
             _rewrite_junit(run, verdict.gate, rehearsal=record.rehearsal)
-    write_report(run.path, record, tuple(differences))
+    run.write_report(record, tuple(differences))
     return before != [path.read_bytes() if path.is_file() else b"" for path in paths]
 
 
 def _rewrite_junit(run: Run, gate: str, *, rehearsal: bool) -> None:
     try:
-        outcomes = read_suite(ctrf_path(run.path, gate), gate)
+        outcomes = run.own_outcomes(gate)
     except BringupError:
         # The page says that the file cannot be read; what JUnit says of it is left alone.
         return
@@ -73,7 +72,7 @@ def _rewrite_junit(run: Run, gate: str, *, rehearsal: bool) -> None:
 def _not_as_taken_over(run: Run, recorded: GateVerdict) -> list[str]:
     """Return what the file of a gate that was not run says beyond that. The passes are judged in their own runs."""
     try:
-        written = read_suite(ctrf_path(run.path, recorded.gate), recorded.gate)
+        written = run.own_outcomes(recorded.gate)
     except InputError as error:
         return [f"gate {recorded.gate}: {error}"]
     wrong = sum(outcome.status is not Status.SKIPPED for outcome in written)
@@ -85,7 +84,7 @@ def _again(run: Run, record: RunRecord, recorded: GateVerdict) -> tuple[GateVerd
     gate = recorded.gate
     declaration = run.declaration(gate)
     judged = judge_gate(declaration, run.judge_context(gate, run_day(record)), run.path)
-    changed = _changed(gate, read_suite(ctrf_path(run.path, gate), gate), judged)
+    changed = _changed(gate, run.own_outcomes(gate), judged)
     verdict = verdict_from_files(run, declaration)
     if verdict.status is not recorded.status:
         changed.append(f"gate {gate}: recorded {recorded.status.value}, computed {verdict.status.value}")

@@ -17,18 +17,17 @@ from ..check.spec import ObserveContext
 from ..collect.identity import DRIVER_FACTS
 from ..outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
 from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
-from ..report.suites import foreign_suites, write_suites
+from ..report.suites import foreign_suites
 from ..runtime.progress import Emit
 from ..site.model import DriverOwner
 from ..store.freshness import FreshnessContext, GateFreshness, Needed, gate_freshness
 from ..store.history import Store, open_store
 from ..verdict.gate import GateVerdict
-from ..verdict.run import RunRecord, unproven_before
+from ..verdict.run import unproven_before
 from .decision import run_day
 from .observing import observe_gate
 from .run import Run
 from .site_state import collect_state
-from .version import collection_version
 
 # What may be proven again on the way: what only changed since it passed, or everything that is stale; else nothing.
 CHANGED, PROVE = "changed", "prove"
@@ -50,7 +49,7 @@ def resume_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any], e
     record = replace(run.record, resumed=tuple(lines))
     for entry in found:
         if entry.can_be_taken_over:
-            record = record.with_gate(_take_over(run, record, entry))
+            record = record.with_gate(_take_over(run, entry))
     run.save_record(record)
     for line in lines:
         emit(f"resume: {line}"[:199])
@@ -156,11 +155,11 @@ def _again_lines(again: Sequence[GateFreshness]) -> list[str]:
     ]
 
 
-def _take_over(run: Run, record: RunRecord, entry: GateFreshness) -> GateVerdict:
+def _take_over(run: Run, entry: GateFreshness) -> GateVerdict:
     """Write the gate's files, in which every result is skipped and names its pass, and return the verdict."""
     outcomes = _outcomes(run, entry)
     gate = entry.gate
-    write_suites(run.path, gate, outcomes, record, collection_version())
+    run.save_outcomes(gate, outcomes)
     declaration = run.declaration(gate)
     line = _stands_line(entry).removeprefix(f"{gate} ")
     return GateVerdict(
@@ -170,9 +169,9 @@ def _take_over(run: Run, record: RunRecord, entry: GateFreshness) -> GateVerdict
         checks=len(declaration.checks),
         counts={status.value: len(outcomes) if status is Status.SKIPPED else 0 for status in Status},
         waived=entry.decided,
-        not_declared=tuple(f"{left.id} ({left.reason})" for left in declaration.not_declared),
+        not_declared=declaration.not_declared,
         taken_over=entry.taken_over,
-        headline=line,
+        key_figure=line,
     )
 
 

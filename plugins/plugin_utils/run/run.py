@@ -5,48 +5,59 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ..check.declare import Declaration, declare
 from ..check.spec import JudgeContext
 from ..hardware.sku import Sku
-from ..outcome.codec import dumps, from_plain, load, load_json
+from ..outcome.codec import dumps, from_plain, load, load_json, to_plain
 from ..outcome.errors import InputError
+from ..outcome.model import Outcome
+from ..report.facts import AlreadyRead
 from ..report.run_report import write_report
+from ..report.suites import read_foreign_outcomes, read_own_outcomes, write_suites
 from ..runtime.files import write_atomic
 from ..runtime.run_dir import HARDWARE, RECIPE, RUN, SITE
 from ..site.model import Site
 from ..verdict.run import RunRecord
+from ..verdict.saved import record_from_plain
+from .version import collection_version
 
 
-@dataclass(frozen=True, slots=True)
 class Run:
-    """One run directory."""
+    """One run directory.
 
-    path: Path
+    A file is read when it is first asked for, and kept; what is saved here is kept as well. After somebody else wrote
+    into the directory, `reload` drops what was kept.
+    """
 
-    @property
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._outcomes: dict[str, tuple[Outcome, ...]] = {}
+
+    @cached_property
     def site(self) -> Site:
         """The checked inventory."""
         return load(Site, self.path / SITE)
 
-    @property
+    @cached_property
     def record(self) -> RunRecord:
         """The verdicts so far."""
-        return load(RunRecord, self.path / RUN)
+        path = self.path / RUN
+        return record_from_plain(load_json(path), str(path))
 
-    @property
+    @cached_property
     def hardware(self) -> dict[str, Sku]:
         """The SKUs of this site, by the names that the inventory uses."""
         path = self.path / HARDWARE
         return {name: from_plain(Sku, plain, str(path)) for name, plain in load_json(path).items()}
 
-    @property
+    @cached_property
     def recipe(self) -> dict[str, Any] | None:
-        """The resolved recipe, None before gate gpu_stack resolved it."""
+        """The resolved recipe, None before preflight resolved it."""
         path = self.path / RECIPE
         if not path.is_file():
             return None
@@ -54,6 +65,24 @@ class Run:
         if not isinstance(recipe, dict) or not isinstance(recipe.get("deploymentOrder"), list):
             raise InputError(str(path), "is not a resolved recipe (no deploymentOrder).", "resolve the recipe again")
         return recipe
+
+    def outcomes(self, gate: str) -> tuple[Outcome, ...]:
+        """Return every outcome of the gate as its CTRF files say, own and third parties'.
+
+        Raises:
+            InputError: a file cannot be read.
+        """
+        return (*self.own_outcomes(gate), *read_foreign_outcomes(self.path, gate, self.site))
+
+    def own_outcomes(self, gate: str) -> tuple[Outcome, ...]:
+        """Return the outcomes of this collection's own checks as the gate's CTRF file says.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        if gate not in self._outcomes:
+            self._outcomes[gate] = read_own_outcomes(self.path, gate)
+        return self._outcomes[gate]
 
     @property
     def needs_recipe(self) -> bool:
@@ -68,10 +97,38 @@ class Run:
         """Return what that gate declares at this site with this recipe."""
         return declare(gate, self.site, components_of(self.recipe))
 
+    def save_site(self, site: Site) -> None:
+        """Write the checked inventory."""
+        write_atomic(self.path / SITE, dumps(site))
+        self.site = site
+
+    def save_hardware(self, hardware: dict[str, Sku]) -> None:
+        """Write the SKUs of this site, by the names that the inventory uses."""
+        write_atomic(self.path / HARDWARE, dumps({name: to_plain(sku) for name, sku in hardware.items()}))
+        self.hardware = hardware
+
+    def save_outcomes(self, gate: str, outcomes: tuple[Outcome, ...]) -> None:
+        """Write the gate's CTRF and JUnit suites. What decides is what can be read back, so nothing is kept here."""
+        write_suites(self.path, gate, outcomes, self.record, collection_version())
+        self._outcomes.pop(gate, None)
+
     def save_record(self, record: RunRecord) -> None:
         """Write the record and every report made from it; each file is whole or absent."""
         write_atomic(self.path / RUN, dumps(record))
-        write_report(self.path, record)
+        self.record = record
+        self.write_report(record)
+
+    def write_report(self, record: RunRecord, differences: tuple[str, ...] = ()) -> None:
+        """Write every report of the run from that record; `differences` are results that could not be confirmed."""
+        kept = self.__dict__
+        read = AlreadyRead(site=kept.get("site"), recipe=kept.get("recipe"), own_outcomes=self._outcomes)
+        write_report(self.path, record, differences, read)
+
+    def reload(self) -> None:
+        """Drop everything that was read, so that it is read again when it is asked for."""
+        for name in ("site", "record", "hardware", "recipe"):
+            self.__dict__.pop(name, None)
+        self._outcomes.clear()
 
 
 def needs_recipe(site: Site) -> bool:

@@ -15,6 +15,18 @@ from ..site.model import Site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NotDeclared:
+    """A check that is not asked at this site, and why."""
+
+    id: str
+    title: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.reason})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Blocking:
     """One reason why a gate is not passed; `blocked_by` is the check whose result it waits for, if any."""
 
@@ -75,12 +87,12 @@ class GateVerdict:
     waived: tuple[Decided, ...] = ()
     accepted: tuple[Decided, ...] = ()
     expired: tuple[Decided, ...] = ()
-    not_declared: tuple[str, ...] = ()
+    not_declared: tuple[NotDeclared, ...] = ()
     taken_over: TakenOver | None = None
-    headline: str = ""
+    key_figure: str = ""
     started: str = ""
     duration_s: float = 0.0
-    schema_version: int = 1
+    schema_version: int = 2
 
     @property
     def opens_next(self) -> bool:
@@ -94,7 +106,7 @@ def decide(
     outcomes: Iterable[Outcome],
     site: Site,
     today: date,
-    not_declared: tuple[str, ...] = (),
+    not_declared: tuple[NotDeclared, ...] = (),
 ) -> GateVerdict:
     """Return the verdict.
 
@@ -104,17 +116,17 @@ def decide(
         outcomes: every outcome read back from the gate's CTRF files.
         site: carries waivers, acceptances and quarantine.
         today: day on which waivers must still hold.
-        not_declared: why checks are left out, one sentence each.
+        not_declared: the checks that are left out.
     """
     about = [outcome for outcome in outcomes if not _quarantined(outcome, site)]
     counts = {status.value: sum(o.status is status for o in about) for status in Status}
     if not expected and not about:
-        message = "no check is declared at this site: " + "; ".join(not_declared)
-        # Each says `id (needs word: reason)`; the first reason stands for all in a line for people.
-        because = not_declared[0].partition(" (")[2].removesuffix(")") if not_declared else "it has none"
+        message = "no check is declared at this site: " + "; ".join(map(str, not_declared))
+        # The first reason is enough in one line for people.
+        because = not_declared[0].reason if not_declared else "it has none"
         return GateVerdict(
             gate=gate, status=Status.SKIPPED, message=message, counts=counts, not_declared=not_declared,
-            headline=f"not declared here: {because}",
+            key_figure=f"not declared here: {because}",
         )  # fmt: skip
     sorting = _Sorting(site, today)
     for outcome in about:

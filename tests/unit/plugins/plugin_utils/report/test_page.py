@@ -26,7 +26,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts import load_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.html import render_page
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.markdown import render_markdown
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import Blocking, GateVerdict, TakenOver
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import (
+    Blocking,
+    GateVerdict,
+    NotDeclared,
+    TakenOver,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
 QUARANTINE = Quarantine(node="gpu04", reason="GPU 3 awaits RMA", ticket="DC-1182", who="J. Doe")
@@ -95,10 +100,11 @@ def test_a_gate_that_did_not_run_says_why(tmp_path: Path) -> None:
     assert "not reached" in text and "outside the scope of this run" in text
 
 
-def test_the_message_of_a_gate_is_shown_with_its_headline(tmp_path: Path) -> None:
+def test_the_message_of_a_gate_is_shown_with_its_key_figure(tmp_path: Path) -> None:
     made = MadeRun(nodes=2).healthy()
     record = made.write(tmp_path)
-    taken = replace(record.gate("nodes"), headline="16 GPUs found healthy", message="taken over from run r-0 of Monday")
+    message = "taken over from run r-0 of Monday"
+    taken = replace(record.gate("nodes"), key_figure="16 GPUs found healthy", message=message)
     text = render_page(load_facts(tmp_path, record.with_gate(taken)))
     assert "16 GPUs found healthy" in text and "taken over from run r-0 of Monday" in text
 
@@ -113,7 +119,7 @@ def test_gates_that_were_taken_over_are_told_and_marked(tmp_path: Path) -> None:
     made.outcomes["nodes"] = tuple(skipped)
     record = made.write(tmp_path)
     over = TakenOver(runs=("r-0",), oldest="2026-11-01T10:00:00Z", newest="2026-11-01T10:00:00Z", results=2)
-    verdict = GateVerdict(gate="nodes", status=Status.SKIPPED, message=line, headline=line, taken_over=over)
+    verdict = GateVerdict(gate="nodes", status=Status.SKIPPED, message=line, key_figure=line, taken_over=over)
     record = replace(record.with_gate(verdict), from_gate="gpu_stack", resumed=(f"nodes {line}",))
     page = parse(render_page(load_facts(tmp_path, record)))
     gates = page.section("gates")
@@ -205,13 +211,13 @@ def test_decisions_are_listed_with_what_they_did(tmp_path: Path) -> None:
 
 
 def test_what_was_not_declared_and_what_is_out_of_scope(tmp_path: Path) -> None:
-    reason = "facility-power (needs facility_record: the provider owns the room (and its PDUs))"
+    why = "needs facility_record: the provider owns the room (and its PDUs)"
+    missing = NotDeclared(id="facility-power", title="Power", reason=why)
     scope = tuple(gate.id for gate in GATES if gate.id != "telemetry")
-    made = MadeRun(nodes=1, scope=scope, not_declared={"facility": (reason,)}).healthy()
+    made = MadeRun(nodes=1, scope=scope, not_declared={"facility": (missing,)}).healthy()
     del made.outcomes["telemetry"], made.outcomes["fabric_validation"]
     section = page_of(made, tmp_path).section("left-out")
     rows = [[cell.text for cell in row.all("td")] for row in section.one("tbody").all("tr")]
-    why = "needs facility_record: the provider owns the room (and its PDUs)"
     assert rows[0] == ["1. Facility record and budgets", "facility-power", why]
     # A gate that was not reached tells it, too: one host has no pairs.
     gate_six = next(row for row in rows if row[0].startswith("6."))

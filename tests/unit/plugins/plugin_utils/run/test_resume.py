@@ -99,7 +99,7 @@ def test_a_proven_gate_is_taken_over_and_every_file_says_so(tmp_path: Path, stor
     verdict = run.record.gate("nodes")
     assert verdict.status is Status.SKIPPED and verdict.opens_next and verdict.taken_over is not None
     assert verdict.taken_over.runs == ("run-1",)
-    assert "run-1 of 2026-11-20" in verdict.headline and "run-1 of 2026-11-20" in run_summary(run.record)
+    assert "run-1 of 2026-11-20" in verdict.key_figure and "run-1 of 2026-11-20" in run_summary(run.record)
     tests = json.loads((run.path / "ctrf" / "nodes.json").read_text())["results"]["tests"]
     assert len(tests) == verdict.taken_over.results == sum(len(c.subjects) for c in run.declaration("nodes").checks)
     assert {test["status"] for test in tests} == {"skipped"}
@@ -118,7 +118,7 @@ def test_a_taken_over_gate_is_not_judged_again_and_a_brightened_file_is_found_ou
     document["results"]["summary"]["tests"] -= 1
     document["results"]["summary"]["skipped"] -= 1
     path.write_text(json.dumps(document))
-    assert rejudge(run)[1]
+    assert rejudge(Run(run.path))[1]
 
 
 def test_what_changed_is_proven_again_and_named(tmp_path: Path, store: Path) -> None:

@@ -22,7 +22,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     node_subject,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict, TakenOver, decide
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import (
+    GateVerdict,
+    NotDeclared,
+    TakenOver,
+    decide,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import (
     RunRecord,
     all_passed,
@@ -109,8 +114,11 @@ def test_the_message_names_what_went_wrong_and_not_what_waits_for_it() -> None:
 
 
 def test_nothing_declared_is_skipped_with_the_reasons() -> None:
-    found = decide("facility", {}, [], SITE, TODAY, ("facility-power (needs facility_record: tenant)",))
-    assert found.status is Status.SKIPPED and "tenant" in found.message
+    left_out = NotDeclared(id="facility-power", title="Power", reason="needs facility_record: a tenant (of a room)")
+    found = decide("facility", {}, [], SITE, TODAY, (left_out,))
+    assert found.status is Status.SKIPPED and found.not_declared == (left_out,)
+    assert found.message.endswith("facility-power (needs facility_record: a tenant (of a room))")
+    assert found.key_figure == "not declared here: needs facility_record: a tenant (of a room)"
 
 
 def _site(**change: object) -> Site:

@@ -24,7 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_a
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.parse_run import to_load_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.headline import headline, load_headlines
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.key_figure import key_figure, load_key_figures
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
 
 CHECKS = (
@@ -64,13 +64,13 @@ def test_a_healthy_fleet_passes_and_shows_its_arithmetic() -> None:
     assert [point[0] for point in ttft.series[0].points] == [0, 1, 5, 10, 25, 50, 75, 90, 95, 99, 100]
 
 
-def test_the_headline_has_the_least_throughput_and_the_longest_wait(repository: Path) -> None:
-    rule = load_headlines(repository / "recipes/headlines.yaml")["inference_acceptance"]
+def test_the_key_figure_has_the_least_throughput_and_the_longest_wait(repository: Path) -> None:
+    rule = load_key_figures(repository / "recipes/key_figures.yaml")["inference_acceptance"]
     outcomes = _judged(results(_plan(), exports={"gpu02": {"ttft": 800.0}}))
     # p99 of the fixture is 1.245 of its middle.
-    assert headline(rule, outcomes) == "9,000 tokens/s per GPU, TTFT 996 ms on the slowest host"
+    assert key_figure(rule, outcomes) == "9,000 tokens/s per GPU, TTFT 996 ms on the slowest host"
     without = [outcome for outcome in outcomes if outcome.check != "inference-ttft"]
-    assert headline(rule, without) == ""
+    assert key_figure(rule, without) == ""
 
 
 @pytest.mark.parametrize(

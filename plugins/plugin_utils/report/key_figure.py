@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The headline number of a gate, from the data in recipes/headlines.yaml."""
+"""The key figure of a gate, from the data in recipes/key_figures.yaml."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..runtime.strict import read_yaml
 _AGGREGATES: dict[str, Callable[[list[float]], float]] = {"sum": sum, "min": min, "max": max, "count": len}
 
 
-def load_headlines(path: Path) -> dict[str, dict[str, Any]]:
+def load_key_figures(path: Path) -> dict[str, dict[str, Any]]:
     """Return gate id to `check`, `measure`, `aggregate` (sum, min, max, count) and `text` with `{value}`.
 
     A second figure, `{other}` in the text, has check, measure and aggregate of its own below `other`. `instead` is the
@@ -31,15 +31,15 @@ def load_headlines(path: Path) -> dict[str, dict[str, Any]]:
     return plain
 
 
-def headline(rule: Mapping[str, Any] | None, outcomes: Sequence[Outcome]) -> str:
-    """Return the headline text, empty where there is no rule or nothing was measured."""
+def key_figure(rule: Mapping[str, Any] | None, outcomes: Sequence[Outcome]) -> str:
+    """Return the text of the key figure, empty where there is no rule or nothing was measured."""
     if rule is None:
         return ""
     figures = {"value": _figure(rule, outcomes)}
     if "other" in rule:
         figures["other"] = _figure(rule["other"], outcomes)
     if None in figures.values():
-        return headline(rule.get("instead"), outcomes)
+        return key_figure(rule.get("instead"), outcomes)
     return str(rule["text"]).format(**figures)
 
 

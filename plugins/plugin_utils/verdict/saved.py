@@ -1,0 +1,42 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Reads saved verdicts, also those of earlier releases. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..outcome.codec import from_plain
+from .run import RunRecord
+
+
+def record_from_plain(plain: Any, source: str) -> RunRecord:
+    """Return the record of a run (run.json); `source` names the file for the error.
+
+    Raises:
+        InputError: unknown key, missing field or wrong type.
+    """
+    if isinstance(plain, Mapping) and isinstance(plain.get("gates"), list):
+        plain = {**plain, "gates": [_verdict(gate) for gate in plain["gates"]]}
+    return from_plain(RunRecord, plain, source)
+
+
+def _verdict(plain: Any) -> Any:
+    """Return a gate's verdict in today's form. Version 1 had `headline`, and checks not declared as `id (reason)`."""
+    if not isinstance(plain, Mapping) or plain.get("schema_version") != 1:
+        return plain
+    verdict = {**plain, "schema_version": 2}
+    if "headline" in verdict:
+        verdict["key_figure"] = verdict.pop("headline")
+    if isinstance(verdict.get("not_declared"), list):
+        verdict["not_declared"] = [_not_declared(text) for text in verdict["not_declared"]]
+    return verdict
+
+
+def _not_declared(text: Any) -> Any:
+    if not isinstance(text, str):
+        return text
+    check, _parenthesis, reason = text.partition(" (")
+    return {"id": check, "title": "", "reason": reason.removesuffix(")")}
