@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How long the import of the core takes in a fresh process, against the budget of the design.
+"""How long the import of the core takes in a fresh process, against its budget.
 
     python bench/imports.py
 

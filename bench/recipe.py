@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How fast recipes resolve, against the budgets of the design; beside it the upstream tool where its binary is.
+"""How fast recipes resolve, against their budgets; beside it the upstream tool where its binary is.
 
     python bench/recipe.py [DIRECTORY ...]          directories of recipe data, default: our own catalogue
     GPUFLEET_AICR=/path/to/aicr python bench/recipe.py ../shared/upstream/aicr-0.11.1/recipes
 
 Every figure is the median of several runs. A cold run reads all files in a fresh process; importing the code has a
-budget of its own in the design and is told apart, the YAML library's import with it.
+budget of its own (bench/imports.py) and is reported apart, the YAML library's import with it.
 
 `all_combinations_ms` resolves every combination that a layer is for, and those are what `list` names. What these make
 together (any platform on any accelerator on any system ...) is measured once with `--lattice`, for it takes minutes.

@@ -28,7 +28,7 @@ GATES: tuple[GateSpec, ...] = (
     GateSpec(number=5, id="telemetry", title="Telemetry and alerting", depends_on="gpu_stack"),
     GateSpec(number=6, id="fabric_validation", title="NCCL fabric validation", depends_on="telemetry"),
     GateSpec(number=7, id="training_acceptance", title="Training acceptance", depends_on="fabric_validation"),
-    # Seed 004: inference needs the proven fabric, not the trained model.
+    # Inference needs the proven fabric, not the trained model.
     GateSpec(number=8, id="inference_acceptance", title="Inference acceptance", depends_on="fabric_validation"),
 )
 
