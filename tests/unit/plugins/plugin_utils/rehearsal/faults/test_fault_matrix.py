@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The matrix of faults: every gate has some, every one is exercised by a test, and none of seed 004's is missing."""
+"""The matrix of faults: every gate has some, every one is exercised by a test, and every known way in which a bring-up fails has one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHECKS = {check.spec.id: check.spec for check in all_checks()}
 LEAST = 30
 # Tests that take every fault of a gate, or of a part of it, by its id.
 WHERE = ("tests/unit/plugins/plugin_utils/rehearsal/faults", "tests/rehearsal")
-# How a bring-up fails by seed 004 and issue C; "step skipped" is not a fault of a cluster, see test_gate_verdict.py.
+# How a bring-up fails in the field; "step skipped" is not a fault of a cluster, see test_gate_verdict.py.
 FAILURE_MODES = {
     "no gang scheduler": ("gang-not-running", "gang-partial"),
     "TCP fallback": ("rdma-resource-missing", "hca-filter-no-match"),
