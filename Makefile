@@ -67,6 +67,10 @@ catalog-docs: setup ## Write docs/catalogue.md, the table of what the recipe cat
 fault-docs: setup ## Write docs/faults.md, the table of the faults of a rehearsal
 	@python -m tools.fault_docs
 
+.PHONY: tool-docs
+tool-docs: setup ## Write docs/tools.md, the table of the tools that hosts must have
+	@python -m tools.tool_docs
+
 .PHONY: format
 format: setup ## Let ruff format and mend
 	ruff check --fix-only .

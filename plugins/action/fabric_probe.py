@@ -1,12 +1,19 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Verb fabric_probe: runs the module on the host and keeps what it collected in the run directory."""
+"""Runs module fabric_probe on the host with the commands of recipes/tools.yaml, and keeps what it collected."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible_collections.gpufleet.bringup.plugins.action.host_probe import ActionModule as HostProbe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import FABRIC
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import (
+    Request,
+    fabric_requests,
+    positive,
+)
 
 
 class ActionModule(HostProbe):
@@ -14,3 +21,12 @@ class ActionModule(HostProbe):
 
     module = "fabric_probe"
     kind = FABRIC
+
+    def _requests(self, options: dict[str, Any]) -> list[Request]:
+        positive("interval", options["interval"])
+        return fabric_requests(
+            ports=options["ports"],
+            ibdiagnet=options["ibdiagnet"],
+            timeout_s=options["timeout"],
+            ibdiagnet_timeout_s=options["ibdiagnet_timeout"],
+        )

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Verb host_probe: runs the module on the host and keeps what it collected in the run directory."""
+"""Runs module host_probe on the host with the commands of recipes/tools.yaml, and keeps what it collected."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     evidence_file,
     unreached,
     write_evidence,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import (
+    Request,
+    node_requests,
+    positive,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
@@ -35,9 +40,13 @@ class ActionModule(VerbBase):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Run the module, write the evidence, return a summary."""
         run_dir = existing_run_dir(options["run_dir"])
+        if options["requests"] is not None:
+            raise InputError("requests", "is stated.", "leave it out: the table of tools fills it in")
+        positive("max_output_bytes", options["max_output_bytes"])
+        requests = self._requests(options)
         host = str(task_vars.get("inventory_hostname", ""))
         relative = evidence_file(host, self.kind)
-        evidence = self._collected(host, options, task_vars)
+        evidence = self._collected(host, options | {"requests": requests}, task_vars)
         try:
             write_evidence(run_dir, evidence, self.kind)
         except OSError as error:
@@ -49,6 +58,15 @@ class ActionModule(VerbBase):
             "evidence": relative,
             "tools": {name: _in_words(run) for name, run in evidence.tools.items()},
         }
+
+    def _requests(self, options: dict[str, Any]) -> list[Request]:
+        return node_requests(
+            tools=options["tools"],
+            timeout_s=options["timeout"],
+            timeouts=options["timeouts"],
+            diag_level=0 if self.check_mode else options["diag_level"],
+            diag_timeout_s=options["diag_timeout"],
+        )
 
     def _collected(self, host: str, options: dict[str, Any], task_vars: dict[str, Any]) -> HostEvidence:
         started = now_utc()

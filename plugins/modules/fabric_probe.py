@@ -37,17 +37,19 @@ options:
     type: bool
     default: false
   timeout:
-    description: Time limit of each tool but C(ibdiagnet), seconds.
+    description: Time limit of each tool but C(ibdiagnet), seconds. By default 120.
     type: int
-    default: 120
   ibdiagnet_timeout:
-    description: Time limit of C(ibdiagnet), seconds.
+    description: Time limit of C(ibdiagnet), seconds. By default 1800.
     type: int
-    default: 1800
   max_output_bytes:
     description: How much of each output is kept. A longer one keeps its beginning and its end and says so.
     type: int
     default: 67108864
+  requests:
+    description: What to run, filled in by the action plugin from the options above. A task that states it is refused.
+    type: list
+    elements: dict
 """
 
 EXAMPLES = r"""
@@ -88,13 +90,9 @@ tools:
     iblinkinfo: ok, 1.2 s
 """
 
-import re
-
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils.fabric_tools import run_fabric_tools
-
-_PORT = re.compile(r"[A-Za-z0-9_.-]+(:[0-9]+)?")
 
 
 def main() -> None:
@@ -105,25 +103,20 @@ def main() -> None:
             "ports": {"type": "list", "elements": "str", "default": []},
             "interval": {"type": "float", "default": 10},
             "ibdiagnet": {"type": "bool", "default": False},
-            "timeout": {"type": "int", "default": 120},
-            "ibdiagnet_timeout": {"type": "int", "default": 1800},
+            "timeout": {"type": "int"},
+            "ibdiagnet_timeout": {"type": "int"},
             "max_output_bytes": {"type": "int", "default": 67108864},
+            "requests": {"type": "list", "elements": "dict"},
         },
         supports_check_mode=True,
     )
     options = module.params
-    for name in ("interval", "timeout", "ibdiagnet_timeout", "max_output_bytes"):
-        if options[name] <= 0:
-            module.fail_json(msg=f"{name} is {options[name]}, expected more than 0")
-    for port in options["ports"]:
-        if not _PORT.fullmatch(port):
-            module.fail_json(msg=f"ports: {port!r}, expected adapter:port such as mlx5_0:1")
+    if options["requests"] is None:
+        module.fail_json(msg="requests are missing: the action plugin of the same name fills them in")
     results = run_fabric_tools(
+        options["requests"],
         options["ports"],
         interval_s=options["interval"],
-        ibdiagnet=options["ibdiagnet"],
-        timeout_s=options["timeout"],
-        ibdiagnet_timeout_s=options["ibdiagnet_timeout"],
         max_output_bytes=options["max_output_bytes"],
     )
     module.exit_json(changed=False, tool_runs=results)

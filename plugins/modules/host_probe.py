@@ -13,7 +13,7 @@ version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
 description:
   - Runs the tools that gate nodes judges on the host (C(nvidia-smi), C(dcgmi), C(lspci), C(ibstat), the kernel log and
-    more), each with a time limit of its own, in one module execution.
+    more), each with a time limit of its own, in one module execution. C(docs/tools.md) of the collection lists them.
   - Keeps everything they print as C(evidence/hosts/<host>.json) in the run directory on the controller, with secrets
     masked.
   - A tool that is missing, fails, hangs or prints nonsense is data and not a failed task, and so is a host that cannot
@@ -29,26 +29,12 @@ attributes:
     description: Looks only. C(dcgmi diag) loads the GPUs, so it is left out in check mode.
 options:
   tools:
-    description: Tools to run, by the names that the evidence file uses. All of them by default.
+    description: Tools to run, by their names in C(docs/tools.md), which are those of the evidence file. All by default.
     type: list
     elements: str
-    choices:
-      - lspci
-      - ibstat
-      - kernel_log
-      - chronyc
-      - uname
-      - os_release
-      - fabric_manager
-      - ofed_info
-      - nvidia_smi_xml
-      - nvidia_smi_topo
-      - nvidia_smi_nvlink
-      - dcgmi_diag
   timeout:
-    description: Time limit of each tool but C(dcgmi diag), seconds.
+    description: Time limit of each tool but C(dcgmi diag), seconds. By default each has its own, 60 for most.
     type: int
-    default: 60
   timeouts:
     description: Time limits of single tools, seconds by tool. They win over O(timeout) and O(diag_timeout).
     type: dict
@@ -61,13 +47,16 @@ options:
     default: 3
     choices: [0, 1, 2, 3, 4]
   diag_timeout:
-    description: Time limit of C(dcgmi diag), seconds.
+    description: Time limit of C(dcgmi diag), seconds. By default 1800.
     type: int
-    default: 1800
   max_output_bytes:
     description: How much of each output is kept. A longer one keeps its beginning and its end and says so.
     type: int
     default: 4194304
+  requests:
+    description: What to run, filled in by the action plugin from the options above. A task that states it is refused.
+    type: list
+    elements: dict
 """
 
 EXAMPLES = r"""
@@ -109,54 +98,29 @@ tools:
     ibstat: missing
 """
 
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import TOOLS, run_tools
-
-
-def _limits(module: AnsibleModule) -> dict[str, float]:
-    limits: dict[str, float] = {}
-    for name, value in module.params["timeouts"].items():
-        try:
-            limits[name] = float(value)
-        except (TypeError, ValueError):
-            limits[name] = 0.0
-        if name not in TOOLS or limits[name] <= 0:
-            module.fail_json(
-                msg=f"timeouts: {name}: {value!r} is no tool with a number of seconds. Tools: {', '.join(TOOLS)}"
-            )
-    return limits
+from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import run_tools
 
 
 def main() -> None:
     """Run the tools and return what they did; the action plugin writes it down."""
-    positive = {"type": "int"}
     module = AnsibleModule(
         argument_spec={
             "run_dir": {"type": "path", "required": True},
-            "tools": {"type": "list", "elements": "str", "choices": list(TOOLS)},
-            "timeout": {**positive, "default": 60},
+            "tools": {"type": "list", "elements": "str"},
+            "timeout": {"type": "int"},
             "timeouts": {"type": "dict", "default": {}},
             "diag_level": {"type": "int", "default": 3, "choices": [0, 1, 2, 3, 4]},
-            "diag_timeout": {**positive, "default": 1800},
-            "max_output_bytes": {**positive, "default": 4194304},
+            "diag_timeout": {"type": "int"},
+            "max_output_bytes": {"type": "int", "default": 4194304},
+            "requests": {"type": "list", "elements": "dict"},
         },
         supports_check_mode=True,
     )
-    options: dict[str, Any] = module.params
-    for name in ("timeout", "diag_timeout", "max_output_bytes"):
-        if options[name] <= 0:
-            module.fail_json(msg=f"{name} is {options[name]}, expected more than 0")
-    results = run_tools(
-        options["tools"] if options["tools"] is not None else list(TOOLS),
-        timeout_s=options["timeout"],
-        timeouts=_limits(module),
-        diag_level=0 if module.check_mode else options["diag_level"],
-        diag_timeout_s=options["diag_timeout"],
-        max_output_bytes=options["max_output_bytes"],
-    )
+    if module.params["requests"] is None:
+        module.fail_json(msg="requests are missing: the action plugin of the same name fills them in")
+    results = run_tools(module.params["requests"], module.params["max_output_bytes"])
     module.exit_json(changed=False, tool_runs=results)
 
 

@@ -29,6 +29,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     ToolRun,
     write_evidence,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import (
+    fabric_requests,
+    node_requests,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
@@ -109,10 +113,9 @@ class Running:
         """Run the tools on one host, outside of its enclosure, and judge gate fabric."""
         with monkeypatch.context() as patch:
             patch.setenv("PATH", f"{tools_path(self.directory, host)}{os.pathsep}{os.environ['PATH']}")
-            runs = run_fabric_tools(
-                options.get("ports", []), interval_s=INTERVAL_S, ibdiagnet=False, timeout_s=60, ibdiagnet_timeout_s=60,
-                max_output_bytes=1 << 26,
-            )  # fmt: skip
+            ports = options.get("ports", [])
+            requests = fabric_requests(ports=ports, ibdiagnet=False, timeout_s=60)
+            runs = run_fabric_tools(requests, ports, interval_s=INTERVAL_S, max_output_bytes=1 << 26)
         tools = {name: from_plain(ToolRun, run, name) for name, run in runs.items()}
         run_dir = self.directory / "run"
         write_evidence(run_dir, HostEvidence(host=host, reached=True, tools=tools), FABRIC)
@@ -195,9 +198,7 @@ def test_512_adapters_are_judged_within_five_seconds_of_the_sweep(
 def test_every_host_has_the_tools_for_its_own_adapters(large: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     node = large.model.node("gpu07")
     monkeypatch.setenv("PATH", f"{tools_path(large.directory, 'gpu07')}{os.pathsep}{os.environ['PATH']}")
-    run = run_tools(
-        ["ibstat"], timeout_s=60, timeouts={}, diag_level=0, diag_timeout_s=1, max_output_bytes=1 << 20
-    )["ibstat"]  # fmt: skip
+    run = run_tools(node_requests(tools=["ibstat"], diag_level=0), max_output_bytes=1 << 20)["ibstat"]
     hcas = ibstat.parse(run["stdout"])
     assert [(hca.name, hca.node_guid) for hca in hcas] == [(hca.name, hca.guid) for hca in node.hcas]
     assert {(p.state, p.physical_state, p.rate_gbps, p.link_layer) for hca in hcas for p in hca.ports} == {

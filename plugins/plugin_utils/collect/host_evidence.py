@@ -20,20 +20,6 @@ DRIVERS = "drivers"
 FABRIC = "fabric"
 _SCHEMA_VERSION = 1
 
-# Tools that speak to the GPU driver. With driver_owner operator they run in the operator's pod, one exec each:
-# a container image may lack Python, and a tool that hangs must not take the others with it.
-_DRIVER_COMMANDS: dict[str, tuple[str, ...]] = {
-    "nvidia_smi_xml": ("nvidia-smi", "-q", "-x"),
-    "nvidia_smi_topo": ("nvidia-smi", "topo", "-m"),
-    "nvidia_smi_nvlink": ("nvidia-smi", "nvlink", "-s"),
-    # No systemd in a container: the daemon itself is looked for.
-    "fabric_manager": (
-        "sh", "-c",
-        "for f in /proc/[0-9]*/comm; do read -r n < $f && [ \"$n\" = nv-fabricmanage ] && echo active && exit 0; "
-        "done 2>/dev/null; echo inactive; exit 3",
-    ),
-}  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRun:
@@ -104,24 +90,12 @@ def unreached(host: str, reason: str) -> HostEvidence:
     return HostEvidence(host=host, reached=False, reason=reason, started=now_utc())
 
 
-def driver_tool_commands(diag_level: int = 0) -> dict[str, tuple[str, ...]]:
-    """Return the commands to run in the operator's pod of one node, by tool.
-
-    Args:
-        diag_level: level of `dcgmi diag`, which needs a pod with DCGM; 0 leaves it out.
-    """
-    commands = dict(_DRIVER_COMMANDS)
-    if diag_level:
-        commands["dcgmi_diag"] = ("dcgmi", "diag", "-r", str(diag_level), "-j")
-    return commands
-
-
 def evidence_from_exec(host: str, results: Mapping[str, ToolRun], reason: str = "") -> HostEvidence:
     """Return the evidence of one node whose driver tools ran in pods.
 
     Args:
         host: inventory name of the node.
-        results: what each tool of driver_tool_commands did; empty if there was no pod to run them in.
+        results: what each tool of pod_tools did; empty if there was no pod to run them in.
         reason: why there are no results.
     """
     if not results:

@@ -1,16 +1,16 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Host facts: the evidence of every host parsed, tool by tool. A tool that gave nothing usable is a ProbeFailure."""
+"""What the tools of every host say, parsed: each value, or the ProbeFailure that says why there is none."""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..outcome.errors import InputError
 from ..probe import (
@@ -21,14 +21,16 @@ from ..probe import (
     lspci,
     nvidia_smi_nvlink,
     nvidia_smi_topo,
-    nvidia_smi_xml,
     os_release,
 )
 from ..probe.nvidia_smi_model import SmiLog
+from ..runtime.host_tools import HostTool, load_host_tools
 from ..site.model import DriverOwner, Site
 from .host_evidence import DRIVERS, HOSTS, HostEvidence, ToolRun, evidence_file, read_evidence
 from .node_rules import NodeRules
-from .tool_reading import ProbeFailure, ToolFacts, read_tool
+from .tool_reading import ProbeFailure, read_tool
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +49,66 @@ class HostFacts:
     driver_evidence: str = ""
     diag_level: int = 0
     cut: frozenset[str] = frozenset()
-    smi: SmiLog | ProbeFailure
-    topo: nvidia_smi_topo.Topology | ProbeFailure
-    nvlink: nvidia_smi_nvlink.NvlinkStatus | ProbeFailure
-    diag: dcgmi_diag.DiagReport | ProbeFailure
-    fabric_manager: str | ProbeFailure
-    pci: tuple[lspci.PciDevice, ...] | ProbeFailure
-    hcas: tuple[ibstat.Hca, ...] | ProbeFailure
-    kernel: kernel_log.KernelLog | ProbeFailure
-    clock: chronyc.Tracking | ProbeFailure
-    kernel_release: str | ProbeFailure
-    os: os_release.OsRelease | ProbeFailure
-    ofed: str | ProbeFailure
+    values: dict[str, Any]
+
+    def read(self, fact: str, kind: type[T]) -> T | ProbeFailure:
+        """Return what a tool said, by the `fact` of its line in the table of tools.
+
+        Raises:
+            TypeError: its parser makes something else than `kind`.
+        """
+        value = self.values[fact]
+        if not isinstance(value, (kind, ProbeFailure)):
+            raise TypeError(f"fact {fact} is {type(value).__name__}, expected {kind.__name__}")
+        return value
+
+    @property
+    def smi(self) -> SmiLog | ProbeFailure:
+        return self.read("smi", SmiLog)
+
+    @property
+    def topo(self) -> nvidia_smi_topo.Topology | ProbeFailure:
+        return self.read("topo", nvidia_smi_topo.Topology)
+
+    @property
+    def nvlink(self) -> nvidia_smi_nvlink.NvlinkStatus | ProbeFailure:
+        return self.read("nvlink", nvidia_smi_nvlink.NvlinkStatus)
+
+    @property
+    def diag(self) -> dcgmi_diag.DiagReport | ProbeFailure:
+        return self.read("diag", dcgmi_diag.DiagReport)
+
+    @property
+    def fabric_manager(self) -> str | ProbeFailure:
+        return self.read("fabric_manager", str)
+
+    @property
+    def pci(self) -> tuple[lspci.PciDevice, ...] | ProbeFailure:
+        return self.read("pci", tuple)
+
+    @property
+    def hcas(self) -> tuple[ibstat.Hca, ...] | ProbeFailure:
+        return self.read("hcas", tuple)
+
+    @property
+    def kernel(self) -> kernel_log.KernelLog | ProbeFailure:
+        return self.read("kernel", kernel_log.KernelLog)
+
+    @property
+    def clock(self) -> chronyc.Tracking | ProbeFailure:
+        return self.read("clock", chronyc.Tracking)
+
+    @property
+    def kernel_release(self) -> str | ProbeFailure:
+        return self.read("kernel_release", str)
+
+    @property
+    def os(self) -> os_release.OsRelease | ProbeFailure:
+        return self.read("os", os_release.OsRelease)
+
+    @property
+    def ofed(self) -> str | ProbeFailure:
+        return self.read("ofed", str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,61 +120,6 @@ class FleetFacts:
     rules: NodeRules
     slots: dict[str, tuple[str, ...]]
     rated_gbps: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class HostTool:
-    """A tool that is run on every host: how its output becomes a field of HostFacts; `driver`: it asks the driver."""
-
-    facts: ToolFacts
-    parse: Callable[[str], Any]
-    driver: bool = False
-
-
-def _tool(key: str, slug: str, command: str, owner: str, *, rc_is_answer: bool = False, cut: bool = False) -> ToolFacts:
-    return ToolFacts(key=key, slug=slug, command=command, owner=owner, rc_is_answer=rc_is_answer, may_be_cut=cut)
-
-
-# By field of HostFacts.
-TOOLS: Mapping[str, HostTool] = {
-    "smi": HostTool(
-        _tool("nvidia_smi_xml", "nvidia-smi", "nvidia-smi -q -x", "gpu-census", rc_is_answer=True),
-        nvidia_smi_xml.parse, driver=True,
-    ),
-    "topo": HostTool(
-        _tool("nvidia_smi_topo", "nvidia-smi-topo", "nvidia-smi topo -m", "topology"),
-        nvidia_smi_topo.parse, driver=True,
-    ),
-    "nvlink": HostTool(
-        _tool("nvidia_smi_nvlink", "nvidia-smi-nvlink", "nvidia-smi nvlink -s", "nvlink"),
-        nvidia_smi_nvlink.parse, driver=True,
-    ),
-    "diag": HostTool(
-        _tool("dcgmi_diag", "dcgmi-diag", "dcgmi diag", "dcgm-diag", rc_is_answer=True),
-        dcgmi_diag.parse, driver=True,
-    ),
-    "fabric_manager": HostTool(
-        _tool(
-            "fabric_manager", "fabric-manager", "systemctl is-active nvidia-fabricmanager", "fabric-manager",
-            rc_is_answer=True,
-        ),
-        lambda text: os_release.parse_word(text, "systemctl is-active"), driver=True,
-    ),
-    "pci": HostTool(_tool("lspci", "lspci", "lspci -Dnn", "pci-census"), lspci.parse),
-    "hcas": HostTool(_tool("ibstat", "ibstat", "ibstat", "hca-state"), ibstat.parse),
-    "kernel": HostTool(
-        _tool("kernel_log", "kernel-log", "journalctl -k -b", "kernel-xid", cut=True), kernel_log.parse
-    ),
-    "clock": HostTool(_tool("chronyc", "chronyc", "chronyc tracking", "clock-sync"), chronyc.parse),
-    "kernel_release": HostTool(
-        _tool("uname", "uname", "uname -r", "kernel-uniform"), lambda text: os_release.parse_word(text, "uname -r")
-    ),
-    "os": HostTool(_tool("os_release", "os-release", "cat /etc/os-release", "os-uniform"), os_release.parse),
-    "ofed": HostTool(
-        _tool("ofed_info", "ofed-info", "ofed_info -s", "ofed-uniform"),
-        lambda text: os_release.parse_word(text, "ofed_info -s"),
-    ),
-}  # fmt: skip
 
 
 def load_hosts(run_dir: Path, site: Site) -> dict[str, HostFacts]:
@@ -143,8 +138,9 @@ def host_facts(host: str, run_dir: Path, owner: DriverOwner) -> HostFacts:
     """Return the facts of one host."""
     evidence, unread = _read(host, run_dir, HOSTS)
     driver, _unread = (evidence, "") if owner is DriverOwner.HOST else _read(host, run_dir, DRIVERS)
-    fields = {name: _value(tool, driver if tool.driver else evidence) for name, tool in TOOLS.items()}
-    kept = {**evidence.tools, **{key: run for key, run in driver.tools.items() if _is_driver(key)}}
+    tools = load_host_tools().used_by("host_probe")
+    sources = {tool.name: driver if tool.speaks_to_driver else evidence for tool in tools}
+    kept = {name: source.tools[name] for name, source in sources.items() if name in source.tools}
     return HostFacts(
         host=host,
         reached=evidence.reached,
@@ -154,12 +150,8 @@ def host_facts(host: str, run_dir: Path, owner: DriverOwner) -> HostFacts:
         driver_evidence=evidence_file(host, HOSTS if owner is DriverOwner.HOST else DRIVERS),
         diag_level=_diag_level(kept),
         cut=frozenset(key for key, run in kept.items() if run.truncated),
-        **fields,
+        values={tool.fact: _value(tool, sources[tool.name]) for tool in tools},
     )
-
-
-def _is_driver(key: str) -> bool:
-    return any(tool.driver and tool.facts.key == key for tool in TOOLS.values())
 
 
 def _read(host: str, run_dir: Path, kind: str) -> tuple[HostEvidence, str]:
@@ -177,8 +169,8 @@ def _read(host: str, run_dir: Path, kind: str) -> tuple[HostEvidence, str]:
 
 
 def _value(tool: HostTool, evidence: HostEvidence) -> Any:
-    run = evidence.tools.get(tool.facts.key) if evidence.reached else None
-    return read_tool(tool.facts, run, tool.parse, evidence.reason)
+    run = evidence.tools.get(tool.name) if evidence.reached else None
+    return read_tool(tool, run, evidence.reason)
 
 
 def _diag_level(tools: Mapping[str, ToolRun]) -> int:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ..outcome.errors import InputError
-from ..probe import ibstat, nvidia_smi_xml, os_release
+from ..runtime.host_tools import load_host_tools
 from ..site.model import DriverOwner, Site
 from .host_evidence import DRIVERS, HOSTS, HostEvidence, evidence_file, read_evidence
+from .tool_reading import ProbeFailure, read_tool
 
 # What only the driver's own tools tell; where the operator owns the driver they run in gate gpu_stack alone.
 DRIVER_FACTS = ("driver", "GPU firmware", "GPUs")
@@ -41,29 +42,24 @@ def _told(path: Path) -> dict[str, str]:
         # Gate nodes says what is wrong with the file; here the host is one that was not seen.
         return {}
     facts: dict[str, str] = {}
-    smi = _parsed(evidence, "nvidia_smi_xml", nvidia_smi_xml.parse)
+    smi = _parsed(evidence, "nvidia_smi_xml")
     if smi is not None:
         facts["driver"] = smi.driver_version
         facts["GPU firmware"] = _listed(gpu.vbios for gpu in smi.gpus)
         facts["GPUs"] = _listed(gpu.uuid for gpu in smi.gpus)
-    adapters = _parsed(evidence, "ibstat", ibstat.parse)
+    adapters = _parsed(evidence, "ibstat")
     if adapters is not None:
         facts["adapter firmware"] = _listed(adapter.firmware for adapter in adapters)
         facts["adapters"] = _listed(adapter.node_guid for adapter in adapters)
     for name, tool in (("kernel", "uname"), ("OFED", "ofed_info")):
-        word = _parsed(evidence, tool, lambda text: os_release.parse_word(text, "word"))
+        word = _parsed(evidence, tool)
         facts |= {name: word} if word else {}
     return facts
 
 
-def _parsed(evidence: HostEvidence, tool: str, parse: Any) -> Any:
-    run = evidence.tools.get(tool)
-    if run is None or run.missing or run.timed_out or run.truncated or not run.stdout.strip():
-        return None
-    try:
-        return parse(run.stdout)
-    except InputError:
-        return None
+def _parsed(evidence: HostEvidence, name: str) -> Any:
+    value = read_tool(load_host_tools().named(name), evidence.tools.get(name))
+    return None if isinstance(value, ProbeFailure) else value
 
 
 def _listed(words: Iterable[str | None]) -> str:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parsers of `/etc/os-release` and of the one-line tools: `uname -r`, `ofed_info -s`, `systemctl is-active`."""
+"""Parser of `/etc/os-release`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from .text import plain, unreadable
 
 TOOL = "cat /etc/os-release"
-_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+:~-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +47,3 @@ def _unquoted(value: str) -> str:
         return "".join(shlex.split(value, comments=False)) if value[:1] in ("'", '"') else value
     except ValueError:
         raise unreadable(TOOL, value, "a quoted value that ends") from None
-
-
-def parse_word(text: str, tool: str) -> str:
-    """Return the one word that a tool prints (`6.8.0-45-generic`, `MLNX_OFED_LINUX-24.10-1.1.4.0`, `active`).
-
-    Raises:
-        InputError: nothing, several lines, or something that is no word.
-    """
-    words = plain(text).split()
-    if len(words) != 1 or not _WORD.fullmatch(words[0].rstrip(":")):
-        raise unreadable(tool, plain(text)[:80], "one word")
-    return words[0].rstrip(":")

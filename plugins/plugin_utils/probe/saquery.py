@@ -14,7 +14,7 @@ _TITLE, _DISABLED = "IsSM ports", "IsSMdisabled ports"
 _LID = re.compile(r"\s*EndPortLid\.+(\d+)")
 
 
-def parse_managers(text: str) -> tuple[int, ...]:
+def parse(text: str) -> tuple[int, ...]:
     """Return the LIDs of the ports with a subnet manager, those with a disabled one left out.
 
     Raises:

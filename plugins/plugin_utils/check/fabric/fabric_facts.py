@@ -5,40 +5,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from ...collect.host_evidence import HostEvidence, ToolRun
-from ...collect.tool_reading import FailureKind, ProbeFailure, ToolFacts, read_tool
-from ...probe import ibdiagnet, iblinkinfo, ibqueryerrors, saquery, sminfo
+from ...collect.tool_reading import ProbeFailure, read_tool
 from ...probe.ibdiagnet import Diagnosis
 from ...probe.iblinkinfo import LinkEnd
 from ...probe.ibqueryerrors import ErrorReport
 from ...probe.sminfo import SmInfo
+from ...runtime.host_tools import load_host_tools
 from ...runtime.recipe_files import RECIPES
 from ...runtime.strict import decode, read_yaml
 from ...site.cabling import CablingPlan
 
-T = TypeVar("T")
-_ADVICE: dict[FailureKind, str] = {
-    "missing": "install infiniband-diags there, or look from another host (gpufleet_fabric_host)",
-    "timeout": "run it there by hand; raise fabric_tool_timeout if the fabric is very large",
-}
-SMINFO = ToolFacts(key="sminfo", slug="sminfo", command="sminfo", owner="subnet-manager", advice=_ADVICE)
-SAQUERY = ToolFacts(key="saquery", slug="saquery", command="saquery -s", owner="subnet-manager", advice=_ADVICE)
-IBLINKINFO = ToolFacts(
-    key="iblinkinfo", slug="iblinkinfo", command="iblinkinfo -l", owner="link-present", advice=_ADVICE
-)
-IBQUERYERRORS = ToolFacts(
-    key="ibqueryerrors", slug="ibqueryerrors", command="ibqueryerrors", owner="link-errors", rc_is_answer=True,
-    advice=_ADVICE,
-)  # fmt: skip
-IBDIAGNET = ToolFacts(
-    key="ibdiagnet", slug="ibdiagnet", command="ibdiagnet --pc -P all=1 --get_cable_info", owner="ibdiagnet",
-    rc_is_answer=True, advice=_ADVICE,
-)  # fmt: skip
 _NO_MANAGER = "iberror: failed: query"
 
 
@@ -98,8 +80,8 @@ def subnets_of(evidence: HostEvidence) -> tuple[SubnetFacts, ...]:
 
 
 def _subnet(tools: Mapping[str, ToolRun], suffix: str) -> SubnetFacts:
-    def value(tool: ToolFacts, parse: Callable[[str], T], reading: str = "") -> T | ProbeFailure:
-        return read_tool(tool, tools.get(f"{tool.key}{reading}{suffix}"), parse)
+    def value(name: str, reading: str = "") -> Any:
+        return _value(name, tools.get(f"{name}{reading}{suffix}"))
 
     managers, silent = _managers(tools, suffix)
     return SubnetFacts(
@@ -108,11 +90,11 @@ def _subnet(tools: Mapping[str, ToolRun], suffix: str) -> SubnetFacts:
         master_again=_master(tools.get(f"sminfo_again{suffix}")),
         managers=managers,
         silent_lids=silent,
-        links_before=value(IBLINKINFO, iblinkinfo.parse),
-        links=value(IBLINKINFO, iblinkinfo.parse, "_again"),
-        errors_before=value(IBQUERYERRORS, ibqueryerrors.parse),
-        errors=value(IBQUERYERRORS, ibqueryerrors.parse, "_again"),
-        diagnosis=value(IBDIAGNET, ibdiagnet.parse) if f"ibdiagnet{suffix}" in tools else None,
+        links_before=value("iblinkinfo"),
+        links=value("iblinkinfo", "_again"),
+        errors_before=value("ibqueryerrors"),
+        errors=value("ibqueryerrors", "_again"),
+        diagnosis=value("ibdiagnet") if f"ibdiagnet{suffix}" in tools else None,
     )
 
 
@@ -120,13 +102,18 @@ def _master(run: ToolRun | None) -> SmInfo | ProbeFailure | None:
     """Return who answers as the subnet manager; None where the tool asked and nobody did."""
     if run is not None and run.rc not in (0, None) and _NO_MANAGER in run.stdout + run.stderr:
         return None
-    return read_tool(SMINFO, run, sminfo.parse)
+    value: SmInfo | ProbeFailure = _value("sminfo", run)
+    return value
 
 
 def _managers(tools: Mapping[str, ToolRun], suffix: str) -> tuple[tuple[SmInfo, ...] | ProbeFailure, tuple[int, ...]]:
-    lids = read_tool(SAQUERY, tools.get(f"{SAQUERY.key}{suffix}"), saquery.parse_managers)
+    lids: tuple[int, ...] | ProbeFailure = _value("saquery", tools.get(f"saquery{suffix}"))
     if isinstance(lids, ProbeFailure):
         return lids, ()
-    answers = {lid: read_tool(SMINFO, tools.get(f"{SMINFO.key}_{lid}{suffix}"), sminfo.parse) for lid in lids}
+    answers = {lid: _value("sminfo", tools.get(f"sminfo_{lid}{suffix}")) for lid in lids}
     there = tuple(info for info in answers.values() if isinstance(info, SmInfo))
     return there, tuple(lid for lid, info in answers.items() if not isinstance(info, SmInfo))
+
+
+def _value(name: str, run: ToolRun | None) -> Any:
+    return read_tool(load_host_tools().named(name), run)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Measure, Outcome, SubjectKind
+from ...runtime.host_tools import load_host_tools
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report, conclude
 from ..spec import CheckSpec, Disturbance, JudgeContext
-from .fabric_facts import IBDIAGNET, FabricFacts
+from .fabric_facts import FabricFacts
 from .links import REQUIRES, before_links, evidence_of, unusable
 
 SPEC = CheckSpec(
@@ -32,19 +33,20 @@ def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     stopped = before_links(answer, value)
     if stopped is not None:
         return (stopped,)
+    tool = load_host_tools().named("ibdiagnet")
     findings: list[Finding] = []
     stages = 0
     for subnet in value.subnets:
-        diagnosis = subnet.diagnosis or ProbeFailure(IBDIAGNET, "not-collected", "ibdiagnet was not run")
+        diagnosis = subnet.diagnosis or ProbeFailure(tool, "not-collected", "ibdiagnet was not run")
         if isinstance(diagnosis, ProbeFailure):
             return (unusable(answer, value, diagnosis),)
         stages += len(diagnosis.stages)
         for stage in diagnosis.stages:
             if stage.errors:
                 text = f"{stage.name}: {stage.errors} errors {stage.comment}".strip()
-                hint = f"read what `{IBDIAGNET.command}` wrote on {value.host} about {stage.name}"
+                hint = f"read what `{tool.shown}` wrote on {value.host} about {stage.name}"
                 measured = (Measure("errors", stage.errors, "count"),)
                 findings.append(Finding(cause="ibdiagnet-errors", text=text, hint=hint, measured=measured))
     summary = f"{stages} stages without an error"
-    evidence = evidence_of(value, IBDIAGNET.command)
+    evidence = evidence_of(value, tool.shown)
     return conclude(answer, Report(summary=summary, findings=tuple(findings), evidence=evidence))

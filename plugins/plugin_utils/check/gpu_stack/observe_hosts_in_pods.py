@@ -21,11 +21,11 @@ from ...clients.kube.kinds import PODS
 from ...collect.host_evidence import (
     DRIVERS,
     ToolRun,
-    driver_tool_commands,
     evidence_from_exec,
     unreached,
     write_evidence,
 )
+from ...collect.tool_requests import pod_tools
 from ...outcome.errors import BringupError
 from ...runtime.pool import map_bounded
 from ...site.model import Host, Site
@@ -37,8 +37,6 @@ Json = dict[str, Any]
 DRIVER_APP, DCGM_APP = "nvidia-driver-daemonset", "nvidia-dcgm"
 # The container that has the driver's tools; others of the pod (peermem, gdrcopy) do not.
 _CONTAINERS = {DRIVER_APP: "nvidia-driver-ctr", DCGM_APP: "nvidia-dcgm-ctr"}
-_TOOL_LIMIT_S = 60.0
-_DIAG_LIMIT_S = 1800.0
 _DIAG_LEVEL = 3
 _AT_ONCE = 16
 
@@ -82,9 +80,9 @@ def _collect(
     # The diagnosis needs DCGM; where the operator runs none of its own, the driver's pod may have it.
     dcgm = pods[DCGM_APP].get(host.node_name, driver)
     results: dict[str, ToolRun] = {}
-    for tool, argv in driver_tool_commands(level).items():
-        pod, limit_s = (dcgm, _DIAG_LIMIT_S) if tool == "dcgmi_diag" else (driver, _TOOL_LIMIT_S)
-        results[tool] = _run_tool(cluster, pod, argv, limit_s)
+    for tool, argv in pod_tools(level):
+        pod = dcgm if tool.pod is not None and tool.pod.app == DCGM_APP else driver
+        results[tool.name] = _run_tool(cluster, pod, argv, tool.timeout_s)
     write_evidence(context.run_dir, evidence_from_exec(host.name, results), DRIVERS)
 
 

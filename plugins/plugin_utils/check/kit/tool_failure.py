@@ -5,34 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from ...collect.tool_reading import FailureKind, ProbeFailure
+from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Evidence, Outcome
 from .answer import Answer
-
-_ADVICE: Mapping[FailureKind, str] = {
-    "missing": "install it there",
-    "timeout": "a hanging driver tool usually needs a reboot of the node",
-    "empty": "run it there and read its exit code",
-    "garbage": "run it there and compare",
-    "failed": "run it there and fix what it reports",
-    "not-collected": "run the gate again",
-}
 
 
 def tool_failure(answer: Answer, failure: ProbeFailure, where: str, path: str) -> Outcome:
     """Return the outcome for a tool that gave nothing usable on host `where`; `path` is the evidence file."""
     if failure.tool.owner != answer.spec.id:
-        return answer.blocked(by=failure.tool.owner, because=f"`{failure.tool.command}` gave nothing usable")
+        return answer.blocked(by=failure.tool.owner, because=f"`{failure.tool.shown}` gave nothing usable")
     return tool_unusable(answer, failure, where, path)
 
 
 def tool_unusable(answer: Answer, failure: ProbeFailure, where: str, path: str) -> Outcome:
     """Return the outcome of the check that owns the tool, with advice for that kind of failure."""
     tool, text = failure.tool, failure.text[:400]
-    advice = tool.advice.get(failure.kind) or _ADVICE[failure.kind]
-    evidence = (Evidence(tool.command, where, text, path),)
-    return answer.unknown(
-        f"{tool.slug}-{failure.kind}", text, f"`{tool.command}` on {where}: {advice}", evidence=evidence
-    )
+    hint = f"`{tool.shown}` on {where}: {tool.advice[failure.kind]}"
+    evidence = (Evidence(tool.shown, where, text, path),)
+    return answer.unknown(f"{tool.cause}-{failure.kind}", text, hint, evidence=evidence)

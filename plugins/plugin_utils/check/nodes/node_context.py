@@ -9,10 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from ...collect.host_facts import TOOLS, FleetFacts, HostFacts
+from ...collect.host_facts import FleetFacts, HostFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Evidence, Outcome, Subject, SubjectKind
 from ...probe.nvidia_smi_model import Gpu, SmiLog
+from ...runtime.host_tools import load_host_tools
 from ...site.model import DriverOwner
 from ..kit import host_context, tool_failure
 from ..kit.counting import count
@@ -68,23 +69,25 @@ class NodeContext(host_context.HostContext[FleetFacts]):
         """The GPUs that answer; check gpu-census reports the others."""
         return tuple(gpu for gpu in self.smi.gpus if not gpu.trouble)
 
-    def evidence(self, field_name: str, excerpt: str = "") -> tuple[Evidence, ...]:
-        """Return the evidence of the tool that gives that field of HostFacts."""
-        return (Evidence(TOOLS[field_name].facts.command, self.name, excerpt, self._evidence_path(field_name)),)
+    def evidence(self, fact: str, excerpt: str = "") -> tuple[Evidence, ...]:
+        """Return the evidence of the tool that a fact comes from."""
+        tool = load_host_tools().of_fact(fact)
+        return (Evidence(tool.shown, self.name, excerpt, self._evidence_path(fact)),)
 
-    def _evidence_path(self, field_name: str) -> str:
-        return self.facts.driver_evidence if TOOLS[field_name].driver else self.facts.evidence
+    def _evidence_path(self, fact: str) -> str:
+        driver = load_host_tools().of_fact(fact).speaks_to_driver
+        return self.facts.driver_evidence if driver else self.facts.evidence
 
-    def tool_failure(self, field_name: str, failure: ProbeFailure) -> Outcome:
+    def tool_failure(self, fact: str, failure: ProbeFailure) -> Outcome:
         """Return the outcome for a tool that gave nothing usable: its owner says why, other checks wait for the owner.
 
         A driver that cannot talk to every GPU explains the failures of all other driver tools.
         """
         smi = self.facts.smi
         lost = isinstance(smi, ProbeFailure) or any(gpu.trouble for gpu in smi.gpus)
-        if failure.tool.owner == self.spec.id and self.spec.needs_driver and field_name != "smi" and lost:
+        if failure.tool.owner == self.spec.id and self.spec.needs_driver and fact != "smi" and lost:
             return self.answer.blocked(by="gpu-census", because="the driver cannot talk to every GPU")
-        return tool_failure.tool_failure(self.answer, failure, self.name, self._evidence_path(field_name))
+        return tool_failure.tool_failure(self.answer, failure, self.name, self._evidence_path(fact))
 
 
 JudgeNode = Callable[[NodeContext], Report | Outcome]
@@ -107,7 +110,7 @@ def per_host(
         seen: the fleet.
         context: the context of the judgement.
         judge_host: judges one host whose needed tools all gave something usable.
-        needs: fields of HostFacts that it needs.
+        needs: facts of the host that it needs (see recipes/tools.yaml).
     """
 
     def before(host: NodeContext) -> Outcome | None:
@@ -127,7 +130,7 @@ def _not_collected(host: NodeContext) -> Outcome | None:
 
 def _first_failure(host: NodeContext, needs: tuple[str, ...]) -> Outcome | None:
     for name in needs:
-        failure = getattr(host.facts, name)
+        failure = host.facts.values[name]
         if isinstance(failure, ProbeFailure):
             return host.tool_failure(name, failure)
     return None

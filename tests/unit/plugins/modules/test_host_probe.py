@@ -15,11 +15,17 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import QUICK, TOOLS, run_tools
+from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import run_tools
 from ansible_collections.gpufleet.bringup.plugins.module_utils.tool_run import run_tool
-from ansible_collections.gpufleet.bringup.plugins.modules import host_probe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import HostEvidence, read_evidence
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict import parse_yaml
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import (
+    fabric_requests,
+    node_requests,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
+
+TOOLS = [tool.name for tool in load_host_tools().used_by("host_probe")]
 
 PLAY = """
 - hosts: all
@@ -138,13 +144,42 @@ def test_diagnostic_is_left_out_where_the_driver_hangs(tool_directory: Path, mon
     (tool_directory / "nvidia-smi").write_text("#!/bin/sh\nsleep 60\n")
     monkeypatch.setenv("PATH", f"{tool_directory}:{os.environ['PATH']}")
     names = ["nvidia_smi_xml", "dcgmi_diag"]
-    limits: dict[str, Any] = {"timeout_s": 1, "timeouts": {}, "diag_timeout_s": 5, "max_output_bytes": 1000}
-    assert set(run_tools(names, diag_level=3, **limits)) == {"nvidia_smi_xml"}
+
+    def ran(level: int) -> set[str]:
+        requests = node_requests(tools=names, timeout_s=1, diag_timeout_s=5, diag_level=level)
+        return set(run_tools(requests, max_output_bytes=1000))
+
+    assert ran(3) == {"nvidia_smi_xml"}
     (tool_directory / "nvidia-smi").write_text("#!/bin/sh\necho fine\n")
-    assert set(run_tools(names, diag_level=3, **limits)) == set(names)
-    assert set(run_tools(names, diag_level=0, **limits)) == {"nvidia_smi_xml"}
+    assert ran(3) == set(names)
+    assert ran(0) == {"nvidia_smi_xml"}
 
 
-def test_documented_tools_are_those_that_run() -> None:
-    documented = parse_yaml(host_probe.DOCUMENTATION, "host_probe")["options"]["tools"]["choices"]
-    assert tuple(documented) == TOOLS and set(QUICK) < set(TOOLS)
+def test_limits_of_a_task_win_over_those_of_the_table() -> None:
+    def limits(**options: Any) -> dict[str, float]:
+        return {request["tool"]: request["timeout_s"] for request in node_requests(diag_level=3, **options)}
+
+    assert (limits()["lspci"], limits()["dcgmi_diag"]) == (60, 1800)
+    given = limits(timeout_s=5, diag_timeout_s=7, timeouts={"ibstat": "9"})
+    assert (given["lspci"], given["ibstat"], given["dcgmi_diag"]) == (5, 9, 7)
+    assert {request["timeout_s"] for request in fabric_requests(ibdiagnet=False, timeout_s=3)} == {3}
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"tools": ["ibstats"]}, "ibstats.*did you mean 'ibstat'"),
+        ({"timeouts": {"lspi": 5}}, "lspi.*did you mean 'lspci'"),
+        ({"timeouts": {"lspci": "soon"}}, "timeouts: lspci.*'soon'"),
+        ({"timeout_s": 0}, "timeout.*is 0"),
+        ({"diag_timeout_s": -1}, "diag_timeout.*is -1"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_the_host_is_touched(options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InputError, match=f"(?s){reason}"):
+        node_requests(diag_level=3, **options)
+
+
+def test_a_port_of_another_shape_is_refused() -> None:
+    with pytest.raises(InputError, match="mlx5_0/1"):
+        fabric_requests(ports=["mlx5_0/1"], ibdiagnet=False)

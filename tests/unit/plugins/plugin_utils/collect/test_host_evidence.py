@@ -12,7 +12,6 @@ import pytest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     DRIVERS,
     ToolRun,
-    driver_tool_commands,
     evidence_file,
     evidence_from_exec,
     read_evidence,
@@ -21,6 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_facts import host_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.node_rules import load_node_rules
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import ProbeFailure
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import pod_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain, to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner
@@ -67,9 +67,10 @@ def test_no_pod_is_data() -> None:
 
 
 def test_driver_commands_leave_the_diagnostic_out_unless_asked() -> None:
-    assert "dcgmi_diag" not in driver_tool_commands()
-    assert driver_tool_commands(3)["dcgmi_diag"] == ("dcgmi", "diag", "-r", "3", "-j")
-    assert driver_tool_commands()["nvidia_smi_xml"] == ("nvidia-smi", "-q", "-x")
+    commands = {tool.name: command for tool, command in pod_tools()}
+    assert set(commands) == {"nvidia_smi_xml", "nvidia_smi_topo", "nvidia_smi_nvlink", "fabric_manager"}
+    assert commands["nvidia_smi_xml"] == ("nvidia-smi", "-q", "-x") and commands["fabric_manager"][:2] == ("sh", "-c")
+    assert {tool.name: command for tool, command in pod_tools(3)}["dcgmi_diag"] == ("dcgmi", "diag", "-r", "3", "-j")
 
 
 def test_rules_survive_json_and_know_the_xids_that_operators_act_on() -> None:

@@ -23,6 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
     nvidia_smi_topo,
     nvidia_smi_xml,
     os_release,
+    word,
 )
 
 GPU = (
@@ -64,7 +65,7 @@ SAMPLES: dict[str, tuple[Callable[[str], Any], str]] = {
         "bandwidth, limited by 8.0 GT/s PCIe x8 link at 0001:42:01.0 (capable of 126.016 Gb/s with x)\n",
     ),
     "os_release": (os_release.parse, 'ID=ubuntu\nVERSION_ID="24.04"\n'),
-    "word": (lambda text: os_release.parse_word(text, "uname -r"), "6.8.0-45-generic\n"),
+    "word": (word.parse, "6.8.0-45-generic\n"),
 }
 
 

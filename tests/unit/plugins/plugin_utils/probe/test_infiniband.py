@@ -33,7 +33,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "ibqueryerrors": ibqueryerrors.parse,
     "perfquery": perfquery.parse,
     "sminfo": sminfo.parse,
-    "saquery": saquery.parse_managers,
+    "saquery": saquery.parse,
     "smpquery": smpquery.parse,
     "ibdiagnet": ibdiagnet.parse,
 }
@@ -165,7 +165,7 @@ def test_sminfo_and_ibstat(shared: Path) -> None:
 
 
 def test_the_rest_of_what_the_tools_print() -> None:
-    assert saquery.parse_managers(MANAGERS) == (1, 25), "a disabled one does not count"
+    assert saquery.parse(MANAGERS) == (1, 25), "a disabled one does not count"
     info = smpquery.parse(PORT_INFO)
     assert (info.lid, info.sm_lid, info.state, info.width, info.lane_gbps) == (5, 1, "Active", "4X", 53.125)
     found = ibdiagnet.parse(DIAGNOSIS)

@@ -17,11 +17,6 @@ from hypothesis import strategies as st
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric import observe_fabric
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric.fabric_facts import (
-    IBDIAGNET,
-    IBLINKINFO,
-    IBQUERYERRORS,
-    SAQUERY,
-    SMINFO,
     subnets_of,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
@@ -32,7 +27,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     unreached,
     write_evidence,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import ProbeFailure, ToolFacts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import ProbeFailure
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
@@ -40,8 +35,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.ibdiagnet import Diagnosis, Stage
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.iblinkinfo import LinkEnd, Peer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.sminfo import MASTER, STANDBY, SmInfo
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import HostTool, load_host_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.cabling import End
 
+TOOLS = load_host_tools()
 ROOT = Path(__file__).resolve().parents[6]
 HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 HOSTS, RAILS = 6, 4
@@ -213,7 +210,7 @@ SM = SmInfo(lid=1, guid="0x1", activity=20, priority=15, state=MASTER)
     ("subnet", "cause"),
     [
         (
-            {"master": None, "master_again": None, "managers": ProbeFailure(SAQUERY, "failed", "x")},
+            {"master": None, "master_again": None, "managers": ProbeFailure(TOOLS.named("saquery"), "failed", "x")},
             "no-subnet-manager",
         ),
         ({"managers": (SM,)}, "no-standby-subnet-manager"),
@@ -268,7 +265,7 @@ def test_ibdiagnet_is_judged_where_the_site_has_it(fabric: Any) -> None:
     assert "ibdiagnet" not in {o.check for o in fabric.judge()}
     fabric.words = (*WORDS, "ibdiagnet")
     assert (fabric.one().check, fabric.one().cause) == ("ibdiagnet", "ibdiagnet-not-collected")
-    fabric.subnet = {"diagnosis": ProbeFailure(IBDIAGNET, "missing", "ibdiagnet is not installed")}
+    fabric.subnet = {"diagnosis": ProbeFailure(TOOLS.named("ibdiagnet"), "missing", "ibdiagnet is not installed")}
     assert (fabric.one().status, fabric.one().cause) == (Status.OTHER, "ibdiagnet-missing")
     fabric.subnet = {"diagnosis": Diagnosis(stages=(Stage(name="Lids Check", warnings=2, errors=0),))}
     assert not fabric.held()
@@ -279,20 +276,20 @@ def test_ibdiagnet_is_judged_where_the_site_has_it(fabric: Any) -> None:
 @pytest.mark.parametrize(
     ("field", "tool", "owner"),
     [
-        ("links", IBLINKINFO, "link-present"),
-        ("errors", IBQUERYERRORS, "link-errors"),
-        ("errors_before", IBQUERYERRORS, "link-errors"),
-        ("managers", SAQUERY, "subnet-manager"),
-        ("master", SMINFO, "subnet-manager"),
+        ("links", TOOLS.named("iblinkinfo"), "link-present"),
+        ("errors", TOOLS.named("ibqueryerrors"), "link-errors"),
+        ("errors_before", TOOLS.named("ibqueryerrors"), "link-errors"),
+        ("managers", TOOLS.named("saquery"), "subnet-manager"),
+        ("master", TOOLS.named("sminfo"), "subnet-manager"),
     ],
 )
 @pytest.mark.parametrize("kind", ["missing", "timeout", "empty", "garbage", "failed"])
 def test_a_tool_that_says_nothing_usable_is_told_once(
-    fabric: Any, field: str, tool: ToolFacts, owner: str, kind: Any
+    fabric: Any, field: str, tool: HostTool, owner: str, kind: Any
 ) -> None:
     fabric.subnet = {field: ProbeFailure(tool, kind, "what happened")}
     found = fabric.one()
-    assert (found.check, found.cause, found.status) == (owner, f"{tool.slug}-{kind}", Status.OTHER)
+    assert (found.check, found.cause, found.status) == (owner, f"{tool.cause}-{kind}", Status.OTHER)
 
 
 def test_a_host_that_cannot_be_reached_is_told_once(fabric: Any) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import TOOLS, run_tools
+from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import run_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes import observe_hosts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks, checks_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
@@ -24,6 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     unreached,
     write_evidence,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import node_requests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
@@ -40,6 +41,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
     numbered_nodes,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel, Node
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
 
 ROOT = Path(__file__).resolve().parents[6]
@@ -60,14 +62,10 @@ def asked(node: Node, root: Path, monkeypatch: pytest.MonkeyPatch) -> HostEviden
     slow = 0.4 if "hang" in node.tools.values() else 20.0
     with monkeypatch.context() as patch:
         patch.setenv("PATH", f"{tools_path(root, node.name)}{os.pathsep}{os.environ['PATH']}")
-        runs = run_tools(
-            list(TOOLS),
-            timeout_s=20.0,
-            timeouts={name: slow for name in TOOLS if name.startswith(("nvidia", "dcgmi"))},
-            diag_level=3,
-            diag_timeout_s=slow,
-            max_output_bytes=10_000_000,
-        )
+        names = [tool.name for tool in load_host_tools().used_by("host_probe")]
+        limits = {name: slow for name in names if name.startswith(("nvidia", "dcgmi"))}
+        requests = node_requests(timeout_s=20.0, timeouts=limits, diag_level=3)
+        runs = run_tools(requests, max_output_bytes=10_000_000)
     tools = {name: from_plain(ToolRun, run, name) for name, run in runs.items()}
     return HostEvidence(host=node.name, reached=True, tools=tools)
 

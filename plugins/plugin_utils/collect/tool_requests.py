@@ -1,0 +1,126 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the probes ask of a host: the table of tools with a task's options, as plain data for module_utils."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ..outcome.errors import InputError
+from ..runtime.host_tools import HostTool, load_host_tools
+from ..runtime.strict import nearest_hint
+
+Request = dict[str, Any]
+_PORT = re.compile(r"[A-Za-z0-9_.-]+(:[0-9]+)?")
+
+
+def node_requests(
+    *,
+    tools: Collection[str] | None = None,
+    timeout_s: float | None = None,
+    timeouts: Mapping[str, Any] | None = None,
+    diag_level: int,
+    diag_timeout_s: float | None = None,
+) -> list[Request]:
+    """Return what host_probe runs on a node (see module_utils/node_tools.run_tools).
+
+    Args:
+        tools: names of the tools to run; all if not given.
+        timeout_s: time limit of every tool that does not load the GPUs, in place of the table's.
+        timeouts: time limits of single tools, which win over everything else.
+        diag_level: level of the diagnostic; 0 leaves out what loads the GPUs.
+        diag_timeout_s: time limit of what loads the GPUs, in place of the table's.
+
+    Raises:
+        InputError: an unknown tool, or a time limit that is no number over 0.
+    """
+    known = load_host_tools().used_by("host_probe")
+    names = [tool.name for tool in known]
+    for name in (*(tools or ()), *(timeouts or {})):
+        if name not in names:
+            raise InputError(f"tool {name!r}", "is no tool of host_probe.", nearest_hint(name, names))
+    single = {name: positive(f"timeouts: {name}", value) for name, value in (timeouts or {}).items()}
+    for option, value in (("timeout", timeout_s), ("diag_timeout", diag_timeout_s)):
+        if value is not None:
+            positive(option, value)
+
+    def limit(tool: HostTool) -> float:
+        return single.get(tool.name) or (diag_timeout_s if tool.loads_gpus else timeout_s) or tool.timeout_s
+
+    return [
+        {
+            "tool": tool.name,
+            "commands": [_at_level(command, diag_level) for command in tool.commands],
+            "timeout_s": limit(tool),
+            "alone": tool.loads_gpus,
+            "after": tool.after,
+        }
+        for tool in known
+        if (tools is None or tool.name in tools) and (diag_level > 0 or not tool.loads_gpus)
+    ]
+
+
+def fabric_requests(
+    *,
+    ports: Collection[str] = (),
+    ibdiagnet: bool,
+    timeout_s: float | None = None,
+    ibdiagnet_timeout_s: float | None = None,
+) -> list[Request]:
+    """Return what fabric_probe runs (see module_utils/fabric_tools.run_fabric_tools); limits replace the table's.
+
+    Raises:
+        InputError: a time limit that is not over 0, or a port that is no `adapter:port`.
+    """
+    for port in ports:
+        if not _PORT.fullmatch(port):
+            raise InputError("ports", f"{port!r} is no adapter:port.", "write it as mlx5_0:1")
+    for option, value in (("timeout", timeout_s), ("ibdiagnet_timeout", ibdiagnet_timeout_s)):
+        if value is not None:
+            positive(option, value)
+    return [
+        {
+            "tool": tool.name,
+            "command": list(tool.commands[0]),
+            "port_options": list(tool.port_options),
+            "timeout_s": (ibdiagnet_timeout_s if tool.name == "ibdiagnet" else timeout_s) or tool.timeout_s,
+        }
+        for tool in load_host_tools().used_by("fabric_probe")
+        if ibdiagnet or tool.name != "ibdiagnet"
+    ]
+
+
+def pod_tools(diag_level: int = 0) -> tuple[tuple[HostTool, tuple[str, ...]], ...]:
+    """Return the tools to ask in the operator's pods of one node, each with its command.
+
+    Args:
+        diag_level: level of the diagnostic; 0 leaves out what loads the GPUs.
+    """
+    tools = (tool for tool in load_host_tools().used_by("host_probe") if tool.speaks_to_driver)
+    return tuple(
+        (tool, tuple(_at_level(tool.pod_command, diag_level)))
+        for tool in tools
+        if diag_level > 0 or not tool.loads_gpus
+    )
+
+
+def _at_level(command: Collection[str], level: int) -> list[str]:
+    return [word.replace("{level}", str(level)) for word in command]
+
+
+def positive(option: str, value: Any) -> float:
+    """Return the value as a number.
+
+    Raises:
+        InputError: it is no number over 0.
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise InputError(option, f"is {value!r}, expected a number over 0.", "correct it")
+    return number

@@ -1,0 +1,146 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The table of the tools that are run on hosts (recipes/tools.yaml, where every field is explained)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from ..outcome.errors import InputError
+from .recipe_files import RECIPES
+from .strict import decode, nearest_hint, read_yaml
+
+FailureKind = Literal["missing", "timeout", "empty", "garbage", "failed", "not-collected"]
+Part = Literal["host_probe", "fabric_probe"]
+FAILURE_KINDS: tuple[FailureKind, ...] = ("missing", "timeout", "empty", "garbage", "failed", "not-collected")
+_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodCommand:
+    """How a driver tool is asked in a pod of the operator: `app` is the pod's label."""
+
+    app: str
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostTool:
+    """One tool."""
+
+    name: str
+    used_by: Part
+    commands: tuple[tuple[str, ...], ...]
+    parser: str
+    owner: str
+    cause: str
+    tells: str
+    package: str
+    fact: str = ""
+    pod: PodCommand | None = None
+    timeout_s: float = _TIMEOUT_S
+    needs_root: bool = False
+    loads_gpus: bool = False
+    after: str = ""
+    port_options: tuple[str, ...] = ()
+    rc_is_answer: bool = False
+    may_be_cut: bool = False
+    shown: str = ""
+    advice: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.commands or not all(self.commands):
+            raise InputError(f"tool {self.name}", "has no command.", "state commands: [[program, argument]]")
+        if self.used_by == "fabric_probe" and len(self.port_options) != 2:
+            reason = f"port_options are {list(self.port_options)}, expected those of adapter and port."
+            raise InputError(f"tool {self.name}", reason, "state port_options: [-C, -P]")
+        unknown = sorted(set(self.advice) - set(FAILURE_KINDS))
+        if unknown:
+            reason = f"advice for {', '.join(unknown)}, which is no kind of failure."
+            raise InputError(f"tool {self.name}", reason, nearest_hint(unknown[0], FAILURE_KINDS))
+
+    @property
+    def speaks_to_driver(self) -> bool:
+        """Whether it is asked in a pod where the operator owns the driver."""
+        return self.pod is not None
+
+    @property
+    def pod_command(self) -> tuple[str, ...]:
+        """Its command in the pod, for a tool that speaks to the driver."""
+        return (self.pod.command if self.pod is not None else ()) or self.commands[0]
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The programs that its commands start."""
+        return tuple(command[0] for command in self.commands)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostTools:
+    """All tools, and the general advice by kind of failure."""
+
+    tools: tuple[HostTool, ...]
+    advice: dict[str, str]
+
+    def __post_init__(self) -> None:
+        for what, words in (
+            ("name", [tool.name for tool in self.tools]),
+            ("fact", [tool.fact or tool.name for tool in self.tools]),
+        ):
+            twice = sorted({word for word in words if words.count(word) > 1})
+            if twice:
+                raise InputError("tools", f"{what} {', '.join(twice)} is given twice.", "rename one of them")
+        missing = sorted(set(FAILURE_KINDS) ^ set(self.advice))
+        if missing:
+            raise InputError("advice", f"expected one for each of {', '.join(FAILURE_KINDS)}.", f"see {missing[0]}")
+        names = {tool.name for tool in self.tools}
+        for tool in self.tools:
+            if tool.after and tool.after not in names:
+                raise InputError(f"tool {tool.name}", f"after: there is no tool {tool.after!r}.", "correct its name")
+
+    def used_by(self, part: Part) -> tuple[HostTool, ...]:
+        """Return the tools of one part of the collection, in the order of the table."""
+        return tuple(tool for tool in self.tools if tool.used_by == part)
+
+    def named(self, name: str) -> HostTool:
+        """Return a tool by its name.
+
+        Raises:
+            InputError: there is none.
+        """
+        return self._one({tool.name: tool for tool in self.tools}, name)
+
+    def of_fact(self, fact: str) -> HostTool:
+        """Return the tool that a fact comes from.
+
+        Raises:
+            InputError: there is none.
+        """
+        return self._one({tool.fact: tool for tool in self.tools}, fact)
+
+    @staticmethod
+    def _one(known: Mapping[str, HostTool], word: str) -> HostTool:
+        if word not in known:
+            raise InputError(f"tool {word!r}", "is not in recipes/tools.yaml.", nearest_hint(word, known))
+        return known[word]
+
+
+@cache
+def load_host_tools(path: Path = RECIPES / "tools.yaml") -> HostTools:
+    """Return the table, with defaults filled in: every tool has its `fact`, `shown` and all of its `advice`.
+
+    Raises:
+        InputError: the file is missing or not valid.
+    """
+    table = decode(HostTools, read_yaml(path), str(path))
+    return replace(table, tools=tuple(_filled(tool, table.advice) for tool in table.tools))
+
+
+def _filled(tool: HostTool, general: Mapping[str, str]) -> HostTool:
+    advice = {kind: text.replace("{package}", tool.package) for kind, text in {**general, **tool.advice}.items()}
+    return replace(tool, fact=tool.fact or tool.name, shown=tool.shown or " ".join(tool.commands[0]), advice=advice)
