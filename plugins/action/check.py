@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import run_day
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import observe_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
@@ -27,15 +26,7 @@ class ActionModule(VerbBase):
         record = run.record
         require_open(record, options["gate"])
         connections = {name: options[name] for name in ("kubeconfig", "context") if options.get(name)}
-        context = ObserveContext(
-            site=run.site,
-            run_dir=run.path,
-            today=run_day(record),
-            hardware=dict(run.hardware),
-            recipe=run.recipe,
-            connections=connections,
-            emit=self.emit,
-        )
+        context = run.observe_context(run_day(record), self.emit, connections)
         seen = observe_gate(run.declaration(options["gate"]), context, check_mode=self.check_mode)
         failed = {entry.key: entry.error["reason"] for entry in seen if entry.error is not None}
         return {"changed": False, "observations": [entry.key for entry in seen], "not_observed": failed}

@@ -17,6 +17,7 @@ from typing import Any
 from ..outcome.errors import BringupError
 from ..outcome.gates import GATE_IDS
 from ..site.model import Site
+from .kit.settings import GateSettings
 from .spec import CheckSpec, Judge, ObserveContext
 
 
@@ -71,6 +72,19 @@ def all_observers() -> dict[tuple[str, str], Observer]:
         for module in _modules(gate)
         if hasattr(module, "KEY")
     }
+
+
+@cache
+def all_settings() -> dict[str, tuple[type[Any], ...]]:
+    """Return the settings classes by gate id (`SETTINGS` of check/<gate>/settings.py, and what every gate takes) and by
+    check id; a check without settings has none."""
+    found: dict[str, tuple[type[Any], ...]] = {}
+    for gate in GATE_IDS:
+        own = (module.SETTINGS for module in _modules(gate) if module.__name__.endswith(".settings"))
+        found[gate] = (*own, GateSettings)
+    for check in all_checks():
+        found[check.spec.id] = (check.spec.settings,) if check.spec.settings else ()
+    return found
 
 
 def checks_of(gate: str, site: Site) -> tuple[RegisteredCheck, ...]:

@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..hardware.sku import Sku
 from ..outcome.model import Outcome, SubjectKind
 from ..runtime.progress import Emit, silent
 from ..site.model import DriverOwner, Site
+from .kit.settings_layers import checked_settings, settings_for
+
+T = TypeVar("T")
 
 
 class Disturbance(str, Enum):
@@ -42,6 +45,7 @@ class CheckSpec:
         needs_driver: it needs the GPU driver: declared in gate nodes if the host owns it, in gpu_stack if the
             operator does.
         causes: every cause slug that it can give to a failed outcome, for the docs and the fault matrix.
+        settings: settings class of its own (see kit/settings.py), None if it has none.
     """
 
     id: str
@@ -54,6 +58,7 @@ class CheckSpec:
     requires: tuple[str, ...] = ()
     needs_driver: bool = False
     causes: tuple[str, ...] = ()
+    settings: type[Any] | None = None
 
     def gate_at(self, site: Site) -> str:
         """Return the gate that declares this check at that site."""
@@ -70,7 +75,8 @@ class JudgeContext:
     """What a judgement may use beside the observation: only values, no connection, no clock.
 
     `gate` is the gate being judged; `hardware` are the facts of every SKU by its name; `recipe` is the resolved recipe
-    (plain data, None before gate 4); `today` is the day of the run.
+    (plain data, None before gate 4); `today` is the day of the run; `saved_settings` are the settings that were saved
+    with the run, by gate or check id and name.
     """
 
     gate: str
@@ -78,6 +84,21 @@ class JudgeContext:
     today: date
     hardware: Mapping[str, Sku] = field(default_factory=dict)
     recipe: dict[str, Any] | None = None
+    saved_settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _typed: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def settings_of(self, key: str, kind: type[T], sku: str = "") -> T:
+        """Return the settings of a gate or check, those of one SKU where a SKU states its own.
+
+        Raises:
+            InputError: a value that was saved or stated is wrong.
+        """
+        found = self._typed.get((key, sku))
+        if found is None:
+            own = self.hardware[sku].settings.get(key) if sku in self.hardware else None
+            saved, stated = self.saved_settings.get(key, {}), self.site.settings.get(key, {})
+            found = self._typed[key, sku] = settings_for(kind, key, saved, stated, own)
+        return found
 
     def settings(self, name: str) -> dict[str, Any]:
         """Return the options that the inventory gives to that check."""
@@ -89,7 +110,7 @@ class ObserveContext:
     """What an observer may use: the site, the run directory, credentials by name, progress.
 
     `connections` holds non-secret connection settings (`kubeconfig` path, `context`); `evidence` is where whole
-    texts are kept.
+    texts are kept; `saved_settings` are those of settings.json, by gate or check id and name.
     """
 
     site: Site
@@ -99,6 +120,15 @@ class ObserveContext:
     recipe: dict[str, Any] | None = None
     connections: dict[str, str] = field(default_factory=dict)
     emit: Emit = silent
+    saved_settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def settings_of(self, key: str, kind: type[T]) -> T:
+        """Return the settings of a gate or check.
+
+        Raises:
+            ProblemsError: everything that is wrong with what the site states.
+        """
+        return checked_settings(kind, key, self.saved_settings.get(key, {}), self.site.settings.get(key, {}))
 
 
 Judge = Callable[[Any, JudgeContext], tuple[Outcome, ...]]

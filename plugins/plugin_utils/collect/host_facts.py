@@ -27,8 +27,8 @@ from ..probe.nvidia_smi_model import SmiLog
 from ..runtime.host_tools import HostTool, load_host_tools
 from ..site.model import DriverOwner, Site
 from .host_evidence import DRIVERS, HOSTS, HostEvidence, ToolRun, evidence_file, read_evidence
-from .node_rules import NodeRules
 from .tool_reading import ProbeFailure, read_tool
+from .xid_catalogue import XidCatalogue
 
 T = TypeVar("T")
 
@@ -113,11 +113,11 @@ class HostFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetFacts:
-    """What gate nodes judges: every host, the rules, by SKU the PCI addresses that its complete hosts have, and by host
-    what the site's cabling plan rates its adapters at."""
+    """What gate nodes judges: every host, what XIDs mean, by SKU the PCI addresses that its complete hosts have,
+    and by host what the site's cabling plan rates its adapters at."""
 
     hosts: dict[str, HostFacts]
-    rules: NodeRules
+    xids: XidCatalogue
     slots: dict[str, tuple[str, ...]]
     rated_gbps: dict[str, int] = field(default_factory=dict)
 
@@ -128,10 +128,10 @@ def load_hosts(run_dir: Path, site: Site) -> dict[str, HostFacts]:
 
 
 def fleet_facts(
-    hosts: dict[str, HostFacts], rules: NodeRules, site: Site, rated_gbps: Mapping[str, int] | None = None
+    hosts: dict[str, HostFacts], xids: XidCatalogue, site: Site, rated_gbps: Mapping[str, int] | None = None
 ) -> FleetFacts:
     """Return the hosts together with what only the fleet as a whole tells."""
-    return FleetFacts(hosts=hosts, rules=rules, slots=_slots(hosts, site), rated_gbps=dict(rated_gbps or {}))
+    return FleetFacts(hosts=hosts, xids=xids, slots=_slots(hosts, site), rated_gbps=dict(rated_gbps or {}))
 
 
 def host_facts(host: str, run_dir: Path, owner: DriverOwner) -> HostFacts:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ..outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
 from ..runtime.strict import decode, nearest_hint, read_yaml
@@ -33,6 +33,7 @@ class Sku:
     only as a whole has `rack_hosts` (hosts in a full rack) and the `rack_*` facts instead.
     `peak_tflops` are dense rates of one GPU; `intra_node_busbw_gbps` is the best published all_reduce bus bandwidth
     in GB/s within one NVLink domain, by algorithm (`ring`, `nvls`).
+    `settings` are settings of the checks of gate nodes for hosts of this SKU, by check id, as in `gpufleet_settings`.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Sku:
     peak_tflops: dict[str, float] = field(default_factory=dict)
     hbm_tb_per_s: float | None = None
     intra_node_busbw_gbps: dict[str, float] = field(default_factory=dict)
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         problem = _broken_rule(self)

@@ -13,7 +13,6 @@ from typing import Any
 
 from ..check.declare import Declaration
 from ..check.registry import checks_of
-from ..check.spec import ObserveContext
 from ..collect.identity import DRIVER_FACTS
 from ..outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
 from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
@@ -92,9 +91,7 @@ def _freshness(run: Run, store: Store, max_age_days: float, emit: Emit) -> list[
 
 def _look_again(run: Run, wanted: Sequence[Declaration], emit: Emit) -> None:
     """Read the facility record anew; hosts and fabric were looked at by the plays before."""
-    context = ObserveContext(
-        site=run.site, run_dir=run.path, today=run_day(run.record), hardware=dict(run.hardware), emit=emit
-    )
+    context = run.observe_context(run_day(run.record), emit)
     for declaration in wanted:
         if declaration.gate == "facility":
             observe_gate(declaration, context, check_mode=False)

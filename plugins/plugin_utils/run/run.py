@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ..check.declare import Declaration, declare
-from ..check.spec import JudgeContext
+from ..check.kit.saved_settings import read_settings
+from ..check.registry import all_settings
+from ..check.spec import JudgeContext, ObserveContext
 from ..hardware.sku import Sku
 from ..outcome.codec import dumps, from_plain, load, load_json, to_plain
 from ..outcome.errors import InputError
@@ -20,6 +22,7 @@ from ..report.facts import AlreadyRead
 from ..report.run_report import write_report
 from ..report.suites import read_foreign_outcomes, read_own_outcomes, write_suites
 from ..runtime.files import write_atomic
+from ..runtime.progress import Emit
 from ..runtime.run_dir import HARDWARE, RECIPE, RUN, SITE
 from ..site.model import Site
 from ..verdict.run import RunRecord
@@ -89,9 +92,34 @@ class Run:
         """Whether a gate in scope converges a recipe."""
         return needs_recipe(self.site)
 
+    @property
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """The settings saved with the run, by gate or check id and name."""
+        return read_settings(self.path, all_settings())
+
     def judge_context(self, gate: str, today: date) -> JudgeContext:
         """Return what the judges of a gate may use."""
-        return JudgeContext(gate=gate, site=self.site, today=today, hardware=dict(self.hardware), recipe=self.recipe)
+        return JudgeContext(
+            gate=gate,
+            site=self.site,
+            today=today,
+            hardware=dict(self.hardware),
+            recipe=self.recipe,
+            saved_settings=self.settings,
+        )
+
+    def observe_context(self, today: date, emit: Emit, connections: dict[str, str] | None = None) -> ObserveContext:
+        """Return what the observers of a gate may use (see ObserveContext)."""
+        return ObserveContext(
+            site=self.site,
+            run_dir=self.path,
+            today=today,
+            hardware=dict(self.hardware),
+            recipe=self.recipe,
+            connections=connections or {},
+            emit=emit,
+            saved_settings=self.settings,
+        )
 
     def declaration(self, gate: str) -> Declaration:
         """Return what that gate declares at this site with this recipe."""

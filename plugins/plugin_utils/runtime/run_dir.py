@@ -13,7 +13,7 @@ from pathlib import Path
 from ..outcome.errors import InputError
 
 # What a run directory keeps beside its results.
-SITE, RUN, HARDWARE, RECIPE = "site.json", "run.json", "hardware.json", "recipe.json"
+SITE, RUN, HARDWARE, RECIPE, SETTINGS = "site.json", "run.json", "hardware.json", "recipe.json", "settings.json"
 
 
 def create_run_dir(base: Path) -> Path:

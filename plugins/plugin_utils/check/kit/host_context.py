@@ -17,6 +17,7 @@ from .answer import Answer
 from .finding import Report, conclude, one_per_cause
 
 Seen = TypeVar("Seen")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,10 @@ class HostContext(Generic[Seen]):
     def answer(self) -> Answer:
         """Makes the outcomes about this host."""
         return Answer.about_host(self.spec, self.context, self.name)
+
+    def settings(self, kind: type[T]) -> T:
+        """Return the settings of this check for this host."""
+        return self.context.settings_of(self.spec.id, kind, self.entry.sku)
 
     def part(self, kind: SubjectKind, name: str) -> Subject:
         """Return the subject of a part of this host, such as `gpu01/gpu3`."""

@@ -5,12 +5,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.finding import Finding, Report
+from ..kit.settings import setting
 from ..spec import CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockSyncSettings:
+    """Settings of check clock-sync."""
+
+    clock_offset_s: float = setting("Largest difference to the time source, either way.", unit="s", above=0)
+
 
 SPEC = CheckSpec(
     id="clock-sync",
@@ -21,6 +32,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.HOST_COMMAND,
     requires=("host_access",),
     causes=("clock-not-synchronised", "clock-offset", "clock-daemon-down"),
+    settings=ClockSyncSettings,
 )
 _HINT = "`chronyc sources -v` on the node; check its time servers in chrony.conf and `systemctl restart chrony`"
 _NO_DAEMON = "506 cannot talk to daemon"
@@ -45,7 +57,7 @@ def _judge(host: NodeContext) -> Report | Outcome:
                 evidence=host.evidence("clock"),
             )
         return host.tool_failure("clock", clock)
-    limit = float(host.limit("clock_offset_s"))
+    limit = host.settings(ClockSyncSettings).clock_offset_s
     findings: tuple[Finding, ...] = ()
     if clock.leap_status not in _GOOD_LEAP or clock.stratum == 0:
         text = f"leap status {clock.leap_status!r}, stratum {clock.stratum}"

@@ -6,14 +6,32 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
 from ...probe.dcgmi_diag import DiagReport, DiagResult, DiagTest
 from ...probe.nvidia_smi_model import SmiLog
 from ..kit.finding import Finding, Report
+from ..kit.settings import setting
 from ..spec import CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host, value_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DcgmDiagSettings:
+    """Settings of check dcgm-diag."""
+
+    level: int = setting(
+        "Level of `dcgmi diag -r` that every host must have run; 0: role nodes runs none.",
+        minimum=0,
+        maximum=4,
+    )
+    diag_required: dict[str, tuple[str, ...]] = setting(
+        "Tests that must have run, by level; a level or test that is missing in the report leaves the check open.",
+        keys=("1", "2", "3", "4"),
+    )
+
 
 SPEC = CheckSpec(
     id="dcgm-diag",
@@ -25,8 +43,8 @@ SPEC = CheckSpec(
     duration_s=900.0,
     needs_driver=True,
     causes=("dcgm-diag-failed", "dcgm-diag-configuration"),
+    settings=DcgmDiagSettings,
 )
-_LEVEL = 3
 _CONFIGURATION = 5
 _SETTING = re.compile(r"persistence|permission|environment|library|denylist|nouveau", re.I)
 _Pairs = list[tuple[DiagTest, DiagResult]]
@@ -38,7 +56,7 @@ def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _judge(host: NodeContext) -> Report | Outcome:
-    diag, wanted = value_of(host.facts.diag), int(host.context.settings(SPEC.id).get("level", _LEVEL))
+    diag, wanted = value_of(host.facts.diag), host.settings(DcgmDiagSettings).level
     seen = {"evidence": host.evidence("diag")}
     if diag.runtime_error:
         hint = "`dcgmi discovery -l`, `systemctl status nvidia-dcgm` on the node"
@@ -74,7 +92,7 @@ def _report(host: NodeContext, diag: DiagReport, wanted: int, findings: tuple[Fi
 
 def _open_question(host: NodeContext, diag: DiagReport, wanted: int) -> Report | Outcome:
     """Return the report if every required test ran, else what is not known."""
-    required = tuple(host.limit("diag_required").get(str(wanted), ()))
+    required = host.settings(DcgmDiagSettings).diag_required.get(str(wanted), ())
     absent = [name for name in required if not _named(diag, name)]
     skipped = [
         name

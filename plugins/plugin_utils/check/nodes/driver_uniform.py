@@ -11,7 +11,7 @@ from ...probe.nvidia_smi_model import SmiLog
 from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host
-from .uniform import Uniformity, uniformity
+from .uniform import Uniformity, VersionSettings, uniformity
 
 SPEC = CheckSpec(
     id="driver-uniform",
@@ -22,17 +22,18 @@ SPEC = CheckSpec(
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
     causes=("driver-mismatch", "driver-split"),
+    settings=VersionSettings,
 )
 
 
 def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """The version of settings `version`, else that of most hosts; the minority is the culprit."""
+    """The version of setting `version`, else that of most hosts; the minority is the culprit."""
     versions = {
         host.name: smi.driver_version
         for host in context.site.in_scope
         if host.name in value.hosts and isinstance(smi := value.hosts[host.name].smi, SmiLog)
     }
-    same = uniformity(versions, str(context.settings(SPEC.id).get("version", "")))
+    same = uniformity(versions, context.settings_of(SPEC.id, VersionSettings).version)
     return per_host(SPEC, value, context, lambda host: _judge(host, same), needs=("smi",))
 
 

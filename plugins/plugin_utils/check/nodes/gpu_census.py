@@ -5,15 +5,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.nvidia_smi_model import Gpu, SmiLog
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
+from ..kit.settings import setting
 from ..spec import CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host
 from .pci_census import nvidia_gpus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CensusSettings:
+    """Settings of check gpu-census."""
+
+    gpu_memory_tolerance: float = setting(
+        "How far the memory that the driver reports may be from the SKU's, either way, as a part of it.",
+        minimum=0,
+        maximum=1,
+    )
+
 
 SPEC = CheckSpec(
     id="gpu-census",
@@ -27,6 +42,7 @@ SPEC = CheckSpec(
         "gpu-missing", "gpu-extra", "gpu-lost", "gpu-wrong-product", "gpu-wrong-memory", "gpu-duplicate-uuid",
         "gpu-duplicate-serial", "driver-not-loaded", "driver-library-mismatch",
     ),
+    settings=CensusSettings,
 )  # fmt: skip
 _RESET = "drain the node and reboot it; if the GPU stays away, replace it (read the kernel log for its XID first)"
 _NO_DRIVER = ("couldn't communicate with the nvidia driver", "nvidia driver is not loaded", "driver not loaded")
@@ -144,7 +160,7 @@ def _gpu_findings(host: NodeContext, gpu: Gpu) -> list[Finding]:
             Finding(cause="gpu-wrong-product", text=text, hint="correct gpufleet_sku of the host", subjects=parts)
         )
         return findings
-    tolerance = sku.gpu_memory_mib * float(host.limit("gpu_memory_tolerance"))
+    tolerance = sku.gpu_memory_mib * host.settings(CensusSettings).gpu_memory_tolerance
     if gpu.memory_total_mib is not None and abs(gpu.memory_total_mib - sku.gpu_memory_mib) > tolerance:
         text = f"{gpu.bus_id} has {gpu.memory_total_mib} MiB, the SKU {sku.gpu_memory_mib} MiB"
         hint = "reset the GPU; if the size stays, replace it"

@@ -5,13 +5,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.nvidia_smi_model import Gpu
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
+from ..kit.settings import setting
 from ..spec import CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_gpu, per_host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EccSettings:
+    """Settings of check gpu-ecc."""
+
+    ecc_dram_correctable: int = setting(
+        "Corrected errors of the memory, since the driver was loaded, from which on a person should look at the GPU.",
+        unit="errors",
+        minimum=1,
+    )
+    ecc_sram_correctable: int = setting("The same for SRAM (caches and registers).", unit="errors", minimum=1)
+
 
 SPEC = CheckSpec(
     id="gpu-ecc",
@@ -22,6 +38,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
     causes=("ecc-uncorrectable", "ecc-sram-threshold", "ecc-disabled", "ecc-repair-pending"),
+    settings=EccSettings,
 )
 _RESET = (
     "drain the node, reset the GPU (`nvidia-smi -r -i <gpu>`) and run `dcgmi diag -r 3`; replace it if it comes back"
@@ -85,9 +102,10 @@ def _gpu(host: NodeContext, gpu: Gpu) -> list[Finding]:
 
 
 def _many_corrected(host: NodeContext, gpu: Gpu) -> list[Finding]:
+    settings = host.settings(EccSettings)
     counts = (
-        ("DRAM", gpu.ecc_volatile.dram_correctable, int(host.limit("ecc_dram_correctable"))),
-        ("SRAM", gpu.ecc_volatile.sram_correctable, int(host.limit("ecc_sram_correctable"))),
+        ("DRAM", gpu.ecc_volatile.dram_correctable, settings.ecc_dram_correctable),
+        ("SRAM", gpu.ecc_volatile.sram_correctable, settings.ecc_sram_correctable),
     )
     return [
         Finding(

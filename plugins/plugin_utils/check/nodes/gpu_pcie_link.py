@@ -5,13 +5,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.nvidia_smi_model import Gpu, SmiLog
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
+from ..kit.settings import setting
 from ..spec import CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_gpu, per_host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PcieLinkSettings:
+    """Settings of check gpu-pcie-link."""
+
+    width: int | None = setting(
+        "PCIe lanes that every GPU must have; null: as many as the SKU states, else as the GPU is able to.",
+        unit="lanes",
+        minimum=1,
+        maximum=32,
+    )
+
 
 SPEC = CheckSpec(
     id="gpu-pcie-link",
@@ -22,12 +38,13 @@ SPEC = CheckSpec(
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
     causes=("pcie-width-reduced",),
+    settings=PcieLinkSettings,
 )
 _RESEAT = "reseat the GPU or its riser, then reboot; replace the riser if the width stays reduced"
 
 
 def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Width against settings `width`, the SKU, or what the GPU itself can do.
+    """Width against setting `width`, the SKU, or what the GPU itself can do.
 
     A machine type may be wired narrower than the GPU is able to: where every GPU of the SKU in the fleet shows the
     same narrow width, no single node is to blame and a person decides.
@@ -52,8 +69,7 @@ def _widths(value: FleetFacts, context: JudgeContext) -> dict[str, set[int | Non
 
 
 def _expected(host: NodeContext, gpu: Gpu) -> int:
-    stated = host.context.settings(SPEC.id).get("width")
-    return int(stated or host.sku.pcie_width or gpu.link_width_max or 0)
+    return host.settings(PcieLinkSettings).width or host.sku.pcie_width or gpu.link_width_max or 0
 
 
 def _report(host: NodeContext, number: int) -> Report:

@@ -13,8 +13,26 @@ from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
 from ...probe.ibstat import Hca, IbPort
 from ..kit.finding import Finding, Report
+from ..kit.settings import setting
 from ..spec import CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HcaStateSettings:
+    """Settings of check hca-state."""
+
+    hcas: tuple[str, ...] = setting(
+        "Names of the adapters for GPU traffic, such as [mlx5_0, mlx5_3]; each must be good. Empty: as many good ones "
+        "as the SKU has, whatever they are called."
+    )
+    rate_gbps: int | None = setting(
+        "Rate that every port must have; null: that of the cabling plan, else of the SKU; 0: not judged here.",
+        unit="Gb/s",
+        minimum=0,
+    )
+    link_flaps: int = setting("How often one interface may lose its carrier since boot.", unit="times", minimum=0)
+
 
 SPEC = CheckSpec(
     id="hca-state",
@@ -25,6 +43,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.HOST_COMMAND,
     requires=("host_access",),
     causes=("hca-missing", "hca-down", "no-subnet-manager", "hca-rate-reduced", "hca-wrong-link-layer"),
+    settings=HcaStateSettings,
 )
 _LAYERS = {"infiniband": "InfiniBand", "roce": "Ethernet"}
 _CABLE = "look at the port's LEDs and cable on both ends, then `ibstat`, `mlxlink -d <hca> -m -c`"
@@ -37,7 +56,7 @@ class _Port:
 
 
 def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Adapters of settings `hcas` if named, else as many good ones as the SKU has compute adapters."""
+    """Adapters of setting `hcas` if named, else as many good ones as the SKU has compute adapters."""
     return per_host(SPEC, value, context, _judge)
 
 
@@ -72,13 +91,13 @@ def _judge(host: NodeContext) -> Report | Outcome:
 
 
 def _named(host: NodeContext) -> tuple[str, ...]:
-    return tuple(str(name) for name in host.context.settings(SPEC.id).get("hcas", ()))
+    return host.settings(HcaStateSettings).hcas
 
 
 def _rate(host: NodeContext) -> int:
     """Return the rated speed: stated by the site, else by its cabling plan, else by the SKU; 0: gate fabric judges."""
-    planned = host.seen.rated_gbps.get(host.name, host.sku.hca_rate_gbps)
-    return int(host.context.settings(SPEC.id).get("rate_gbps", planned))
+    stated = host.settings(HcaStateSettings).rate_gbps
+    return host.seen.rated_gbps.get(host.name, host.sku.hca_rate_gbps) if stated is None else stated
 
 
 def _ports(host: NodeContext, hcas: tuple[Hca, ...]) -> list[_Port]:
@@ -143,7 +162,7 @@ def _from_kernel(host: NodeContext) -> list[Finding]:
     if isinstance(log, ProbeFailure):
         return []
     findings: list[Finding] = []
-    limit = int(host.limit("link_flaps"))
+    limit = host.settings(HcaStateSettings).link_flaps
     for device, times in Counter(device for device, _time in log.flaps).items():
         if times > limit:
             text = f"{device} lost its carrier {times} times since boot, usual are {limit} or fewer"

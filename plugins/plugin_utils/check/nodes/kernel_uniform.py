@@ -9,6 +9,7 @@ from ...collect.host_facts import FleetFacts
 from ...outcome.model import Outcome, SubjectKind
 from ..spec import CheckSpec, Disturbance, JudgeContext
 from .same_everywhere import judge_same
+from .uniform import VersionSettings
 
 SPEC = CheckSpec(
     id="kernel-uniform",
@@ -18,6 +19,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     requires=("host_access",),
+    settings=VersionSettings,
 )
 
 

@@ -57,7 +57,7 @@ def _xids(host: NodeContext, log: KernelLog, told: list[str]) -> list[Finding]:
     counts = Counter((xid.address, xid.number) for xid in log.xids if xid.number != _ACTION_XID)
     first = {(xid.address, xid.number): xid for xid in reversed(log.xids)}
     for (address, number), times in counts.items():
-        rule = host.seen.rules.catalogue.rule(number)
+        rule = host.seen.xids.rule(number)
         name = rule.name if rule else "not in the catalogue"
         text = f"XID {number} on {address}, {times} times: {name} ({first[(address, number)].text[:120]})"
         if rule is not None and rule.meaning == "note":
@@ -110,7 +110,7 @@ def _sxids(log: KernelLog, told: list[str]) -> list[Finding]:
 def _off_bus(host: NodeContext, log: KernelLog) -> list[Finding]:
     """Return the GPUs that fell off the bus without an XID that says so."""
     told = {xid.address for xid in log.xids if xid.number == _OFF_BUS_XID}
-    rule = host.seen.rules.catalogue.rule(_OFF_BUS_XID)
+    rule = host.seen.xids.rule(_OFF_BUS_XID)
     hint = rule.action if rule else "reboot the node"
     return [
         Finding(cause="gpu-off-bus", text=f"{address} has fallen off the bus", hint=hint, subjects=(host.gpu(address),))

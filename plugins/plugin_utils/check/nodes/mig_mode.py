@@ -5,13 +5,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal
+
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
 from ...probe.nvidia_smi_model import Gpu
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
+from ..kit.settings import setting
 from ..spec import CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_gpu, per_host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigModeSettings:
+    """Settings of check mig-mode."""
+
+    expected: Literal["Disabled", "Enabled", "disabled", "enabled"] = setting(
+        "The MIG mode that every GPU must have; a GPU without MIG counts as Disabled."
+    )
+
 
 SPEC = CheckSpec(
     id="mig-mode",
@@ -22,18 +36,19 @@ SPEC = CheckSpec(
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
     causes=("mig-mode-mismatch", "mig-mode-pending"),
+    settings=MigModeSettings,
 )
 _DISABLED = "Disabled"
 
 
 def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """The mode of settings `expected` (Disabled where nothing is said); a GPU without MIG counts as Disabled."""
+    """The mode of setting `expected`; a GPU without MIG counts as Disabled."""
     return per_host(SPEC, value, context, lambda host: per_gpu(host, _gpu, lambda n: _report(host, n)), needs=("smi",))
 
 
 def expected_mode(context: JudgeContext) -> str:
     """Return the MIG mode that the site wants: `Enabled` or `Disabled`."""
-    return str(context.settings(SPEC.id).get("expected", _DISABLED)).capitalize()
+    return context.settings_of(SPEC.id, MigModeSettings).expected.capitalize()
 
 
 def _report(host: NodeContext, number: int) -> Report:

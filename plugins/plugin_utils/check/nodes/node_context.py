@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ...collect.host_facts import FleetFacts, HostFacts
 from ...collect.tool_reading import ProbeFailure
@@ -30,10 +30,6 @@ class NodeContext(host_context.HostContext[FleetFacts]):
     @property
     def facts(self) -> HostFacts:
         return self.seen.hosts[self.name]
-
-    def limit(self, name: str) -> Any:
-        """Return a limit: what the site set for this check, else what this release ships."""
-        return self.context.settings(self.spec.id).get(name, getattr(self.seen.rules.limits, name))
 
     def gpu_index(self, bus_id: str) -> int | None:
         """Return the GPU's place: in the fleet's common list if this host's GPUs are part of it, else in its own."""

@@ -5,16 +5,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.nvidia_smi_model import Gpu
 from ...probe.nvidia_smi_nvlink import NvlinkGpu
 from ..kit.finding import Finding, Report
+from ..kit.settings import setting
 from ..spec import CheckSpec, Disturbance, JudgeContext
 from .mig_mode import expected_mode
 from .node_context import NodeContext, per_host
 from .nvlink_domain import Domains, domain_findings, rack_domains
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NvlinkSettings:
+    """Settings of check nvlink."""
+
+    fabric_state_from_nvlink_generation: int = setting(
+        "From this NVLink generation on GPUs behind NVSwitches register with the fabric; there a fabric state of N/A "
+        "is no answer.",
+        minimum=1,
+    )
+
 
 SPEC = CheckSpec(
     id="nvlink",
@@ -28,6 +43,7 @@ SPEC = CheckSpec(
         "nvlink-inactive", "nvlink-fabric-not-ready", "nvlink-fabric-unhealthy", "nvlink-domain-not-joined",
         "nvlink-domain-split",
     ),
+    settings=NvlinkSettings,
 )  # fmt: skip
 _LINKS = "reset the GPU; if the link stays down, look at the kernel log (XID 74, SXid) and the NVSwitch"
 _FABRIC = "`nvidia-smi -q | grep -A4 Fabric`; restart nvidia-fabricmanager, then reset the GPU"
@@ -101,7 +117,7 @@ def _short(host: NodeContext, entry: NvlinkGpu) -> Finding:
 
 def _fabric(host: NodeContext, gpu: Gpu) -> list[Finding]:
     """Judge the registration; N/A is an answer only where the GPU or the machine has no such fabric."""
-    first = int(host.limit("fabric_state_from_nvlink_generation"))
+    first = host.settings(NvlinkSettings).fabric_state_from_nvlink_generation
     switched = bool(host.sku.nvswitches) or host.sku.nvlink_domain == "rack"
     parts = (host.gpu(gpu.bus_id),)
     state = (gpu.fabric.state or "N/A", gpu.fabric.status or "N/A")

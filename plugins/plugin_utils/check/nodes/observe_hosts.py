@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observer of gate nodes: which hosts left evidence in the run directory, and the rules to judge it by."""
+"""Observer of gate nodes: which hosts left evidence in the run directory, and what each XID means."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from ...collect.host_evidence import DRIVERS, HOSTS, evidence_file
 from ...collect.host_facts import FleetFacts, fleet_facts, load_hosts
-from ...collect.node_rules import NodeRules, load_node_rules
+from ...collect.xid_catalogue import XidCatalogue, load_xids
 from ...outcome.codec import from_plain, to_plain
 from ...outcome.errors import InputError
 from ...site.cabling import site_cabling
@@ -21,10 +21,10 @@ KEY = "hosts"
 
 
 def observe(context: ObserveContext) -> dict[str, Any]:
-    """Return the evidence files that are there, those that are not, and the rules.
+    """Return the evidence files that are there, those that are not, and what XIDs mean.
 
     Raises:
-        InputError: no host left any evidence, or the rules or the site's cabling plan cannot be read.
+        InputError: no host left any evidence, or the XID catalogue or the site's cabling plan cannot be read.
     """
     site = context.site
     kinds = (HOSTS, DRIVERS) if site.driver_owner is DriverOwner.OPERATOR else (HOSTS,)
@@ -44,7 +44,7 @@ def observe(context: ObserveContext) -> dict[str, Any]:
         "schema_version": 1,
         "files": found,
         "missing": missing,
-        "rules": to_plain(load_node_rules()),
+        "rules": {"catalogue": to_plain(load_xids())},
         "rated_gbps": _rated(context),
     }
 
@@ -58,12 +58,12 @@ def _rated(context: ObserveContext) -> dict[str, int]:
 
 
 def restore(data: Any, run_dir: Path, site: Site) -> FleetFacts:
-    """Return the facts of every host from the evidence files and the rules of that run.
+    """Return the facts of every host from the evidence files and the XID catalogue of that run.
 
     Raises:
         InputError: the saved observation is not what this release writes.
     """
     if not isinstance(data, dict) or data.get("schema_version") != 1:
         raise InputError("observation hosts", "its schema_version is not 1.", "judge it with the release that made it")
-    rules = from_plain(NodeRules, data.get("rules"), "observation hosts")
-    return fleet_facts(load_hosts(run_dir, site), rules, site, data.get("rated_gbps"))
+    xids = from_plain(XidCatalogue, (data.get("rules") or {}).get("catalogue"), "observation hosts")
+    return fleet_facts(load_hosts(run_dir, site), xids, site, data.get("rated_gbps"))

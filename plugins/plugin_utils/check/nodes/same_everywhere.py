@@ -12,7 +12,7 @@ from ...probe.os_release import OsRelease
 from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, JudgeContext
 from .node_context import NodeContext, per_host
-from .uniform import Uniformity, uniformity
+from .uniform import Uniformity, VersionSettings, uniformity
 
 _NONE = "none"
 
@@ -20,10 +20,10 @@ _NONE = "none"
 def judge_same(
     spec: CheckSpec, value: FleetFacts, context: JudgeContext, *, field: str, word: str
 ) -> tuple[Outcome, ...]:
-    """Return an outcome a host: settings `version`, else what most hosts have, is expected of all."""
+    """Return an outcome a host: setting `version`, else what most hosts have, is expected of all."""
     facts = {host.name: value.hosts[host.name] for host in context.site.in_scope if host.name in value.hosts}
     known = {name: text for name, host in facts.items() if (text := _text(host, field)) is not None}
-    same = uniformity(known, str(context.settings(spec.id).get("version", "")))
+    same = uniformity(known, context.settings_of(spec.id, VersionSettings).version)
     # A package that is not installed is a fact (inbox drivers), not a tool that failed.
     needs = () if field == "ofed" else (field,)
     return per_host(spec, value, context, lambda host: _judge(host, field, word, same), needs=needs)

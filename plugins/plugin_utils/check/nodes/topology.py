@@ -5,13 +5,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
 from ...probe.nvidia_smi_topo import Topology
 from ..kit.finding import Finding, Report
+from ..kit.settings import setting
 from ..spec import CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host, value_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologySettings:
+    """Settings of check topology."""
+
+    near_paths: dict[str, tuple[str, ...]] = setting(
+        "Words of `nvidia-smi topo -m` that count as near for a GPU and its NIC, by the NVLink domain of the SKU.",
+        keys=("node", "rack"),
+    )
+
 
 SPEC = CheckSpec(
     id="topology",
@@ -22,6 +36,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
     causes=("topology-nvlink", "topology-nic-far"),
+    settings=TopologySettings,
 )
 
 
@@ -100,7 +115,7 @@ def _fits(word: str, wanted: str) -> bool:
 def _nics(host: NodeContext, matrix: Topology) -> list[Finding]:
     if host.sku.compute_hcas < host.sku.gpus or _waits_for_hcas(host, matrix):
         return []
-    near = tuple(host.limit("near_paths").get(host.sku.nvlink_domain, ()))
+    near = host.settings(TopologySettings).near_paths.get(host.sku.nvlink_domain, ())
     findings: list[Finding] = []
     for position, gpu in enumerate(matrix.gpus):
         words = [matrix.paths[(gpu, nic)] for nic in matrix.nics]

@@ -9,6 +9,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..kit.settings import setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionSettings:
+    """Settings of a check that compares a version over the fleet."""
+
+    version: str = setting("The version that every host must have; empty: the one that most hosts have.")
+
 
 @dataclass(frozen=True, slots=True)
 class Uniformity:

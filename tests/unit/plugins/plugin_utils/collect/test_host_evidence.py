@@ -18,9 +18,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     write_evidence,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_facts import host_facts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.node_rules import load_node_rules
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import ProbeFailure
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import pod_tools
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.xid_catalogue import load_xids
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain, to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner
@@ -73,17 +73,16 @@ def test_driver_commands_leave_the_diagnostic_out_unless_asked() -> None:
     assert {tool.name: command for tool, command in pod_tools(3)}["dcgmi_diag"] == ("dcgmi", "diag", "-r", "3", "-j")
 
 
-def test_rules_survive_json_and_know_the_xids_that_operators_act_on() -> None:
-    rules = load_node_rules()
-    assert from_plain(type(rules), json.loads(json.dumps(to_plain(rules))), "saved") == rules
-    meaning = {rule.number: rule.meaning for rule in rules.catalogue.xids}
+def test_the_catalogue_survives_json_and_knows_the_xids_that_operators_act_on() -> None:
+    catalogue = load_xids()
+    assert from_plain(type(catalogue), json.loads(json.dumps(to_plain(catalogue))), "saved") == catalogue
+    meaning = {rule.number: rule.meaning for rule in catalogue.xids}
     assert {meaning[n] for n in (48, 54, 64, 74, 79, 95, 119, 120, 140, 149, 151, 158, 168)} == {"fatal"}
     assert {meaning[n] for n in (13, 31, 43, 63, 92, 94, 121, 126, 162)} == {"note"}
-    assert all(rule.action and rule.source.startswith("https://") for rule in rules.catalogue.xids)
+    assert all(rule.action and rule.source.startswith("https://") for rule in catalogue.xids)
 
 
-def test_rules_with_a_mistake_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "thresholds").mkdir()
-    (tmp_path / "thresholds/nodes.yaml").write_text("clock_offset: 1\n")
+def test_a_catalogue_with_a_mistake_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "xid.yaml").write_text("xids:\n  - {number: 79, nam: off the bus}\n")
     with pytest.raises(InputError):
-        load_node_rules(tmp_path)
+        load_xids(tmp_path)

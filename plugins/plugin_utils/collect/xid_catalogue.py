@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The rules of gate nodes as data: limits (recipes/thresholds/nodes.yaml) and the XID catalogue (recipes/xid.yaml)."""
+"""What each XID means, as data: recipes/xid.yaml."""
 
 from __future__ import annotations
 
@@ -13,24 +13,6 @@ from typing import Literal
 from ..outcome.errors import InputError
 from ..runtime.recipe_files import RECIPES
 from ..runtime.strict import decode, read_yaml
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeLimits:
-    """The limits that checks judge against; a site may set each one in the settings of the check that uses it.
-
-    `near_paths` lists, by NVLink domain (`node`, `rack`), the topology words that count as near for a GPU and its NIC.
-    `diag_required` lists, by level of `dcgmi diag`, the tests that must have run.
-    """
-
-    clock_offset_s: float
-    gpu_memory_tolerance: float
-    ecc_dram_correctable: int
-    ecc_sram_correctable: int
-    link_flaps: int
-    fabric_state_from_nvlink_generation: int
-    near_paths: dict[str, tuple[str, ...]]
-    diag_required: dict[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,23 +47,12 @@ class XidCatalogue:
         return next((rule for rule in self.xids if rule.number == number), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRules:
-    """Limits and catalogue together; they are saved with the observation, so that a verdict can be computed again."""
-
-    limits: NodeLimits
-    catalogue: XidCatalogue
-
-
 @cache
-def load_node_rules(recipes: Path = RECIPES) -> NodeRules:
-    """Return the rules that this release ships.
+def load_xids(recipes: Path = RECIPES) -> XidCatalogue:
+    """Return the catalogue that this release ships.
 
     Raises:
-        InputError: a file is missing or invalid.
+        InputError: the file is missing or invalid.
     """
-    limits, catalogue = recipes / "thresholds" / "nodes.yaml", recipes / "xid.yaml"
-    return NodeRules(
-        limits=decode(NodeLimits, read_yaml(limits), str(limits)),
-        catalogue=decode(XidCatalogue, read_yaml(catalogue), str(catalogue)),
-    )
+    path = recipes / "xid.yaml"
+    return decode(XidCatalogue, read_yaml(path), str(path))

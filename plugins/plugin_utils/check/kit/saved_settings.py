@@ -1,0 +1,92 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The settings of a run as saved with it, so that it is judged again by the values of then.
+
+Preflight writes settings.json: every value with the layers that state it. Gates 5 to 8 and facility also save theirs
+with what they observed. Runs of releases before settings.json have the limits of nodes and fabric in the observation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ...outcome.codec import load_json
+from ...outcome.errors import InputError
+from ...runtime.run_dir import SETTINGS
+from .settings import by_name, settings_in
+from .settings_layers import Kinds, Loaded, settings_for
+
+T = TypeVar("T")
+_VERSION = 1
+# Where a release without settings.json kept limits: observation, and the way to them in its data.
+_OLD_LIMITS = (("nodes/hosts.json", ("rules", "limits")), ("gpu_stack/hosts.json", ("rules", "limits")),
+               ("fabric/fabric.json", ("limits",)))  # fmt: skip
+
+
+def settings_document(loaded: Loaded) -> dict[str, Any]:
+    """Return settings.json: by gate or check id and name, the value and the layers that state it."""
+    values = {
+        key: {name: {"value": entry.value, "sources": list(entry.sources)} for name, entry in sorted(entries.items())}
+        for key, entries in sorted(loaded.items())
+    }
+    return {"schema_version": _VERSION, "settings": values}
+
+
+def read_settings(run_dir: Path, kinds: Kinds) -> dict[str, dict[str, Any]]:
+    """Return the values that were saved with a run, by gate or check id and name.
+
+    Raises:
+        InputError: settings.json is not what this release writes.
+    """
+    path = run_dir / SETTINGS
+    if not path.is_file():
+        return _old_limits(run_dir, kinds)
+    document = load_json(path)
+    if not isinstance(document, dict) or document.get("schema_version") != _VERSION:
+        raise InputError(str(path), f"its schema_version is not {_VERSION}.", "judge it with the release that made it")
+    return {
+        key: {name: entry["value"] for name, entry in entries.items()} for key, entries in document["settings"].items()
+    }
+
+
+def _old_limits(run_dir: Path, kinds: Kinds) -> dict[str, dict[str, Any]]:
+    limits: dict[str, Any] = {}
+    for name, way in _OLD_LIMITS:
+        path = run_dir / "observations" / name
+        level: Any = load_json(path).get("data") if path.is_file() else {}
+        for step in way:
+            level = level.get(step) if isinstance(level, Mapping) else {}
+        limits |= level if isinstance(level, Mapping) else {}
+    found: dict[str, dict[str, Any]] = {}
+    for key, classes in kinds.items():
+        names = {name for kind in classes for name in settings_in(kind)} & limits.keys()
+        if names:
+            found[key] = {name: limits[name] for name in names}
+    return found
+
+
+def restored_settings(kind: type[T], key: str, nested: Any, stated: Mapping[str, Any]) -> T:
+    """Return settings that a gate saved with its observation.
+
+    A setting that the release of then did not have is as this release ships it. What the site states wins, so that a
+    run can be judged by other settings than those that it was made with.
+
+    Args:
+        kind: the class.
+        key: gate id.
+        nested: the plain data that was saved.
+        stated: what the site states for that gate.
+
+    Raises:
+        InputError: the data has a setting that this release does not know, or a value is wrong.
+    """
+    known = settings_in(kind)
+    return settings_for(
+        kind,
+        key,
+        by_name(kind, nested, f"settings of {key}"),
+        {name: value for name, value in stated.items() if name in known},
+    )

@@ -1,0 +1,249 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Settings as typed dataclasses: declared once, with unit, meaning and bounds; made from plain values by name.
+
+A check names its class on its SPEC, a gate as `SETTINGS` in `check/<gate>/settings.py`. Defaults are data:
+`recipes/thresholds/<gate>.yaml` has the form of `gpufleet_settings`, by gate or check and then by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Any, Literal, TypeVar, get_type_hints
+
+from ...outcome.errors import BringupError, InputError, ProblemsError
+from ...runtime.strict import decode
+
+T = TypeVar("T")
+Use = Literal["run", "judge"]
+"""What a setting is for: how the gate looks (fixed once it has looked), or what is judged by."""
+_SETTING, _PART = "gpufleet_setting", "gpufleet_part"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Declared:
+    meaning: str
+    unit: str = ""
+    name: str = ""
+    minimum: float | None = None
+    above: float | None = None
+    maximum: float | None = None
+    keys: tuple[str, ...] = ()
+    use: Use | None = None
+    release_only: bool = False
+
+
+def setting(
+    meaning: str,
+    *,
+    unit: str = "",
+    name: str = "",
+    minimum: float | None = None,
+    above: float | None = None,
+    maximum: float | None = None,
+    keys: tuple[str, ...] = (),
+    use: Use | None = None,
+) -> Any:
+    """Declare a field of a settings class that a site may state.
+
+    Args:
+        meaning: what it is, for the reference; a formula in words where it is one.
+        unit: of its number, such as `s`.
+        name: what it is called in `gpufleet_settings`, if not as the field.
+        minimum: least value; of a list or mapping, of every number in it.
+        above: the value must be more than this.
+        maximum: largest value.
+        keys: the only keys that a mapping may have.
+        use: see Use; `judge`, or what the part says, if not given.
+    """
+    declared = _Declared(
+        meaning=meaning, unit=unit, name=name, minimum=minimum, above=above, maximum=maximum, keys=keys, use=use
+    )
+    return field(metadata={_SETTING: declared})
+
+
+def release_data(meaning: str) -> Any:
+    """Declare a field that comes with the release or a private overlay; a site does not state it in its settings."""
+    return field(metadata={_SETTING: _Declared(meaning=meaning, release_only=True)})
+
+
+def part(use: Use = "judge") -> Any:
+    """Declare a field whose type is a settings class too; its settings are stated beside the others, without a level
+    of their own."""
+    return field(metadata={_PART: use})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting as declared: its name, its place in the class, its type, and what values are possible."""
+
+    name: str
+    path: tuple[str, ...]
+    type: Any
+    meaning: str
+    unit: str
+    use: Use
+    minimum: float | None
+    above: float | None
+    maximum: float | None
+    keys: tuple[str, ...]
+    release_only: bool
+
+    def problems(self, value: Any, where: str) -> list[BringupError]:
+        """Return everything that is wrong with a value: its type, its keys, its bounds."""
+        found: list[BringupError] = []
+        try:
+            decode(self.type, value, where)
+        except ProblemsError as error:
+            found.extend(_placed(problem, where) for problem in error.problems)
+        if found:
+            return found
+        wrong_keys = [key for key in value if key not in self.keys] if self.keys and isinstance(value, Mapping) else []
+        found += [
+            InputError(f"{where}.{key}", "unknown key.", f"known: {', '.join(self.keys)} (text)") for key in wrong_keys
+        ]
+        bad = [number for number in _numbers(value) if not self._possible(number)]
+        if bad:
+            found.append(InputError(where, f"is {bad[0]:g}, expected {self.bounds}.", "correct the value"))
+        return found
+
+    @property
+    def bounds(self) -> str:
+        """The bounds in words, empty without any."""
+        least = f"{self.minimum:g} or more" if self.minimum is not None else ""
+        least = f"more than {self.above:g}" if self.above is not None else least
+        most = f"{self.maximum:g} or less" if self.maximum is not None else ""
+        return " and ".join(text for text in (least, most) if text)
+
+    def _possible(self, number: float) -> bool:
+        return (
+            (self.minimum is None or number >= self.minimum)
+            and (self.above is None or number > self.above)
+            and (self.maximum is None or number <= self.maximum)
+        )
+
+
+def _placed(problem: BringupError, where: str) -> BringupError:
+    """Return the problem of a value with its place as one path: `a.b.c` instead of `a.b: c`."""
+    inner = problem.subject.removeprefix(f"{where}: ")
+    dot = "" if inner.startswith("[") else "."
+    subject = f"{where}{dot}{inner}" if inner != problem.subject else problem.subject
+    return InputError(subject, problem.reason, problem.hint)
+
+
+def _numbers(value: Any) -> Iterator[float]:
+    if isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _numbers(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _numbers(inner)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield value
+
+
+def settings_in(kind: type[Any]) -> dict[str, Setting]:
+    """Return the settings of a class and of its parts by name, in the order of declaration."""
+    # mypy does not take every class for hashable.
+    known: Any = kind
+    return _settings_in(known)
+
+
+@cache
+def _settings_in(kind: Any) -> dict[str, Setting]:
+    return {entry.name: entry for entry in _declared(kind, (), "judge")}
+
+
+def _declared(kind: type[Any], path: tuple[str, ...], use: Use) -> Iterator[Setting]:
+    hints = get_type_hints(kind)
+    for entry in fields(kind):
+        place = (*path, entry.name)
+        if _PART in entry.metadata:
+            yield from _declared(hints[entry.name], place, entry.metadata[_PART])
+            continue
+        said: _Declared = entry.metadata[_SETTING]
+        yield Setting(
+            name=said.name or entry.name,
+            path=place,
+            type=hints[entry.name],
+            meaning=said.meaning,
+            unit=said.unit,
+            use=said.use or use,
+            minimum=said.minimum,
+            above=said.above,
+            maximum=said.maximum,
+            keys=said.keys,
+            release_only=said.release_only,
+        )
+
+
+def build(kind: type[T], values: Mapping[str, Any], where: str) -> T:
+    """Return a settings class from the plain values of all its settings, by name.
+
+    Raises:
+        InputError: a value has the wrong type, or the values contradict each other.
+    """
+    return _built(kind, values, where, ())  # type: ignore[no-any-return]
+
+
+def _built(kind: Any, values: Mapping[str, Any], where: str, path: tuple[str, ...]) -> Any:
+    hints = get_type_hints(kind)
+    arguments: dict[str, Any] = {}
+    for entry in fields(kind):
+        if _PART in entry.metadata:
+            arguments[entry.name] = _built(hints[entry.name], values, where, (*path, entry.name))
+        else:
+            name = entry.metadata[_SETTING].name or entry.name
+            arguments[entry.name] = decode(hints[entry.name], values[name], f"{where}.{name}")
+    try:
+        return kind(**arguments)
+    except InputError as error:
+        raise InputError(where, error.reason, error.hint) from None
+
+
+def by_name(kind: type[Any], nested: Any, where: str) -> dict[str, Any]:
+    """Return the values of a saved settings object (plain data, parts as levels) by name; those that it lacks are not
+    in the result.
+
+    Raises:
+        InputError: it is no mapping, or has a value that this release does not know.
+    """
+    if not isinstance(nested, Mapping):
+        raise InputError(where, "holds no settings.", "judge it with the release that made it")
+    found: dict[str, Any] = {}
+    hints = get_type_hints(kind)
+    known = {entry.name: entry for entry in fields(kind)}
+    unknown = sorted(str(name) for name in nested if name not in known)
+    if unknown:
+        reason = f"has {', '.join(unknown)}, which this release does not know."
+        raise InputError(where, reason, "judge it with the release that made it")
+    for name, entry in known.items():
+        if name not in nested:
+            continue
+        if _PART in entry.metadata:
+            found |= by_name(hints[name], nested[name], f"{where}.{name}")
+        else:
+            found[entry.metadata[_SETTING].name or name] = nested[name]
+    return found
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values with others over them: mappings key by key, everything else replaced."""
+    result = dict(base)
+    for name, value in over.items():
+        below = result.get(name)
+        both = isinstance(below, Mapping) and isinstance(value, Mapping)
+        result[name] = merged(below, value) if both else value  # type: ignore[arg-type]
+    return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateSettings:
+    """What every gate takes beside settings of its own."""
+
+    ctrf: dict[str, str] = setting(
+        "Third-party suites that the gate declares: name of the suite to the path of its CTRF file.", use="run"
+    )

@@ -1,0 +1,189 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The one loader of settings: what each layer states, which layer wins, and everything that is wrong with them.
+
+Layers, later ones win: `thresholds/` of the release, then of private recipe directories, the recipe, the SKU, the site.
+All have one form: gate or check id, name, value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ...outcome.errors import BringupError, InputError, ProblemsError
+from ...runtime.recipe_files import RECIPES, recipe_directories
+from ...runtime.strict import nearest_hint, read_yaml
+from .settings import GateSettings, Setting, build, merged, settings_in
+
+T = TypeVar("T")
+Stated = Mapping[str, Mapping[str, Any]]
+Kinds = Mapping[str, Sequence[type[Any]]]
+"""The settings classes by gate or check id; a gate has one of its own and the one of all gates."""
+SITE = "gpufleet_settings"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What one place states. `source` names it in messages; only a `release` layer may state release data."""
+
+    source: str
+    stated: Mapping[str, Any]
+    release: bool = False
+
+    def at(self, *names: str) -> str:
+        """Return how a message calls that place in the layer."""
+        path = ".".join(names)
+        return f"{self.source}.{path}" if self.source == SITE else f"{self.source}: {path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value that applies, and the layers that state it, the one that decides last."""
+
+    value: Any
+    sources: tuple[str, ...]
+
+
+Loaded = dict[str, dict[str, Value]]
+
+
+@cache
+def release_settings() -> dict[str, dict[str, Any]]:
+    """Return the defaults of this release by gate or check id.
+
+    Raises:
+        InputError: a file is missing or invalid.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for layer in threshold_layers(()):
+        found |= layer.stated
+    return found
+
+
+def threshold_layers(extra: Sequence[str | Path]) -> list[Layer]:
+    """Return a layer for every file of `thresholds/`, those of the release first, then of private recipe directories.
+
+    Raises:
+        InputError: a file cannot be read, or is no mapping.
+    """
+    layers = []
+    for directory in recipe_directories("thresholds", extra):
+        own = directory.parent == RECIPES
+        for path in sorted(directory.glob("*.yaml")):
+            content = read_yaml(path)
+            if not isinstance(content, dict):
+                raise InputError(str(path), "is no mapping of gate or check id to settings.", "correct the file")
+            layers.append(Layer("release" if own else str(path), content, release=True))
+    return layers
+
+
+def load_settings(kinds: Kinds, layers: Iterable[Layer]) -> tuple[Loaded, list[BringupError]]:
+    """Return every value that applies, with its sources, and everything that is wrong: one problem for each unknown
+    name, wrong type, impossible value or contradiction. What is wrong does not apply."""
+    loaded: Loaded = {}
+    problems: list[BringupError] = []
+    stated_last: dict[str, Layer] = {}
+    for layer in layers:
+        for key, options in layer.stated.items():
+            settings = _settings_of(kinds, layer, key, options, problems)
+            for name, entry in settings.items():
+                wrong = entry.problems(options[name], layer.at(key, name))
+                problems.extend(wrong)
+                if not wrong:
+                    stated_last[key] = layer
+                    _put(loaded.setdefault(key, {}), name, options[name], layer.source)
+    for key, layer in stated_last.items():
+        values = {name: entry.value for name, entry in loaded[key].items()}
+        for kind in kinds[key]:
+            try:
+                build(kind, values, layer.at(key))
+            except ProblemsError as error:
+                problems.extend(error.problems)
+            except InputError as error:
+                problems.append(error)
+    return loaded, problems
+
+
+def _settings_of(
+    kinds: Kinds, layer: Layer, key: str, options: Any, problems: list[BringupError]
+) -> dict[str, Setting]:
+    """Return the settings among the options of a gate or check, and note what is not one."""
+    if key not in kinds:
+        problems.append(InputError(layer.at(key), "is neither a gate nor a check.", nearest_hint(str(key), kinds)))
+        return {}
+    if not isinstance(options, Mapping):
+        reason = f"is {type(options).__name__}, expected options."
+        problems.append(InputError(layer.at(key), reason, "write option: value"))
+        return {}
+    known = _known(kinds, key)
+    for name in options:
+        if name not in known:
+            problems.append(InputError(layer.at(key, str(name)), "unknown setting.", _unknown_hint(kinds, key, name)))
+        elif known[name].release_only and not layer.release:
+            hint = f"state it in thresholds/ of a private recipe directory ({key}: {name})"
+            problems.append(InputError(layer.at(key, name), "is data of the release, not of a site.", hint))
+    return {
+        name: entry for name, entry in known.items() if name in options and (layer.release or not entry.release_only)
+    }
+
+
+def _known(kinds: Kinds, key: str) -> dict[str, Setting]:
+    return {name: entry for kind in kinds[key] for name, entry in settings_in(kind).items()}
+
+
+def _unknown_hint(kinds: Kinds, key: str, name: Any) -> str:
+    owners = [owner for owner in kinds if name in _known(kinds, owner)]
+    if owners:
+        return f"it is a setting of {' and '.join(owners)}"
+    known = [word for word, entry in _known(kinds, key).items() if not entry.release_only]
+    return nearest_hint(str(name), known) if known else f"{key} has no settings"
+
+
+def _put(values: dict[str, Value], name: str, value: Any, source: str) -> None:
+    below = values.get(name)
+    if below is None:
+        values[name] = Value(value, (source,))
+        return
+    both = isinstance(below.value, Mapping) and isinstance(value, Mapping)
+    sources = (*(old for old in below.sources if old != source), source) if both else (source,)
+    values[name] = Value(merged({name: below.value}, {name: value})[name], sources)
+
+
+def settings_for(
+    kind: type[T], key: str, saved: Mapping[str, Any], stated: Mapping[str, Any], sku: Mapping[str, Any] | None = None
+) -> T:
+    """Return the typed settings of a gate or check in a run.
+
+    Args:
+        kind: the class.
+        key: gate or check id.
+        saved: values by name that were saved with the run; one that is missing, because the release that saved it did
+            not have it, is as this release ships it.
+        stated: what the site states; it wins.
+        sku: what the SKU of the host states, for a check of one host.
+
+    Raises:
+        InputError: a value is wrong; preflight has refused it unless the run was not checked.
+    """
+    lower = {**release_settings().get(key, {}), **saved}
+    return build(kind, merged(merged(lower, sku or {}), stated), f"{SITE}.{key}")
+
+
+def checked_settings(kind: type[T], key: str, saved: Mapping[str, Any], stated: Mapping[str, Any]) -> T:
+    """Return the typed settings of a gate or check (see settings_for) for an observer, which relies on them.
+
+    Raises:
+        ProblemsError: everything that is wrong with what the site states.
+    """
+    lower = {**release_settings().get(key, {}), **saved}
+    kinds = {key: (kind, GateSettings) if "ctrf" in lower else (kind,)}
+    layers = (Layer("release", {key: lower}, release=True), Layer(SITE, {key: stated}))
+    problems = load_settings(kinds, layers)[1]
+    if problems:
+        raise ProblemsError(f"settings of {key}", tuple(problems))
+    return settings_for(kind, key, saved, stated)
