@@ -19,7 +19,7 @@ from waiting import await_model, eventually
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.judge import judge_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observe
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_observers
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import observers_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
@@ -109,7 +109,7 @@ class Bench:
             recipe=self.recipe,
             connections={"kubeconfig": self.kubeconfig},
         )
-        seen = observe(all_observers()[GATE, "nccl"], GATE, context)
+        seen = observe(observers_of(GATE)["nccl"], GATE, context)
         assert seen.error is None
         return judge_gate(
             declare(GATE, site), JudgeContext(gate=GATE, site=site, today=TODAY, hardware=HARDWARE), run_dir

@@ -21,7 +21,7 @@ from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.judge import judge_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observation_path, observe
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_observers
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import observers_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.observe_alert import (
     ALERTMANAGER_CONFIGS,
@@ -131,7 +131,7 @@ class Bench:
         )
         for key in ("metrics", "alert"):
             if key in keys:
-                assert observe(all_observers()[GATE, key], GATE, context).error is None
+                assert observe(observers_of(GATE)[key], GATE, context).error is None
             else:
                 target = observation_path(run_dir, GATE, key)
                 target.parent.mkdir(parents=True, exist_ok=True)

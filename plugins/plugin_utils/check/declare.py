@@ -11,7 +11,7 @@ from ..outcome.errors import BringupError
 from ..outcome.model import SubjectKind
 from ..site.model import Site
 from ..verdict.gate import NotDeclared
-from .registry import RegisteredCheck, checks_of
+from .registry import AnyCheck, checks_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ def declare(gate: str, site: Site, components: tuple[str, ...] = ()) -> Declarat
     return Declaration(gate=gate, checks=declared, not_declared=left_out)
 
 
-def _declared(check: RegisteredCheck, site: Site, components: tuple[str, ...]) -> DeclaredCheck:
+def _declared(check: AnyCheck, site: Site, components: tuple[str, ...]) -> DeclaredCheck:
     spec = check.spec
     subjects = components if spec.per is SubjectKind.COMPONENT else site.expected_subjects(spec.per)
     return DeclaredCheck(
@@ -68,7 +68,7 @@ def _declared(check: RegisteredCheck, site: Site, components: tuple[str, ...]) -
     )
 
 
-def _left_out(check: RegisteredCheck, site: Site) -> NotDeclared:
+def _left_out(check: AnyCheck, site: Site) -> NotDeclared:
     reasons = [
         f"needs {word}: {site.missing.get(word, 'the inventory has none')}"
         for word in check.spec.missing_capabilities(site)

@@ -15,7 +15,7 @@ from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
 from ..runtime.redaction import redact
 from .declare import Declaration, DeclaredCheck
 from .observation import Observation, saved_observation
-from .registry import Observer, RegisteredCheck, checks_of, observer_for
+from .registry import AnyCheck, AnyObserver, checks_of, observer_for
 from .spec import JudgeContext
 
 _Restored = dict[str, tuple[Observation | None, Any, BringupError | None]]
@@ -29,7 +29,7 @@ def judge_gate(declaration: Declaration, context: JudgeContext, run_dir: Path) -
     for check in checks_of(declaration.gate, context.site):
         if check.spec.id not in declared:
             continue
-        observer = observer_for(check.spec, declaration.gate)
+        observer = observer_for(check, declaration.gate)
         if observer.key not in restored:
             restored[observer.key] = _restore(observer, declaration.gate, context, run_dir)
         outcomes.extend(_answers(check, declared[check.spec.id], context, restored[observer.key]))
@@ -37,7 +37,7 @@ def judge_gate(declaration: Declaration, context: JudgeContext, run_dir: Path) -
 
 
 def _restore(
-    observer: Observer, gate: str, context: JudgeContext, run_dir: Path
+    observer: AnyObserver, gate: str, context: JudgeContext, run_dir: Path
 ) -> tuple[Observation | None, Any, BringupError | None]:
     try:
         seen = saved_observation(run_dir, gate, observer.key)
@@ -59,7 +59,7 @@ def _defect(subject: str, crash: Exception) -> BringupError:
 
 
 def _answers(
-    check: RegisteredCheck,
+    check: AnyCheck,
     declared: DeclaredCheck,
     context: JudgeContext,
     restored: tuple[Observation | None, Any, BringupError | None],
@@ -88,7 +88,7 @@ def answers_for(outcome: Outcome, subject_name: str) -> bool:
 
 
 def _unanswered(
-    check: RegisteredCheck,
+    check: AnyCheck,
     name: str,
     context: JudgeContext,
     failure: BringupError | None,
@@ -110,7 +110,7 @@ def _unanswered(
         summary=text,
         cause=cause if failure else "no-outcome",
         hint=(failure.hint if failure else "")
-        or "read the observation in the run directory, mend the reason and run the gate again",
+        or "read the observation in the run directory, fix the reason and run the gate again",
         started=started,
         duration_s=duration_s,
     )

@@ -16,8 +16,7 @@ from ..outcome.errors import BringupError
 from ..runtime.clock import now_utc
 from ..runtime.files import write_atomic
 from ..runtime.redaction import redact
-from .registry import Observer
-from .spec import ObserveContext
+from .spec import ObserveContext, Observer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +37,7 @@ def observation_path(run_dir: Path, gate: str, key: str) -> Path:
     return run_dir / "observations" / gate / f"{key}.json"
 
 
-def observe(observer: Observer, gate: str, context: ObserveContext) -> Observation:
+def observe(observer: Observer[Any], gate: str, context: ObserveContext) -> Observation:
     """Look, save what was seen or why it could not be seen, and return it."""
     started, clock = now_utc(), monotonic()
     data, error = None, None

@@ -1,77 +1,74 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Finds the checks and observers: every file of check/<gate>/ that has a SPEC or a KEY."""
+"""Finds the checks and observers: every file of check/<gate>/ that has a CHECK or an OBSERVER."""
 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_type_hints
 
 from ..outcome.errors import BringupError
 from ..outcome.gates import GATE_IDS
 from ..site.model import Site
 from .kit.settings import GateSettings
-from .spec import CheckSpec, Judge, ObserveContext
+from .spec import DRIVER_GATE, Check, CheckSpec, Observer
+
+AnyCheck = Check[Any]
+AnyObserver = Observer[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class RegisteredCheck:
-    """A check as found: its specification and its pure judge."""
-
-    spec: CheckSpec
-    judge: Judge
-
-
-@dataclass(frozen=True, slots=True)
-class Observer:
-    """An observer as found: `observe` looks, `restore` turns the saved data into the value that judges get."""
-
-    gate: str
-    key: str
-    observe: Callable[[ObserveContext], Any]
-    restore: Callable[[Any, Path, Site], Any]
-
-
-def _plain(data: Any, _run_dir: Path, _site: Site) -> Any:
-    return data
-
-
-def _modules(gate: str) -> list[ModuleType]:
+@cache
+def _modules(gate: str) -> tuple[ModuleType, ...]:
     try:
         package = import_module(f"{__package__}.{gate}")
     except ModuleNotFoundError:
-        return []
+        return ()
     names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
-    return [import_module(f"{package.__name__}.{name}") for name in names]
+    return tuple(import_module(f"{package.__name__}.{name}") for name in names)
 
 
 @cache
-def all_checks() -> tuple[RegisteredCheck, ...]:
+def _checks(gate: str) -> tuple[AnyCheck, ...]:
+    """Return the checks in that gate's directory, by file name."""
+    return tuple(_verified(module) for module in _modules(gate) if isinstance(getattr(module, "SPEC", None), CheckSpec))
+
+
+def _verified(module: ModuleType) -> AnyCheck:
+    """Return the check of a module; what mypy reports in our own files is refused here in any file."""
+    check = getattr(module, "CHECK", None)
+    if not isinstance(check, Check):
+        raise _defect(module, "has a SPEC and no CHECK = Check(SPEC, OBSERVER, judge).")
+    takes = next(iter(get_type_hints(check.judge).values()), None)
+    if takes is not check.observer.result:
+        made = check.observer.result.__name__
+        raise _defect(module, f"its judge takes {takes}, and observer {check.observer.key!r} makes {made}.")
+    return check
+
+
+@cache
+def observers_of(gate: str) -> dict[str, AnyObserver]:
+    """Return the observers in that gate's directory by key."""
+    # A module with a check only imports its observer.
+    found = [module for module in _modules(gate) if not isinstance(getattr(module, "CHECK", None), Check)]
+    observers = [getattr(module, "OBSERVER", None) for module in found]
+    return {observer.key: observer for observer in observers if isinstance(observer, Observer)}
+
+
+@cache
+def all_checks() -> tuple[AnyCheck, ...]:
     """Return every check of every gate, in the order of the gates, then by file name."""
-    return tuple(
-        RegisteredCheck(module.SPEC, module.judge)
-        for gate in GATE_IDS
-        for module in _modules(gate)
-        if hasattr(module, "SPEC")
-    )
+    return tuple(check for gate in GATE_IDS for check in _checks(gate))
 
 
-@cache
-def all_observers() -> dict[tuple[str, str], Observer]:
-    """Return every observer by (gate, key)."""
-    return {
-        (gate, module.KEY): Observer(gate, module.KEY, module.observe, getattr(module, "restore", _plain))
-        for gate in GATE_IDS
-        for module in _modules(gate)
-        if hasattr(module, "KEY")
-    }
+def checks_of(gate: str, site: Site) -> tuple[AnyCheck, ...]:
+    """Return the checks that belong to that gate at that site, declared there or not; other gates are not imported."""
+    # Checks that need the driver move to this gate from the gates before it.
+    sources = GATE_IDS[: GATE_IDS.index(gate) + 1] if gate == DRIVER_GATE else (gate,)
+    return tuple(check for source in sources for check in _checks(source) if check.spec.gate_at(site) == gate)
 
 
 @cache
@@ -87,21 +84,18 @@ def all_settings() -> dict[str, tuple[type[Any], ...]]:
     return found
 
 
-def checks_of(gate: str, site: Site) -> tuple[RegisteredCheck, ...]:
-    """Return the checks that belong to that gate at that site, declared there or not."""
-    return tuple(check for check in all_checks() if check.spec.gate_at(site) == gate)
-
-
-def observer_for(spec: CheckSpec, gate: str) -> Observer:
-    """Return the observer of a check judged in that gate; the gate's own observer of that key comes first.
+def observer_for(check: AnyCheck, gate: str) -> AnyObserver:
+    """Return the observer of a check judged in that gate: the gate's own one of the same key, else the check's.
 
     Raises:
-        BringupError: no observer of that key exists.
+        BringupError: the gate's own one makes something else than the judge takes.
     """
-    observers = all_observers()
-    found = observers.get((gate, spec.observation)) or observers.get((spec.gate, spec.observation))
-    if found is None:
-        raise BringupError(
-            f"check {spec.id}", f"no observer makes {spec.observation!r}.", "this is a defect: report it"
-        )
-    return found
+    own = observers_of(gate).get(check.observer.key, check.observer)
+    if own.result is not check.observer.result:
+        text = f"observer {own.key!r} of gate {gate} makes {own.result.__name__}, its judge takes another type."
+        raise BringupError(f"check {check.spec.id}", text, "this is a defect: report it")
+    return own
+
+
+def _defect(module: ModuleType, text: str) -> BringupError:
+    return BringupError(f"check module {module.__name__}", text, "correct the file, or report it as a defect")

@@ -10,15 +10,19 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ..hardware.sku import Sku
+from ..outcome.codec import from_plain
 from ..outcome.model import Outcome, SubjectKind
 from ..runtime.progress import Emit, silent
 from ..site.model import DriverOwner, Site
 from .kit.settings_layers import checked_settings, settings_for
 
 T = TypeVar("T")
+Seen = TypeVar("Seen")
+# The gate that judges checks which need the driver where an operator brings it.
+DRIVER_GATE = "gpu_stack"
 
 
 class Disturbance(str, Enum):
@@ -37,7 +41,6 @@ class CheckSpec:
         id: stable id, lower-case words and hyphens (`gpu-census`).
         gate: gate that declares it; see `needs_driver`.
         title: what it proves, a few words, for reports.
-        observation: key of the observer whose value it judges.
         per: kind of the subjects that must each get an answer.
         disturbs: what its observation does to the cluster.
         duration_s: typical seconds for the observation, for the plan.
@@ -51,7 +54,6 @@ class CheckSpec:
     id: str
     gate: str
     title: str
-    observation: str
     per: SubjectKind
     disturbs: Disturbance = Disturbance.NOTHING
     duration_s: float = 1.0
@@ -63,7 +65,7 @@ class CheckSpec:
     def gate_at(self, site: Site) -> str:
         """Return the gate that declares this check at that site."""
         moved = self.needs_driver and site.driver_owner is DriverOwner.OPERATOR
-        return "gpu_stack" if moved else self.gate
+        return DRIVER_GATE if moved else self.gate
 
     def missing_capabilities(self, site: Site) -> tuple[str, ...]:
         """Return the capabilities that the check requires and the site lacks; empty means it can be declared."""
@@ -131,4 +133,36 @@ class ObserveContext:
         return checked_settings(kind, key, self.saved_settings.get(key, {}), self.site.settings.get(key, {}))
 
 
-Judge = Callable[[Any, JudgeContext], tuple[Outcome, ...]]
+@dataclass(frozen=True, slots=True)
+class Observer(Generic[Seen]):
+    """Looks once for all checks that judge the same thing.
+
+    Args:
+        key: name of its observation, unique within a gate, and of the file that it is saved in.
+        result: what judges get.
+        observe: looks; what it returns is saved as JSON.
+        restore: makes the result from the saved JSON, the run directory and the site.
+    """
+
+    key: str
+    result: type[Seen]
+    observe: Callable[[ObserveContext], Any]
+    restore: Callable[[Any, Path, Site], Seen]
+
+
+def observer_of(key: str, result: type[Seen], observe: Callable[[ObserveContext], Seen]) -> Observer[Seen]:
+    """Return an observer whose result is saved as it is."""
+
+    def restore(data: Any, _run_dir: Path, _site: Site) -> Seen:
+        return from_plain(result, data, f"observation {key}")
+
+    return Observer(key, result, observe, restore)
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Generic[Seen]):
+    """A check as a whole: its specification, the observer that looks for it, and its pure judge of what was seen."""
+
+    spec: CheckSpec
+    observer: Observer[Seen]
+    judge: Callable[[Seen, JudgeContext], tuple[Outcome, ...]]

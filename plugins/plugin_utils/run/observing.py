@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ..check.declare import Declaration
 from ..check.observation import Observation, observe
-from ..check.registry import Observer, checks_of, observer_for
+from ..check.registry import AnyObserver, checks_of, observer_for
 from ..check.spec import Disturbance, ObserveContext
 from ..outcome.errors import BringupError
 from ..runtime.progress import Progress
@@ -29,18 +29,18 @@ def observe_gate(declaration: Declaration, context: ObserveContext, *, check_mod
     return seen
 
 
-def _needed(declaration: Declaration, context: ObserveContext) -> list[tuple[Observer, bool]]:
+def _needed(declaration: Declaration, context: ObserveContext) -> list[tuple[AnyObserver, bool]]:
     declared = {check.id for check in declaration.checks}
-    needed: dict[str, tuple[Observer, bool]] = {}
+    needed: dict[str, tuple[AnyObserver, bool]] = {}
     for check in checks_of(declaration.gate, context.site):
         if check.spec.id in declared:
-            observer = observer_for(check.spec, declaration.gate)
+            observer = observer_for(check, declaration.gate)
             pods = check.spec.disturbs is Disturbance.TEST_PODS or needed.get(observer.key, (observer, False))[1]
             needed[observer.key] = (observer, pods)
     return list(needed.values())
 
 
-def _refusing(observer: Observer) -> Observer:
+def _refusing(observer: AnyObserver) -> AnyObserver:
     def refuse(_context: ObserveContext) -> None:
         raise BringupError(
             f"observer {observer.key}", "makes test pods, and this is check mode.", "run without --check"

@@ -36,7 +36,7 @@ def _entry(number: int, gate: str, site: Site) -> dict[str, Any]:
     longest: dict[str, float] = {}
     for check in checks_of(gate, site):
         if check.spec.id in ids:
-            key = observer_for(check.spec, gate).key
+            key = observer_for(check, gate).key
             longest[key] = max(longest.get(key, 0.0), check.spec.duration_s)
     return entry | {
         "checks": [{"id": c.id, "title": c.title, "disturbs": c.disturbs} for c in declaration.checks],

@@ -10,8 +10,8 @@ from datetime import date
 from typing import Any
 
 from ..check.fabric.fabric_facts import subnets_of
-from ..check.facility.facts import OBSERVATION as FACILITY_RECORD
 from ..check.facility.facts import FacilityObservation
+from ..check.facility.observe_facility_record import OBSERVER as FACILITY_RECORD
 from ..check.observation import saved_observation
 from ..collect.host_evidence import FABRIC, read_evidence
 from ..collect.identity import host_facts_of
@@ -73,7 +73,7 @@ def _cluster(run: Run) -> str:
 
 def _facility(run: Run, today: date) -> dict[str, str]:
     try:
-        seen = saved_observation(run.path, "facility", FACILITY_RECORD)
+        seen = saved_observation(run.path, "facility", FACILITY_RECORD.key)
         if seen.error is not None:
             return {}
         found = from_plain(FacilityObservation, seen.data, "observation of the facility record")

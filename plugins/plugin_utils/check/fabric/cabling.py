@@ -8,16 +8,16 @@ from __future__ import annotations
 from ...outcome.model import Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report, conclude
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .fabric_facts import FabricFacts
 from .links import REQUIRES, before_links, evidence_of
+from .observe_fabric import OBSERVER
 from .overlay import CableState, lay_over, link_subjects, misplaced
 
 SPEC = CheckSpec(
     id="cabling",
     gate="fabric",
     title="No cable in another's place",
-    observation="fabric",
     per=SubjectKind.SITE,
     disturbs=Disturbance.HOST_COMMAND,
     requires=REQUIRES,
@@ -51,3 +51,6 @@ def _finding(group: tuple[CableState, ...]) -> Finding:
 
 def _planned(entry: CableState) -> str:
     return str(entry.link.far) if entry.link.far is not None else f"rail {entry.link.rail}"
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -10,15 +10,15 @@ from ...outcome.model import Measure, Outcome, SubjectKind
 from ...runtime.host_tools import load_host_tools
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report, conclude
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .fabric_facts import FabricFacts
 from .links import REQUIRES, before_links, evidence_of, unusable
+from .observe_fabric import OBSERVER
 
 SPEC = CheckSpec(
     id="ibdiagnet",
     gate="fabric",
     title="ibdiagnet finds no error",
-    observation="fabric",
     per=SubjectKind.SITE,
     disturbs=Disturbance.HOST_COMMAND,
     duration_s=120.0,
@@ -50,3 +50,6 @@ def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     summary = f"{stages} stages without an error"
     evidence = evidence_of(value, tool.shown)
     return conclude(answer, Report(summary=summary, findings=tuple(findings), evidence=evidence))
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -16,16 +16,16 @@ from ...probe.ibqueryerrors import ErrorReport
 from ...site.cabling import End, PlannedLink
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report, conclude
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .fabric_facts import FabricFacts
 from .links import CABLE, REQUIRES, before_links, evidence_of, unusable
+from .observe_fabric import OBSERVER
 from .overlay import link_subjects
 
 SPEC = CheckSpec(
     id="link-errors",
     gate="fabric",
     title="Error counters do not grow",
-    observation="fabric",
     per=SubjectKind.SITE,
     disturbs=Disturbance.HOST_COMMAND,
     duration_s=10.0,
@@ -164,3 +164,6 @@ def _growing(link: PlannedLink, growing: list[_Change], per_hour: Mapping[str, i
 
 def _listed(changes: list[_Change]) -> str:
     return ", ".join(f"{c.counter} of {c.end} {c.before} -> {c.after}" for c in changes)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

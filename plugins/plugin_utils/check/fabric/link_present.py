@@ -8,16 +8,16 @@ from __future__ import annotations
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report, conclude
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .fabric_facts import FabricFacts
 from .links import CABLE, REQUIRES, before_links, evidence_of
+from .observe_fabric import OBSERVER
 from .overlay import CableState, Overlay, lay_over, link_subjects
 
 SPEC = CheckSpec(
     id="link-present",
     gate="fabric",
     title="Every planned link present",
-    observation="fabric",
     per=SubjectKind.SITE,
     disturbs=Disturbance.HOST_COMMAND,
     requires=REQUIRES,
@@ -81,3 +81,6 @@ def _link(entry: CableState) -> Finding:
             found.append(f"{end} is {seen.state}, {seen.physical}")
     text = f"{entry.link.name}: no signal ({'; '.join(found)})"
     return Finding(cause="link-missing", text=text, hint=CABLE, subjects=link_subjects(entry.link))
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -10,16 +10,16 @@ from ...probe.iblinkinfo import LinkEnd
 from ...site.cabling import LANE_GBPS
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report, conclude
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .fabric_facts import FabricFacts
 from .links import CABLE, REQUIRES, before_links, evidence_of
+from .observe_fabric import OBSERVER
 from .overlay import CableState, lay_over, link_subjects
 
 SPEC = CheckSpec(
     id="link-rate",
     gate="fabric",
     title="Every link at rated width and speed",
-    observation="fabric",
     per=SubjectKind.SITE,
     disturbs=Disturbance.HOST_COMMAND,
     requires=REQUIRES,
@@ -78,3 +78,6 @@ def _finding(entry: CableState, end: LinkEnd) -> Finding | None:
 
 def _speed(lane_gbps: float) -> str:
     return next((name for name, lane in LANE_GBPS.items() if abs(lane - lane_gbps) <= lane * _ROUNDING), "?")
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

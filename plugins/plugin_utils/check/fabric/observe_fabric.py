@@ -14,10 +14,9 @@ from ...outcome.errors import InputError
 from ...runtime.files import write_atomic
 from ...site.cabling import SETTINGS, CablingPlan, site_cabling
 from ...site.model import Site
-from ..spec import ObserveContext
+from ..spec import ObserveContext, Observer
 from .fabric_facts import FabricFacts, FabricLimits, load_limits, subnets_of
 
-KEY = "fabric"
 PLAN_FILE = "cabling.json"
 _INTERVAL_S = 10.0
 
@@ -76,3 +75,6 @@ def _plan(path: Path) -> CablingPlan:
     if plan.schema_version != 1:
         raise InputError(str(path), f"schema_version is {plan.schema_version}, this release reads 1.")
     return plan
+
+
+OBSERVER = Observer("fabric", FabricFacts, observe, restore)

@@ -15,16 +15,16 @@ from ...probe.sminfo import MASTER, STANDBY, SmInfo
 from ...site.cabling import End
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report, conclude
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .fabric_facts import FabricFacts, SubnetFacts
 from .links import REQUIRES, evidence_of, unusable
+from .observe_fabric import OBSERVER
 from .overlay import CableState, Overlay, ends_of, lay_over, link_subjects
 
 SPEC = CheckSpec(
     id="subnet-manager",
     gate="fabric",
     title="One master subnet manager, a standby, fabric settled",
-    observation="fabric",
     per=SubjectKind.SITE,
     disturbs=Disturbance.HOST_COMMAND,
     requires=REQUIRES,
@@ -175,3 +175,6 @@ def _settled_text(end: LinkEnd | None) -> str:
         return "not seen"
     peer = f", to {End(end.peer.name, end.peer.port)}" if end.peer is not None else ""
     return f"{end.state}, LID {end.lid}{peer}"
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

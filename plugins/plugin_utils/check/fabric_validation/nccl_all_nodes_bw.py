@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from ...outcome.model import Outcome, Subject, SubjectKind
 from ..kit.answer import Answer
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import Analysis, SkuCohort
 from .model import Results
+from .observe_nccl import OBSERVER
 from .rendering import figures, nodes, rate_text
 
 SPEC = CheckSpec(
     id="nccl-all-nodes-bw",
     gate="fabric_validation",
     title="Bandwidth over all hosts",
-    observation="nccl",
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
@@ -68,3 +68,6 @@ def _not_run(answer: Answer, cohort: SkuCohort) -> Outcome:
     if cohort.blame.nodes and all(s.problem for name in cohort.blame.nodes for s in cohort.bad_pairs_of(name)):
         return answer.blocked(by="nccl-results", because="runs with some hosts give no figure")
     return answer.blocked(by="nccl-pair-bw", because="not every pair is good")
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from ...outcome.model import Outcome, Subject, SubjectKind, node_subject
 from ..kit.answer import Answer
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import Analysis, SkuCohort
 from .bandwidth import BandwidthResult
 from .model import PlannedHost, Results
+from .observe_nccl import OBSERVER
 from .preconditions import not_possible
 from .rendering import figures, nodes, rate_text
 
@@ -18,7 +19,6 @@ SPEC = CheckSpec(
     id="nccl-intra-node-bw",
     gate="fabric_validation",
     title="Bandwidth between the GPUs of a host",
-    observation="nccl",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
@@ -81,3 +81,6 @@ def _cohort(results: Results, context: JudgeContext, slow: list[BandwidthResult]
     details = {**figures(middle, results.plan.rules.judge), "more_subjects": nodes(names)}
     make = answer.failed if any(s.verdict == "bad" for s in slow) else answer.marginal
     return make("cohort-slow", text, _COHORT_HINT, **details)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

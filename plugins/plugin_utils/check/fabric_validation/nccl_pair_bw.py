@@ -9,10 +9,11 @@ from typing import Any
 
 from ...outcome.model import Measure, Outcome, Subject, SubjectKind, node_subject
 from ..kit.answer import Answer
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import Analysis, Rails, SkuCohort
 from .bandwidth import BandwidthResult
 from .model import PlannedHost, Results
+from .observe_nccl import OBSERVER
 from .preconditions import not_paired, not_possible
 from .rendering import figures, link, nodes, rate_text
 
@@ -20,7 +21,6 @@ SPEC = CheckSpec(
     id="nccl-pair-bw",
     gate="fabric_validation",
     title="Bandwidth between hosts, in disjoint pairs",
-    observation="nccl",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
@@ -170,3 +170,6 @@ def _rail_rates(rails: Rails) -> str:
     told = ", ".join(f"rail{rail} {rates.get(rail, 'no result')}" for rail in rails.slow)
     others = [value for rail, value in rails.values.items() if rail not in rails.slow]
     return f"{told}, others {min(others):.1f} and more" if others else told
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -9,16 +9,16 @@ from typing import Any
 
 from ...outcome.model import Measure, Outcome, SubjectKind, node_subject
 from ..kit.answer import Answer
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import Analysis, SkuCohort
 from .model import PlannedHost, Problem, Results
+from .observe_nccl import OBSERVER
 from .rendering import evidence, link
 
 SPEC = CheckSpec(
     id="nccl-results",
     gate="fabric_validation",
     title="NCCL runs end, whole and with right values",
-    observation="nccl",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
@@ -93,3 +93,6 @@ def _passed(answer: Answer, results: Results, host: PlannedHost) -> Outcome:
     sizes = sum(len(run.test.rows) for run in runs if run.test)
     text = f"{len(runs)} runs ended well, the values of {sizes} sizes are right"
     return answer.passed(text, measured=(Measure("runs", len(runs), "count"), Measure("wrong values", 0, "count")))
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
 from ..kit.answer import Answer
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import Analysis, SkuCohort
 from .model import PlannedHost, Results, Run
+from .observe_nccl import OBSERVER
 from .preconditions import not_paired, not_possible
 from .rendering import evidence
 from .transport import Transport, host_log, transport_of
@@ -18,7 +19,6 @@ SPEC = CheckSpec(
     id="nccl-transport",
     gate="fabric_validation",
     title="NCCL uses RDMA with GPUDirect over the planned adapters",
-    observation="nccl",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
@@ -105,3 +105,6 @@ def _lines(run: Run, host: PlannedHost) -> Evidence:
     words = [*(f"Using network {name}" for name in said.networks), *said.warnings[:3]] if said else []
     kept = evidence(run)
     return Evidence(kept.source, host.name, "; ".join(words)[:400], kept.path)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -24,7 +24,7 @@ from ...site.model import Host, Site
 from ...workload.capacity import NodeCapacity, read_node_capacity
 from ...workload.launch import JobResult, JobSpec, job_namespace, run_jobs
 from ...workload.namespace import TemporaryNamespace
-from ..spec import ObserveContext
+from ..spec import ObserveContext, Observer
 from .adapters import ports_of
 from .model import Plan, PlannedHost, Record, Results, Run, SavedObservation, Wanted
 from .network import adapter_offers, adapter_resource, gang_of
@@ -32,7 +32,6 @@ from .parse_run import read_run
 from .rules import GATE, Rules, load_rules
 from .run_plan import next_runs
 
-KEY = "nccl"
 _FILTERED = ("infiniband", "roce")
 _SUBSYSTEMS = "INIT,ENV,NET,GRAPH,TUNING"
 
@@ -67,7 +66,7 @@ def observe(context: ObserveContext) -> SavedObservation:
 
 def restore(data: Any, run_dir: Path, _site: Site) -> Results:
     """Return plan and runs, the logs read again."""
-    saved = from_plain(SavedObservation, data, f"observation {KEY}")
+    saved = from_plain(SavedObservation, data, "observation nccl")
     runs = tuple(read_run(record, _text(run_dir, record), saved.plan.rules) for record in saved.records)
     return Results(plan=saved.plan, runs=runs, leftovers=saved.leftovers)
 
@@ -208,3 +207,6 @@ def _words(wanted: tuple[Wanted, ...]) -> str:
     counts = Counter(want.phase for want in wanted)
     again = " again" if all(want.attempt > 1 for want in wanted) else ""
     return "nccl-tests: " + ", ".join(f"{count} x {what[phase]}" for phase, count in counts.items()) + again
+
+
+OBSERVER = Observer("nccl", Results, observe, restore)

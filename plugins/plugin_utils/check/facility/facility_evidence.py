@@ -8,16 +8,16 @@ from __future__ import annotations
 from ...outcome.errors import InputError
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext
 from .budget import invalid_record
-from .facts import OBSERVATION, EvidenceDigest, FacilityObservation, site_subject
+from .facts import EvidenceDigest, FacilityObservation, site_subject
+from .observe_facility_record import OBSERVER
 from .record import EvidenceFile
 
 SPEC = CheckSpec(
     id="facility-evidence",
     gate="facility",
     title="Evidence unchanged since it was signed for",
-    observation=OBSERVATION,
     per=SubjectKind.SITE,
     requires=("facility_record",),
     causes=("evidence-changed", "evidence-missing", "evidence-none"),
@@ -71,3 +71,6 @@ def _summed(
         if cause in causes:
             return answer.failed(cause, summary, hint, **details)
     return answer.unknown("evidence-not-read", summary, "make the files readable and run the gate again", **details)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

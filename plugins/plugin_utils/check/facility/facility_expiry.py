@@ -8,15 +8,15 @@ from __future__ import annotations
 from ...outcome.errors import InputError
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext
 from .budget import invalid_record
-from .facts import OBSERVATION, FacilityObservation, site_subject
+from .facts import FacilityObservation, site_subject
+from .observe_facility_record import OBSERVER
 
 SPEC = CheckSpec(
     id="facility-expiry",
     gate="facility",
     title="Facility record in force",
-    observation=OBSERVATION,
     per=SubjectKind.SITE,
     requires=("facility_record",),
     causes=("expired", "expires-soon", "issued-in-future"),
@@ -47,3 +47,6 @@ def judge(value: FacilityObservation, context: JudgeContext) -> tuple[Outcome, .
     if left_days <= warning_days:
         return (answer.marginal("expires-soon", f"about to expire: {arithmetic}", _RENEW, **details),)
     return (answer.passed(arithmetic, **details),)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

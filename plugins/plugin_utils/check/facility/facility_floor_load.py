@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
-from ..spec import CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext
 from .budget import OVER_BUDGET, RACK_NOT_IN_RECORD, Budget, judge_budget
-from .facts import OBSERVATION, FacilityObservation
+from .facts import FacilityObservation
 from .load import WEIGHT
+from .observe_facility_record import OBSERVER
 
 SPEC = CheckSpec(
     id="facility-floor-load",
     gate="facility",
     title="Weight within every rack's floor load",
-    observation=OBSERVATION,
     per=SubjectKind.RACK,
     requires=("facility_record",),
     causes=(OVER_BUDGET, RACK_NOT_IN_RECORD),
@@ -31,3 +31,6 @@ _BUDGET = Budget(
 def judge(value: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome per rack."""
     return judge_budget(SPEC, _BUDGET, value, context)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

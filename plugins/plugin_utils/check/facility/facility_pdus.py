@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext
 from .budget import RACK_NOT_IN_RECORD, judge_racks
-from .facts import OBSERVATION, FacilityObservation
+from .facts import FacilityObservation
+from .observe_facility_record import OBSERVER
 from .record import FacilityRecord
 
 SPEC = CheckSpec(
     id="facility-pdus",
     gate="facility",
     title="Power distribution units energized",
-    observation=OBSERVATION,
     per=SubjectKind.RACK,
     requires=("facility_record",),
     causes=("pdu-not-energized", "pdu-not-listed", RACK_NOT_IN_RECORD),
@@ -55,3 +55,6 @@ def _judge_rack(answer: Answer, rack: str, record: FacilityRecord, value: Facili
             **details,
         )
     return answer.passed(f"{len(pdus)} of {len(pdus)} unit(s) energized: {', '.join(p.name for p in pdus)}", **details)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

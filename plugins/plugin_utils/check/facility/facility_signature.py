@@ -12,15 +12,15 @@ from ...outcome.errors import InputError
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ...runtime.redaction import excerpt
 from ..kit.answer import Answer
-from ..spec import CheckSpec, JudgeContext
-from .facts import OBSERVATION, FacilityObservation, site_subject
+from ..spec import Check, CheckSpec, JudgeContext
+from .facts import FacilityObservation, site_subject
+from .observe_facility_record import OBSERVER
 from .record import FacilityRecord
 
 SPEC = CheckSpec(
     id="facility-signature",
     gate="facility",
     title="Facility record signed by an allowed signer",
-    observation=OBSERVATION,
     per=SubjectKind.SITE,
     requires=("facility_record",),
     causes=("signature-bad", "signature-missing", "signer-unknown", "record-of-other-site"),
@@ -97,3 +97,6 @@ def _evidence(facts: SignatureFacts) -> tuple[Evidence, ...]:
         for name, run in named
         if run is not None
     )
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -20,7 +20,6 @@ from ...runtime.strict import decode, read_yaml
 from ...site.model import Site
 from .record import FacilityRecord, parse_record
 
-OBSERVATION = "facility-record"
 THRESHOLDS = RECIPES / "thresholds" / "facility.yaml"
 
 

@@ -13,11 +13,10 @@ from ...clients.signature.ssh_keygen import verify_text
 from ...outcome.codec import from_plain, to_plain
 from ...outcome.errors import InputError, NotFoundError
 from ...site.model import Site
-from ..spec import ObserveContext
-from .facts import OBSERVATION, EvidenceDigest, FacilityObservation, facility_settings
+from ..spec import ObserveContext, Observer
+from .facts import EvidenceDigest, FacilityObservation, facility_settings
 from .record import NAMESPACE, EvidenceFile, FacilityRecord, parse_record
 
-KEY = OBSERVATION
 _MAX_RECORD_BYTES = 1_000_000
 
 
@@ -50,7 +49,7 @@ def observe(context: ObserveContext) -> dict[str, Any]:
 
 def restore(data: Any, _run_dir: Path, _site: Site) -> FacilityObservation:
     """Return the saved observation as its value object."""
-    return from_plain(FacilityObservation, data, f"observation {KEY}")
+    return from_plain(FacilityObservation, data, "observation facility-record")
 
 
 def _record_text(path: Path) -> str:
@@ -93,3 +92,6 @@ def _digest(directory: Path, entry: EvidenceFile) -> EvidenceDigest:
     except OSError as error:
         return EvidenceDigest(path=entry.path, problem=f"cannot be read: {error.strerror}", readable=False)
     return EvidenceDigest(path=entry.path, sha256=digest.hexdigest())
+
+
+OBSERVER = Observer("facility-record", FacilityObservation, observe, restore)

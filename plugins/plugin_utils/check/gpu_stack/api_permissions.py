@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
 from ..kit.answer import Answer
-from ..spec import CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext
+from .observe_cluster import OBSERVER
 from .view import ClusterView
 
 SPEC = CheckSpec(
     id="api-permissions",
     gate="gpu_stack",
     title="The credentials allow what the gate does",
-    observation="cluster",
     per=SubjectKind.CLUSTER,
     requires=("kubernetes",),
     causes=("permission-denied",),
@@ -40,3 +40,6 @@ def judge(view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
         )
         return (answer.failed("permission-denied", f"not allowed: {texts}", hint, **facts),)
     return (answer.passed(f"{total} of {total} permissions granted", **facts),)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

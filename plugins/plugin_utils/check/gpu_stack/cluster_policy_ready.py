@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
 from ..kit.answer import Answer
-from ..spec import CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext
+from .observe_cluster import OBSERVER
 from .roots import (
     GPU_OPERATOR,
     NETWORK_OPERATOR,
@@ -24,7 +25,6 @@ SPEC = CheckSpec(
     id="cluster-policy-ready",
     gate="gpu_stack",
     title="ClusterPolicy (and NicClusterPolicy) ready, operands ready",
-    observation="cluster",
     per=SubjectKind.CLUSTER,
     requires=("kubernetes",),
     causes=(
@@ -123,3 +123,6 @@ def _facts(view: ClusterView) -> dict[str, tuple[object, ...]]:
         ),
         "evidence": (Evidence("GET clusterpolicies; daemonsets of the operator", "cluster", lines),),
     }
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

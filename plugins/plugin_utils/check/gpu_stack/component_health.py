@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
 from ..kit.answer import Answer
-from ..spec import CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext
+from .observe_cluster import OBSERVER
 from .roots import component_fault, recipe_component, shielded, unhealthy, wanted_version
 from .view import ClusterView, ComponentView
 
@@ -15,7 +16,6 @@ SPEC = CheckSpec(
     id="component-health",
     gate="gpu_stack",
     title="Every component of the recipe is deployed and ready",
-    observation="cluster",
     per=SubjectKind.COMPONENT,
     duration_s=5.0,
     requires=("kubernetes",),
@@ -96,3 +96,6 @@ def _facts(view: ClusterView, component: ComponentView, context: JudgeContext) -
         ),
         "evidence": (Evidence("helm list; workloads of the release", component.release, lines[:1200]),),
     }
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -9,15 +9,14 @@ from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
 from ..kit.answer import Answer
-from ..spec import CheckSpec, Disturbance, JudgeContext
-from .observe_dra import DraView
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .observe_dra import OBSERVER, DraView
 from .roots import DRA_DRIVER, offers_gpus_by_dra
 
 SPEC = CheckSpec(
     id="dra-allocation",
     gate="gpu_stack",
     title="A ResourceClaim for two GPUs is allocated",
-    observation="dra",
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,
     duration_s=10.0,
@@ -95,3 +94,6 @@ def _facts(view: DraView) -> dict[str, Any]:
         "expected": (Expectation("devices allocated", "==", view.asked, Basis.RULE, "count"),),
         "evidence": (Evidence("ResourceClaim status.allocation", view.node, devices or view.said),),
     }
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

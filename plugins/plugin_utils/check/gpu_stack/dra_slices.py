@@ -10,8 +10,9 @@ from typing import Any
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
 from ...site.model import Host
 from ..kit.answer import Answer
-from ..spec import CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext
 from .gpu_allocatable import GPU
+from .observe_cluster import OBSERVER
 from .roots import (
     DRA_DRIVER,
     GPU_OPERATOR,
@@ -27,7 +28,6 @@ SPEC = CheckSpec(
     id="dra-slices",
     gate="gpu_stack",
     title="ResourceSlices are complete and hold every GPU",
-    observation="cluster",
     per=SubjectKind.NODE,
     requires=("kubernetes", "dra"),
     causes=("dra-device-count-mismatch", "dra-slices-incomplete", "dra-slices-missing"),
@@ -110,3 +110,6 @@ def _facts(node: NodeView, slices: tuple[SliceView, ...], gpus: int, found: int)
         "expected": (Expectation("GPUs in slices", "==", gpus, Basis.INVENTORY, "count"),),
         "evidence": (Evidence("GET resourceslices", node.name, pools),),
     }
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -9,14 +9,13 @@ from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
 from ..kit.answer import Answer
-from ..spec import CheckSpec, Disturbance, JudgeContext
-from .observe_gang import GangView
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .observe_gang import OBSERVER, GangView
 
 SPEC = CheckSpec(
     id="gang-admission",
     gate="gpu_stack",
     title="Gangs are admitted all or nothing",
-    observation="gang",
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,
     duration_s=20.0,
@@ -93,3 +92,6 @@ def _facts(view: GangView) -> dict[str, Any]:
         ),
         "evidence": (Evidence(f"PodGroups of {view.provider} and their pods", ", ".join(view.nodes), conditions),),
     }
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -10,7 +10,8 @@ from typing import Any
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
 from ...site.model import Host
 from ..kit.answer import Answer
-from ..spec import CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext
+from .observe_cluster import OBSERVER
 from .roots import GPU_OPERATOR, broken_operands, node_fault, recipe_component, shielded, unhealthy
 from .view import ClusterView, NodeView
 
@@ -18,7 +19,6 @@ SPEC = CheckSpec(
     id="gpu-allocatable",
     gate="gpu_stack",
     title="Allocatable GPUs are those of the inventory",
-    observation="cluster",
     per=SubjectKind.NODE,
     requires=("kubernetes",),
     causes=("gpu-count-mismatch", "gpu-not-advertised", "mig-geometry-mismatch"),
@@ -126,3 +126,6 @@ def _facts(node: NodeView, wanted: dict[str, int], found: dict[str, int]) -> dic
         "expected": tuple(Expectation(n, "==", count, Basis.INVENTORY, "count") for n, count in wanted.items()),
         "evidence": (Evidence("GET /api/v1/nodes status.allocatable", node.name, str(node.allocatable)),),
     }
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

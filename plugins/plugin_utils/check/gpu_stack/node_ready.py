@@ -8,7 +8,8 @@ from __future__ import annotations
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
 from ...site.model import Host
 from ..kit.answer import Answer
-from ..spec import CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext
+from .observe_cluster import OBSERVER
 from .roots import node_fault, shielded
 from .view import ClusterView
 
@@ -16,7 +17,6 @@ SPEC = CheckSpec(
     id="node-ready",
     gate="gpu_stack",
     title="Every host is a Ready node",
-    observation="cluster",
     per=SubjectKind.NODE,
     requires=("kubernetes",),
     causes=("node-missing", "node-not-ready", "node-cordoned", "node-pressure"),
@@ -53,3 +53,6 @@ def _one(view: ClusterView, context: JudgeContext, host: Host) -> Outcome:
         hint = _HINTS[cause].format(node=host.node_name)
         return answer.failed(cause, f"node {host.node_name}: {text}", hint, **facts)
     return answer.passed(f"node {host.node_name} is Ready and takes pods", **facts)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 from ...clients.helm.helm import Helm
@@ -18,17 +17,15 @@ from ...component_stack.model import Component, components_of
 from ...component_stack.plan import Installed
 from ...component_stack.read import installed, read_workloads
 from ...component_stack.tell import INSTALL_RESULT
-from ...outcome.codec import from_plain, load_json
+from ...outcome.codec import load_json
 from ...outcome.errors import InputError
 from ...runtime.clock import Deadline
 from ...runtime.pool import map_bounded
 from ...runtime.progress import Progress
-from ...site.model import Site
-from ..spec import ObserveContext
+from ..spec import ObserveContext, observer_of
 from .reading import node_view, operand_views, policy_view, slice_view
 from .view import ClusterView, ComponentView, PermissionView
 
-KEY = "cluster"
 _PULL_GRACE_S = 30.0
 _SETTLE_S = 45.0
 
@@ -58,11 +55,6 @@ def observe(context: ObserveContext) -> ClusterView:
                 return view
             progress.tick(f"cluster not settled yet: {unsettled}")
             time.sleep(min(1.0, deadline.left_s))
-
-
-def restore(data: Any, _run_dir: Path, _site: Site) -> ClusterView:
-    """Return the saved view."""
-    return from_plain(ClusterView, data, "observation cluster")
 
 
 def asked_permissions(cluster: Cluster) -> tuple[PermissionView, ...]:
@@ -153,3 +145,6 @@ def _unsettled(view: ClusterView, context: ObserveContext) -> str:
         return f"{len(bare)} node(s) without allocatable GPUs"
     wants_slices = view.component(stack_facts().dra.component) is not None
     return f"{len(hidden)} node(s) without DRA slices" if hidden and wants_slices else ""
+
+
+OBSERVER = observer_of("cluster", ClusterView, observe)

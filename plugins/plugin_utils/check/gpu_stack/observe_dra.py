@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from ...clients.kube.cluster import Cluster
@@ -18,17 +17,14 @@ from ...clients.kube.kinds import DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOUR
 from ...component_stack.facts import stack_facts
 from ...component_stack.model import components_of
 from ...component_stack.read import read_workloads
-from ...outcome.codec import from_plain
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
-from ...site.model import Site
 from ...workload.capacity import open_nodes
 from ...workload.namespace import TemporaryNamespace, temporary_namespace
 from ...workload.render import render
-from ..spec import ObserveContext
+from ..spec import ObserveContext, observer_of
 
-KEY = "dra"
 CHECK = "dra-allocation"
 Json = dict[str, Any]
 _DEFAULTS: dict[str, Any] = {"count": 2, "timeout_s": 60.0, "cleanup_s": 60.0}
@@ -83,11 +79,6 @@ def observe(context: ObserveContext) -> DraView:
         asked = min(int(settings["count"]), max(free.values()))
         nodes = tuple(sorted(name for name, count in free.items() if count >= asked)[:_MOST_NODES])
         return _run(cluster, context, DraView(asked=asked, nodes=nodes), slices, settings)
-
-
-def restore(data: Any, _run_dir: Path, _site: Site) -> DraView:
-    """Return the saved view."""
-    return from_plain(DraView, data, "observation dra")
 
 
 def _unusable(cluster: Cluster, context: ObserveContext) -> tuple[str, str] | None:
@@ -199,3 +190,6 @@ def _why_pending(pod: Json) -> str:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return str(condition.get("message", ""))[:400]
     return ""
+
+
+OBSERVER = observer_of("dra", DraView, observe)

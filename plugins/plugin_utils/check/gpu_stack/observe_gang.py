@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from ...clients.kube.cluster import Cluster
@@ -16,19 +15,16 @@ from ...clients.kube.kinds import Kind
 from ...component_stack.facts import GangFacts, stack_facts
 from ...component_stack.model import components_of
 from ...component_stack.read import read_workloads
-from ...outcome.codec import from_plain
 from ...outcome.errors import InputError, NotFoundError
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
-from ...site.model import Site
 from ...workload.capacity import read_node_capacity
 from ...workload.namespace import TemporaryNamespace, temporary_namespace
 from ...workload.render import render
-from ..spec import ObserveContext
+from ..spec import ObserveContext, observer_of
 from .capacity import Slots, slots_of
 
-KEY = "gang"
 CHECK = "gang-admission"
 _DEFAULTS: dict[str, Any] = {"nodes": 4, "timeout_s": 60.0, "settle_s": 3.0, "cleanup_s": 60.0, "queue": "default"}
 
@@ -74,11 +70,6 @@ def observe(context: ObserveContext) -> GangView:
             reason = "no node in scope has two free GPUs"
             return replace(view, problem="no-capacity", reason=reason)
         return _run(cluster, context, view, facts, slots, settings)
-
-
-def restore(data: Any, _run_dir: Path, _site: Site) -> GangView:
-    """Return the saved view."""
-    return from_plain(GangView, data, "observation gang")
 
 
 def _provider(context: ObserveContext, settings: dict[str, Any]) -> str:
@@ -202,3 +193,6 @@ def _condition(group: dict[str, Any] | None) -> str:
     texts = [f"{c['type']}={c['status']} {c.get('reason', '')}".strip() for c in status.get("conditions") or []]
     phase = [str(status["phase"])] if status.get("phase") else []
     return "; ".join(phase + texts)[:300]
+
+
+OBSERVER = observer_of("gang", GangView, observe)

@@ -10,8 +10,8 @@ that need it are judged here, from evidence in the same files.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ...clients.kube.cluster import Cluster
@@ -28,11 +28,10 @@ from ...collect.host_evidence import (
 from ...collect.tool_requests import pod_tools
 from ...outcome.errors import BringupError
 from ...runtime.pool import map_bounded
-from ...site.model import Host, Site
+from ...site.model import Host
 from ..nodes import observe_hosts as from_evidence
 from ..spec import ObserveContext
 
-KEY = "hosts"
 Json = dict[str, Any]
 DRIVER_APP, DCGM_APP = "nvidia-driver-daemonset", "nvidia-dcgm"
 # The container that has the driver's tools; others of the pod (peermem, gdrcopy) do not.
@@ -55,11 +54,6 @@ def observe(context: ObserveContext) -> dict[str, Any]:
         context.emit(f"driver pods on {found} of {len(site.in_scope)} nodes; asking their tools")
         map_bounded(partial(_collect, cluster, context, pods, level), site.in_scope, _AT_ONCE)
     return from_evidence.observe(context)
-
-
-def restore(data: Any, run_dir: Path, site: Site) -> Any:
-    """Return the facts of every host from the evidence files of that run."""
-    return from_evidence.restore(data, run_dir, site)
 
 
 def _running_by_node(cluster: Cluster, app: str) -> dict[str, Json]:
@@ -111,3 +105,7 @@ def _run_tool(cluster: Cluster, pod: Json, argv: tuple[str, ...], limit_s: float
         timed_out=result.timed_out,
         missing=missing,
     )
+
+
+# The same evidence files, so the same facts; only the way to the tools differs.
+OBSERVER = replace(from_evidence.OBSERVER, observe=observe)

@@ -15,7 +15,8 @@ from ...outcome.errors import InputError
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
 from ...recipe.os_image import os_release
 from ..kit.answer import Answer
-from ..spec import CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext
+from .observe_cluster import OBSERVER
 from .roots import shielded
 from .view import ClusterView, NodeView
 
@@ -23,7 +24,6 @@ SPEC = CheckSpec(
     id="recipe-constraints",
     gate="gpu_stack",
     title="The cluster satisfies the recipe's constraints",
-    observation="cluster",
     per=SubjectKind.CLUSTER,
     requires=("kubernetes",),
     causes=("constraint-not-met",),
@@ -99,3 +99,6 @@ def _not_met(answer: Answer, result: ConstraintResult) -> Outcome:
     if constraint.severity is Severity.WARNING:
         return answer.marginal("constraint-not-met", text, hint, **details)
     return answer.failed("constraint-not-met", text, hint, **details)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .model import PlannedHost, Results, Server
+from .observe_inference import OBSERVER
 from .preconditions import READY, answer_for, command_evidence
 
 SPEC = CheckSpec(
     id=READY,
     gate="inference_acceptance",
     title="vLLM serves the model",
-    observation="inference",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=300.0,
@@ -83,3 +83,6 @@ def _judge_answers(answer: Answer, results: Results, host: PlannedHost, server: 
         hint = "another server answers under this address, or model and served_name do not fit"
         return answer.failed("wrong-model", text, hint, **details)
     return answer.passed(f"{name} on {host.gpus} GPUs, ready after {server.ready_s:.0f} s", **details)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .model import PlannedHost, Results
+from .observe_inference import OBSERVER
 from .preconditions import ERRORS, answer_for, load_evidence, not_loaded
 
 SPEC = CheckSpec(
     id=ERRORS,
     gate="inference_acceptance",
     title="No request fails under load",
-    observation="inference",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=300.0,
@@ -70,3 +70,6 @@ def _arithmetic(results: Results, host: PlannedHost) -> str:
     load = results.plan.rules.load
     each = load.requests_per_concurrency
     return f"max({load.least_requests}, {each} x {load.concurrency_per_gpu} a GPU x {host.gpus} GPUs)"
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

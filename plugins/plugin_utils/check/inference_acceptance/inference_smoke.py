@@ -9,8 +9,9 @@ import re
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .model import PlannedHost, Results, Server
+from .observe_inference import OBSERVER
 from .preconditions import READY, SMOKE, answer_for, serves
 from .rules import SmokeSettings
 
@@ -18,7 +19,6 @@ SPEC = CheckSpec(
     id=SMOKE,
     gate="inference_acceptance",
     title="A smoke request is answered rightly",
-    observation="inference",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=5.0,
@@ -98,3 +98,6 @@ def _wrong(server: Server, smoke: SmokeSettings) -> tuple[str, str, str]:
         hint = "run the gate again; if it stays, a GPU of this host may compute differently: run gate nodes for it"
         return _DIFFERS, text, hint
     return "", "", ""
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .model import PlannedHost, Results
+from .observe_inference import OBSERVER
 from .parse_run import Figures
 from .preconditions import answer_for, load_evidence, no_figures
 
@@ -16,7 +17,6 @@ SPEC = CheckSpec(
     id="inference-throughput",
     gate="inference_acceptance",
     title="Output throughput per GPU",
-    observation="inference",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=300.0,
@@ -102,3 +102,6 @@ def _details(figures: Figures, host: PlannedHost) -> dict[str, tuple[object, ...
         "expected": tuple(expected),
         "evidence": tuple(load_evidence(load) for load in figures.loads[host.name]),
     }
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .latency import Latency, judge_latency
 from .model import Results
+from .observe_inference import OBSERVER
 from .parse_run import Figures
 
 SPEC = CheckSpec(
     id="inference-ttft",
     gate="inference_acceptance",
     title="Time to first token",
-    observation="inference",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=300.0,
@@ -41,3 +41,6 @@ _LATENCY = Latency(
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
     return judge_latency(SPEC, _LATENCY, results, context)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -39,14 +39,13 @@ from ...workload.capacity import NodeCapacity, read_node_capacity
 from ...workload.launch import JobResult, JobSpec, job_namespace, run_jobs
 from ...workload.namespace import TemporaryNamespace
 from ...workload.serving import ServerResult, ServerSpec, look_again, remove_servers, start_servers
-from ..spec import ObserveContext
+from ..spec import ObserveContext, Observer
 from .asking import health_of, models_of, smoke_answers
 from .commands import load_command, load_in_pod, server_command
 from .model import Load, Measured, Plan, PlannedHost, Results, SavedObservation, Server
 from .parse_run import open_hosts, read_load, to_load_again
 from .rules import GATE, Rules, load_rules
 
-KEY = "inference"
 _TOKEN_SECRET, _TOKEN_KEY = "hub-token", "token"
 _ARTIFACTS = "/tmp/aiperf"
 _ASKERS = 8
@@ -87,7 +86,7 @@ def observe(context: ObserveContext) -> SavedObservation:
 
 def restore(data: Any, run_dir: Path, _site: Site) -> Results:
     """Return plan, servers and loads, the exports read again."""
-    saved = from_plain(SavedObservation, data, f"observation {KEY}")
+    saved = from_plain(SavedObservation, data, "observation inference")
     loads = tuple(read_load(load, _text(run_dir, load.export), saved.plan.rules) for load in saved.loads)
     return Results(plan=saved.plan, servers=saved.servers, loads=loads, leftovers=saved.leftovers)
 
@@ -334,3 +333,6 @@ def _last_words(log: str) -> str:
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     telling = [line for line in lines if "error" in line.lower()]
     return excerpt((telling or lines or ["it said nothing"])[-1], 250)
+
+
+OBSERVER = Observer("inference", Results, observe, restore)

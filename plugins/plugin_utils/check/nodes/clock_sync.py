@@ -12,8 +12,9 @@ from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host
+from .observe_hosts import OBSERVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +28,6 @@ SPEC = CheckSpec(
     id="clock-sync",
     gate="nodes",
     title="Clock synchronised",
-    observation="hosts",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     requires=("host_access",),
@@ -72,3 +72,6 @@ def _judge(host: NodeContext) -> Report | Outcome:
         expected=(Expectation("offset", "<=", limit, Basis.RULE, "s"),),
         evidence=host.evidence("clock"),
     )
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -14,8 +14,9 @@ from ...probe.dcgmi_diag import DiagReport, DiagResult, DiagTest
 from ...probe.nvidia_smi_model import SmiLog
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host, value_of
+from .observe_hosts import OBSERVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,6 @@ SPEC = CheckSpec(
     id="dcgm-diag",
     gate="nodes",
     title="dcgmi diag without Fail",
-    observation="hosts",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     duration_s=900.0,
@@ -171,3 +171,6 @@ def _text(test: DiagTest, result: DiagResult) -> str:
     said = "; ".join(warning.text for warning in result.warnings)[:240]
     gpus = f" on GPU {', '.join(map(str, result.gpus))}" if result.gpus else ""
     return f"{test.name}: {result.status}{gpus}{': ' + said if said else ''}"
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

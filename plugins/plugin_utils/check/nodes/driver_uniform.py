@@ -9,15 +9,15 @@ from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.nvidia_smi_model import SmiLog
 from ..kit.finding import Finding, Report
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host
+from .observe_hosts import OBSERVER
 from .uniform import Uniformity, VersionSettings, uniformity
 
 SPEC = CheckSpec(
     id="driver-uniform",
     gate="nodes",
     title="One driver version in the fleet",
-    observation="hosts",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
@@ -56,3 +56,6 @@ def _judge(host: NodeContext, same: Uniformity) -> Report:
         expected=expected if same.expected else (),
         evidence=host.evidence("smi"),
     )
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

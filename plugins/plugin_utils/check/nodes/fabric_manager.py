@@ -9,14 +9,14 @@ from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.finding import Finding, Report
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host
+from .observe_hosts import OBSERVER
 
 SPEC = CheckSpec(
     id="fabric-manager",
     gate="nodes",
     title="Fabric manager active on NVSwitch hosts",
-    observation="hosts",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     # In the operator's pods there is no systemd to ask; the fabric state that check nvlink reads proves the same.
@@ -49,3 +49,6 @@ def _judge(host: NodeContext) -> Report | Outcome:
         expected=(Expectation("nvidia_fabricmanager", "==", "active", Basis.RULE),),
         evidence=host.evidence("fabric_manager"),
     )
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

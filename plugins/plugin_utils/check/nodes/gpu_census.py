@@ -14,8 +14,9 @@ from ...probe.nvidia_smi_model import Gpu, SmiLog
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host
+from .observe_hosts import OBSERVER
 from .pci_census import nvidia_gpus
 
 
@@ -34,7 +35,6 @@ SPEC = CheckSpec(
     id="gpu-census",
     gate="nodes",
     title="All GPUs listed, alive and unique",
-    observation="hosts",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
@@ -186,3 +186,6 @@ def _duplicates(
             hint = "read the serials on the boards; a serial names one board"
             findings.append(Finding(cause="gpu-duplicate-serial", text=text, hint=hint, subjects=parts))
     return findings
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

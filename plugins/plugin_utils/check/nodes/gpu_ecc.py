@@ -13,8 +13,9 @@ from ...probe.nvidia_smi_model import Gpu
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_gpu, per_host
+from .observe_hosts import OBSERVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,6 @@ SPEC = CheckSpec(
     id="gpu-ecc",
     gate="nodes",
     title="No uncorrectable memory errors",
-    observation="hosts",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
@@ -118,3 +118,6 @@ def _many_corrected(host: NodeContext, gpu: Gpu) -> list[Finding]:
         for memory, found, limit in counts
         if found is not None and found >= limit
     ]
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -13,8 +13,9 @@ from ...probe.nvidia_smi_model import Gpu, SmiLog
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_gpu, per_host
+from .observe_hosts import OBSERVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,6 @@ SPEC = CheckSpec(
     id="gpu-pcie-link",
     gate="nodes",
     title="PCIe links at full width",
-    observation="hosts",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
@@ -101,3 +101,6 @@ def _gpu(host: NodeContext, gpu: Gpu, widths: dict[str, set[int | None]]) -> lis
         hint = f"if the machine type is wired so, state it: gpufleet_settings: {{gpu-pcie-link: {{width: {width}}}}}"
         return [Finding(cause="pcie-width-below-sku", text=text, hint=hint, subjects=parts, marginal=True)]
     return [Finding(cause="pcie-width-reduced", text=text, hint=_RESEAT, subjects=parts)]
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -10,14 +10,14 @@ from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
 from ...probe.nvidia_smi_model import Gpu
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_gpu, per_host
+from .observe_hosts import OBSERVER
 
 SPEC = CheckSpec(
     id="gpu-recovery-action",
     gate="nodes",
     title="No GPU waits for a reset or reboot",
-    observation="hosts",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
@@ -47,3 +47,6 @@ def _gpu(host: NodeContext, gpu: Gpu) -> list[Finding]:
     text = f"{gpu.bus_id}: the driver asks for {action!r}"
     hint = f"drain {host.name}, do what the driver asks for ({action}), then run the gate again"
     return [Finding(cause="gpu-recovery-required", text=text, hint=hint, subjects=(host.gpu(gpu.bus_id),))]
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -10,14 +10,14 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.nvidia_smi_model import Gpu
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_gpu, per_host
+from .observe_hosts import OBSERVER
 
 SPEC = CheckSpec(
     id="gpu-row-remap",
     gate="nodes",
     title="GPU memory rows in order",
-    observation="hosts",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
@@ -68,3 +68,6 @@ def _gpu(host: NodeContext, gpu: Gpu) -> list[Finding]:
                 Finding(cause="row-remap-headroom-low", text=text, hint=hint, subjects=parts, marginal=True)
             )
     return findings
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -14,8 +14,9 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, Subj
 from ...probe.ibstat import Hca, IbPort
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host
+from .observe_hosts import OBSERVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,6 @@ SPEC = CheckSpec(
     id="hca-state",
     gate="nodes",
     title="All HCAs present, active, at rated speed",
-    observation="hosts",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     requires=("host_access",),
@@ -184,3 +184,6 @@ def _is_compute(host: NodeContext, address: str) -> bool:
     if isinstance(host.facts.pci, ProbeFailure) or not host.sku.hca_model:
         return False
     return any(device.address == address and host.sku.hca_model in device.name for device in host.facts.pci)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Evidence, Outcome, SubjectKind, node_subject
 from ..kit.answer import Answer
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .observe_hosts import OBSERVER
 
 SPEC = CheckSpec(
     id="host-reached",
     gate="nodes",
     title="Every host was reached and probed",
-    observation="hosts",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     requires=("host_access",),
@@ -39,3 +39,6 @@ def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
         hint = f"make `ansible {host.name} -m ping` succeed, or quarantine the node, then run the gate again"
         outcomes.append(answer.unknown(cause, facts.reason or "not reached", hint, evidence=seen))
     return tuple(outcomes)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

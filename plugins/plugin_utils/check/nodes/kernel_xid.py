@@ -12,14 +12,14 @@ from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.kernel_log import KernelLog, Xid
 from ..kit.finding import Finding, Report
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host, value_of
+from .observe_hosts import OBSERVER
 
 SPEC = CheckSpec(
     id="kernel-xid",
     gate="nodes",
     title="No fatal XID since boot",
-    observation="hosts",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     requires=("host_access",),
@@ -117,3 +117,6 @@ def _off_bus(host: NodeContext, log: KernelLog) -> list[Finding]:
         for address in log.off_bus
         if address not in told
     ]
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

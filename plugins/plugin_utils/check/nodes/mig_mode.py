@@ -14,8 +14,9 @@ from ...probe.nvidia_smi_model import Gpu
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_gpu, per_host
+from .observe_hosts import OBSERVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,6 @@ SPEC = CheckSpec(
     id="mig-mode",
     gate="nodes",
     title="MIG mode as expected",
-    observation="hosts",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
@@ -72,3 +72,6 @@ def _gpu(host: NodeContext, gpu: Gpu) -> list[Finding]:
         hint = f"`nvidia-smi -mig {int(wanted != _DISABLED)}` on the node and reset the GPU, or state the mode wanted"
         return [Finding(cause="mig-mode-mismatch", text=text, hint=hint, subjects=parts)]
     return []
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

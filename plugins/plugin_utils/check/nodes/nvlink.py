@@ -14,10 +14,11 @@ from ...probe.nvidia_smi_model import Gpu
 from ...probe.nvidia_smi_nvlink import NvlinkGpu
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .mig_mode import expected_mode
 from .node_context import NodeContext, per_host
 from .nvlink_domain import Domains, domain_findings, rack_domains
+from .observe_hosts import OBSERVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,6 @@ SPEC = CheckSpec(
     id="nvlink",
     gate="nodes",
     title="All NVLinks active, fabric registered",
-    observation="hosts",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
@@ -129,3 +129,6 @@ def _fabric(host: NodeContext, gpu: Gpu) -> list[Finding]:
         text = f"{gpu.bus_id}: fabric health {gpu.fabric.health}"
         return [Finding(cause="nvlink-fabric-unhealthy", text=text, hint=_FABRIC, subjects=parts)]
     return []
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

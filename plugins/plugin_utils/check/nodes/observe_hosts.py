@@ -15,9 +15,7 @@ from ...outcome.codec import from_plain, to_plain
 from ...outcome.errors import InputError
 from ...site.cabling import site_cabling
 from ...site.model import DriverOwner, Site
-from ..spec import ObserveContext
-
-KEY = "hosts"
+from ..spec import ObserveContext, Observer
 
 
 def observe(context: ObserveContext) -> dict[str, Any]:
@@ -67,3 +65,6 @@ def restore(data: Any, run_dir: Path, site: Site) -> FleetFacts:
         raise InputError("observation hosts", "its schema_version is not 1.", "judge it with the release that made it")
     xids = from_plain(XidCatalogue, (data.get("rules") or {}).get("catalogue"), "observation hosts")
     return fleet_facts(load_hosts(run_dir, site), xids, site, data.get("rated_gbps"))
+
+
+OBSERVER = Observer("hosts", FleetFacts, observe, restore)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Outcome, SubjectKind
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .observe_hosts import OBSERVER
 from .same_everywhere import judge_same
 from .uniform import VersionSettings
 
@@ -15,7 +16,6 @@ SPEC = CheckSpec(
     id="os-uniform",
     gate="nodes",
     title="One operating system in the fleet",
-    observation="hosts",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     requires=("host_access",),
@@ -26,3 +26,6 @@ SPEC = CheckSpec(
 def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """A difference may be meant, so it is marginal: a named person accepts it, or the host is brought into line."""
     return judge_same(SPEC, value, context, field="os", word="operating system")
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -10,14 +10,14 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.lspci import PciDevice
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host, value_of
+from .observe_hosts import OBSERVER
 
 SPEC = CheckSpec(
     id="pci-census",
     gate="nodes",
     title="PCI devices are those of the SKU",
-    observation="hosts",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     requires=("host_access",),
@@ -84,3 +84,6 @@ def _count_findings(host: NodeContext, alive: tuple[PciDevice, ...], dead: int) 
     text = f"{present} of {count(expected, 'GPU')} on the PCI bus{where}"
     parts = tuple(host.part(SubjectKind.GPU, f"gpu{common.index(address)}") for address in gone)
     return [Finding(cause="gpu-not-on-pci", text=text, hint=_RESEAT, subjects=parts)]
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -13,8 +13,9 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, Subj
 from ...probe.nvidia_smi_topo import Topology
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host, value_of
+from .observe_hosts import OBSERVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,6 @@ SPEC = CheckSpec(
     id="topology",
     gate="nodes",
     title="GPU and NIC topology is the SKU's",
-    observation="hosts",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
@@ -140,3 +140,6 @@ def _waits_for_hcas(host: NodeContext, matrix: Topology) -> bool:
     hcas = host.facts.hcas
     counted = len(hcas) if not isinstance(hcas, ProbeFailure) else None
     return len(matrix.nics) < host.sku.compute_hcas and (counted is None or counted < host.sku.compute_hcas)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

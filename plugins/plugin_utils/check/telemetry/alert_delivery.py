@@ -9,15 +9,15 @@ from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
 from ..kit.answer import Answer
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .case import SCRAPED
 from .model import AlertView
+from .observe_alert import OBSERVER
 
 SPEC = CheckSpec(
     id="alert-delivery",
     gate="telemetry",
     title="a test alert fires and arrives",
-    observation="alert",
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,
     duration_s=120.0,
@@ -93,3 +93,6 @@ def _details(view: AlertView) -> dict[str, Any]:
         "expected": (Expectation("alert received", "<=", limits.load_s + limits.fire_s + limits.arrive_s, Basis.RULE),),
         "evidence": (Evidence("log of the receiver", view.where, "", view.evidence),) if view.evidence else (),
     }
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -9,16 +9,16 @@ from typing import Any
 
 from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext
 from .case import count, gpu_subjects, gpus_measured, per_host, seen_in
 from .fleet import Fleet
 from .model import ExpectedHost, MetricsView
+from .observe_metrics import OBSERVER
 
 SPEC = CheckSpec(
     id="gpu-metrics-complete",
     gate="telemetry",
     title="metrics of every GPU of every host",
-    observation="metrics",
     per=SubjectKind.NODE,
     duration_s=10.0,
     causes=("host-missing", "gpu-missing", "profiling-field-missing"),
@@ -66,3 +66,6 @@ def _host_missing(fleet: Fleet, host: ExpectedHost, answer: Answer, field: str, 
     text = f"no {field} of this host at all; {said or 'Prometheus has no target there'}"
     hint = f"kubectl get pods -A -l app=nvidia-dcgm-exporter --field-selector spec.nodeName={host.node}; read its log"
     return answer.failed("host-missing", text[:500], hint, **details)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext
 from .case import count, parts_of, per_host, seen_in
 from .fleet import Fleet
 from .model import ExpectedHost, MetricsView
+from .observe_metrics import OBSERVER
 
 SPEC = CheckSpec(
     id="gpu-metrics-fresh",
     gate="telemetry",
     title="fresh metrics of every GPU",
-    observation="metrics",
     per=SubjectKind.NODE,
     duration_s=10.0,
     causes=("stale-series",),
@@ -60,3 +60,6 @@ def _judge_host(fleet: Fleet, host: ExpectedHost, answer: Answer) -> Outcome:
     measured = (Measure("age of the last sample", round(oldest, 1), "s"),)
     text = f"the oldest sample is {oldest:.1f} s old"
     return answer.passed(text, measured=measured, expected=expected, evidence=seen_in(view, query))
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

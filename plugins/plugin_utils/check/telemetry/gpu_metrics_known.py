@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from ...outcome.model import Outcome, Subject, SubjectKind, node_subject
 from ..kit.answer import Answer
-from ..spec import CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext
 from .case import SCRAPED, seen_in
 from .fleet import Fleet
 from .model import MetricsView
+from .observe_metrics import OBSERVER
 
 SPEC = CheckSpec(
     id="gpu-metrics-known",
     gate="telemetry",
     title="no metrics of strangers",
-    observation="metrics",
     per=SubjectKind.CLUSTER,
     duration_s=10.0,
     causes=("stranger-gpu", "stranger-host", "wrong-host"),
@@ -47,3 +47,6 @@ def judge(view: MetricsView, context: JudgeContext) -> tuple[Outcome, ...]:
     known = sum(bool(host.gpus) for host in view.hosts)
     how = "by UUID" if known == len(view.hosts) else f"by UUID on {known} of {len(view.hosts)} hosts, else by number"
     return (answer.passed(f"every series belongs to a GPU of the inventory ({how})", evidence=evidence),)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from ...outcome.model import Measure, Outcome, Subject, SubjectKind
 from ..kit.answer import Answer
-from ..spec import CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext
 from .case import seen_in
 from .model import MetricsView
+from .observe_metrics import OBSERVER
 
 SPEC = CheckSpec(
     id="gpu-metrics-scraped",
     gate="telemetry",
     title="Prometheus has GPU metrics",
-    observation="metrics",
     per=SubjectKind.CLUSTER,
     duration_s=10.0,
     causes=("telemetry-blind",),
@@ -40,3 +40,6 @@ def judge(view: MetricsView, context: JudgeContext) -> tuple[Outcome, ...]:
     text = f"{view.where} has metrics of {len(gpus)} GPUs at {len(hosts)} hosts"
     measured = (Measure("GPUs with metrics", len(gpus), "count"), Measure("hosts with metrics", len(hosts), "count"))
     return (answer.passed(text, measured=measured, evidence=seen_in(view, field)),)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

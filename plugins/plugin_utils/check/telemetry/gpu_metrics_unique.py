@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext
 from .case import count, parts_of, per_host, seen_in
 from .fleet import Fleet
 from .model import ExpectedHost, MetricsView
+from .observe_metrics import OBSERVER
 
 SPEC = CheckSpec(
     id="gpu-metrics-unique",
     gate="telemetry",
     title="one series for each GPU",
-    observation="metrics",
     per=SubjectKind.NODE,
     duration_s=10.0,
     causes=("duplicate-series",),
@@ -40,3 +40,6 @@ def _judge_host(fleet: Fleet, host: ExpectedHost, answer: Answer) -> Outcome:
         subjects = parts_of(host, fleet.seen_uuids(host), doubles)
         return answer.failed("duplicate-series", text, hint, evidence=evidence, more_subjects=subjects)
     return answer.passed(f"{count(len(fleet.seen_uuids(host)), 'GPU')}, each from one target", evidence=evidence)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

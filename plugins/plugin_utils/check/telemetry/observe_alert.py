@@ -17,7 +17,6 @@ from ...clients.kube.cluster import Cluster, Permission
 from ...clients.kube.connection import connection_from
 from ...clients.kube.kinds import NAMESPACES, Kind
 from ...clients.prometheus.prometheus import Alertmanager, Prometheus
-from ...outcome.codec import from_plain
 from ...outcome.errors import BringupError, DeadlineError, InputError, NotFoundError
 from ...runtime.clock import Deadline
 from ...runtime.files import write_atomic
@@ -25,10 +24,9 @@ from ...runtime.pool import map_bounded
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...runtime.redaction import redact
-from ...site.model import Site
 from ...workload.namespace import TemporaryNamespace, temporary_namespace
 from ...workload.render import render
-from ..spec import ObserveContext
+from ..spec import ObserveContext, observer_of
 from .find import alertmanager_session, prometheus_session
 from .model import AlertView, Problem
 from .notices import is_listening, received
@@ -36,7 +34,6 @@ from .observe_metrics import unreachable
 from .rules import GATE, AlertSettings, NeededPermission, Rules, load_rules
 from .selectors import Way, way_into
 
-KEY = "alert"
 ALERT = "GpufleetTelemetryTest"
 _GROUP = "monitoring.coreos.com"
 PROMETHEUSES = Kind(f"{_GROUP}/v1", "Prometheus", "prometheuses")
@@ -79,11 +76,6 @@ def observe(context: ObserveContext) -> AlertView:
         except BringupError as error:
             return replace(view, problem=_problem("no-way-for-alerts", error))
         return _tested(context, cluster, prometheus, plan, view)
-
-
-def restore(data: Any, _run_dir: Path, _site: Site) -> AlertView:
-    """Return the saved view."""
-    return from_plain(AlertView, data, f"observation {KEY}")
 
 
 def _problem(cause: str, error: BringupError) -> Problem:
@@ -274,3 +266,6 @@ def _standing(view: AlertView) -> str:
     if view.loaded_s is None:
         return "waiting for Prometheus to take up the rule"
     return "waiting for the rule to fire" if view.firing_s is None else "firing, waiting for its arrival"
+
+
+OBSERVER = observer_of("alert", AlertView, observe)

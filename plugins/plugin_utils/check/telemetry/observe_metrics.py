@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.kinds import RESOURCE_SLICES
 from ...clients.prometheus.model import Target
 from ...clients.prometheus.prometheus import Prometheus
-from ...outcome.codec import from_plain
 from ...outcome.errors import BringupError
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
-from ...site.model import Site
-from ..spec import ObserveContext
+from ..spec import ObserveContext, observer_of
 from .expected import expected_hosts
 from .find import prometheus_session
 from .fleet import Fleet
@@ -28,7 +24,6 @@ from .model import ExpectedHost, MetricsView, Problem, Series
 from .reading import Names, exporters_of, series_of
 from .rules import GATE, Rules, load_rules
 
-KEY = "metrics"
 _POLL_S = 1.0
 
 
@@ -49,11 +44,6 @@ def observe(context: ObserveContext) -> MetricsView:
                 return view
             progress.tick(f"metrics: {_standing(view)}")
             time.sleep(min(_POLL_S, deadline.left_s))
-
-
-def restore(data: Any, _run_dir: Path, _site: Site) -> MetricsView:
-    """Return the saved view."""
-    return from_plain(MetricsView, data, f"observation {KEY}")
 
 
 def unreachable(error: BringupError) -> Problem:
@@ -118,3 +108,6 @@ def _standing(view: MetricsView) -> str:
     seen = sum(len(fleet.seen_uuids(host)) for host in view.hosts if host.in_scope)
     stale = sum(len(fleet.stale(host)) for host in view.hosts if host.in_scope)
     return f"{seen} of {expected} GPUs, {stale} not fresh"
+
+
+OBSERVER = observer_of("metrics", MetricsView, observe)

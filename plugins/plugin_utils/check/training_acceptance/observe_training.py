@@ -30,13 +30,12 @@ from ..fabric_validation.adapters import ports_of
 from ..fabric_validation.network import adapter_offers, adapter_resource, gang_of
 from ..fabric_validation.rules import GATE as NETWORK
 from ..fabric_validation.rules import load_rules as load_network_rules
-from ..spec import ObserveContext
+from ..spec import ObserveContext, Observer
 from .analysis import SkuCohort, cohorts_of
 from .model import Plan, PlannedHost, PodRecord, Record, Results, Run, SavedObservation
 from .parse_run import read_run
 from .rules import GATE, Rules, load_rules
 
-KEY = "training"
 PROGRAM = RECIPES / "workloads" / "training" / "train.py"
 _FILTERED = ("infiniband", "roce")
 
@@ -80,7 +79,7 @@ def permissions(gang: str) -> tuple[Permission, ...]:
 
 def restore(data: Any, run_dir: Path, _site: Site) -> Results:
     """Return plan and runs, the logs read again."""
-    saved = from_plain(SavedObservation, data, f"observation {KEY}")
+    saved = from_plain(SavedObservation, data, "observation training")
     runs = tuple(read_run(record, _logs(run_dir, record), saved.plan.rules) for record in saved.records)
     return Results(plan=saved.plan, runs=runs, leftovers=saved.leftovers)
 
@@ -221,3 +220,6 @@ class _Bench:
             host=host, node=pod.node, index=pod.index, exit_code=pod.exit_code, reason=pod.reason,
             log=path if host in logs else "",
         )  # fmt: skip
+
+
+OBSERVER = Observer("training", Results, observe, restore)

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from ...outcome.model import Measure, Outcome, SubjectKind, node_subject
 from ..kit.answer import Answer
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
 from .model import PlannedHost, Results
+from .observe_training import OBSERVER
 from .rendering import before_host, evidence, told
 
 SPEC = CheckSpec(
     id="training-completed",
     gate="training_acceptance",
     title="Training ends well on every rank",
-    observation="training",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=120.0,
@@ -60,3 +60,6 @@ def _judge_host(results: Results, context: JudgeContext, cohort: SkuCohort, host
         measured=(Measure("ranks", len(ranks), "count"), Measure("steps", steps, "count")),
         evidence=evidence(cohort, host.name),
     )
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind, node_subject
 from ..kit.answer import Answer
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
 from .model import PlannedHost, Results
+from .observe_training import OBSERVER
 from .rendering import before_host, evidence, told
 
 SPEC = CheckSpec(
     id="training-gang-start",
     gate="training_acceptance",
     title="All ranks start together",
-    observation="training",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=120.0,
@@ -72,3 +72,6 @@ def _judge_start(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcom
     return answer.failed(
         "late-start", f"{text}, in most of {len(cohort.complete)} runs", _HINTS["late-start"], **details
     )
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

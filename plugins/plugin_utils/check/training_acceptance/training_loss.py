@@ -10,17 +10,17 @@ from collections.abc import Mapping
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
 from ..kit.answer import Answer
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
 from .figures import Fall, Figures, fall_of
 from .model import PlannedHost, Results
+from .observe_training import OBSERVER
 from .rendering import before_host, evidence, gpus, loss_series, nodes
 
 SPEC = CheckSpec(
     id="training-loss",
     gate="training_acceptance",
     title="Loss finite, falling, and the same model everywhere",
-    observation="training",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=120.0,
@@ -128,3 +128,6 @@ def _measures(fall: Fall) -> tuple[Measure, ...]:
 def _expected(least: float) -> tuple[Expectation, ...]:
     arithmetic = "1 - mean of the last quarter / mean of the first three steps"
     return (Expectation("fall of the loss", ">=", round(100 * least, 2), Basis.RULE, "%", arithmetic),)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

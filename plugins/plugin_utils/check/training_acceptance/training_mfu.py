@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
 from ..kit.answer import Answer
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
 from .mfu import Mfu, attention_share
 from .model import Results
+from .observe_training import OBSERVER
 from .rendering import before_cohort, evidence, measures, nodes
 
 SPEC = CheckSpec(
     id="training-mfu",
     gate="training_acceptance",
     title="Model FLOP utilisation",
-    observation="training",
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,
     duration_s=120.0,
@@ -76,3 +76,6 @@ def _expectation(cohort: SkuCohort, mfu: Mfu) -> Expectation:
     attention = f"; attention is {100 * attention_share(setup):.1f} % of it" if setup else ""
     arithmetic = f"{mfu.arithmetic}; bad under {judge.mfu_marginal:g} x the target{attention}"
     return Expectation("MFU", ">=", round(100 * cohort.target, 2), Basis.RULE, "%", arithmetic)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
 from ..kit.answer import Answer
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
 from .model import Results
+from .observe_training import OBSERVER
 from .rendering import before_cohort, evidence, gpus, measures, nodes, step_series
 
 SPEC = CheckSpec(
     id="training-step-time",
     gate="training_acceptance",
     title="Steady step time",
-    observation="training",
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,
     duration_s=120.0,
@@ -84,3 +84,6 @@ def _expected(cohort: SkuCohort) -> tuple[Expectation, ...]:
         Expectation("variation", "<=", round(100 * judge.step_time_cv, 2), Basis.RULE, "%", line),
         Expectation("growth", "<=", round(100 * judge.growth, 2), Basis.RULE, "%", grown),
     )
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -9,16 +9,16 @@ from typing import Any
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
 from ..kit.answer import Answer
-from ..spec import CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
 from .model import PlannedHost, Results
+from .observe_training import OBSERVER
 from .rendering import before_host, evidence, gpus, nodes
 
 SPEC = CheckSpec(
     id="training-stragglers",
     gate="training_acceptance",
     title="No slow rank",
-    observation="training",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=120.0,
@@ -113,3 +113,6 @@ def _expected(cohort: SkuCohort) -> tuple[Expectation, ...]:
     if not peers.evaluated:
         return ()
     return (Expectation("rate", ">=", round(peers.limit, 4), Basis.PEERS, "of the median", peers.arithmetic),)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

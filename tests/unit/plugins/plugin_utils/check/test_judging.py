@@ -18,15 +18,16 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.answer import Answer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observation_path, observe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import (
-    Observer,
-    RegisteredCheck,
+    AnyCheck,
     all_checks,
     observer_for,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import (
+    Check,
     CheckSpec,
     JudgeContext,
     ObserveContext,
+    Observer,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
@@ -40,7 +41,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import
 
 NODES = ("gpu01", "gpu02")
 SITE = Site(name="s", profile=SiteProfile.CLOUD, hosts=tuple(Host(name=n, sku="h100", node_name=n) for n in NODES))
-SPEC = CheckSpec(id="probe", gate="nodes", title="t", observation="things", per=SubjectKind.NODE)
+SPEC = CheckSpec(id="probe", gate="nodes", title="t", per=SubjectKind.NODE)
 CONTEXT = JudgeContext(gate="nodes", site=SITE, today=date(2026, 11, 21))
 DECLARED = DeclaredCheck(id="probe", title="t", subjects=NODES, disturbs="nothing", duration_s=1)
 DECLARATION = Declaration(gate="nodes", checks=(DECLARED,))
@@ -56,8 +57,8 @@ def judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tup
     """Observe and judge one check whose observer and judge are given."""
 
     def run(look: Callable[[ObserveContext], Any], judge: Judge = good, *, saved: bool = True) -> tuple[Outcome, ...]:
-        observer = Observer("nodes", "things", look, lambda data, _run_dir, _site: data)
-        monkeypatch.setattr(judging, "checks_of", lambda _gate, _site: (RegisteredCheck(SPEC, judge),))
+        observer = Observer("things", list, look, lambda data, _run_dir, _site: data)
+        monkeypatch.setattr(judging, "checks_of", lambda _gate, _site: (Check(SPEC, observer, judge),))
         monkeypatch.setattr(judging, "observer_for", lambda _spec, _gate: observer)
         if saved:
             observe(observer, "nodes", ObserveContext(site=SITE, run_dir=tmp_path, today=CONTEXT.today))
@@ -119,10 +120,10 @@ def test_what_cannot_be_saved_as_json_is_other(judged: Judged) -> None:
 
 
 @pytest.mark.parametrize("check", all_checks(), ids=lambda check: check.spec.id)
-def test_every_check_of_the_release_is_well_formed(check: RegisteredCheck) -> None:
+def test_every_check_of_the_release_is_well_formed(check: AnyCheck) -> None:
     assert check.spec.gate in GATE_IDS
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", cause) for cause in check.spec.causes)
-    observer_for(check.spec, check.spec.gate)
+    assert observer_for(check, check.spec.gate) is check.observer
 
 
 def test_check_ids_are_unique() -> None:

@@ -216,4 +216,4 @@ def test_a_constraint_that_nobody_measured_holds_the_gate(view: ClusterView, sev
 
 
 def test_the_view_survives_the_run_directory(view: ClusterView, tmp_path: Path) -> None:
-    assert observe_cluster.restore(to_plain(view), tmp_path, site()) == view
+    assert observe_cluster.OBSERVER.restore(to_plain(view), tmp_path, site()) == view

@@ -17,7 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site, SiteProfile
 
-SPEC = CheckSpec(id="nvlink", gate="nodes", title="links", observation="hosts", per=SubjectKind.NODE)
+SPEC = CheckSpec(id="nvlink", gate="nodes", title="links", per=SubjectKind.NODE)
 SITE = Site(name="lab", profile=SiteProfile.ON_PREMISES, hosts=())
 CONTEXT = JudgeContext(gate="nodes", site=SITE, today=date(2026, 11, 22))
 ANSWER = Answer.about_host(SPEC, CONTEXT, "gpu01")

@@ -264,8 +264,8 @@ class Fleet:
         today = date(2026, 11, 21)
         context = JudgeContext(gate=gate, site=self.site, today=today, hardware={"h100": self.sku})
         seen = observe_hosts.observe(ObserveContext(site=self.site, run_dir=self.run_dir, today=today))
-        value = observe_hosts.restore(json.loads(json.dumps(seen)), self.run_dir, self.site)
-        checks = [check for check in checks_of(gate, self.site) if check.spec.observation == observe_hosts.KEY]
+        value = observe_hosts.OBSERVER.restore(json.loads(json.dumps(seen)), self.run_dir, self.site)
+        checks = [check for check in checks_of(gate, self.site) if check.observer.key == observe_hosts.OBSERVER.key]
         assert checks, f"no check of gate {gate} judges hosts"
         return tuple(
             outcome for check in checks if only in ("", check.spec.id) for outcome in check.judge(value, context)

@@ -100,7 +100,7 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, healthy_evidence: di
         seen = observe_hosts.observe(ObserveContext(site=site, run_dir=run_dir, today=today, hardware=dict(HARDWARE)))
         facts = observe_hosts.restore(json.loads(json.dumps(seen)), run_dir, site)
         context = JudgeContext(gate="nodes", site=site, today=today, hardware=dict(HARDWARE))
-        mine = [check for check in checks_of("nodes", site) if check.spec.observation == "hosts"]
+        mine = [check for check in checks_of("nodes", site) if check.observer.key == "hosts"]
         assert len(mine) > 10
         return [outcome for check in mine for outcome in check.judge(facts, context)]
 
