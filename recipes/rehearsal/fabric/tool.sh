@@ -8,18 +8,19 @@ case $here in /*) ;; *) here=$PWD/$here ;; esac
 out=$here/../out
 tool=${0##*/}
 . "$out/fabric.env"
-export IBSIM_SOCKNAME LD_LIBRARY_PATH
+export IBSIM_SOCKNAME
 # The tools make a directory where they run.
 cd "${TMPDIR:-/tmp}" || exit 1
 exec 9<"$out/fabric.lock"
 flock -w 120 9 || { echo "$tool: iberror: failed: the simulator is busy" >&2; exit 255; }
 
-preload=$LD_PRELOAD
-unset LD_PRELOAD
+# For the tool alone: the programs of this machine have libraries of their own.
+preload=$LD_PRELOAD libraries=${LD_LIBRARY_PATH-}
+unset LD_PRELOAD LD_LIBRARY_PATH
 on() { # on <adapter's ident> <tool> <arguments>
     host=$1 program=$DIAGNOSTICS/$2
     shift 2
-    SIM_HOST=$host LD_PRELOAD=$preload "$program" "$@"
+    SIM_HOST=$host LD_PRELOAD=$preload LD_LIBRARY_PATH=$libraries "$program" "$@"
 }
 
 ident() { awk -F '\t' -v name="$1" '$1 == name { print $2 }' "$out/hcas.tsv"; }

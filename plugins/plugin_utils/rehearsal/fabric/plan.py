@@ -76,7 +76,8 @@ def plan_fabric(model: ClusterModel, directory: Path, programs: FabricPrograms) 
     wanted = {"both": 2, "no-standby": 1, "none": 0}[model.infiniband.subnet_managers]
     idents = [manager_ident(model.seed, name) for name in MANAGERS]
     script = {
-        "ibsim": programs.paths["ibsim"], "sizes": table_sizes(net), "start": console_start(net),
+        "ibsim": programs.paths["ibsim"], "environment": programs.environment(), "sizes": table_sizes(net),
+        "start": console_start(net),
         "growth": [asdict(growth) for growth in console_growth(net)], "tools": programs.paths,
         "client": programs.client(socket_name, idents[-1]), "managers": wanted,
         "active_ends": net.active_ends if wanted else 0,

@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...outcome.errors import UnavailableError
 from ...runtime.progress import Progress
-from ..toolchain.packages import unpack_packages
+from ..toolchain.loader import library_path
+from ..toolchain.packages import Packages, nothing_to_watch, unpack_packages
 
 DIAGNOSTICS = (
     "ibstat", "iblinkinfo", "ibnetdiscover", "ibqueryerrors", "perfquery", "sminfo", "saquery", "smpquery",
 )  # fmt: skip
 PACKAGES = ("ibsim-utils", "opensm", "infiniband-diags", "libumad2sim0")
 _SIMULATION = "umad2sim/libumad2sim.so"
+_SUBJECT = "InfiniBand simulator"
 _HINT = f"apt-get install {' '.join(PACKAGES)} (and systemctl disable --now opensm), or the like of this distribution"
 
 
@@ -34,30 +37,43 @@ class FabricPrograms:
     simulation: str
     libraries: str = ""
 
+    def environment(self) -> dict[str, str]:
+        """Return what each program needs in its environment, and nothing else may get: other programs have other
+        libraries."""
+        return {"LD_LIBRARY_PATH": self.libraries} if self.libraries else {}
+
     def client(self, socket_name: str, ident: str) -> dict[str, str]:
         """Return the environment in which a program speaks through that adapter."""
-        libraries = {"LD_LIBRARY_PATH": self.libraries} if self.libraries else {}
-        return {"LD_PRELOAD": self.simulation, "IBSIM_SOCKNAME": socket_name, "SIM_HOST": ident, **libraries}
+        speaking = {"LD_PRELOAD": self.simulation, "IBSIM_SOCKNAME": socket_name, "SIM_HOST": ident}
+        return {**speaking, **self.environment()}
 
 
-def ensure_programs(cache: Path, progress: Progress) -> FabricPrograms:
+def ensure_programs(cache: Path, progress: Progress, alive: Callable[[], None] = nothing_to_watch) -> FabricPrograms:
     """Return the programs, unpacked into the cache if the machine does not have them.
 
     Raises:
         UnavailableError: they are not there and cannot be had; the hint says how to install them.
     """
-    found = find_programs(Path("/")) or find_programs(_unpacked(cache))
-    if found is None:
-        progress.say(f"rehearsal: fetching {', '.join(PACKAGES)} for the simulated InfiniBand fabric")
-        unpack_packages(PACKAGES, _unpacked(cache), "InfiniBand simulator", _HINT)
-        found = find_programs(_unpacked(cache))
-    if found is None:
-        raise UnavailableError("InfiniBand simulator", f"{_unpacked(cache)} is not complete.", _HINT)
+    packages = Packages(PACKAGES, cache / "infiniband" / "root", _SUBJECT, _HINT)
+    found = find_programs(Path("/")) or find_programs(packages.root)
+    problem = _problem(packages, found)
+    if problem:
+        unpack_packages(packages, progress, alive)
+        found = find_programs(packages.root)
+        problem = _problem(packages, found)
+    if found is None or problem:
+        raise UnavailableError(_SUBJECT, f"{packages.root} is not complete: {problem}.", _HINT)
     return found
 
 
-def _unpacked(cache: Path) -> Path:
-    return cache / "infiniband" / "root"
+def _problem(packages: Packages, found: FabricPrograms | None) -> str:
+    """Return why the programs cannot be run, nothing if they can; what the machine has itself can."""
+    if found is None:
+        return "programs are missing"
+    if not found.libraries:
+        return ""
+    environment = {**found.environment(), "LD_PRELOAD": found.simulation}
+    return packages.problem(list(found.paths.values()), environment)
 
 
 def find_programs(root: Path) -> FabricPrograms | None:
@@ -66,13 +82,11 @@ def find_programs(root: Path) -> FabricPrograms | None:
     places = [root / name for name in ("usr/sbin", "usr/bin", "sbin", "bin")]
     path = os.pathsep.join([str(place) for place in places] + ([os.environ.get("PATH", "")] if own else []))
     paths = {name: shutil.which(name, path=path) for name in ("ibsim", "opensm", *DIAGNOSTICS)}
-    libraries = [
-        directory for pattern in ("usr/lib/*-linux-*", "usr/lib64", "usr/lib") for directory in root.glob(pattern)
-    ]
-    simulation = next((directory / _SIMULATION for directory in libraries if (directory / _SIMULATION).is_file()), None)
+    libraries = library_path(root)
+    known = (Path(directory) / _SIMULATION for directory in libraries.split(os.pathsep))
+    simulation = next((path for path in known if path.is_file()), None)
     if simulation is None or not all(paths.values()):
         return None
     return FabricPrograms(
-        {name: str(place) for name, place in paths.items()}, str(simulation),
-        "" if own else os.pathsep.join(map(str, libraries)),
+        {name: str(place) for name, place in paths.items()}, str(simulation), "" if own else libraries
     )  # fmt: skip

@@ -40,7 +40,7 @@ def main(directory: Path) -> int:
     console = os.open(pipe, os.O_RDWR)
     simulator = subprocess.Popen(
         [script["ibsim"], "-s", *script["sizes"], str(directory / NET_FILE)], stdin=console, cwd=directory,
-        preexec_fn=bound_to_parent(),
+        env={**os.environ, **script["environment"]}, preexec_fn=bound_to_parent(),
     )  # fmt: skip
     deadline = monotonic() + _START_LIMIT_S
     while simulator.poll() is None and monotonic() < deadline and not serving(os.environ["IBSIM_SOCKNAME"]):

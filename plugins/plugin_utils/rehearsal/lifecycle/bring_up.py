@@ -40,7 +40,7 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
     _clean(request.directory, progress)
     sources = request.collection / "roles" / "rehearsal" / "files" / "toolchain"
     programs = ensure_toolchain(Workshop(sources, request.cache, os.environ, progress, alive))
-    simulated = prepare_simulators(request, progress)
+    simulated = prepare_simulators(request, progress, alive)
     plane = _start(request, programs, simulated, controller, progress)
     version = programs["kube-apiserver"].version
     progress.say(f"rehearsal: {len(request.nodes)} nodes Ready, Kubernetes {version} on 127.0.0.1")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +29,7 @@ from ..model.derive import healthy_cluster
 from ..model.patch import build_model
 from ..model.spec import ModelSpec, write_spec
 from ..model.values import ClusterModel, Node
-from ..telemetry.programs import ensure_prometheus
+from ..telemetry.programs import Prometheus, ensure_prometheus
 from ..workloads.serving import serving_data
 from .catalog import charts_of
 from .request import RehearsalRequest
@@ -50,11 +51,14 @@ class Simulated:
     chart_mirror: Path
     settings: dict[str, Any]
     fabric: SimulatedFabric | None = None
-    prometheus: str | None = None
+    prometheus: Prometheus | None = None
 
 
-def prepare_simulators(request: RehearsalRequest, progress: Progress) -> Simulated:
+def prepare_simulators(request: RehearsalRequest, progress: Progress, alive: Callable[[], None]) -> Simulated:
     """Write everything that the simulated part of a rehearsal reads.
+
+    Args:
+        alive: raises AbortedError once the controller is gone.
 
     Raises:
         BringupError: a SKU, fault or recipe file is not valid; the directory cannot be written.
@@ -67,7 +71,7 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress) -> Simulat
     model = build_model(spec, hardware)
     model_file = request.directory / MODEL_FILE
     write_spec(spec, model_file)
-    fabric = _fabric(request, model, progress)
+    fabric = _fabric(request, model, progress, alive)
     prepare_hosts(model, request.directory, data, fabric=fabric)
     settings: dict[str, Any] = {"facility": _facility(request, room_state(model, healthy), hardware)}
     if fabric is not None:
@@ -79,13 +83,14 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress) -> Simulat
     settings["training_acceptance"] = training_settings(len(request.nodes), full=request.full)
     settings["inference_acceptance"] = inference_settings(healthy, full=request.full)
     settings["telemetry"] = _TELEMETRY
-    return Simulated(model, model_file, _mirror(request, model), settings, fabric, _prometheus(request, progress))
+    prometheus = _prometheus(request, progress, alive)
+    return Simulated(model, model_file, _mirror(request, model), settings, fabric, prometheus)
 
 
-def _prometheus(request: RehearsalRequest, progress: Progress) -> str | None:
+def _prometheus(request: RehearsalRequest, progress: Progress, alive: Callable[[], None]) -> Prometheus | None:
     """Find Prometheus; without it the rehearsal goes on, and says what that costs."""
     try:
-        return ensure_prometheus(request.cache, progress)
+        return ensure_prometheus(request.cache, progress, alive)
     except UnavailableError as error:
         progress.say(f"rehearsal: no Prometheus, so gate telemetry cannot look: {error}")
         return None
@@ -119,12 +124,14 @@ def inference_settings(model: ClusterModel, *, full: bool) -> dict[str, Any]:
     return waits if known else {**waits, "slo": data["slo"]["default"]}
 
 
-def _fabric(request: RehearsalRequest, model: ClusterModel, progress: Progress) -> SimulatedFabric | None:
+def _fabric(
+    request: RehearsalRequest, model: ClusterModel, progress: Progress, alive: Callable[[], None]
+) -> SimulatedFabric | None:
     """Plan the InfiniBand fabric; without the simulator's programs the rehearsal goes on, and says what that costs."""
     if not model.infiniband.switches:
         return None
     try:
-        programs = ensure_programs(request.cache, progress)
+        programs = ensure_programs(request.cache, progress, alive)
     except UnavailableError as error:
         progress.say(f"rehearsal: no InfiniBand fabric, so gate fabric cannot look: {error}")
         return None

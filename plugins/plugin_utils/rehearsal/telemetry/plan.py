@@ -20,6 +20,7 @@ from ...runtime.files import write_atomic
 from ..control_plane.ports import free_ports
 from ..lifecycle.launch import python_argv
 from ..lifecycle.spec import Probe, ProcessSpec
+from .programs import Prometheus
 
 PORTS_FILE = "ports.json"
 PROMETHEUS_FILE, ALERTMANAGER_FILE = "prometheus.json", "alertmanager.json"
@@ -35,7 +36,7 @@ _SCRAPES_PER_S = 60
 class TelemetryPrograms:
     """Paths of the programs."""
 
-    prometheus: str
+    prometheus: Prometheus
     alertmanager: str
 
 
@@ -93,15 +94,15 @@ def plan_telemetry(
     return SimulatedTelemetry(processes, ports, directory)
 
 
-def _prometheus(directory: Path, program: str, port: int) -> ProcessSpec:
+def _prometheus(directory: Path, program: Prometheus, port: int) -> ProcessSpec:
     # For some seconds after a reload Prometheus knows no Alertmanager and drops what fires; it sends it again.
     argv = (
-        program, f"--config.file={directory / PROMETHEUS_FILE}", f"--storage.tsdb.path={directory / 'tsdb'}",
+        program.path, f"--config.file={directory / PROMETHEUS_FILE}", f"--storage.tsdb.path={directory / 'tsdb'}",
         f"--web.listen-address=127.0.0.1:{port}", "--web.enable-lifecycle", "--log.level=warn",
         "--rules.alert.resend-delay=1s",
         "--storage.tsdb.retention.time=2h",
     )  # fmt: skip
-    environment = {"GOMAXPROCS": "1"}
+    environment = {"GOMAXPROCS": "1", **program.environment}
     probe = Probe(port=port, path="/-/ready")
     return ProcessSpec(name="prometheus", argv=argv, wave=_WAVE, probe=probe, env=environment, cwd=str(directory))
 

@@ -7,32 +7,51 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...outcome.errors import UnavailableError
 from ...runtime.progress import Progress
-from ..toolchain.packages import unpack_packages
+from ..toolchain.packages import Packages, nothing_to_watch, unpack_packages
 
 PACKAGE = "prometheus"
 _SUBJECT = "Prometheus"
 _HINT = f"apt-get install {PACKAGE} (and systemctl disable --now {PACKAGE}), or the like of this distribution"
 
 
-def ensure_prometheus(cache: Path, progress: Progress) -> str:
-    """Return the path of Prometheus, unpacked into the cache if the machine does not have it.
+@dataclass(frozen=True, slots=True)
+class Prometheus:
+    """Path of the program, and what it needs in its environment."""
+
+    path: str
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def ensure_prometheus(cache: Path, progress: Progress, alive: Callable[[], None] = nothing_to_watch) -> Prometheus:
+    """Return Prometheus, unpacked into the cache if the machine does not have it.
 
     Raises:
         UnavailableError: it is not there and cannot be had; the hint says how to install it.
     """
-    root = cache / "telemetry" / "root"
-    found = find_prometheus(Path("/")) or find_prometheus(root)
-    if found is None:
-        progress.say(f"rehearsal: fetching {PACKAGE} for gate telemetry")
-        unpack_packages((PACKAGE,), root, _SUBJECT, _HINT)
-        found = find_prometheus(root)
-    if found is None:
-        raise UnavailableError(_SUBJECT, f"{root} is not complete.", _HINT)
-    return found
+    installed = find_prometheus(Path("/"))
+    if installed is not None:
+        return Prometheus(installed)
+    packages = Packages((PACKAGE,), cache / "telemetry" / "root", _SUBJECT, _HINT)
+    problem = _problem(packages)
+    if problem:
+        unpack_packages(packages, progress, alive)
+        problem = _problem(packages)
+    found = find_prometheus(packages.root)
+    if found is None or problem:
+        raise UnavailableError(_SUBJECT, f"{packages.root} is not complete: {problem}.", _HINT)
+    return Prometheus(found, packages.environment())
+
+
+def _problem(packages: Packages) -> str:
+    """Return why the unpacked program cannot be run, nothing if it can."""
+    found = find_prometheus(packages.root)
+    return packages.problem([found], packages.environment()) if found else f"{PACKAGE} is missing"
 
 
 def find_prometheus(root: Path) -> str | None:

@@ -3,62 +3,137 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Programs out of the distribution's packages, unpacked and not installed.
 
-It needs no administrator, changes nothing on the machine, and starts no service.
+It needs no administrator, changes nothing on the machine, and starts no service. Unpacked is what the base system does
+not have, never what this machine happens to lack: the same tree serves on a machine that has nothing.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...outcome.errors import UnavailableError
 from ...runtime.command import run_command
+from ...runtime.files import write_atomic
+from ...runtime.progress import Progress
+from .base import base_packages
+from .loader import library_path, missing_libraries
+from .store import cache_lock
 
 _LIMIT_S = 300.0
+_STATUS = Path("/var/lib/dpkg/status")
+_STAMP = "unpacked.json"
+# A tree that was unpacked by other rules is made anew.
+_SCHEME = 2
 
 
-def unpack_packages(packages: Sequence[str], target: Path, subject: str, hint: str) -> None:
-    """Unpack packages and what the machine lacks of their dependencies below a directory, which is made anew.
+@dataclass(frozen=True, slots=True)
+class Packages:
+    """Packages and where they are unpacked.
 
     Args:
-        packages: names of packages.
-        target: where their files go; the packages are kept beside it.
+        names: names of packages.
+        root: the directory that stands for `/`; the packages are kept beside it.
         subject: what they are, for messages.
         hint: how to install them.
+    """
+
+    names: tuple[str, ...]
+    root: Path
+    subject: str
+    hint: str
+
+    def environment(self) -> dict[str, str]:
+        """Return what a program of these packages needs in its environment: where its own libraries are."""
+        return {"LD_LIBRARY_PATH": library_path(self.root)}
+
+    def problem(self, programs: Sequence[str], environment: Mapping[str, str]) -> str:
+        """Return why programs of these packages cannot be run as they are, nothing if they can.
+
+        Args:
+            programs: paths.
+            environment: what they get beside that of this process.
+        """
+        try:
+            stamp = json.loads((self.root.parent / _STAMP).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return "not unpacked to the end"
+        if stamp.get("scheme") != _SCHEME or stamp.get("asked") != list(self.names):
+            return "unpacked by other rules"
+        missing = {line for name in programs for line in missing_libraries(name, {**os.environ, **environment})}
+        return "; ".join(sorted(missing))
+
+
+def nothing_to_watch() -> None:
+    """Take the place of a check of the controller where there is none."""
+
+
+def unpack_packages(packages: Packages, progress: Progress, alive: Callable[[], None] = nothing_to_watch) -> None:
+    """Unpack packages and all that they need beyond the base system; what was there before is removed.
 
     Raises:
         UnavailableError: this system has no apt, or the packages cannot be had.
     """
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
-        raise UnavailableError(subject, "is not installed, and this system has no apt to get it.", hint)
-    kept = target.parent / "packages"
-    shutil.rmtree(target.parent, ignore_errors=True)
-    kept.mkdir(parents=True)
-    target.mkdir()
-    _run(["apt-get", "download", *_needed(packages, subject, hint)], kept, subject, hint)
-    for package in sorted(kept.glob("*.deb")):
-        _run(["dpkg-deb", "-x", str(package), str(target)], kept, subject, hint)
+        raise UnavailableError(
+            packages.subject, "is not installed, and this system has no apt to get it.", packages.hint
+        )
+    work = packages.root.parent
+    with cache_lock(work.parent, progress, alive):
+        progress.say(f"rehearsal: fetching {', '.join(packages.names)}")
+        shutil.rmtree(work, ignore_errors=True)
+        kept = work / "packages"
+        kept.mkdir(parents=True)
+        packages.root.mkdir()
+        names = _fetch(packages, kept)
+        for package in sorted(kept.glob("*.deb")):
+            _run(["dpkg-deb", "-x", str(package), str(packages.root)], kept, packages)
+        stamp = {"scheme": _SCHEME, "asked": list(packages.names), "unpacked": names}
+        write_atomic(work / _STAMP, json.dumps(stamp, indent=2) + "\n")
 
 
-def _needed(packages: Sequence[str], subject: str, hint: str) -> list[str]:
-    """Return the packages and what of their dependencies the machine lacks, each with its version.
+def _fetch(packages: Packages, kept: Path) -> list[str]:
+    """Download the packages and what they need; return their names."""
+    base = base_packages(_STATUS.read_text(encoding="utf-8", errors="replace"))
+    status = kept / "base-status"
+    write_atomic(status, "\n\n".join(base.values()) + "\n")
+    try:
+        return _download(packages, kept, status, set(base), [])
+    except UnavailableError:
+        # The lists of this machine are missing or old; lists of our own need no administrator.
+        lists = kept / "lists"
+        (lists / "partial").mkdir(parents=True)
+        own = [f"Dir::State::lists={lists}", "APT::Sandbox::User="]
+        _run(_apt("update", own), kept, packages)
+        return _download(packages, kept, status, set(base), own)
 
-    Packages that are installed in part are fetched again: what runs must fit together.
-    """
-    words = ["apt-get", "install", "--reinstall", "--print-uris", "-qq", "-y", "--no-install-recommends", *packages]
-    lines = _run(words, Path("/"), subject, hint).splitlines()
+
+def _download(packages: Packages, kept: Path, status: Path, base: set[str], options: list[str]) -> list[str]:
+    words = ["--print-uris", "-y", "--no-install-recommends", *packages.names]
+    lines = _run([*_apt("install", [*options, f"Dir::State::status={status}"]), *words], kept, packages).splitlines()
     files = [line.split()[1] for line in lines if line.startswith("'")]
     names = [file.split("_")[0] for file in files if file.endswith(".deb")]
-    return names or list(packages)
+    # apt would renew a package of the base system, too; a second C library beside the machine's loader breaks all.
+    wanted = [name for name in names if name not in base]
+    _run([*_apt("download", options), *wanted], kept, packages)
+    return wanted
 
 
-def _run(argv: list[str], where: Path, subject: str, hint: str) -> str:
+def _apt(verb: str, options: Sequence[str]) -> list[str]:
+    # Without a cache file: the machine's own must not learn of another status file.
+    settings = ("Dir::Cache::pkgcache=", "Dir::Cache::srcpkgcache=", *options)
+    return ["apt-get", verb, "-qq", *(word for setting in settings for word in ("-o", setting))]
+
+
+def _run(argv: list[str], where: Path, packages: Packages) -> str:
     environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
     done = run_command(argv, _LIMIT_S, env=environment, cwd=str(where))
     if done.rc != 0:
         said = (done.stderr or done.stdout).strip().splitlines()
-        reason = f"`{' '.join(argv[:3])} ...` ended with {done.rc}: {said[-1] if said else 'it printed nothing'}."
-        raise UnavailableError(subject, f"is not installed and cannot be fetched: {reason}", hint)
+        reason = f"`{' '.join(argv[:2])} ...` ended with {done.rc}: {said[-1] if said else 'it printed nothing'}."
+        raise UnavailableError(packages.subject, f"is not installed and cannot be fetched: {reason}", packages.hint)
     return done.stdout

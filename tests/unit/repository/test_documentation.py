@@ -1,0 +1,68 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Documentation: every page is linked, every link leads somewhere, every decision is in the index."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("roles/*/README.md"), *ROOT.glob("*/README.md")]
+)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def links(page: Path) -> Iterator[Path]:
+    """Files of the checkout that a page links to."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    for target in _LINK.findall(text):
+        if not target.startswith(("http://", "https://", "#", "mailto:")):
+            yield page.parent / target.partition("#")[0]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    assert [str(target) for target in links(page) if not target.exists()] == []
+
+
+def test_every_page_of_the_documentation_is_reached_from_its_index() -> None:
+    reached, waiting = set(), [ROOT / "docs/index.md"]
+    while waiting:
+        page = waiting.pop().resolve()
+        if page in reached or page.suffix != ".md" or not page.is_relative_to(ROOT / "docs"):
+            continue
+        reached.add(page)
+        waiting += links(page)
+    assert {page.resolve() for page in (ROOT / "docs").rglob("*.md")} - reached == set()
+
+
+def test_the_index_of_decisions_has_each_once_with_its_status() -> None:
+    index = (ROOT / "docs/decisions/README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| \[(\d{4})\]\((\1-[a-z0-9-]+\.md)\) \| [^|]+ \| [^|]+ \|$", index, flags=re.M)
+    files = sorted(path.name for path in (ROOT / "docs/decisions").glob("0*.md"))
+    assert [name for _number, name in listed] == files
+    assert all(
+        (ROOT / "docs/decisions" / name).read_text(encoding="utf-8").count(f"\n# {number}: ") for number, name in listed
+    )
+
+
+@pytest.mark.parametrize("place", ["docs", "plugins", "roles", "playbooks", "recipes", "tools", "bench", "tests"])
+def test_nothing_refers_to_what_is_outside_of_the_repository(place: str) -> None:
+    """A reader of a clone has neither the design notes nor the issues that a sentence may have come from."""
+    outside = re.compile(r"\bDESIGN\b|\b[Ss]eeds? 0\d\d\b|\b[Ii]ssue \d+\b|\.\./shared/(findings|seeds)")
+    found = []
+    for path in (ROOT / place).rglob("*"):
+        if (
+            path.is_file()
+            and path != Path(__file__)
+            and path.suffix in {".py", ".md", ".yml", ".yaml", ".j2", ".tpl", ""}
+        ):
+            for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+                if outside.search(line):
+                    found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}")
+    assert found == []
