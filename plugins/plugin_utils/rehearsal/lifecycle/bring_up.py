@@ -18,6 +18,7 @@ from ..toolchain.ensure import Program, Workshop, ensure_toolchain
 from ..workloads.alert_receiver_pods import PORT_VARIABLE
 from .controller import alive_check, controller_process
 from .launch import python_argv
+from .needs import refuse_missing_programs
 from .process_table import ProcessId
 from .request import Rehearsal, RehearsalRequest
 from .simulators import Simulated, kubernetes_node, prepare_simulators
@@ -33,6 +34,7 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
     Raises:
         BringupError: something is missing, not valid or did not start; nothing of it is left running.
     """
+    refuse_missing_programs()
     if request.full:
         _refuse_missing_sets(request)
     controller = controller_process()
