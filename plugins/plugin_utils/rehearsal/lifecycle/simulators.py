@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from ..control_plane.nodes import NodeSpec
 from ..fabric.cabling import write_cabling
 from ..fabric.plan import SimulatedFabric, plan_fabric
 from ..fabric.programs import ensure_programs
+from ..facility.day import day_of_record
 from ..facility.room import Margins, write_facility
 from ..faults.catalogue import load_catalogue
 from ..faults.choose import choose_faults
@@ -35,6 +36,7 @@ from .catalog import charts_of
 from .request import RehearsalRequest
 
 MODEL_FILE = "model.yaml"
+_DAY_FILE = "facility-day"
 _SEED = 1
 _ISSUED_DAYS_AGO = 30
 _COUNTER_INTERVAL_S = 2
@@ -73,7 +75,7 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress, alive: Cal
     write_spec(spec, model_file)
     fabric = _fabric(request, model, progress, alive)
     prepare_hosts(model, request.directory, data, fabric=fabric)
-    settings: dict[str, Any] = {"facility": _facility(request, room_state(model, healthy), hardware)}
+    settings: dict[str, Any] = {"facility": draw_facility(request, model, healthy, hardware, datetime.now(UTC).date())}
     if fabric is not None:
         cabling = request.directory / "cabling.yaml"
         write_cabling(healthy.nodes, cabling)
@@ -145,16 +147,26 @@ def _mirror(request: RehearsalRequest, model: ClusterModel) -> Path:
     return directory
 
 
-def _facility(request: RehearsalRequest, state: dict[str, Any], hardware: dict[str, Sku]) -> dict[str, str]:
+def draw_facility(
+    request: RehearsalRequest, model: ClusterModel, healthy: ClusterModel, hardware: dict[str, Sku], today: date
+) -> dict[str, str]:
+    """Write the paper of the room and return `gpufleet_settings.facility` for it.
+
+    Args:
+        today: the day of the run; the record of an earlier day is drawn again as it was.
+    """
     racks: dict[str, list[str]] = {}
     for node in request.nodes:
         racks.setdefault(node.rack, []).append(node.sku)
     directory = request.directory / "facility"
     shutil.rmtree(directory, ignore_errors=True)
-    today = datetime.now(UTC).date()
+    # How long a record with a fault is valid counts from the run, whenever that is.
+    usual = model.facility.valid_days == healthy.facility.valid_days
+    day = day_of_record(request.directory / _DAY_FILE, today) if usual else today
     return write_facility(
-        site=request.site_name, racks=racks, hardware=hardware, directory=directory, today=today, state=state
-    )
+        site=request.site_name, racks=racks, hardware=hardware, directory=directory, today=day,
+        state=room_state(model, healthy),
+    )  # fmt: skip
 
 
 def room_state(model: ClusterModel, healthy: ClusterModel) -> dict[str, Any]:
