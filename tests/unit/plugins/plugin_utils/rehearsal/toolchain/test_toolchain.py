@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The toolchain: what is found, kept, broken, missing; built for real with Go where the machine has it."""
+"""The toolchain: what is found, kept, broken, missing; built for real with Go."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import shlex
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from go_program import alive, path_with, real_go
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
     AbortedError,
@@ -44,10 +46,6 @@ GOFMT = Tool("gofmt", "gofmt", "cmd/gofmt", "example.invalid/gofmt")
 GO_MOD = "module gpufleet.invalid/toolchain/gofmt\n\ngo 1.26\n\nexclude (\n\texample.invalid/gofmt v1.2.3\n)\n"
 
 
-def alive() -> None:
-    """The controller lives."""
-
-
 @pytest.fixture
 def lines() -> list[str]:
     return []
@@ -65,9 +63,7 @@ def workshop(tmp_path: Path, lines: list[str]) -> Workshop:
 
 @pytest.fixture
 def workshop_with_go(workshop: Workshop) -> Workshop:
-    if find_go(workshop.cache, workshop.environ) is None:
-        pytest.skip("no Go 1.26 on PATH: building is not tested")
-    return workshop
+    return replace(workshop, environ={**workshop.environ, "PATH": path_with(real_go(), workshop.environ)})
 
 
 def without_go(workshop: Workshop) -> Workshop:

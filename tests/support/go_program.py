@@ -1,0 +1,40 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Go for the tests that build: the one of this machine, or one that is got as the toolchain gets it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.golang import ensure_go
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import (
+    cache_lock,
+    default_cache,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
+
+
+def alive() -> None:
+    """Say that the controller lives."""
+
+
+@cache
+def real_go() -> Path:
+    """Return the program; where PATH has none it is installed into the user's cache, once."""
+    place, progress = default_cache(os.environ), Progress(print)
+    with cache_lock(place, progress, alive):
+        return ensure_go(place, os.environ, progress, alive).program
+
+
+def path_with(go: Path, environ: Mapping[str, str]) -> str:
+    """Return a PATH on which this Go is the first."""
+    return os.pathsep.join([str(go.parent), environ.get("PATH", "")])
+
+
+def path_without_go(environ: Mapping[str, str]) -> str:
+    """Return the PATH of this machine less every directory that has a Go."""
+    places = environ.get("PATH", "").split(os.pathsep)
+    return os.pathsep.join(place for place in places if not (Path(place) / "go").exists())
