@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The matrix of faults: every gate has some, every one is exercised by a test, and every known way in which a bring-up fails has one."""
+"""The matrix of faults: every gate has some, each is exercised by a test, and no known failure mode is missing."""
 
 from __future__ import annotations
 
