@@ -98,13 +98,9 @@ class JudgeContext:
         found = self._typed.get((key, sku))
         if found is None:
             own = self.hardware[sku].settings.get(key) if sku in self.hardware else None
-            saved, stated = self.saved_settings.get(key, {}), self.site.settings.get(key, {})
-            found = self._typed[key, sku] = settings_for(kind, key, saved, stated, own)
+            stated, saved = self.site.settings.get(key, {}), self.saved_settings.get(key)
+            found = self._typed[key, sku] = settings_for(kind, key, stated, saved, own)
         return found
-
-    def settings(self, name: str) -> dict[str, Any]:
-        """Return the options that the inventory gives to that check."""
-        return self.site.settings.get(name, {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +126,7 @@ class ObserveContext:
         Raises:
             ProblemsError: everything that is wrong with what the site states.
         """
-        return checked_settings(kind, key, self.saved_settings.get(key, {}), self.site.settings.get(key, {}))
+        return checked_settings(kind, key, self.site.settings.get(key, {}), self.saved_settings.get(key))
 
 
 @dataclass(frozen=True, slots=True)

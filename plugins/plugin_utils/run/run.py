@@ -95,7 +95,7 @@ class Run:
     @property
     def settings(self) -> dict[str, dict[str, Any]]:
         """The settings saved with the run, by gate or check id and name."""
-        return read_settings(self.path, all_settings())
+        return read_settings(self.path, all_settings)
 
     def judge_context(self, gate: str, today: date) -> JudgeContext:
         """Return what the judges of a gate may use."""

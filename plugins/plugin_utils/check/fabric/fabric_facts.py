@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ...collect.host_evidence import HostEvidence, ToolRun
@@ -17,20 +16,9 @@ from ...probe.iblinkinfo import LinkEnd
 from ...probe.ibqueryerrors import ErrorReport
 from ...probe.sminfo import SmInfo
 from ...runtime.host_tools import load_host_tools
-from ...runtime.recipe_files import RECIPES
-from ...runtime.strict import decode, read_yaml
 from ...site.cabling import CablingPlan
 
 _NO_MANAGER = "iberror: failed: query"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FabricLimits:
-    """Limits of gate fabric (recipes/thresholds/fabric.yaml): by counter, how much it may grow in an hour, and where it
-    ends."""
-
-    growth_per_hour: dict[str, int]
-    saturates_at: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,21 +44,10 @@ class FabricFacts:
 
     host: str
     plan: CablingPlan
-    limits: FabricLimits
     interval_s: float
     subnets: tuple[SubnetFacts, ...] = ()
     reason: str = ""
     evidence: str = ""
-
-
-def load_limits(recipes: Path = RECIPES) -> FabricLimits:
-    """Return the limits that this release ships.
-
-    Raises:
-        InputError: the file is missing or invalid.
-    """
-    path = recipes / "thresholds" / "fabric.yaml"
-    return decode(FabricLimits, read_yaml(path), str(path))
 
 
 def subnets_of(evidence: HostEvidence) -> tuple[SubnetFacts, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
@@ -16,11 +15,30 @@ from ...probe.ibqueryerrors import ErrorReport
 from ...site.cabling import End, PlannedLink
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report, conclude
+from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .fabric_facts import FabricFacts
 from .links import CABLE, REQUIRES, before_links, evidence_of, unusable
 from .observe_fabric import OBSERVER
 from .overlay import link_subjects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkErrorSettings:
+    """Settings of check link-errors."""
+
+    growth_per_hour: dict[str, int] = setting(
+        "By how much a counter of one port may grow in an hour; in the seconds between the two readings by that share, "
+        "rounded up. Counters that are not listed are read and not judged.",
+        unit="count by counter",
+        minimum=0,
+    )
+    saturates_at: dict[str, int] = setting(
+        "The value at which a counter ends: one that has reached it cannot tell whether it grows.",
+        unit="count by counter",
+        minimum=1,
+    )
+
 
 SPEC = CheckSpec(
     id="link-errors",
@@ -31,6 +49,7 @@ SPEC = CheckSpec(
     duration_s=10.0,
     requires=REQUIRES,
     causes=("link-errors-growing",),
+    settings=LinkErrorSettings,
 )
 _Counts = dict[tuple[str, int], dict[str, int]]
 
@@ -116,14 +135,9 @@ def _counts(report: ErrorReport | ProbeFailure) -> _Counts:
     return {(port.guid, port.port): port.counters for port in report.ports}
 
 
-def _limit(context: JudgeContext, name: str, shipped: Mapping[str, int]) -> dict[str, int]:
-    stated: Any = context.settings(SPEC.id).get(name, {})
-    return {**shipped, **{str(key): int(value) for key, value in dict(stated).items()}}
-
-
 def _finding(link: PlannedLink, changes: list[_Change], facts: FabricFacts, context: JudgeContext) -> Finding | None:
-    per_hour = _limit(context, "growth_per_hour", facts.limits.growth_per_hour)
-    ends_at = _limit(context, "saturates_at", facts.limits.saturates_at)
+    limits = context.settings_of(SPEC.id, LinkErrorSettings)
+    per_hour, ends_at = limits.growth_per_hour, limits.saturates_at
     judged = [change for change in changes if change.counter in per_hour]
     growing = [c for c in judged if c.growth > _allowed(per_hour[c.counter], facts.interval_s)]
     if growing:

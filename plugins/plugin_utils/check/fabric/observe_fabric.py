@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observer of gate fabric: which host looked at the fabric, the cabling plan, and the limits to judge by."""
+"""Observer of gate fabric: which host looked at the fabric, and the cabling plan."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from ...collect.host_evidence import FABRIC, read_evidence
-from ...outcome.codec import dumps, from_plain, to_plain
+from ...outcome.codec import dumps
 from ...outcome.errors import InputError
 from ...runtime.files import write_atomic
-from ...site.cabling import SETTINGS, CablingPlan, site_cabling
+from ...site.cabling import CablingPlan, site_cabling
 from ...site.model import Site
 from ..spec import ObserveContext, Observer
-from .fabric_facts import FabricFacts, FabricLimits, load_limits, subnets_of
+from .fabric_facts import FabricFacts, subnets_of
+from .settings import GATE, FabricSettings
 
 PLAN_FILE = "cabling.json"
-_INTERVAL_S = 10.0
 
 
 def observe(context: ObserveContext) -> dict[str, Any]:
-    """Return where the evidence is, and the limits; the plan is kept as cabling.json in the run directory.
+    """Return where the evidence is; the plan is kept as cabling.json in the run directory.
 
     Raises:
-        InputError: no host looked, more than one did, or the plan or the limits are not valid.
+        InputError: no host looked, more than one did, or the plan or the settings are not valid.
     """
+    settings = context.settings_of(GATE, FabricSettings)
     plan = site_cabling(context.site, context.hardware)
     if plan is None:
         raise InputError(
@@ -41,13 +42,12 @@ def observe(context: ObserveContext) -> dict[str, Any]:
     return {
         "schema_version": 1,
         "file": f"evidence/{FABRIC}/{files[0]}",
-        "limits": to_plain(load_limits()),
-        "interval_s": float(context.site.settings.get(SETTINGS, {}).get("interval_s", _INTERVAL_S)),
+        "interval_s": settings.interval_s,
     }
 
 
 def restore(data: Any, run_dir: Path, site: Site) -> FabricFacts:
-    """Return the facts from plan, evidence and limits of that run.
+    """Return the facts from plan and evidence of that run.
 
     Raises:
         InputError: what was saved is not what this release writes.
@@ -60,7 +60,6 @@ def restore(data: Any, run_dir: Path, site: Site) -> FabricFacts:
     return FabricFacts(
         host=evidence.host,
         plan=plan,
-        limits=from_plain(FabricLimits, data.get("limits"), "observation fabric"),
         interval_s=float(data["interval_s"]),
         subnets=subnets_of(evidence) if evidence.reached else (),
         reason="" if evidence.reached else evidence.reason,

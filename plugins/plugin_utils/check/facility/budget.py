@@ -12,9 +12,10 @@ from ...outcome.errors import InputError, NotFoundError
 from ...outcome.model import Basis, Expectation, Measure, Outcome
 from ..kit.answer import Answer
 from ..spec import CheckSpec, JudgeContext
-from .facts import Allowance, FacilityObservation, rack_subject
+from .facts import FacilityObservation, rack_subject
 from .load import Load, Quantity, number, rack_load
 from .record import FacilityRecord, RackBudget
+from .settings import Allowance
 
 OVER_BUDGET = "over-budget"
 RACK_NOT_IN_RECORD = "rack-not-in-record"

@@ -6,72 +6,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from ...clients.signature.ssh_keygen import SignatureFacts
 from ...outcome.codec import to_plain
-from ...outcome.errors import InputError
 from ...outcome.model import Evidence, Subject, SubjectKind
-from ...runtime.recipe_files import RECIPES
 from ...runtime.redaction import excerpt
-from ...runtime.strict import decode, read_yaml
 from ...site.model import Site
 from .record import FacilityRecord, parse_record
-
-THRESHOLDS = RECIPES / "thresholds" / "facility.yaml"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
-    """What stands in a rack beside the GPU hosts: switches, panels, cables."""
-
-    power_kw: float = 0.0
-    cooling_kw: float = 0.0
-    weight_kg: float = 0.0
-
-    def __post_init__(self) -> None:
-        if min(self.power_kw, self.cooling_kw, self.weight_kg) < 0:
-            raise InputError("switch_allowance", "a value is negative.", "state what the switches draw and weigh")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FacilitySettings:
-    """`gpufleet_settings.facility`: where the record is, who may sign it, and the site's limits.
-
-    `identity` is who must have signed; empty: the person that the record names in signed_by. `rack_allowances`
-    replace `switch_allowance` for the racks they name.
-    """
-
-    record: str
-    allowed_signers: str
-    expiry_warning_days: int
-    switch_allowance: Allowance
-    identity: str = ""
-    rack_allowances: dict[str, Allowance] = field(default_factory=dict)
-
-    def allowance(self, rack: str) -> Allowance:
-        """Return what stands in that rack beside its GPU hosts."""
-        return self.rack_allowances.get(rack, self.switch_allowance)
-
-
-def facility_settings(site_settings: Mapping[str, Any]) -> FacilitySettings:
-    """Return the settings of the gate, with the limits of recipes/thresholds/facility.yaml where the site gives none.
-
-    Raises:
-        InputError: record or allowed_signers is not given, an unknown key, a wrong type.
-    """
-    source = "gpufleet_settings.facility"
-    for name in ("record", "allowed_signers"):
-        if not site_settings.get(name):
-            raise InputError(
-                f"{source}.{name}",
-                "not set; gate facility needs a signed record.",
-                "make one with playbook gpufleet.bringup.facility_record (docs/facility.md), or, where the room is not "
-                "yours, set gpufleet_profile: cloud",
-            )
-    return decode(FacilitySettings, {**read_yaml(THRESHOLDS), **site_settings}, source)
+from .settings import FacilitySettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,11 @@ from ...clients.signature.ssh_keygen import verify_text
 from ...outcome.codec import from_plain, to_plain
 from ...outcome.errors import InputError, NotFoundError
 from ...site.model import Site
+from ..kit.saved_settings import with_settings
 from ..spec import ObserveContext, Observer
-from .facts import EvidenceDigest, FacilityObservation, facility_settings
+from .facts import EvidenceDigest, FacilityObservation
 from .record import NAMESPACE, EvidenceFile, FacilityRecord, parse_record
+from .settings import GATE, FacilitySettings
 
 _MAX_RECORD_BYTES = 1_000_000
 
@@ -27,7 +29,8 @@ def observe(context: ObserveContext) -> dict[str, Any]:
         InputError: the settings are incomplete, or the record is not text.
         NotFoundError: no record at that path, or no ssh-keygen.
     """
-    settings = facility_settings(context.site.settings.get("facility", {}))
+    settings = context.settings_of(GATE, FacilitySettings)
+    settings.require_record()
     path = Path(settings.record).expanduser()
     text = _record_text(path)
     record = _record_or_none(text, str(path))
@@ -47,9 +50,10 @@ def observe(context: ObserveContext) -> dict[str, Any]:
     return plain
 
 
-def restore(data: Any, _run_dir: Path, _site: Site) -> FacilityObservation:
+def restore(data: Any, _run_dir: Path, site: Site) -> FacilityObservation:
     """Return the saved observation as its value object."""
-    return from_plain(FacilityObservation, data, "observation facility-record")
+    complete = with_settings(data, "settings", FacilitySettings, GATE, site)
+    return from_plain(FacilityObservation, complete, "observation facility-record")
 
 
 def _record_text(path: Path) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .observe_dra import OBSERVER, DraView
+from .observe_dra import OBSERVER, DraSettings, DraView
 from .roots import DRA_DRIVER, offers_gpus_by_dra
 
 SPEC = CheckSpec(
@@ -22,6 +22,7 @@ SPEC = CheckSpec(
     duration_s=10.0,
     requires=("kubernetes", "dra"),
     causes=("dra-not-allocated", "dra-not-served", "dra-wrong-devices", "no-dra-driver"),
+    settings=DraSettings,
 )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .observe_gang import OBSERVER, GangView
+from .observe_gang import OBSERVER, GangSettings, GangView
 
 SPEC = CheckSpec(
     id="gang-admission",
@@ -21,6 +21,7 @@ SPEC = CheckSpec(
     duration_s=20.0,
     requires=("kubernetes",),
     causes=("gang-not-admitted", "gang-overcommitted", "gang-partial", "no-gang-scheduler"),
+    settings=GangSettings,
 )
 
 

@@ -5,15 +5,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
 from ...site.model import Host
 from ..kit.answer import Answer
+from ..kit.settings import setting
 from ..spec import Check, CheckSpec, JudgeContext
 from .observe_cluster import OBSERVER
 from .roots import GPU_OPERATOR, broken_operands, node_fault, recipe_component, shielded, unhealthy
 from .view import ClusterView, NodeView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllocatableSettings:
+    """Settings of check gpu-allocatable."""
+
+    resources: dict[str, int] = setting(
+        "What every node offers under MIG, such as {nvidia.com/mig-1g.10gb: 56}; it is never guessed.",
+        unit="count by resource",
+        minimum=0,
+    )
+
 
 SPEC = CheckSpec(
     id="gpu-allocatable",
@@ -22,6 +36,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     requires=("kubernetes",),
     causes=("gpu-count-mismatch", "gpu-not-advertised", "mig-geometry-mismatch"),
+    settings=AllocatableSettings,
 )
 GPU, SHARED = "nvidia.com/gpu", "nvidia.com/gpu.shared"
 # What a missing GPU resource waits for; the exporters do not matter here.
@@ -92,7 +107,7 @@ def _dra_only(answer: Answer, view: ClusterView, node: NodeView, gpus: int) -> O
 def _mig(answer: Answer, context: JudgeContext, node: NodeView) -> Outcome:
     """Judge partitioned GPUs against the geometry that the inventory states; it is never guessed."""
     found = {name: count for name, count in node.allocatable.items() if count}
-    wanted: dict[str, int] = dict(context.settings(SPEC.id).get("resources") or {})
+    wanted = context.settings_of(SPEC.id, AllocatableSettings).resources
     if not wanted:
         hint = "state what each node offers in gpufleet_settings: gpu-allocatable: resources: {nvidia.com/mig-...: n}"
         return answer.unknown("mig-geometry-unstated", f"MIG is on ({found}), the geometry is not stated", hint)

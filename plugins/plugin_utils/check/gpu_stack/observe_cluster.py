@@ -24,10 +24,10 @@ from ...runtime.pool import map_bounded
 from ...runtime.progress import Progress
 from ..spec import ObserveContext, observer_of
 from .reading import node_view, operand_views, policy_view, slice_view
+from .settings import GATE, GpuStackSettings
 from .view import ClusterView, ComponentView, PermissionView
 
 _PULL_GRACE_S = 30.0
-_SETTLE_S = 45.0
 
 
 def observe(context: ObserveContext) -> ClusterView:
@@ -39,8 +39,7 @@ def observe(context: ObserveContext) -> ClusterView:
     if context.recipe is None:
         raise InputError("recipe", "none is resolved.", "resolve it before the gate runs (role gpu_stack does)")
     connection = connection_from(context.connections)
-    settings = context.site.settings.get("gpu_stack", {})
-    deadline = Deadline.after(float(settings.get("settle_s", _SETTLE_S)))
+    deadline = Deadline.after(context.settings_of(GATE, GpuStackSettings).settle_s)
     components = components_of(context.recipe)
     with Cluster(connection) as cluster:
         permissions = asked_permissions(cluster)

@@ -23,12 +23,22 @@ from ...runtime.recipe_files import RECIPES
 from ...workload.capacity import open_nodes
 from ...workload.namespace import TemporaryNamespace, temporary_namespace
 from ...workload.render import render
+from ..kit.settings import setting
 from ..spec import ObserveContext, observer_of
 
 CHECK = "dra-allocation"
 Json = dict[str, Any]
-_DEFAULTS: dict[str, Any] = {"count": 2, "timeout_s": 60.0, "cleanup_s": 60.0}
 _MOST_NODES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraSettings:
+    """Settings of check dra-allocation."""
+
+    count: int = setting("GPUs that the test claims, at most as many as the freest node has.", minimum=1, use="run")
+    image: str = setting("Image of the test's pods; empty: the one of recipes/gpu_stack.yaml.", use="run")
+    timeout_s: float = setting("How long the test waits.", unit="s", above=0, use="run")
+    cleanup_s: float = setting("Longest time to remove what the test made.", unit="s", above=0, use="run")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +75,7 @@ def observe(context: ObserveContext) -> DraView:
     Raises:
         BringupError: the API server does not answer, or refuses the test's objects.
     """
-    settings = {**_DEFAULTS, **context.site.settings.get(CHECK, {})}
+    settings = context.settings_of(CHECK, DraSettings)
     with Cluster(connection_from(context.connections)) as cluster:
         problem = _unusable(cluster, context)
         if problem:
@@ -76,7 +86,7 @@ def observe(context: ObserveContext) -> DraView:
         free = free_devices(slices, cluster.list_objects(RESOURCE_CLAIMS), working)
         if not free:
             return DraView(problem="no-devices", reason="no node in scope publishes a free GPU")
-        asked = min(int(settings["count"]), max(free.values()))
+        asked = min(settings.count, max(free.values()))
         nodes = tuple(sorted(name for name, count in free.items() if count >= asked)[:_MOST_NODES])
         return _run(cluster, context, DraView(asked=asked, nodes=nodes), slices, settings)
 
@@ -124,7 +134,7 @@ def _results(claim: Json) -> list[Json]:
 
 
 def _run(
-    cluster: Cluster, context: ObserveContext, view: DraView, slices: list[Json], settings: dict[str, Any]
+    cluster: Cluster, context: ObserveContext, view: DraView, slices: list[Json], settings: DraSettings
 ) -> DraView:
     pods = stack_facts().test_pods
     with temporary_namespace(
@@ -133,12 +143,12 @@ def _run(
         prefix=pods.namespace_prefix,
         priority=pods.priority,
         kinds=(RESOURCE_CLAIMS,),
-        cleanup_s=float(settings["cleanup_s"]),
+        cleanup_s=settings.cleanup_s,
         emit=context.emit,
     ) as space:
         space.create(_objects(space, view, settings))
         started = time.monotonic()
-        claim, pod = _settled(space, Deadline.after(float(settings["timeout_s"])), Progress(context.emit))
+        claim, pod = _settled(space, Deadline.after(settings.timeout_s), Progress(context.emit))
         settled_s = round(time.monotonic() - started, 1)
     known = gpu_devices(slices, view.nodes)
     devices = tuple(
@@ -157,7 +167,7 @@ def _run(
     )
 
 
-def _objects(space: TemporaryNamespace, view: DraView, settings: dict[str, Any]) -> list[Json]:
+def _objects(space: TemporaryNamespace, view: DraView, settings: DraSettings) -> list[Json]:
     return render(
         RECIPES / "workloads" / "dra-allocation.yaml.j2",
         {
@@ -167,7 +177,7 @@ def _objects(space: TemporaryNamespace, view: DraView, settings: dict[str, Any])
             "count": view.asked,
             "device_class": stack_facts().dra.device_class,
             "nodes": list(view.nodes),
-            "image": str(settings.get("image") or stack_facts().test_pods.image),
+            "image": settings.image or stack_facts().test_pods.image,
             "priority_class": space.priority_class,
             "labels": space.labels,
         },

@@ -22,11 +22,26 @@ from ...runtime.recipe_files import RECIPES
 from ...workload.capacity import read_node_capacity
 from ...workload.namespace import TemporaryNamespace, temporary_namespace
 from ...workload.render import render
+from ..kit.settings import setting
 from ..spec import ObserveContext, observer_of
 from .capacity import Slots, slots_of
 
 CHECK = "gang-admission"
-_DEFAULTS: dict[str, Any] = {"nodes": 4, "timeout_s": 60.0, "settle_s": 3.0, "cleanup_s": 60.0, "queue": "default"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangSettings:
+    """Settings of check gang-admission."""
+
+    provider: str = setting(
+        "Who admits gangs: volcano, kai-scheduler or native; empty: the one of the recipe, else native.", use="run"
+    )
+    nodes: int = setting("Most nodes that the test uses.", minimum=1, use="run")
+    queue: str = setting("Queue of the test's gangs, for schedulers that have queues.", use="run")
+    image: str = setting("Image of the test's pods; empty: the one of recipes/gpu_stack.yaml.", use="run")
+    timeout_s: float = setting("How long the test waits.", unit="s", above=0, use="run")
+    settle_s: float = setting("How long nothing may move until a whole gang counts.", unit="s", minimum=0, use="run")
+    cleanup_s: float = setting("Longest time to remove what the test made.", unit="s", above=0, use="run")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +71,7 @@ def observe(context: ObserveContext) -> GangView:
     Raises:
         BringupError: the API server does not answer, or refuses the test's objects.
     """
-    settings = {**_DEFAULTS, **context.site.settings.get(CHECK, {})}
+    settings = context.settings_of(CHECK, GangSettings)
     with Cluster(connection_from(context.connections)) as cluster:
         provider = _provider(context, settings)
         view = GangView(provider=provider)
@@ -65,16 +80,16 @@ def observe(context: ObserveContext) -> GangView:
         if problem:
             return replace(view, problem=problem[0], reason=problem[1])
         names = {host.node_name for host in context.site.in_scope}
-        slots = slots_of(read_node_capacity(cluster, names).values(), int(settings["nodes"]))
+        slots = slots_of(read_node_capacity(cluster, names).values(), settings.nodes)
         if slots is None:
             reason = "no node in scope has two free GPUs"
             return replace(view, problem="no-capacity", reason=reason)
         return _run(cluster, context, view, facts, slots, settings)
 
 
-def _provider(context: ObserveContext, settings: dict[str, Any]) -> str:
+def _provider(context: ObserveContext, settings: GangSettings) -> str:
     gangs = stack_facts().gangs
-    stated = str(settings.get("provider", ""))
+    stated = settings.provider
     if stated and stated not in gangs:
         raise InputError(f"settings of {CHECK}", f"provider is {stated!r}; there are {', '.join(gangs)}.")
     names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
@@ -101,7 +116,7 @@ def _unusable(cluster: Cluster, context: ObserveContext, provider: str, facts: G
 
 
 def _run(
-    cluster: Cluster, context: ObserveContext, view: GangView, facts: GangFacts, slots: Slots, settings: dict[str, Any]
+    cluster: Cluster, context: ObserveContext, view: GangView, facts: GangFacts, slots: Slots, settings: GangSettings
 ) -> GangView:
     pods = stack_facts().test_pods
     kind = _group_kind(cluster, facts)
@@ -111,7 +126,7 @@ def _run(
         prefix=pods.namespace_prefix,
         priority=pods.priority,
         kinds=(kind,),
-        cleanup_s=float(settings["cleanup_s"]),
+        cleanup_s=settings.cleanup_s,
         emit=context.emit,
     ) as space:
         gangs = ("gang-a", "gang-b")
@@ -143,7 +158,7 @@ def _group_kind(cluster: Cluster, facts: GangFacts) -> Kind:
 
 
 def _objects(
-    space: TemporaryNamespace, name: str, facts: GangFacts, slots: Slots, settings: dict[str, Any]
+    space: TemporaryNamespace, name: str, facts: GangFacts, slots: Slots, settings: GangSettings
 ) -> list[dict[str, Any]]:
     return render(
         RECIPES / "workloads" / facts.template,
@@ -154,8 +169,8 @@ def _objects(
             "gpus": slots.gpus,
             "nodes": list(slots.nodes),
             "scheduler": facts.scheduler,
-            "queue": str(settings["queue"]),
-            "image": str(settings.get("image") or stack_facts().test_pods.image),
+            "queue": settings.queue,
+            "image": settings.image or stack_facts().test_pods.image,
             "priority_class": space.priority_class,
             "labels": {**space.labels, "gpufleet.io/gang": name},
         },
@@ -163,11 +178,11 @@ def _objects(
 
 
 def _settled(
-    space: TemporaryNamespace, gangs: tuple[str, ...], slots: Slots, settings: dict[str, Any], progress: Progress
+    space: TemporaryNamespace, gangs: tuple[str, ...], slots: Slots, settings: GangSettings, progress: Progress
 ) -> dict[str, int]:
     """Return the bound pods of each gang once one is whole and nothing moved for the settle time, or at the end."""
-    deadline = Deadline.after(float(settings["timeout_s"]))
-    settle_s = float(settings["settle_s"])
+    deadline = Deadline.after(settings.timeout_s)
+    settle_s = settings.settle_s
     last, since = dict.fromkeys(gangs, 0), time.monotonic()
     while deadline.left_s > 0:
         bound = dict.fromkeys(gangs, 0)

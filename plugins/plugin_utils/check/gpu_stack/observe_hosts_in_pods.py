@@ -29,6 +29,7 @@ from ...collect.tool_requests import pod_tools
 from ...outcome.errors import BringupError
 from ...runtime.pool import map_bounded
 from ...site.model import Host
+from ..nodes import dcgm_diag
 from ..nodes import observe_hosts as from_evidence
 from ..spec import ObserveContext
 
@@ -36,7 +37,6 @@ Json = dict[str, Any]
 DRIVER_APP, DCGM_APP = "nvidia-driver-daemonset", "nvidia-dcgm"
 # The container that has the driver's tools; others of the pod (peermem, gdrcopy) do not.
 _CONTAINERS = {DRIVER_APP: "nvidia-driver-ctr", DCGM_APP: "nvidia-dcgm-ctr"}
-_DIAG_LEVEL = 3
 _AT_ONCE = 16
 
 
@@ -47,7 +47,7 @@ def observe(context: ObserveContext) -> dict[str, Any]:
         BringupError: the API server does not answer, or no host left evidence.
     """
     site = context.site
-    level = int(site.settings.get("dcgm-diag", {}).get("level", _DIAG_LEVEL))
+    level = context.settings_of(dcgm_diag.SPEC.id, dcgm_diag.DcgmDiagSettings).level
     with Cluster(connection_from(context.connections)) as cluster:
         pods = {app: _running_by_node(cluster, app) for app in (DRIVER_APP, DCGM_APP)}
         found = sum(host.node_name in pods[DRIVER_APP] for host in site.in_scope)

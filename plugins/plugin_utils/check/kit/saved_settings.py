@@ -9,17 +9,17 @@ with what they observed. Runs of releases before settings.json have the limits o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from ...outcome.codec import load_json
+from ...outcome.codec import load_json, to_plain
 from ...outcome.errors import InputError
 from ...runtime.run_dir import SETTINGS
+from ...site.model import Site
 from .settings import by_name, settings_in
 from .settings_layers import Kinds, Loaded, settings_for
 
-T = TypeVar("T")
 _VERSION = 1
 # Where a release without settings.json kept limits: observation, and the way to them in its data.
 _OLD_LIMITS = (("nodes/hosts.json", ("rules", "limits")), ("gpu_stack/hosts.json", ("rules", "limits")),
@@ -35,15 +35,15 @@ def settings_document(loaded: Loaded) -> dict[str, Any]:
     return {"schema_version": _VERSION, "settings": values}
 
 
-def read_settings(run_dir: Path, kinds: Kinds) -> dict[str, dict[str, Any]]:
-    """Return the values that were saved with a run, by gate or check id and name.
+def read_settings(run_dir: Path, kinds: Callable[[], Kinds]) -> dict[str, dict[str, Any]]:
+    """Return the values that were saved with a run, by gate or check id and name. `kinds` is asked for old runs only.
 
     Raises:
         InputError: settings.json is not what this release writes.
     """
     path = run_dir / SETTINGS
     if not path.is_file():
-        return _old_limits(run_dir, kinds)
+        return _old_limits(run_dir, kinds())
     document = load_json(path)
     if not isinstance(document, dict) or document.get("schema_version") != _VERSION:
         raise InputError(str(path), f"its schema_version is not {_VERSION}.", "judge it with the release that made it")
@@ -68,25 +68,23 @@ def _old_limits(run_dir: Path, kinds: Kinds) -> dict[str, dict[str, Any]]:
     return found
 
 
-def restored_settings(kind: type[T], key: str, nested: Any, stated: Mapping[str, Any]) -> T:
-    """Return settings that a gate saved with its observation.
+def with_settings(data: Any, name: str, kind: type[Any], key: str, site: Site) -> dict[str, Any]:
+    """Return what a gate observed, with the settings that it saved with it completed.
 
     A setting that the release of then did not have is as this release ships it. What the site states wins, so that a
     run can be judged by other settings than those that it was made with.
 
     Args:
-        kind: the class.
+        data: the plain data of the observation.
+        name: under which it holds the settings, as plain data of the class.
+        kind: the settings class.
         key: gate id.
-        nested: the plain data that was saved.
-        stated: what the site states for that gate.
+        site: the site.
 
     Raises:
         InputError: the data has a setting that this release does not know, or a value is wrong.
     """
-    known = settings_in(kind)
-    return settings_for(
-        kind,
-        key,
-        by_name(kind, nested, f"settings of {key}"),
-        {name: value for name, value in stated.items() if name in known},
-    )
+    if not isinstance(data, Mapping):
+        raise InputError(f"observation of {key}", "is no mapping.", "judge it with the release that made it")
+    saved = by_name(kind, data.get(name), f"settings of {key}")
+    return {**data, name: to_plain(settings_for(kind, key, site.settings.get(key, {}), saved))}

@@ -155,35 +155,39 @@ def _put(values: dict[str, Value], name: str, value: Any, source: str) -> None:
 
 
 def settings_for(
-    kind: type[T], key: str, saved: Mapping[str, Any], stated: Mapping[str, Any], sku: Mapping[str, Any] | None = None
+    kind: type[T],
+    key: str,
+    stated: Mapping[str, Any],
+    saved: Mapping[str, Any] | None = None,
+    sku: Mapping[str, Any] | None = None,
 ) -> T:
     """Return the typed settings of a gate or check in a run.
 
     Args:
         kind: the class.
         key: gate or check id.
+        stated: what the site states; it wins.
         saved: values by name that were saved with the run; one that is missing, because the release that saved it did
             not have it, is as this release ships it.
-        stated: what the site states; it wins.
         sku: what the SKU of the host states, for a check of one host.
 
     Raises:
         InputError: a value is wrong; preflight has refused it unless the run was not checked.
     """
-    lower = {**release_settings().get(key, {}), **saved}
+    lower = {**release_settings().get(key, {}), **(saved or {})}
     return build(kind, merged(merged(lower, sku or {}), stated), f"{SITE}.{key}")
 
 
-def checked_settings(kind: type[T], key: str, saved: Mapping[str, Any], stated: Mapping[str, Any]) -> T:
+def checked_settings(kind: type[T], key: str, stated: Mapping[str, Any], saved: Mapping[str, Any] | None = None) -> T:
     """Return the typed settings of a gate or check (see settings_for) for an observer, which relies on them.
 
     Raises:
         ProblemsError: everything that is wrong with what the site states.
     """
-    lower = {**release_settings().get(key, {}), **saved}
+    lower = {**release_settings().get(key, {}), **(saved or {})}
     kinds = {key: (kind, GateSettings) if "ctrf" in lower else (kind,)}
     layers = (Layer("release", {key: lower}, release=True), Layer(SITE, {key: stated}))
     problems = load_settings(kinds, layers)[1]
     if problems:
         raise ProblemsError(f"settings of {key}", tuple(problems))
-    return settings_for(kind, key, saved, stated)
+    return settings_for(kind, key, stated, saved)

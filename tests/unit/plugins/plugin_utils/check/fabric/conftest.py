@@ -16,7 +16,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric.fabric_facts import (
     FabricFacts,
     SubnetFacts,
-    load_limits,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import checks_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
@@ -103,9 +102,7 @@ class Fabric:
             "errors": self.report(self.after),
         }  # fmt: skip
         subnets = () if self.reason else (SubnetFacts(**values | self.subnet),)
-        return FabricFacts(
-            host="gpu01", plan=self.plan, limits=load_limits(), interval_s=10.0, subnets=subnets, reason=self.reason
-        )
+        return FabricFacts(host="gpu01", plan=self.plan, interval_s=10.0, subnets=subnets, reason=self.reason)
 
     def site(self) -> Site:
         hosts = tuple(Host(name=f"gpu{n:02d}", sku="h100", node_name=f"gpu{n:02d}") for n in range(1, HOSTS + 1))

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.facts import facility_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.settings import FacilitySettings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
     InputError,
@@ -176,9 +177,11 @@ def test_what_keeps_the_observer_from_looking_is_said(make_room: Any, monkeypatc
 
 def test_settings_are_strict() -> None:
     with pytest.raises(InputError, match=r"gpufleet_settings\.facility\.record: not set"):
-        facility_settings({})
+        checked_settings(FacilitySettings, "facility", {}).require_record()
     with pytest.raises(ProblemsError, match="did you mean 'identity'"):
-        facility_settings({"record": "a", "allowed_signers": "b", "identiti": "c"})
+        checked_settings(FacilitySettings, "facility", {"record": "a", "allowed_signers": "b", "identiti": "c"})
+    with pytest.raises(ProblemsError, match=r"switch_allowance: is -1, expected 0 or more"):
+        checked_settings(FacilitySettings, "facility", {"switch_allowance": {"power_kw": -1}})
 
 
 def test_evidence_may_not_leave_the_directory(make_room: Any) -> None:

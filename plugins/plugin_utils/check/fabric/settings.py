@@ -1,0 +1,29 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Settings of gate fabric: what is planned, and how long the gate looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..kit.settings import setting
+
+GATE = "fabric"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricSettings:
+    """Settings of gate fabric."""
+
+    plan: str = setting(
+        "Path of the cabling plan (docs/fabric.md); empty: made from racks and rails, without names of switches.",
+        use="run",
+    )
+    ports: tuple[str, ...] = setting(
+        "Ports of the looking host, as `adapter:port`, one in each subnet; empty: the tools choose.", use="run"
+    )
+    interval_s: float = setting("Time between the two readings of the counters.", unit="s", above=0, use="run")
+
+
+SETTINGS = FabricSettings

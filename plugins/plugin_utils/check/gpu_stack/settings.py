@@ -1,0 +1,24 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Settings of gate gpu_stack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..kit.settings import setting
+
+GATE = "gpu_stack"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuStackSettings:
+    """Settings of gate gpu_stack."""
+
+    settle_s: float = setting(
+        "How long the gate looks again until what was installed has settled.", unit="s", minimum=0, use="run"
+    )
+
+
+SETTINGS = GpuStackSettings
