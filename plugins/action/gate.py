@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.closing import table_printed_at_the_end
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.closing import printed_at_the_end
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
@@ -37,16 +37,19 @@ class ActionModule(VerbBase):
         # After the verdict is saved: the history must not be able to stop it.
         store = None if self.check_mode else options["store"]
         warnings = record_history(run, verdict, store, self.emit, self.trace, converged=not options["problem"])
-        if closes_the_run(run.record, verdict) and not table_printed_at_the_end():
+        if closes_the_run(run.record, verdict) and not printed_at_the_end():
             for line in closing_lines(run.record, run.path):
                 self.emit(line)
         plain = to_plain(verdict) | {"blocking": to_plain(verdict.blocking[:50])}
         result = {
             "changed": False,
+            "passed": verdict.opens_next,
             "verdict": plain,
             "stats": run_stats(run),
             "exit_code": 0 if verdict.opens_next else 8,
         }
         if warnings:
             result["warnings"] = warnings
-        return result if verdict.opens_next else result | {"failed": True, "msg": verdict.message}
+        if verdict.opens_next or options["not_passed"] == "report":
+            return result
+        return result | {"failed": True, "msg": verdict.message}

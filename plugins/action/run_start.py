@@ -14,6 +14,7 @@ from ansible.release import __version__ as core_version
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.version import software_versions
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import create_run_dir
@@ -30,5 +31,6 @@ class ActionModule(VerbBase):
         del task_vars
         run_dir = create_run_dir(Path(options["base"]).expanduser().absolute())
         record = new_run(run_dir.name, options["site_name"], now_utc(), GATE_IDS, rehearsal=options["rehearsal"])
-        Run(run_dir).save_record(replace(record, versions=software_versions(core_version)))
-        return {"changed": True, "run_dir": str(run_dir), "run_id": run_dir.name}
+        run = Run(run_dir)
+        run.save_record(replace(record, versions=software_versions(core_version)))
+        return {"changed": True, "run_dir": str(run_dir), "run_id": run_dir.name, "stats": run_stats(run)}

@@ -1,19 +1,20 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Prints the table of the eight gates when the playbook ends."""
+"""Prints what a run or a plan ends with when the playbook ends."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: gates
 type: aggregate
-short_description: Prints the table of the eight gates at the end of a run
+short_description: Prints the table of the eight gates at the end of a run, or the plan
 version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
 description:
   - Prints, when the playbook ends, the eight gates with status, checks, duration and key figure, what holds a gate
-    that is not passed, the verdict, and where the report is.
+    that is not passed, which gates were not looked at, the verdict, how to start again, and where the report is.
+  - With tag C(plan) it prints the plan instead, which M(gpufleet.bringup.plan_info) made.
   - It only prints. The report and the results are written by M(gpufleet.bringup.gate).
 requirements:
   - enabled with C(callbacks_enabled=gpufleet.bringup.gates)
@@ -31,7 +32,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.saved imp
 
 
 class CallbackModule(CallbackBase):  # type: ignore[misc,unused-ignore]
-    """Prints the closing table of the run whose directory a run_start result named."""
+    """Prints the closing table of the run that run_start started, or the plan that plan_info made."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "aggregate"
@@ -41,25 +42,30 @@ class CallbackModule(CallbackBase):  # type: ignore[misc,unused-ignore]
     def __init__(self) -> None:
         super().__init__()
         self._run_dir: Path | None = None
+        self._plan: list[str] = []
 
     def v2_runner_on_ok(self, result: Any) -> None:
-        """Remember the run directory that run_start returned."""
+        """Remember the run directory that run_start returned, or the plan."""
         # Core 2.19 made these names public and deprecates the old ones; 2.18 knows only the old ones.
         found = result.result if hasattr(result, "result") else result._result
         if found.get("run_id") and found.get("run_dir"):
             self._run_dir = Path(found["run_dir"])
+        self._plan = found.get("plan_lines") or self._plan
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
-        """Print the closing lines, if a run was started."""
+        """Print the closing lines of the run that was started, or the plan."""
         del stats
-        if self._run_dir is None:
-            return
         try:
-            path = self._run_dir / "run.json"
-            lines = closing_lines(record_from_plain(load_json(path), str(path)), self._run_dir)
+            lines = self._closing_lines(self._run_dir) if self._run_dir is not None else self._plan
         except BringupError as error:
             self._display.warning(f"the table of the gates cannot be printed: {error}")
             return
-        self._display.display("")
+        if lines:
+            self._display.display("")
         for line in lines:
             self._display.display(line)
+
+    @staticmethod
+    def _closing_lines(run_dir: Path) -> list[str]:
+        path = run_dir / "run.json"
+        return closing_lines(record_from_plain(load_json(path), str(path)), run_dir)

@@ -15,7 +15,7 @@ description:
   - Judges what was observed, writes the gate's CTRF and JUnit files and the report, and decides from the CTRF
     file that it reads back.
   - The gate is passed only if every declared check of every expected subject is passed, waived or, if marginal,
-    accepted. Anything else is a failed task.
+    accepted. Anything else is a failed task, unless O(not_passed) says otherwise.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
   - gpufleet.bringup.run
@@ -29,6 +29,14 @@ options:
     description: Why the gate could not be looked at, because what it converges failed. The gate is then C(other).
     type: str
     default: ""
+  not_passed:
+    description:
+      - What to do if the gate is not passed. V(fail) fails.
+      - V(report) only returns the verdict, for a gate after which others are run that do not depend on it;
+        M(gpufleet.bringup.run_end) fails then.
+    type: str
+    default: fail
+    choices: [fail, report]
   store:
     description:
       - File of the history (SQLite), made if it is not there. The decided gate is recorded in it with its results,
@@ -47,14 +55,128 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+passed:
+  description: Whether the gate opens those that depend on it. It is passed, or skipped because nothing is to be proven.
+  type: bool
+  returned: always
+  sample: true
 verdict:
-  description: The verdict with counts, what blocks, what is waived, accepted and expired, and the key figure.
+  description: The verdict of the gate.
   type: dict
   returned: always
+  contains:
+    gate:
+      description: Id of the gate.
+      type: str
+      returned: always
+      sample: nodes
+    status:
+      description: Status of the gate in the words of CTRF.
+      type: str
+      returned: always
+      sample: passed
+    message:
+      description: Why, in one sentence.
+      type: str
+      returned: always
+      sample: every declared check passed
+    key_figure:
+      description: The figure that sums the gate up, or why it has none.
+      type: str
+      returned: always
+    checks:
+      description: Number of declared checks.
+      type: int
+      returned: always
+      sample: 19
+    counts:
+      description: Number of results by status. A waived failure stays a failure here.
+      type: dict
+      returned: always
+      sample: {passed: 76, failed: 0, skipped: 0, pending: 0, other: 0}
+    blocking:
+      description: What holds the gate, at most 50 entries, each with check, subject, status, cause, summary and hint.
+      type: list
+      elements: dict
+      returned: always
+      sample: []
+    waived:
+      description: Results that waivers keep from holding the gate.
+      type: list
+      elements: dict
+      returned: always
+      sample: []
+    accepted:
+      description: Marginal results that a person accepted.
+      type: list
+      elements: dict
+      returned: always
+      sample: []
+    expired:
+      description: Decisions whose last day has passed.
+      type: list
+      elements: dict
+      returned: always
+      sample: []
+    not_declared:
+      description: Checks that are not asked at this site.
+      type: list
+      elements: raw
+      returned: always
+      sample: []
+    taken_over:
+      description: The earlier passes that count for a gate that was not run.
+      type: dict
+      returned: always
+    started:
+      description: When it began (RFC 3339).
+      type: str
+      returned: always
+    duration_s:
+      description: Seconds that it took.
+      type: float
+      returned: always
+      sample: 12.5
 stats:
-  description: The few facts of the run for C(set_stats).
+  description: The facts of the run for C(set_stats), which AWX passes on to the next node of a workflow.
   type: dict
   returned: always
+  contains:
+    gpufleet_run_id:
+      description: Name of the run.
+      type: str
+      returned: always
+      sample: 20261121T101500Z-3fa2
+    gpufleet_verdict:
+      description: The verdict of the run in one sentence.
+      type: str
+      returned: always
+      sample: accepted 64 of 64 nodes
+    gpufleet_passed:
+      description: Whether every gate in scope is passed.
+      type: bool
+      returned: always
+      sample: true
+    gpufleet_exit_code:
+      description: 0 if every gate in scope is passed, else 8.
+      type: int
+      returned: always
+      sample: 0
+    gpufleet_rehearsal:
+      description: Whether the hardware is simulated.
+      type: bool
+      returned: always
+      sample: false
+    gpufleet_gates:
+      description: The gates by status.
+      type: dict
+      returned: always
+      sample: {passed: [facility, fabric], pending: [nodes]}
+    gpufleet_report:
+      description: Path of the report.
+      type: str
+      returned: always
+      sample: /srv/acceptance/.run/20261121T101500Z-3fa2/report.html
 exit_code:
   description: 0 if the gate opens the next one, else 8 (2 for wrong input).
   type: int

@@ -55,4 +55,44 @@ run_id:
   type: str
   returned: success
   sample: 20261121T101500Z-3fa2
+stats:
+  description: The facts of the run for C(set_stats), which AWX passes on to the next node of a workflow.
+  type: dict
+  returned: success
+  contains:
+    gpufleet_run_id:
+      description: Name of the run.
+      type: str
+      returned: always
+      sample: 20261121T101500Z-3fa2
+    gpufleet_verdict:
+      description: The verdict of the run in one sentence.
+      type: str
+      returned: always
+      sample: accepted 64 of 64 nodes
+    gpufleet_passed:
+      description: Whether every gate in scope is passed.
+      type: bool
+      returned: always
+      sample: true
+    gpufleet_exit_code:
+      description: 0 if every gate in scope is passed, else 8.
+      type: int
+      returned: always
+      sample: 0
+    gpufleet_rehearsal:
+      description: Whether the hardware is simulated.
+      type: bool
+      returned: always
+      sample: false
+    gpufleet_gates:
+      description: The gates by status.
+      type: dict
+      returned: always
+      sample: {passed: [facility, fabric], pending: [nodes]}
+    gpufleet_report:
+      description: Path of the report.
+      type: str
+      returned: always
+      sample: /srv/acceptance/.run/20261121T101500Z-3fa2/report.html
 """

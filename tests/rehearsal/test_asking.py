@@ -34,9 +34,21 @@ def test_make_prints_the_list_and_ends_well() -> None:
     assert FAULTS[-1] in done.stdout
 
 
-def test_the_plan_of_a_rehearsal_touches_nothing_and_ends_well(tmp_path: Path) -> None:
+def test_the_plan_of_a_rehearsal_comes_last_starts_no_run_and_ends_well(tmp_path: Path) -> None:
     run = rehearse(tmp_path, cmdline="--tags plan", rehearsal_nodes=2)
     assert run.rc == 0, run.output[-3000:]
     assert "gpu-census" in run.output and "not declared" in run.output
-    assert {entry["status"] for entry in run.record["gates"]} == {"pending"}
-    assert not (run.run_dir / "evidence").exists() and not left_behind(tmp_path)
+    assert run.output.rstrip().splitlines()[-1].startswith("nothing was started")
+    assert "verdict" not in run.output.partition("PLAY RECAP")[2]
+    assert not (tmp_path / "runs").exists() and not left_behind(tmp_path)
+
+
+def test_a_plan_does_not_move_the_latest_run(tmp_path: Path) -> None:
+    inventory = tmp_path / "hosts.yml"
+    inventory.write_text(yaml.safe_dump({"gpu_nodes": {"hosts": {"n1": {"gpufleet_sku": "h100"}}}}))
+    (tmp_path / "runs/before").mkdir(parents=True)
+    (tmp_path / "runs/latest").symlink_to("before")
+    run = rehearse(tmp_path, playbook="site.yml", inventory=inventory, cmdline="--tags plan", gates=["nodes"])
+    assert run.rc == 0, run.output[-3000:]
+    assert os.readlink(tmp_path / "runs/latest") == "before"
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["before", "latest"]

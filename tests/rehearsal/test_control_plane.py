@@ -59,7 +59,7 @@ SITE = """
         mode: "0600"
         content: >-
           {{ {'kubeconfig': gpufleet_kubeconfig, 'mirror': gpufleet_chart_mirror, 'rehearsal': gpufleet_rehearsal,
-              'settings': gpufleet_rehearsal_settings, 'hosts': groups['gpu_nodes'],
+              'settings': gpufleet_forced_settings, 'hosts': groups['gpu_nodes'],
               'racks': groups['gpu_nodes'] | map('extract', hostvars, 'gpufleet_rack') | list} | to_json }}
     - name: Wait for the test
       ansible.builtin.wait_for:

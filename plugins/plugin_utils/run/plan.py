@@ -5,21 +5,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..check.declare import declare
 from ..check.registry import checks_of, observer_for
 from ..outcome.gates import GATES
+from ..recipe.hydrate import plain
 from ..runtime.clock import elapsed_text
 from ..site.model import Site
+from .inventory import Inventory, checked_site
+from .preflight import answer_for, site_lines, with_dra
+from .run import components_of, needs_recipe
+
+RECORD = "gpufleet_settings.facility.record"
 
 
-def plan_of(site: Site) -> list[dict[str, Any]]:
-    """Return one entry per gate: number, id, in scope or not, checks, seconds, what it disturbs, what is left out."""
-    return [_entry(gate.number, gate.id, site) for gate in GATES]
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run would do: what the inventory says, one entry per gate in order, and what the user should know."""
+
+    notes: tuple[str, ...]
+    gates: tuple[dict[str, Any], ...]
+    warnings: tuple[str, ...] = ()
 
 
-def _entry(number: int, gate: str, site: Site) -> dict[str, Any]:
+def planned(options: Mapping[str, Any], inventory: Inventory) -> Plan:
+    """Return the plan of a run with these options, after the same checks as in the preflight of that run.
+
+    Nothing is written, and no host is contacted.
+
+    Raises:
+        BringupError: inventory, variables or recipe are wrong.
+    """
+    site, _hardware = checked_site(options, inventory)
+    notes, warnings = site_lines(site, options), _warnings(site)
+    components: tuple[str, ...] = ()
+    if needs_recipe(site):
+        answered = answer_for(site, options)
+        recipe = plain(answered.result)
+        site, components = with_dra(site, recipe), components_of(recipe)
+        warnings += answered.warnings
+        notes.append(f"recipe: {len(components)} components in order {', '.join(components)}")
+    gates = tuple(_entry(gate.number, gate.id, site, components) for gate in GATES)
+    return Plan(notes=tuple(notes), gates=gates, warnings=warnings)
+
+
+def _warnings(site: Site) -> tuple[str, ...]:
+    """Return why gate facility could not pass: nobody stated its record, or the file is not there."""
+    if "facility" not in site.gates or "facility_record" not in site.capabilities:
+        return ()
+    record = site.settings.get("facility", {}).get("record")
+    if not record:
+        return (f"gate facility cannot pass: {RECORD} is not stated",)
+    if not Path(str(record)).expanduser().is_file():
+        return (f"gate facility cannot pass: {RECORD} is {record}, and there is no such file",)
+    return ()
+
+
+def _entry(number: int, gate: str, site: Site, components: tuple[str, ...]) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "number": number,
         "gate": gate,
@@ -30,7 +76,7 @@ def _entry(number: int, gate: str, site: Site) -> dict[str, Any]:
     }
     if gate not in site.gates:
         return entry
-    declaration = declare(gate, site)
+    declaration = declare(gate, site, components)
     ids = {check.id for check in declaration.checks}
     # Several checks judge one observation: its time counts once.
     longest: dict[str, float] = {}
@@ -46,20 +92,25 @@ def _entry(number: int, gate: str, site: Site) -> dict[str, Any]:
     }
 
 
-def plan_lines(plan: list[dict[str, Any]]) -> list[str]:
+def plan_lines(plan: Plan) -> list[str]:
     """Return the plan for a terminal."""
-    lines: list[str] = []
-    for entry in plan:
+    lines: list[str] = [*plan.notes, ""]
+    for entry in plan.gates:
         head = f"{entry['number']}. {entry['gate']}"
         if not entry["in_scope"]:
             lines.append(f"{head}: outside the scope of this run")
             continue
         disturbs = ", ".join(entry["disturbs"]) or "nothing"
         if entry["before_start"]:
-            lines.append(f"{head}: not run if earlier passes stand for it, else as follows")
+            lines.append(f"{head}: not run if earlier passes count, else as follows")
         lines.append(
             f"{head}: {len(entry['checks'])} checks, about {elapsed_text(entry['duration_s'])}; disturbs: {disturbs}"
         )
         lines.extend(f"     {check['id']:22} {check['title']} ({check['disturbs']})" for check in entry["checks"])
         lines.extend(f"     not declared: {left['id']}: {left['reason']}" for left in entry["not_declared"])
-    return lines
+    return [
+        *lines,
+        "",
+        *(f"warning: {text}" for text in plan.warnings),
+        "nothing was started; the same without --tags plan runs it",
+    ]

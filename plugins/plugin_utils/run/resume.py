@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -32,13 +32,12 @@ from .site_state import collect_state
 CHANGED, PROVE = "changed", "prove"
 
 
-def resume_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any], emit: Emit) -> dict[str, Any]:
+def resume(run: Run, options: Mapping[str, Any], emit: Emit) -> dict[str, Any]:
     """Decide for every gate before from_gate whether earlier passes stand for it, and write that into the run.
 
     Raises:
         BringupError: there is no history, or a gate neither stands nor may be proven again; nothing was run then.
     """
-    del task_vars
     site = run.site
     earlier = site.before_from_gate
     found = _freshness(run, _history(options["store"]), float(options["max_age_days"]), emit) if earlier else []
@@ -55,7 +54,7 @@ def resume_layer(run: Run, options: dict[str, Any], task_vars: dict[str, Any], e
     taken = [entry.gate for entry in found if entry.can_be_taken_over]
     emit(f"resume: {len(taken)} gate(s) taken over, {len(again)} proven again before {site.from_gate}")
     scope = [gate for gate in site.gates if gate not in taken]
-    return {"changed": False, "gates": scope, "taken_over": taken, "proven_again": [entry.gate for entry in again]}
+    return {"gates": scope, "taken_over": taken, "proven_again": [entry.gate for entry in again]}
 
 
 def _history(store: str | None) -> Store:

@@ -27,7 +27,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     node_subject,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.resume import resume_layer
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.resume import resume as resume_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.site_state import collect_state
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import HARDWARE, SITE
@@ -89,7 +89,7 @@ def store(tmp_path: Path) -> Path:
 
 
 def resume(run: Run, store: Path | None, **options: Any) -> dict[str, Any]:
-    return resume_layer(run, OPTIONS | {"store": str(store) if store else None} | options, {}, lambda _line: None)
+    return resume_run(run, OPTIONS | {"store": str(store) if store else None} | options, lambda _line: None)
 
 
 def test_a_proven_gate_is_taken_over_and_every_file_says_so(tmp_path: Path, store: Path) -> None:

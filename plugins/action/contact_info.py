@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Verb contact: can this host be reached, and with the rights that the probes need."""
+"""Module contact_info: can this host be reached, and with the rights that the probes need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction
 class ActionModule(VerbBase):
     """Look whether a host answers; one that does not is data, not a failed task."""
 
-    module = "contact"
+    module = "contact_info"
     _requires_connection = True
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:

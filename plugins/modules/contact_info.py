@@ -2,12 +2,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Documentation of the verb contact; the action plugin of the same name does the work on the controller."""
+"""Documentation of the module contact_info; the action plugin of the same name does the work on the controller."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: contact
+module: contact_info
 short_description: Look whether a host answers, with the rights that the probes need
 version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
@@ -20,7 +20,7 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 - name: Look whether the hosts answer
-  gpufleet.bringup.contact:
+  gpufleet.bringup.contact_info:
   become: true
   register: gpufleet_contact
 """

@@ -1,0 +1,26 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Module preflight_inventory: is the inventory with all its variables right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import Inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preflight import check_inventory, problem_recorded
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+
+
+class ActionModule(VerbBase):
+    """Check inventory and variables."""
+
+    module = "preflight_inventory"
+
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        run = Run(existing_run_dir(options["run_dir"]))
+        with problem_recorded(run):
+            stated = stated_settings(options, task_vars, self._templar, self.emit)
+            return check_inventory(run, stated, Inventory.of(task_vars), self.emit)

@@ -1,0 +1,87 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Preflight of the contact: do the hosts answer, does the API server, and may this user do what the gates do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ..check.gpu_stack.observe_cluster import asked_permissions
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.connection import connection_from
+from ..clients.kube.kinds import NAMESPACES
+from ..outcome.errors import BringupError, ProblemsError, UnavailableError
+from ..runtime.files import write_atomic
+from ..runtime.progress import Emit
+from ..site.model import Site
+from .controller import needs_api
+from .inventory import Inventory
+from .run import Run
+from .site_state import CLUSTER
+
+
+def check_contact(run: Run, options: Mapping[str, Any], inventory: Inventory, emit: Emit) -> None:
+    """Check that hosts and API server answer. Some silent hosts are data for the gates; all silent is a problem.
+
+    Raises:
+        ProblemsError: no host answers with the rights that the probes need, or the API server does not.
+    """
+    site = run.site
+    problems: list[BringupError] = []
+    if "nodes" in site.gates:
+        problems += _check_hosts(site, inventory, emit)
+    if needs_api(site):
+        problems += _check_api(run, options, emit)
+    if problems:
+        raise ProblemsError("contact", tuple(problems))
+
+
+def _check_hosts(site: Site, inventory: Inventory, emit: Emit) -> list[BringupError]:
+    failing: dict[str, str] = {}
+    for host in site.in_scope:
+        found = inventory.contact(host.name) or {"reached": False, "reason": "was not asked"}
+        if not (found.get("reached") and found.get("privileged")):
+            failing[host.name] = str(found.get("reason") or "does not answer")
+    for name, reason in list(failing.items())[:10]:
+        emit(f"contact: {name}: {reason}"[:199])
+    emit(f"contact: {len(site.in_scope) - len(failing)} of {len(site.in_scope)} hosts answer as root")
+    if len(failing) < len(site.in_scope):
+        return []
+    name, reason = next(iter(failing.items()))
+    text = f"none of {len(failing)} answers as root; {name}: {reason}."
+    return [UnavailableError("hosts", text, f"try: ansible {name} -b -m raw -a 'id -u'")]
+
+
+def _check_api(run: Run, options: Mapping[str, Any], emit: Emit) -> list[BringupError]:
+    try:
+        with Cluster(connection_from(options)) as cluster:
+            version = cluster.version()
+            emit(f"contact: API server answers with version {version}")
+            write_atomic(run.path / CLUSTER, json.dumps({"version": version, "uid": _uid(cluster)}) + "\n")
+            return _denied(cluster)
+    except BringupError as error:
+        return [error]
+
+
+def _uid(cluster: Cluster) -> str:
+    """Return what tells this cluster from one that was made anew; empty where this user may not read it."""
+    try:
+        found = cluster.find(NAMESPACES, "kube-system")
+    except BringupError:
+        return ""
+    return str(((found or {}).get("metadata") or {}).get("uid") or "")
+
+
+def _denied(cluster: Cluster) -> list[BringupError]:
+    """Return one problem per thing that the gates do and this user may not (SelfSubjectAccessReview)."""
+    hint = "use a kubeconfig whose user may, or bind a ClusterRole that allows it"
+    return [
+        UnavailableError(
+            "API server", f"this user may not {asked.text}{f' ({asked.reason})' if asked.reason else ''}.", hint
+        )
+        for asked in asked_permissions(cluster)
+        if not asked.allowed
+    ]

@@ -1,0 +1,64 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Preflight of the controller: the Python packages and programs that the gates in scope need."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+
+from ..outcome.errors import BringupError, NotFoundError, ProblemsError
+from ..outcome.gates import GATE_IDS
+from ..runtime.progress import Emit
+from ..site.model import Site
+from .run import needs_recipe
+
+# Python package (as imported) to what it is for; all are needed by every run.
+_PACKAGES = {
+    "cattrs": "reading and writing results",
+    "yaml": "recipe data",
+    "junitparser": "JUnit files",
+    "sqlalchemy": "the history of runs",
+}
+
+
+def check_controller(site: Site, helm: str, emit: Emit) -> None:
+    """Look for what the gates in scope need.
+
+    Raises:
+        ProblemsError: everything that is missing, in one list.
+    """
+    problems: list[BringupError] = [
+        NotFoundError(f"Python package {name}", f"is not installed; it is needed for {use}.", f"pip install {name}")
+        for name, use in _packages(site).items()
+        if importlib.util.find_spec(name) is None
+    ]
+    programs = _programs(site, helm)
+    problems.extend(
+        NotFoundError(f"program {name}", f"is not on PATH; gate {gate} needs it.", hint)
+        for name, (gate, hint) in programs.items()
+        if shutil.which(name) is None
+    )
+    if problems:
+        raise ProblemsError("controller", tuple(problems))
+    emit(f"controller: packages and programs are there ({', '.join(programs) or 'no program needed'})")
+
+
+def _packages(site: Site) -> dict[str, str]:
+    return _PACKAGES | ({"kubernetes": "the API server"} if needs_api(site) else {})
+
+
+def _programs(site: Site, helm: str) -> dict[str, tuple[str, str]]:
+    programs: dict[str, tuple[str, str]] = {}
+    if "facility" in site.gates and "facility_record" in site.capabilities:
+        programs["ssh-keygen"] = ("facility", "install the OpenSSH client")
+    if needs_recipe(site):
+        programs[helm] = ("gpu_stack", "install Helm 3.14 or newer and put it on PATH, or name it in gpufleet_helm")
+    return programs
+
+
+def needs_api(site: Site) -> bool:
+    """Tell whether a gate in scope talks to the API server."""
+    with_api = GATE_IDS[GATE_IDS.index("gpu_stack") :]
+    return "kubernetes" in site.capabilities and any(gate in site.gates for gate in with_api)

@@ -1,0 +1,136 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a run takes from the inventory: the checked site, the hosts that each play reads, and the options of tools."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..check.fabric.settings import FabricSettings
+from ..check.kit.settings_layers import settings_for
+from ..check.nodes.dcgm_diag import SPEC as DCGM_DIAG
+from ..check.nodes.dcgm_diag import DcgmDiagSettings
+from ..check.registry import all_checks
+from ..hardware.sku import Sku, load_hardware
+from ..outcome.gates import GATE_IDS
+from ..runtime.recipe_files import recipe_directories, recipe_roots
+from ..site.inventory import InventoryFacts, site_from_inventory
+from ..site.model import DriverOwner, Site
+from ..site.profiles import load_profiles
+from .settings_sources import merged_settings
+
+# Hosts that look at the fabric, where the inventory has such a group.
+FABRIC_GROUP = "fabric_managers"
+_HOST_VARIABLES = ("gpufleet_sku", "gpufleet_rack", "gpufleet_node_name")
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The inventory as Ansible gives it: the hosts of each group, and the variables of each host."""
+
+    groups: Mapping[str, Sequence[str]]
+    variables: Mapping[str, Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, task_vars: Mapping[str, Any]) -> Inventory:
+        """Return what the variables of a task hold of it."""
+        return cls(task_vars.get("groups") or {}, task_vars.get("hostvars") or {})
+
+    def contact(self, host: str) -> Mapping[str, Any] | None:
+        """Return what the contact to that host found, None if it was not asked."""
+        found: Mapping[str, Any] | None = self.variables[host].get("gpufleet_contact")
+        return found
+
+
+def gates_of_release() -> tuple[str, ...]:
+    """Return the gates that this release has checks for."""
+    gates = {check.spec.gate for check in all_checks()}
+    return tuple(gate for gate in GATE_IDS if gate in gates)
+
+
+def checked_site(options: Mapping[str, Any], inventory: Inventory) -> tuple[Site, dict[str, Sku]]:
+    """Return the site and the hardware facts of its SKUs, without any contact and without writing.
+
+    Args:
+        options: the options of `preflight_inventory`.
+        inventory: groups and host variables.
+
+    Raises:
+        ProblemsError: everything that is wrong, in one list.
+    """
+    extra = options["recipe_data"]
+    hardware = load_hardware(recipe_directories("hardware", extra))
+    group = options["group"]
+    hosts = {
+        name: {key: inventory.variables[name].get(key) for key in _HOST_VARIABLES}
+        for name in inventory.groups.get(group, ())
+    }
+    stated = {
+        **options,
+        "criteria": options["criteria"] or options["default_criteria"],
+        "settings": merged_settings(options["settings"], options["set"], options["forced_settings"]),
+    }
+    site = site_from_inventory(
+        InventoryFacts(
+            group=group,
+            groups=tuple(inventory.groups),
+            hosts=hosts,
+            options=stated,
+            default_gates=gates_of_release(),
+            profiles=load_profiles(recipe_roots(extra)),
+            known_settings=(*GATE_IDS, *(check.spec.id for check in all_checks())),
+            hardware=hardware,
+        )
+    )
+    return site, {host.sku: hardware[host.sku] for host in site.hosts}
+
+
+def hosts_to_read(
+    site: Site, inventory: Inventory, fabric_host: str = "", taken_over: Collection[str] = ()
+) -> dict[str, list[str]]:
+    """Return the hosts of each play that looks at hosts.
+
+    `contact` is asked whether it answers; `nodes` and `fabric` are read for their gates, `nodes_again` and
+    `fabric_again` before the start at a later gate. The tools see the whole fabric from one host: the first that
+    is not known to be silent.
+
+    Args:
+        site: the checked site.
+        inventory: groups, and what the contact found so far.
+        fabric_host: the host that the user wants to look at the fabric.
+        taken_over: gates that are not run, because earlier passes count.
+    """
+    nodes = [host.name for host in site.in_scope] if "nodes" in site.gates else []
+    fabric: list[str] = []
+    if "fabric" in site.gates:
+        asked = [fabric_host] if fabric_host else list(inventory.groups.get(FABRIC_GROUP) or ())
+        candidates = asked or [host.name for host in site.in_scope]
+        fabric = sorted(candidates, key=lambda host: _silent(inventory, host))[:1]
+    before = site.before_from_gate
+    return {
+        "contact": nodes,
+        "nodes": [] if "nodes" in taken_over else nodes,
+        "fabric": [] if "fabric" in taken_over else fabric,
+        "nodes_again": nodes if "nodes" in before else [],
+        "fabric_again": fabric if "fabric" in before else [],
+    }
+
+
+def _silent(inventory: Inventory, host: str) -> bool:
+    found = inventory.contact(host) if host in inventory.variables else None
+    return found is not None and not found.get("reached")
+
+
+def tool_options(site: Site) -> dict[str, Any]:
+    """Return with which options the site's settings want the tools of hosts and fabric to be run."""
+    fabric = settings_for(FabricSettings, "fabric", {}, site.settings.get("fabric", {}))
+    diagnostic = settings_for(DcgmDiagSettings, DCGM_DIAG.id, {}, site.settings.get(DCGM_DIAG.id, {}))
+    return {
+        "diag_level": 0 if site.driver_owner is DriverOwner.OPERATOR else diagnostic.level,
+        "fabric_ports": list(fabric.ports),
+        "fabric_interval_s": fabric.interval_s,
+        "ibdiagnet": "ibdiagnet" in site.settings,
+    }

@@ -1,0 +1,76 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Settings from several places, laid over each other by check and option."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..outcome.errors import BringupError, InputError, ProblemsError
+
+SET = "gpufleet_set"
+
+
+def merged_settings(stated: Mapping[str, Any], assigned: Iterable[str], forced: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `stated`, with the `check.option=value` of `assigned` over it, and `forced` over both.
+
+    Raises:
+        ProblemsError: every assignment that cannot be read.
+    """
+    return laid_over(laid_over(stated, _assignments(assigned)), forced)
+
+
+def laid_over(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings with those of `upper` in place, option by option; what is no mapping is replaced."""
+    merged = dict(lower)
+    for name, options in upper.items():
+        below = merged.get(name)
+        merged[name] = {**below, **options} if isinstance(below, Mapping) and isinstance(options, Mapping) else options
+    return merged
+
+
+def replaced_options(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> list[str]:
+    """Return the options of `lower` that have another value in `upper`, as `check.option`."""
+    return [
+        f"{name}.{option}"
+        for name, options in upper.items()
+        if isinstance(options, Mapping) and isinstance(lower.get(name), Mapping)
+        for option, value in options.items()
+        if option in lower[name] and lower[name][option] != value
+    ]
+
+
+def _assignments(texts: Iterable[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    problems: list[BringupError] = []
+    for text in (line.strip() for entry in texts for line in entry.splitlines()):
+        path, equals, value = text.partition("=")
+        check, dot, option = path.strip().partition(".")
+        if not (check and dot and option and equals):
+            if text:
+                hint = "write check.option=value, for example dcgm-diag.level=2"
+                problems.append(InputError(SET, f"{text!r} assigns no option of a check.", hint))
+            continue
+        try:
+            found.setdefault(check, {})[option] = _typed(value)
+        except ValueError as error:
+            problems.append(InputError(SET, f"the value of {path} is not YAML: {error}.", "quote the value"))
+    if problems:
+        raise ProblemsError("settings", tuple(problems))
+    return found
+
+
+def _typed(text: str) -> Any:
+    """Return the value as YAML reads it.
+
+    Raises:
+        ValueError: it is not YAML.
+    """
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error).splitlines()[0]) from None

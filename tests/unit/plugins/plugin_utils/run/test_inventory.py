@@ -1,0 +1,157 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a run takes from the inventory: settings of several sources, which hosts each play reads, and the plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, ProblemsError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import (
+    Inventory,
+    checked_site,
+    hosts_to_read,
+    tool_options,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.plan import plan_lines, planned
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.settings_sources import (
+    laid_over,
+    merged_settings,
+    replaced_options,
+)
+
+NAMES = ["gpu01", "gpu02", "gpu03"]
+CRITERIA = {"service": "generic", "intent": "training", "os": "ubuntu", "platform": "volcano"}
+OPTIONS: dict[str, Any] = {
+    "group": "gpu_nodes",
+    "gates": [],
+    "from_gate": "",
+    "criteria": CRITERIA,
+    "default_criteria": {},
+    "settings": {},
+    "set": [],
+    "forced_settings": {},
+    "recipe_data": [],
+    "overrides": {},
+}
+
+
+def inventory(managers: list[str] | None = None, silent: tuple[str, ...] = ()) -> Inventory:
+    groups = {"gpu_nodes": NAMES, **({"fabric_managers": managers} if managers else {})}
+    variables: dict[str, dict[str, Any]] = {
+        name: {
+            "gpufleet_sku": "h100",
+            "gpufleet_rack": "a1",
+            "gpufleet_contact": {"reached": name not in silent, "privileged": True},
+        }
+        for name in [*NAMES, *(managers or [])]
+    }
+    return Inventory(groups, variables)
+
+
+def hosts(given: Inventory, fabric_host: str = "", taken: tuple[str, ...] = (), **options: Any) -> dict[str, list[str]]:
+    site, _hardware = checked_site(OPTIONS | options, given)
+    return hosts_to_read(site, given, fabric_host, taken)
+
+
+def test_every_host_is_read_and_the_fabric_from_the_first_that_answers() -> None:
+    assert hosts(inventory()) == {
+        "contact": NAMES,
+        "nodes": NAMES,
+        "fabric": ["gpu01"],
+        "nodes_again": [],
+        "fabric_again": [],
+    }
+    assert hosts(inventory(silent=("gpu01",)))["fabric"] == ["gpu02"]
+    assert hosts(inventory(managers=["sw1", "sw2"], silent=("sw1",)))["fabric"] == ["sw2"]
+
+
+def test_the_fabric_is_asked_for_from_a_silent_host_where_all_are_silent() -> None:
+    assert hosts(inventory(silent=tuple(NAMES)))["fabric"] == ["gpu01"]
+
+
+def test_the_host_that_the_user_names_looks_at_the_fabric() -> None:
+    assert hosts(inventory(managers=["sw1"]), fabric_host="gpu03")["fabric"] == ["gpu03"]
+
+
+def test_nothing_is_read_for_gates_outside_the_scope() -> None:
+    found = hosts(inventory(), gates=["facility"])
+    assert not any(found.values())
+
+
+def test_a_start_in_the_middle_looks_again_and_does_not_read_what_is_taken_over() -> None:
+    found = hosts(inventory(), from_gate="gpu_stack", taken=("fabric", "nodes"))
+    assert found["nodes_again"] == NAMES and found["fabric_again"] == ["gpu01"]
+    assert found["nodes"] == found["fabric"] == []
+    assert hosts(inventory(), from_gate="gpu_stack", taken=("fabric",))["nodes"] == NAMES
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, {"diag_level": 3, "fabric_interval_s": 10.0, "ibdiagnet": False, "fabric_ports": []}),
+        ({"settings": {"dcgm-diag": {"level": 2}}}, {"diag_level": 2}),
+        ({"set": ["dcgm-diag.level=2"], "driver_owner": "operator"}, {"diag_level": 0}),
+        ({"settings": {"ibdiagnet": {}, "fabric": {"ports": ["mlx5_0:1"]}}}, {"ibdiagnet": True}),
+        ({"forced_settings": {"fabric": {"interval_s": 1}}}, {"fabric_interval_s": 1.0}),
+    ],
+)
+def test_the_tools_are_run_as_the_settings_say(options: dict[str, Any], expected: dict[str, Any]) -> None:
+    site, _hardware = checked_site(OPTIONS | options, inventory())
+    assert tool_options(site).items() >= expected.items()
+
+
+def test_default_criteria_count_only_where_none_is_stated() -> None:
+    default = {"service": "kind", "intent": "inference"}
+    stated, _hardware = checked_site(OPTIONS | {"default_criteria": default}, inventory())
+    assert stated.criteria == {"accelerator": "h100"} | CRITERIA
+    bare, _hardware = checked_site(OPTIONS | {"criteria": {}, "default_criteria": default}, inventory())
+    assert bare.criteria == {"accelerator": "h100"} | default
+
+
+def test_settings_are_laid_over_each_other_option_by_option() -> None:
+    stated = {"facility": {"record": "r.yaml", "identity": "a"}, "nodes": {"x": 1}}
+    merged = merged_settings(stated, ["facility.identity=b", "dcgm-diag.level=2\nhca-state.hcas=[mlx5_0]"], {})
+    assert merged == {
+        "facility": {"record": "r.yaml", "identity": "b"},
+        "nodes": {"x": 1},
+        "dcgm-diag": {"level": 2},
+        "hca-state": {"hcas": ["mlx5_0"]},
+    }
+    assert merged_settings(stated, ["facility.record=x"], {"facility": {"record": "forced"}})["facility"] == {
+        "record": "forced",
+        "identity": "a",
+    }
+    assert laid_over({"facility": "text"}, {"facility": {"record": "r"}}) == {"facility": {"record": "r"}}
+    assert replaced_options(stated, {"facility": {"identity": "b", "record": "r.yaml"}}) == ["facility.identity"]
+
+
+def test_every_assignment_that_cannot_be_read_is_reported() -> None:
+    with pytest.raises(ProblemsError) as caught:
+        merged_settings({}, ["level=2", "dcgm-diag.level", "dcgm-diag.level=[", "fine.one=1"], {})
+    assert len(caught.value.problems) == 3
+    assert "check.option=value" in str(caught.value)
+
+
+def test_the_plan_names_the_components_and_what_keeps_gate_facility_from_passing(tmp_path: Path) -> None:
+    plan = planned(OPTIONS, inventory())
+    lines = plan_lines(plan)
+    assert "gate facility cannot pass: gpufleet_settings.facility.record is not stated" in plan.warnings
+    assert any(line.startswith("recipe: ") and "gpu-operator" in line for line in lines)
+    assert lines[-1].startswith("nothing was started")
+    record = tmp_path / "record.yaml"
+    missing = planned(OPTIONS | {"set": [f"facility.record={record}"]}, inventory())
+    assert any("no such file" in text for text in missing.warnings)
+    record.write_text("")
+    assert planned(OPTIONS | {"set": [f"facility.record={record}"]}, inventory()).warnings == ()
+
+
+def test_the_plan_refuses_what_preflight_refuses() -> None:
+    with pytest.raises(BringupError, match="did you mean nodes"):
+        planned(OPTIONS | {"gates": ["node"]}, inventory())
+    with pytest.raises(BringupError, match="gkee"):
+        planned(OPTIONS | {"criteria": CRITERIA | {"service": "gkee"}}, inventory())
