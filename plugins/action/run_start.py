@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ansible.release import __version__ as core_version
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.command_line import command_line
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
@@ -32,5 +35,7 @@ class ActionModule(VerbBase):
         run_dir = create_run_dir(Path(options["base"]).expanduser().absolute())
         record = new_run(run_dir.name, options["site_name"], now_utc(), GATE_IDS, rehearsal=options["rehearsal"])
         run = Run(run_dir)
-        run.save_record(replace(record, versions=software_versions(core_version)))
+        command = command_line(sys.argv, os.environ, Path.cwd())
+        versions = software_versions(core_version)
+        run.save_record(replace(record, versions=versions, command=command, history=bool(options["store"])))
         return {"changed": True, "run_dir": str(run_dir), "run_id": run_dir.name, "stats": run_stats(run)}

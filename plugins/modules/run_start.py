@@ -30,6 +30,9 @@ options:
     description: Name of the site, for the report.
     type: str
     default: cluster
+  store:
+    description: File of the history in which the gates are recorded. A report then says how to start again at a gate.
+    type: path
   rehearsal:
     description: Whether the hardware is simulated. Every page and file of the run then says so.
     type: bool

@@ -11,6 +11,7 @@ from ..outcome.gates import GATES
 from ..outcome.model import Status
 from ..runtime.clock import elapsed_text
 from ..verdict.gate import GateVerdict
+from ..verdict.restart import not_looked_at, restart
 from ..verdict.run import RunRecord, run_summary
 
 _HEAD = ("#", "gate", "status", "checks", "duration", "key figure")
@@ -39,13 +40,29 @@ def _row(number: int, verdict: GateVerdict) -> tuple[str, ...]:
 
 
 def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
-    """Return the whole closing text: the table, what holds each stuck gate, the verdict and the paths."""
+    """Return the whole closing text: the table, what holds each stuck gate, the verdict, the paths, how to go on."""
     banner = ["REHEARSAL: the hardware is simulated; this can never be an acceptance", ""] if record.rehearsal else []
     stuck = [line for verdict in record.gates for line in _reasons(verdict)]
     paths = ["", f"report   {run_dir / 'report.html'}", f"summary  {run_dir / 'report.md'}"]
     paths += [f"results  {run_dir / 'ctrf'}/  {run_dir / 'junit'}/", f"metrics  {run_dir / 'metrics.prom'}"]
     resumed = [f"resumed  {line}" for line in record.resumed]
-    return [*banner, *gates_table(record), "", *resumed, *stuck, f"verdict  {run_summary(record)}", *paths]
+    return [
+        *banner,
+        *gates_table(record),
+        "",
+        *resumed,
+        *stuck,
+        f"verdict  {run_summary(record)}",
+        *paths,
+        *_next(record),
+    ]
+
+
+def _next(record: RunRecord) -> list[str]:
+    unseen, again = not_looked_at(record), restart(record)
+    lines = [f"not looked at: {', '.join(unseen)}"] if unseen else []
+    lines += [f"again: {again}"] if again else []
+    return ["", *lines] if lines else []
 
 
 def _reasons(verdict: GateVerdict, limit: int = 20) -> list[str]:

@@ -13,6 +13,7 @@ from ..outcome.gates import GATES
 from ..outcome.model import Status
 from ..runtime.clock import elapsed_text
 from ..runtime.redaction import redact
+from ..verdict.restart import not_looked_at, restart
 from ..verdict.run import all_passed, run_summary
 from . import scope
 from .cases import case_groups
@@ -57,6 +58,8 @@ def render_page(facts: RunFacts) -> str:
         record=facts.record,
         facts=facts,
         statement=redact(run_summary(facts.record)),
+        not_looked_at=", ".join(not_looked_at(facts.record)),
+        again=restart(facts.record),
         passed=all_passed(facts.record),
         gates=gate_lines(facts),
         gate_titles={gate.id: f"{gate.number}. {gate.title}" for gate in GATES},

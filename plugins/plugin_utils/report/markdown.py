@@ -9,7 +9,8 @@ import re
 
 from ..runtime.clock import elapsed_text
 from ..runtime.redaction import redact
-from ..verdict.run import all_passed, run_summary
+from ..verdict.restart import not_looked_at, restart
+from ..verdict.run import RunRecord, all_passed, run_summary
 from .cases import Case, CaseGroup, case_groups
 from .decisions import decision_lines, quarantine_lines
 from .facts import RunFacts
@@ -48,7 +49,7 @@ def render_markdown(facts: RunFacts) -> str:
     lines = [f"## {'REHEARSAL: ' if record.rehearsal else ''}bring-up of {plain(record.site)}: {word}", ""]
     if record.rehearsal:
         lines += ["**REHEARSAL: the hardware is simulated. This is not, and can never be, an acceptance.**", ""]
-    lines += [plain(redact(run_summary(record)), 1500), ""]
+    lines += [plain(redact(run_summary(record)), 1500), "", *_next(record)]
     lines += [
         *_differences(facts),
         *_gates(gate_lines(facts)),
@@ -58,6 +59,13 @@ def render_markdown(facts: RunFacts) -> str:
     ]
     lines += [*_not_declared(facts), _origin(facts)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _next(record: RunRecord) -> list[str]:
+    """Return what nobody looked at and how to start again, nothing for a run that is passed."""
+    unseen, again = not_looked_at(record), restart(record)
+    lines = [f"Not looked at: {plain(', '.join(unseen))}", ""] if unseen else []
+    return [*lines, *(["Start again:", "", f"    {again}", ""] if again else [])]
 
 
 def _differences(facts: RunFacts) -> list[str]:

@@ -76,8 +76,8 @@ def site_lines(site: Site, options: Mapping[str, Any]) -> list[str]:
 def _scoped(run: Run, site: Site) -> RunRecord:
     old = run.record
     fresh = new_run(old.run_id, site.name, old.started, site.gates, rehearsal=site.rehearsal)
-    fresh = replace(fresh, from_gate=site.from_gate)
-    return with_site(replace(fresh, updated=old.updated, versions=old.versions), site)
+    kept = {name: getattr(old, name) for name in ("updated", "versions", "command", "history")}
+    return with_site(replace(fresh, from_gate=site.from_gate, **kept), site)
 
 
 def resolve_recipe(run: Run, options: Mapping[str, Any], emit: Emit) -> tuple[str, ...]:

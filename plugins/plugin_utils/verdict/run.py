@@ -21,7 +21,8 @@ class RunRecord:
 
     `problem` says why nothing was started; `updated` is when the record was last written (RFC 3339); `versions` names
     the software that made the run; `from_gate` is where the run was asked to start, `resumed` what became of the
-    gates before it, one line each.
+    gates before it, one line each; `command` is how the run was started (empty: not known), without `from_gate`;
+    `history` tells whether its gates are recorded for later runs.
     """
 
     run_id: str
@@ -37,6 +38,8 @@ class RunRecord:
     versions: dict[str, str] = field(default_factory=dict)
     from_gate: str = ""
     resumed: tuple[str, ...] = ()
+    command: str = ""
+    history: bool = False
     schema_version: int = 1
 
     def gate(self, gate_id: str) -> GateVerdict:
@@ -86,15 +89,16 @@ def closes_the_run(record: RunRecord, verdict: GateVerdict) -> bool:
     """Tell whether no gate can follow: none is left in scope, or all that are left depend on one that is not passed."""
     last = GATE_IDS.index(verdict.gate)
     left = [gate for gate in record.scope if GATE_IDS.index(gate) > last]
-    return verdict.gate not in record.scope or not any(_can_open(record, gate) for gate in left)
+    return verdict.gate not in record.scope or not any(can_open(record, gate) for gate in left)
 
 
-def _can_open(record: RunRecord, gate_id: str) -> bool:
+def can_open(record: RunRecord, gate_id: str) -> bool:
+    """Tell whether that gate can still run: what it depends on within the scope opened, or can itself still run."""
     before = depends_on(record, gate_id)
     if not before:
         return True
     if record.gate(before).status is Status.PENDING:
-        return _can_open(record, before)
+        return can_open(record, before)
     return record.gate(before).opens_next
 
 

@@ -1,0 +1,96 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The command line that starts a run again, as a person may read it in a report."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..runtime.redaction import redact
+from ..verdict.restart import VARIABLE
+
+_PREFIX = "gpufleet_"
+_EXTRA = ("-e", "--extra-vars")
+_LONGEST = 1000
+
+
+def command_line(argv: Sequence[str], environment: Mapping[str, str], directory: Path) -> str:
+    """Return how this ansible-playbook was called, without the gate that it started at.
+
+    Extra variables of others are shown by name alone: their values may be secret. Nothing is returned in AWX, where
+    a job is not started by a command, and for a line that is too long for a report.
+
+    Args:
+        argv: the arguments of the process, its program first.
+        environment: the variables of its environment.
+        directory: the working directory; the program below it is shown by its path from there.
+    """
+    if environment.get("AWX_HOST"):
+        return ""
+    words, given = [_program(argv[0], directory)], list(argv[1:])
+    while given:
+        word = given.pop(0)
+        option, equals, value = word.partition("=")
+        if word in _EXTRA and given:
+            words += _extra(given.pop(0))
+        elif option == _EXTRA[1] and equals:
+            words += _extra(value)
+        elif word.startswith("-e") and not word.startswith("--") and len(word) > 2:
+            words += _extra(word[2:])
+        else:
+            words.append(shlex.quote(word))
+    line = redact(" ".join(words))
+    return line if len(line) <= _LONGEST else ""
+
+
+def _program(path: str, directory: Path) -> str:
+    program = Path(path)
+    if program.is_absolute() and program.is_relative_to(directory):
+        return shlex.quote(os.path.relpath(program, directory))
+    return shlex.quote(program.name)
+
+
+def _extra(text: str) -> list[str]:
+    """Return extra variables as words: those of this collection as they are, those of others by name."""
+    if text.startswith("@"):
+        return ["-e", shlex.quote(text)]
+    if text.startswith(("{", "[")):
+        return _structured(text)
+    words = []
+    for assignment in _split(text):
+        name, equals, _value = assignment.partition("=")
+        if name != VARIABLE:
+            own = name.startswith(_PREFIX) or not equals
+            words += ["-e", shlex.quote(assignment) if own else f"{shlex.quote(name)}=..."]
+    return words
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return [text]
+
+
+def _structured(text: str) -> list[str]:
+    import json
+
+    import yaml
+
+    try:
+        found: Any = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return []
+    if not isinstance(found, dict):
+        return []
+    own = {name: value for name, value in found.items() if str(name).startswith(_PREFIX) and name != VARIABLE}
+    others = [
+        word for name in found if not str(name).startswith(_PREFIX) for word in ("-e", f"{shlex.quote(name)}=...")
+    ]
+    shown = ["-e", shlex.quote(json.dumps(own, default=str))] if own else []
+    return [*shown, *others]

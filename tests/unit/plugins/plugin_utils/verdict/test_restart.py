@@ -1,0 +1,95 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The end of a run that is not passed: what nobody looked at, and how to start again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.command_line import command_line
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.restart import not_looked_at, restart
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import RunRecord, new_run
+
+COMMAND = "ansible-playbook gpufleet.bringup.site -i hosts.yml"
+
+
+def record(scope: tuple[str, ...] = GATE_IDS, **status: Status) -> RunRecord:
+    made = new_run("r1", "lab", "2026-11-22T10:00:00Z", scope, rehearsal=False)
+    for gate, word in status.items():
+        made = made.with_gate(GateVerdict(gate=gate, status=word, message="m"))
+    return replace(made, command=COMMAND, history=True)
+
+
+def test_a_start_again_begins_at_the_gate_that_is_not_passed() -> None:
+    made = record(facility=Status.PASSED, fabric=Status.FAILED)
+    assert restart(made) == f"{COMMAND} -e gpufleet_from_gate=fabric"
+    assert not_looked_at(made) == GATE_IDS[2:]
+    assert closing_lines(made, Path("/r"))[-2:] == [
+        f"not looked at: {', '.join(GATE_IDS[2:])}",
+        f"again: {COMMAND} -e gpufleet_from_gate=fabric",
+    ]
+
+
+def test_the_first_gate_and_a_run_without_history_start_from_the_beginning() -> None:
+    assert restart(record(facility=Status.OTHER)) == COMMAND
+    assert restart(replace(record(facility=Status.PASSED, fabric=Status.FAILED), history=False)) == COMMAND
+
+
+def test_a_run_that_was_refused_starts_again_where_it_wanted_to() -> None:
+    refused = replace(record(), problem="inventory: wrong", from_gate="nodes")
+    assert restart(refused) == f"{COMMAND} -e gpufleet_from_gate=nodes"
+
+
+def test_without_a_command_the_variable_is_named() -> None:
+    made = replace(record(facility=Status.PASSED, fabric=Status.OTHER), command="")
+    assert restart(made) == "the same with gpufleet_from_gate=fabric"
+
+
+def test_a_passed_run_and_one_that_goes_on_say_nothing() -> None:
+    passed = record(("facility",), facility=Status.PASSED)
+    assert (restart(passed), not_looked_at(passed)) == ("", ())
+    going_on = record(facility=Status.PASSED)
+    assert (restart(going_on), not_looked_at(going_on)) == ("", ())
+
+
+def test_gate_8_is_looked_at_after_gate_7() -> None:
+    before = dict.fromkeys(GATE_IDS[:6], Status.PASSED)
+    assert not_looked_at(record(**before, training_acceptance=Status.FAILED)) == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["site.yml", "-i", "h.yml", "--tags", "nodes"], "site.yml -i h.yml --tags nodes"),
+        (["site.yml", "-e", "gpufleet_from_gate=nodes gpufleet_gates=nodes"], "site.yml -e gpufleet_gates=nodes"),
+        (["site.yml", "-eansible_become_pass=pw x=1"], "site.yml -e ansible_become_pass=... -e x=..."),
+        (["site.yml", "--extra-vars=@vars.yml"], "site.yml -e @vars.yml"),
+        (
+            ["site.yml", "-e", '{"gpufleet_settings": {"a": {"b": 1}}, "gpufleet_from_gate": "nodes", "pw": "x"}'],
+            """site.yml -e '{"gpufleet_settings": {"a": {"b": 1}}}' -e pw=...""",
+        ),
+        (["site.yml", "-e", "{broken"], "site.yml"),
+    ],
+)
+def test_a_command_line_is_shown_without_secrets_and_without_its_start(
+    given: list[str], expected: str, tmp_path: Path
+) -> None:
+    assert command_line(["/usr/bin/ansible-playbook", *given], {}, tmp_path) == f"ansible-playbook {expected}"
+
+
+def test_the_program_of_a_checkout_is_shown_with_its_path(tmp_path: Path) -> None:
+    program = tmp_path / ".cache/venv/bin/ansible-playbook"
+    assert command_line([str(program), "x.yml"], {}, tmp_path) == ".cache/venv/bin/ansible-playbook x.yml"
+
+
+def test_awx_and_a_line_that_is_too_long_have_no_command(tmp_path: Path) -> None:
+    assert command_line(["ansible-playbook", "x.yml"], {"AWX_HOST": "https://awx"}, tmp_path) == ""
+    assert command_line(["ansible-playbook", "x" * 2000], {}, tmp_path) == ""
