@@ -23,7 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_ac
     Record,
     Results,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.parse_run import read_run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.parse_run import parse_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.training_log import Setup, parse
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.simulators import training_settings
@@ -59,7 +59,7 @@ class Trained:
             pods=(PodRecord(host="here", node="here", index=0, exit_code=self.exit_code),),
         )  # fmt: skip
         plan = fleet.plan()
-        return fleet, Results(plan=plan, runs=(read_run(record, {"here": self.log}, plan.rules),))
+        return fleet, Results(plan=plan, runs=(parse_run(record, {"here": self.log}, plan.rules),))
 
     def findings(self) -> list[tuple[str, str, str]]:
         fleet, results = self.judged()

@@ -16,7 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_a
     Server,
     SmokeAnswer,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.parse_run import read_load
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.parse_run import parse_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.rules import load_rules
 
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
@@ -118,5 +118,5 @@ def results(
         own = {"throughput": 72_000.0 + 100 * number, **(exports or {}).get(host.name, {})}
         for attempt in range(1, runs + 1):
             made = load(host.name, attempt, **(loads or {}).get(host.name, {}))
-            found.append(read_load(made, json.dumps(export(**own)), plan.rules))
-    return Results(plan=plan, servers=stand, loads=tuple(found))
+            found.append(parse_run(made, json.dumps(export(**own)), plan.rules))
+    return Results(plan=plan, servers=stand, runs=tuple(found))

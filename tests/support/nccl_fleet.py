@@ -17,7 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_vali
     Run,
     Wanted,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.parse_run import read_run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.parse_run import parse_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.rules import load_rules
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.run_plan import next_runs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import checks_of
@@ -132,7 +132,7 @@ class Fleet:
             ranks=8 * len(want.hosts),
             log=f"evidence/{serial}.log",
         )
-        return read_run(record, self.change(want, self.log(want, smallest)), plan.rules)
+        return parse_run(record, self.change(want, self.log(want, smallest)), plan.rules)
 
     def results(self) -> Results:
         """Run the gate's course to its end."""

@@ -22,7 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_ac
     Record,
     Results,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.parse_run import read_run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.parse_run import parse_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.rules import load_rules
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
@@ -161,7 +161,7 @@ class TrainingFleet:
             if not any(kind.wants_more for kind in cohorts_of(results, self.hardware)):
                 return results
             record, logs = self.run(attempt)
-            results = replace(results, runs=(*results.runs, read_run(record, logs, plan.rules)))
+            results = replace(results, runs=(*results.runs, parse_run(record, logs, plan.rules)))
         raise AssertionError("the course does not come to an end")
 
     def outcomes(self, results: Results | None = None) -> tuple[Outcome, ...]:

@@ -140,3 +140,8 @@ class JobResult:
     def log(self) -> str:
         """The launcher's log; empty when there was none."""
         return self.launcher.log if self.launcher else ""
+
+    @property
+    def exit_code(self) -> int | None:
+        """The launcher's exit code; None where it has none."""
+        return self.launcher.exit_code if self.launcher else None

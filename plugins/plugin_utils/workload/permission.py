@@ -1,17 +1,18 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a gate must be allowed to do is asked before it starts anything, all of it at once."""
+"""What a gate must be allowed to do, asked before it starts anything and all of it at once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from ..clients.kube.cluster import Cluster, Permission
 from ..clients.kube.errors import ForbiddenError
+from .model import JobKind
 
-# What every test in a namespace of its own does: the namespace, what its jobs are made of, their logs, their removal.
-SPACE = (
+# What every test in a namespace of its own does: make it, follow its pods, read their logs, remove it.
+BASIC = (
     *(Permission(verb, "namespaces") for verb in ("list", "create", "delete")),
     *(Permission(verb, "priorityclasses", "scheduling.k8s.io") for verb in ("create", "delete")),
     *(Permission(verb, "pods") for verb in ("list", "delete")),
@@ -19,16 +20,31 @@ SPACE = (
     Permission("list", "nodes"),
     Permission("list", "events"),
 )
-# What pods that reach each other need beside that.
-GANG = (
-    *(Permission(verb, "jobs", "batch") for verb in ("create", "delete")),
-    *(Permission(verb, "services") for verb in ("list", "create")),
-    Permission("create", "secrets"),
-    Permission("create", "configmaps"),
-)
+_ACCESS = (*(Permission(verb, "services") for verb in ("list", "create")), Permission("create", "secrets"))
 
 
-def refuse_without(cluster: Cluster, wanted: Sequence[Permission], gate: str) -> None:
+def job_permissions(kind: JobKind, *, gang_api: str = "", by_dra: bool = False) -> tuple[Permission, ...]:
+    """Return what jobs of a kind need beside BASIC.
+
+    Args:
+        kind: of the jobs.
+        gang_api: API version of the PodGroups of their gangs (`scheduling.volcano.sh/v1beta1`); empty for none.
+        by_dra: their GPUs are taken by resource claims.
+    """
+    owner, group = ("mpijobs", "kubeflow.org") if kind == "mpijob" else ("jobs", "batch")
+    wanted = [Permission(verb, owner, group) for verb in ("create", "delete")]
+    if kind in ("gang-job", "torchrun"):
+        wanted += _ACCESS
+    if kind == "torchrun":
+        wanted.append(Permission("create", "configmaps"))
+    if gang_api and kind != "mpijob":
+        wanted.append(Permission("create", "podgroups", gang_api.partition("/")[0]))
+    if by_dra:
+        wanted.append(Permission("create", "resourceclaimtemplates", "resource.k8s.io"))
+    return tuple(wanted)
+
+
+def refuse_without(cluster: Cluster, wanted: Iterable[Permission], gate: str) -> None:
     """Return if everything is allowed.
 
     Raises:
@@ -37,10 +53,12 @@ def refuse_without(cluster: Cluster, wanted: Sequence[Permission], gate: str) ->
     """
     refused = [permission for permission in wanted if not cluster.can_i(permission)[0]]
     if refused:
-        words = ", ".join(f"{one.verb} {_resource(one)}" for one in refused)
+        words = ", ".join(_words(permission) for permission in refused)
         raise ForbiddenError(f"gate {gate}", f"not allowed: {words}.", f"grant it, see docs/{gate}.md")
 
 
-def _resource(permission: Permission) -> str:
-    name = "/".join(part for part in (permission.resource, permission.subresource) if part)
-    return f"{name}.{permission.group}" if permission.group else name
+def _words(permission: Permission) -> str:
+    resource = "/".join(part for part in (permission.resource, permission.subresource) if part)
+    group = f".{permission.group}" if permission.group else ""
+    namespace = f" in {permission.namespace}" if permission.namespace else ""
+    return f"{permission.verb} {resource}{group}{namespace}"

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What all runs together say: hosts that are out, pairs, who is to blame, which adapter. Pure.
+"""What all runs together say: hosts that are out, pairs, what is to blame, which adapter. Pure.
 
 The observer asks it what to run next, the judges ask it for their verdicts, so that both see the same.
 """
@@ -9,20 +9,19 @@ The observer asks it what to run next, the judges ask it for their verdicts, so 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
 from ...hardware.sku import Sku
-from ...outcome.model import Rating
 from ...verdict.localise import Blame, Pair, PairVerdict, blame, disjoint_pairs, second_round
 from ...verdict.peers import compare
-from .bandwidth import BandwidthResult, PeerGroup, peer_group, rate_run
+from ..benchmark.network import FILTERED_FABRICS
+from .bandwidth import BandwidthResult, PeerGroup, peer_group
 from .model import Phase, PlannedHost, Results
+from .rules import JudgeSettings
 from .transport import Transport, transport_of
 
-# Fabrics on which NCCL_IB_HCA picks a single adapter.
-_RAIL_FABRICS = ("infiniband", "roce")
 _LEAST_RAILS = 4
 
 
@@ -38,7 +37,7 @@ class Rails:
 
 @dataclass(frozen=True)
 class SkuCohort:
-    """The hosts of one SKU and everything that their runs say."""
+    """The hosts of one SKU, and everything that their runs say."""
 
     results: Results
     hardware: Mapping[str, Sku]
@@ -46,13 +45,15 @@ class SkuCohort:
 
     @property
     def sku(self) -> Sku:
-        """Its facts."""
         return self.hardware[self.sku_name]
+
+    @property
+    def limits(self) -> JudgeSettings:
+        return self.results.plan.rules.judge
 
     @cached_property
     def hosts(self) -> tuple[PlannedHost, ...]:
-        """The hosts of that kind."""
-        return tuple(host for host in self.results.plan.hosts if host.sku == self.sku_name)
+        return self.results.plan.hosts_of(self.sku_name)
 
     @cached_property
     def open_hosts(self) -> tuple[str, ...]:
@@ -61,7 +62,7 @@ class SkuCohort:
 
     @cached_property
     def alone(self) -> PeerGroup:
-        """How each host did by itself."""
+        """Every host by itself."""
         return peer_group(self.results, self.hardware, "node", [(name,) for name in self.open_hosts])
 
     @cached_property
@@ -73,9 +74,9 @@ class SkuCohort:
 
     @cached_property
     def usable(self) -> tuple[str, ...]:
-        """Hosts that may be paired: well by themselves, with adapters for their pods.
+        """Hosts that may be paired: good by themselves, with adapters for their pods.
 
-        Where all of them are bad by themselves there are none: pairs would only tell the same again.
+        Where all of them are bad by themselves there are none: pairs would only show the same again.
         """
         if self.alone.to_blame and any(s.verdict == "bad" for s in self.alone.members):
             return ()
@@ -87,17 +88,17 @@ class SkuCohort:
 
     @cached_property
     def first_pairs(self) -> tuple[Pair, ...]:
-        """The disjoint pairs of round one."""
+        """Disjoint pairs of all usable hosts."""
         return disjoint_pairs(self.usable)[0]
 
     @cached_property
     def first(self) -> PeerGroup:
-        """How the pairs of round one did."""
+        """The pairs of round one."""
         return peer_group(self.results, self.hardware, "pair", self.first_pairs)
 
     @cached_property
     def broken(self) -> dict[str, Transport]:
-        """Hosts whose own lines say that their transport is not what it should be."""
+        """Hosts whose own log lines prove a wrong transport."""
         found: dict[str, Transport] = {}
         for run in (*self.results.in_phase("pair"), *self.results.in_phase("all")):
             for name in run.record.hosts:
@@ -118,9 +119,9 @@ class SkuCohort:
 
     @cached_property
     def second_pairs(self) -> tuple[Pair, ...]:
-        """Pairs of round two: whoever is in doubt, and who was left over, with partners known to be good."""
+        """Pairs of round two: hosts in doubt and a host that was left over, with partners known to be good."""
         if self.first.to_blame:
-            # Whom all are like is no measure for anybody.
+            # No pair is known to be good, so no partner is.
             return ()
         good = [name for s in self.first.members if self.pair_good(s) for name in s.hosts]
         doubt = [name for name in self.usable if name not in good and name not in self.broken]
@@ -129,12 +130,12 @@ class SkuCohort:
 
     @cached_property
     def second(self) -> PeerGroup:
-        """How the pairs of round two did, held against the peers of round one."""
+        """The pairs of round two, compared with the peers of round one."""
         return peer_group(self.results, self.hardware, "pair", self.second_pairs, self.first.peers)
 
     @cached_property
     def third_pairs(self) -> tuple[Pair, ...]:
-        """Another placement for who was left over in round one and was not good in round two: one is no proof."""
+        """A second placement for a host that was left over in round one and not good in round two: one is no proof."""
         seen = (*self.first.members, *self.second.members)
         good = [name for s in seen if self.pair_good(s) for name in s.hosts]
         placed = [name for s in seen if self.pair_good(s) is False for name in s.hosts if name not in good]
@@ -144,17 +145,16 @@ class SkuCohort:
 
     @cached_property
     def third(self) -> PeerGroup:
-        """How these did."""
+        """The pairs of round three, compared with the peers of round one."""
         return peer_group(self.results, self.hardware, "pair", self.third_pairs, self.first.peers)
 
     @cached_property
     def pairs(self) -> tuple[BandwidthResult, ...]:
-        """All pairs."""
         return (*self.first.members, *self.second.members, *self.third.members)
 
     @cached_property
     def blame(self) -> Blame:
-        """Who is to blame for pairs that were not good; nobody if the cohort is."""
+        """What is to blame for pairs that were not good: nothing where all pairs are slow alike."""
         if self.first.to_blame:
             return Blame()
         known = [(s, self.pair_good(s)) for s in self.pairs]
@@ -166,8 +166,8 @@ class SkuCohort:
 
     @cached_property
     def rail_pairs(self) -> tuple[Pair, ...]:
-        """Pairs to be looked at adapter by adapter."""
-        if self.sku.fabric not in _RAIL_FABRICS:
+        """Pairs to be run adapter by adapter."""
+        if self.sku.fabric not in FILTERED_FABRICS:
             return ()
         most = self.results.plan.rules.run.rail_samples
         if self.first.to_blame:
@@ -184,7 +184,7 @@ class SkuCohort:
         return len(first) == len(second) >= 2
 
     def rails_of(self, pair: Pair) -> Rails:
-        """Return what two hosts did adapter by adapter."""
+        """Return the bandwidth of two hosts over each adapter."""
         plan = self.results.plan
         count = len(plan.host(pair[0]).hcas)
         runs = {rail: found for rail in range(count) if (found := self.results.of("rail", pair, rail))}
@@ -192,12 +192,12 @@ class SkuCohort:
         values = {rail: median(run.value for run in found) for rail, found in judged.items() if found}
         slow: list[int] = []
         if len(values) >= _LEAST_RAILS:
-            verdict = compare({str(rail): value for rail, value in values.items()}, plan.rules.judge.peers)
+            verdict = compare({str(rail): value for rail, value in values.items()}, self.limits.peers)
             slow = [] if len(verdict.suspects) * 2 > len(values) else [int(name) for name in verdict.suspects]
         elif values:
-            line = plan.rules.judge.marginal * max(values.values())
+            line = self.limits.marginal * max(values.values())
             slow = [rail for rail, value in values.items() if value < line]
-        # An adapter that does not carry a run at all is the slowest of them.
+        # An adapter that carries no run at all counts as slow.
         slow += [rail for rail, found in judged.items() if not found]
         return Rails(pair=pair, values=values, slow=tuple(sorted(slow)), complete=len(runs) == count)
 
@@ -216,7 +216,7 @@ class SkuCohort:
 
     @cached_property
     def sound(self) -> bool:
-        """Whether nothing so far speaks against a run over all hosts."""
+        """Whether a run over all hosts can show something new: every host and pair is good so far."""
         if self.broken or self.without_rdma or not self.blame.nobody or self.first.to_blame or self.alone.to_blame:
             return False
         paired = {name for s in self.pairs if self.pair_good(s) for name in s.hosts}
@@ -224,30 +224,13 @@ class SkuCohort:
 
     @cached_property
     def whole(self) -> BandwidthResult | None:
-        """How all hosts together did; of two hosts that is their pair."""
+        """All hosts together; with two hosts that is their pair."""
         names = tuple(host.name for host in self.hosts)
         phase: Phase = "pair" if len(names) == 2 else "all"
         found = peer_group(self.results, self.hardware, phase, [names])
         return found.members[0] if found.members else None
 
-    def rail_rating(self, pair: Pair, rail: int) -> Rating | None:
-        """Return the rating of one adapter by its own ceiling."""
-        judged = [run for run in self.results.of("rail", pair, rail) if run.problem is None]
-        rated = rate_run(self.results.plan, self.sku, judged[0]) if judged else None
-        return rated.rating if rated else None
 
-
-@dataclass(frozen=True)
-class Analysis:
-    """Every kind of hosts."""
-
-    cohorts: dict[str, SkuCohort] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, results: Results, hardware: Mapping[str, Sku]) -> Analysis:
-        """Return what the runs say."""
-        return cls({name: SkuCohort(results, hardware, name) for name in results.plan.skus if name in hardware})
-
-    def cohort_of(self, host: PlannedHost) -> SkuCohort | None:
-        """Return the kind of a host, None where its SKU has no facts."""
-        return self.cohorts.get(host.sku)
+def cohorts_of(results: Results, hardware: Mapping[str, Sku]) -> dict[str, SkuCohort]:
+    """Return the cohorts of all SKUs whose facts are known, by SKU."""
+    return {name: SkuCohort(results, hardware, name) for name in results.plan.skus if name in hardware}

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How fast runs were against ceiling and peers, and whether a suspicion held when it was repeated. Pure."""
+"""Bandwidth of runs compared with ceiling and peers, and whether a suspicion held when it was repeated. Pure."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from ...outcome.model import Rating
 from ...verdict.ceiling import Rated, Reference, judge, reference, topology_of
 from ...verdict.peers import PeerVerdict, compare, confirmed
 from ...verdict.plateau import last_gain
-from .model import Phase, Plan, Problem, Results, Run
+from ..benchmark.problem import Problem
+from .model import Phase, Plan, Results, Run
 from .rules import JudgeSettings
 
-# `open` has to be repeated before it counts; `unknown` has no figure, or nothing to hold it against.
+# `open` has to be repeated before it counts; `unknown` has no figure, or nothing to compare it with.
 Verdict = Literal["good", "marginal", "bad", "open", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BandwidthResult:
-    """How a host, a pair or the whole did over all of its runs.
+    """The bandwidth of a host, a pair or all hosts over all of its runs.
 
-    `value` is the median in GB/s. `rated` is its rating by the ceiling, None where there is none.
+    `value` is the median in GB/s. `rated` is its rating by the ceiling, None where there is no ceiling.
     """
 
     hosts: tuple[str, ...]
@@ -41,42 +42,42 @@ class BandwidthResult:
 
     @property
     def below_peers(self) -> bool:
-        """Whether the median is under what its peers allow."""
+        """Whether the median is lower than its peers allow."""
         peers = self.peers
         return peers is not None and peers.evaluated and not peers.cohort_to_blame and self.value < peers.limit
 
     @property
     def unsaturated(self) -> bool:
-        """Whether the figure still grows with the size."""
+        """Whether the bandwidth still grows with the message size."""
         return self.rated is not None and self.rated.unsaturated
 
     @property
     def best_run(self) -> Run:
-        """The run whose figure is nearest to the median; the first without figures."""
+        """The run whose figure is nearest to the median; the first run where none has a figure."""
         judged = [run for run in self.runs if run.problem is None]
         return min(judged, key=lambda run: abs(run.value - self.value)) if judged else self.runs[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerGroup:
-    """Equals that were run alike."""
+    """Hosts or pairs of one SKU that were run alike, and how they compare."""
 
     members: tuple[BandwidthResult, ...]
     peers: PeerVerdict
 
     @property
     def to_blame(self) -> bool:
-        """Whether what they share is at fault."""
+        """Whether so many are slow that what they share is at fault."""
         return self.peers.cohort_to_blame
 
     def find(self, hosts: Iterable[str]) -> BandwidthResult | None:
-        """Return how these hosts did."""
+        """Return the result of exactly these hosts."""
         names = frozenset(hosts)
         return next((result for result in self.members if frozenset(result.hosts) == names), None)
 
 
 def domains(plan: Plan, hosts: Sequence[str], sku: Sku) -> int:
-    """Return over how many NVLink domains hosts spread."""
+    """Return how many NVLink domains the hosts are in."""
     if sku.nvlink_domain == "node":
         return len(hosts)
     return len({plan.host(name).rack or name for name in hosts})
@@ -85,14 +86,14 @@ def domains(plan: Plan, hosts: Sequence[str], sku: Sku) -> int:
 def reference_of(
     plan: Plan, sku: Sku, hosts: Sequence[str], algorithm: str, nics: int | None = None
 ) -> Reference | None:
-    """Return what a run of these hosts is held against, None where facts are missing.
+    """Return the ceilings for a run of these hosts, None where facts are missing.
 
     Args:
         plan: the plan.
-        sku: what the hosts are.
-        hosts: who took part.
-        algorithm: what NCCL used.
-        nics: how many NICs were used, if not all.
+        sku: the SKU of the hosts.
+        hosts: the hosts that took part.
+        algorithm: the algorithm that NCCL used.
+        nics: how many NICs of a host were used, if not all.
     """
     try:
         topology = topology_of(sku, len(hosts), domains(plan, hosts, sku), nics)
@@ -103,7 +104,7 @@ def reference_of(
 
 
 def rate_run(plan: Plan, sku: Sku, run: Run) -> Rated | None:
-    """Return the rating of a run by its ceiling; only for a run without a problem."""
+    """Return the rating by the ceiling of a run without a problem; None where there is no ceiling."""
     against = reference_of(plan, sku, run.record.hosts, run.algorithm, 1 if run.record.rail is not None else None)
     return judge(run.value, against, _gain(run), plan.rules.judge.ceiling) if against else None
 
@@ -121,14 +122,14 @@ def peer_group(
     groups: Iterable[tuple[str, ...]],
     line: PeerVerdict | None = None,
 ) -> PeerGroup:
-    """Return how equal groups of hosts did in a phase.
+    """Return the results of groups of equal hosts in a phase, and how they compare.
 
     Args:
         results: plan and runs.
         hardware: facts of every SKU.
         phase: which runs.
         groups: the hosts of each, all of the same SKU.
-        line: what the peers of an earlier round allow; without it the groups are compared with each other.
+        line: the comparison of an earlier round; without it the groups are compared with each other.
     """
     ran = {group: results.of(phase, group) for group in groups}
     ran = {group: runs for group, runs in ran.items() if runs}
@@ -159,8 +160,8 @@ def _result(
     plan: Plan, hardware: Mapping[str, Sku], group: tuple[str, ...], runs: tuple[Run, ...], peers: PeerVerdict
 ) -> BandwidthResult:
     attempts = max(run.record.attempt for run in runs)
-    lasting = [run for run in runs if run.problem is None or not run.problem.passing]
-    # What a second try mended was nothing.
+    lasting = [run for run in runs if run.problem is None or not run.problem.transient]
+    # A transient problem that a second try did not have again counts for nothing.
     runs = tuple(lasting) or runs
     problem = next((run.problem for run in runs if run.problem), None)
     if problem is not None:
@@ -188,7 +189,7 @@ def _with_verdict(result: BandwidthResult, flags: list[bool], rules: JudgeSettin
     if rated is None and not (peers and peers.evaluated):
         verdict = "unknown"
     elif flags[0] and peers and peers.cohort_to_blame:
-        # Repeating what all share would only tell the same again.
+        # Repeating what all share would only show the same again.
         verdict = "bad" if rated is not None and rated.rating is Rating.BAD else "marginal"
     elif flags[0] and len(flags) < repeats:
         verdict = "open"

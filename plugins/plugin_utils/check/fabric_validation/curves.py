@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Bandwidth by size as a curve, with the lines that it was judged against. Pure."""
+"""Bandwidth by size as a curve, with the lines that it was judged by. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEAST_SIZE = 1 << 16
 
 
 def curves(result: BandwidthResult, rules: JudgeSettings) -> tuple[Series, ...]:
-    """Return the curve of the run that stands for all of them; none if it has no rows."""
+    """Return the curve of the run nearest to the median; none if it has no rows."""
     run = result.best_run
     rows = run.test.rows if run.test else ()
     points = {float(row.size): row.busbw_gbps for row in rows if row.size >= _LEAST_SIZE}

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The runs of the gate as values: what was planned, what was run, and what a log of it says."""
+"""The runs of the gate as values: what was planned, what was run, and what the log of a run says."""
 
 from __future__ import annotations
 
@@ -11,44 +11,31 @@ from typing import Literal
 
 from ...probe.nccl_debug_model import NcclDebug
 from ...probe.nccl_tests_model import NcclTest
+from ..benchmark.plan import BenchmarkHost, BenchmarkPlan
+from ..benchmark.problem import Problem
+from ..benchmark.records import BenchmarkResults, RunRecord, SavedRuns
 from .rules import Rules
 
-# node: each host by itself. pair: two hosts. rail: two hosts over one adapter. all: every host of a kind.
+# node: each host by itself. pair: two hosts. rail: two hosts over one adapter. all: every host of a SKU.
 Phase = Literal["node", "pair", "rail", "all"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedHost:
-    """One host in scope: its node, and why no pod can be placed there (empty if one can)."""
+class PlannedHost(BenchmarkHost):
+    """A host with its rack, its ports for GPU traffic (`mlx5_0:1`) by rail, and how many adapters its node offers."""
 
-    name: str
-    node: str
-    sku: str
     rack: str = ""
     hcas: tuple[str, ...] = ()
     rdma_offered: int = 0
-    closed: str = ""
-    by_dra: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What the runs go by. `rdma_resource` is what every pod of a run between hosts asks for, empty for nothing."""
+class Plan(BenchmarkPlan[PlannedHost]):
+    """`rdma_resource` is what every pod of a run between hosts asks for, empty for nothing."""
 
-    hosts: tuple[PlannedHost, ...]
     rules: Rules
     rdma_resource: str = ""
     gang: str = "native"
-    schema_version: int = 1
-
-    def host(self, name: str) -> PlannedHost:
-        """Return the host of that name."""
-        return next(host for host in self.hosts if host.name == name)
-
-    @property
-    def skus(self) -> tuple[str, ...]:
-        """The cohorts of hosts, each once."""
-        return tuple(dict.fromkeys(host.sku for host in self.hosts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,54 +49,27 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """A run that was made: as it was launched and ended. `hostnames` maps what ranks call their machine to the host."""
+class Record(RunRecord):
+    """A run that was made. `hostnames` maps what ranks call their machine to the host; `smallest` is in bytes."""
 
     name: str
     phase: Phase
     hosts: tuple[str, ...]
-    attempt: int
-    state: str
-    reason: str
     rail: int | None = None
     exit_code: int | None = None
     hostnames: dict[str, str] = field(default_factory=dict)
     hcas: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    command: tuple[str, ...] = ()
     smallest: int = 0
     ranks: int = 0
     log: str = ""
-    started: str = ""
-    duration_s: float = 0.0
 
     @property
     def key(self) -> Wanted:
-        """What it was wanted as."""
+        """The wanted run that it answers."""
         return Wanted(phase=self.phase, hosts=self.hosts, attempt=self.attempt, rail=self.rail)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedObservation:
-    """What is saved: the plan, the runs, and what could not be removed afterwards."""
-
-    plan: Plan
-    records: tuple[Record, ...] = ()
-    leftovers: tuple[str, ...] = ()
-    schema_version: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Why a run gives no figure. `cause` is a slug; `bad` tells a wrong result from one that is not known."""
-
-    cause: str
-    text: str
-    bad: bool = False
-
-    @property
-    def passing(self) -> bool:
-        """Whether it says something about the moment and nothing about the hosts: worth another try."""
-        return self.cause in ("launch-unschedulable", "launch-preempted")
+SavedObservation = SavedRuns[Plan, Record]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,15 +97,11 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Results:
-    """Plan and runs, as the judges need them."""
-
-    plan: Plan
-    runs: tuple[Run, ...] = ()
-    leftovers: tuple[str, ...] = ()
+class Results(BenchmarkResults[Plan, Run]):
+    """Plan and runs, with the questions that the analysis asks of them."""
 
     def of(self, phase: Phase, hosts: Iterable[str], rail: int | None = None) -> tuple[Run, ...]:
-        """Return the runs of these hosts, in whichever order they stand, first attempts first."""
+        """Return the runs of these hosts, in any order of the hosts, first attempts first."""
         names = frozenset(hosts)
         same = [
             run

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from ...outcome.model import Outcome, Subject, SubjectKind
+from ...outcome.model import Outcome, SubjectKind
+from ..benchmark.preconditions import answer_for_cluster, no_reference, no_run, nodes, of_problem
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .analysis import Analysis, SkuCohort
+from .analysis import SkuCohort, cohorts_of
 from .model import Results
 from .observe_nccl import OBSERVER
-from .rendering import figures, nodes, rate_text
+from .rendering import figures, rate_text
 
 SPEC = CheckSpec(
     id="nccl-all-nodes-bw",
@@ -23,27 +24,28 @@ SPEC = CheckSpec(
     requires=("kubernetes", "multi_node"),
     causes=("all-nodes-bandwidth-low", "wrong-results"),
 )
+_HINTS = dict.fromkeys(
+    ("wrong-results", "run-hung", "run-crashed", "output-incomplete", "not-validated"),
+    "read the log; run the gate again, and bisect the hosts if it stays",
+)
 _HINT = "pairs are fine and the whole is not: look at spine links and adaptive routing, or bisect the hosts"
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every kind of hosts."""
-    cohorts = Analysis.of(results, context.hardware).cohorts.values()
-    return tuple(_judge_cohort(results, context, cohort) for cohort in cohorts)
+    """Return an outcome for every SKU."""
+    cohorts = cohorts_of(results, context.hardware).values()
+    return tuple(_judge_cohort(answer_for_cluster(SPEC, context), cohort) for cohort in cohorts)
 
 
-def _judge_cohort(results: Results, context: JudgeContext, cohort: SkuCohort) -> Outcome:
-    answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
+def _judge_cohort(answer: Answer, cohort: SkuCohort) -> Outcome:
     if not cohort.sound:
         return _not_run(answer, cohort)
     result = cohort.whole
     if result is None:
-        return answer.unknown("no-run", "no run over all hosts was made", "run the gate again")
-    details = {**figures(result, results.plan.rules.judge), "more_subjects": nodes(result.hosts)}
+        return no_run(answer)
+    details = {**figures(result, cohort.limits), "more_subjects": nodes(result.hosts)}
     if result.problem is not None:
-        make = answer.failed if result.problem.bad else answer.unknown
-        hint = "read the log; run the gate again, and bisect the hosts if it stays"
-        return make(result.problem.cause, f"{len(result.hosts)} hosts: {result.problem.text}", hint, **details)
+        return of_problem(answer, result.problem, _HINTS, f"{len(result.hosts)} hosts", **details)
     text = f"{len(result.hosts)} hosts: {rate_text(result)}"
     if result.verdict == "good":
         return answer.passed(text, **details)
@@ -54,11 +56,11 @@ def _judge_cohort(results: Results, context: JudgeContext, cohort: SkuCohort) ->
         cause = "unsaturated" if result.unsaturated else "all-nodes-bandwidth-marginal"
         hint = "measure with a larger size (largest)" if result.unsaturated else _HINT
         return answer.marginal(cause, text, hint, **details)
-    return answer.unknown("no-reference", f"{text}; nothing to hold it against", "complete the SKU's facts", **details)
+    return no_reference(answer, text, "complete the SKU's facts", **details)
 
 
 def _not_run(answer: Answer, cohort: SkuCohort) -> Outcome:
-    """Return the outcome where a run over all hosts would only tell again what is known."""
+    """Return the outcome where a run over all hosts would only show again what is known."""
     if any(host.closed for host in cohort.hosts) or any(s.problem for s in cohort.alone.members):
         return answer.blocked(by="nccl-results", because="not every host can take part")
     if cohort.alone.to_blame or any(s.verdict == "bad" for s in cohort.alone.members):

@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
-from ...outcome.model import Outcome, Subject, SubjectKind, node_subject
+from ...outcome.model import Outcome, SubjectKind
+from ..benchmark.preconditions import answer_for_cluster, no_reference, nodes, not_repeated
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .analysis import Analysis, SkuCohort
+from .analysis import SkuCohort, cohorts_of
 from .bandwidth import BandwidthResult
 from .model import PlannedHost, Results
 from .observe_nccl import OBSERVER
-from .preconditions import not_possible
-from .rendering import figures, nodes, rate_text
+from .preconditions import judge_hosts
+from .rendering import figures, rate_text
 
 SPEC = CheckSpec(
     id="nccl-intra-node-bw",
@@ -30,33 +31,28 @@ _COHORT_HINT = "all hosts share it: compare image, NCCL version, driver and fabr
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host; one for all of them if all are slow."""
+    """Return an outcome for every host; one for all slow hosts of a SKU where what they share is to blame."""
     outcomes: list[Outcome] = []
-    for cohort in Analysis.of(results, context.hardware).cohorts.values():
+    covered: set[str] = set()
+    for cohort in cohorts_of(results, context.hardware).values():
         slow = [s for s in cohort.alone.members if s.verdict in ("bad", "marginal")]
         if cohort.alone.to_blame and slow:
-            outcomes.append(_cohort(results, context, slow))
-            rest = [host for host in cohort.hosts if not any(host.name in s.hosts for s in slow)]
-        else:
-            rest = list(cohort.hosts)
-        outcomes += [_judge_host(results, context, host, cohort) for host in rest]
-    unknown = [host for host in results.plan.hosts if host.sku not in context.hardware]
-    return (*outcomes, *(_judge_host(results, context, host, None) for host in unknown))
+            outcomes.append(_judge_shared(context, cohort, slow))
+            covered |= {name for s in slow for name in s.hosts}
+    return (*outcomes, *judge_hosts(SPEC, results, context, _judge_host, skip=covered))
 
 
-def _judge_host(results: Results, context: JudgeContext, host: PlannedHost, cohort: SkuCohort | None) -> Outcome:
-    answer = Answer(SPEC, context, node_subject(host.name))
-    impossible = not_possible(answer, cohort, host)
-    if cohort is None or impossible is not None:
-        return impossible or answer.unknown("sku-unknown", f"no hardware facts for SKU {host.sku!r}")
+def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
+    if host.closed:
+        return answer.blocked(by="nccl-results", because=f"no run was possible: {host.closed}")
     result = cohort.alone.find((host.name,))
     if result is None or result.problem is not None:
         return answer.blocked(by="nccl-results", because="the run gave no figure")
-    return _rated(answer, host, result, results)
+    return _rated(answer, cohort, host, result)
 
 
-def _rated(answer: Answer, host: PlannedHost, result: BandwidthResult, results: Results) -> Outcome:
-    details = figures(result, results.plan.rules.judge)
+def _rated(answer: Answer, cohort: SkuCohort, host: PlannedHost, result: BandwidthResult) -> Outcome:
+    details = figures(result, cohort.limits)
     text = f"{host.name}: {rate_text(result)}"
     if result.verdict == "good":
         return answer.passed(text, **details)
@@ -68,17 +64,17 @@ def _rated(answer: Answer, host: PlannedHost, result: BandwidthResult, results: 
     if result.verdict == "marginal":
         return answer.marginal("intra-node-bandwidth-marginal", repeated, _HINT, **details)
     if result.verdict == "open":
-        return answer.unknown("not-repeated", f"{text}; the repeats were not made", "run the gate again", **details)
-    hint = "give the SKU intra_node_busbw_gbps, or judge at least four hosts of that kind"
-    return answer.unknown("no-reference", f"{text}; nothing to hold it against", hint, **details)
+        return not_repeated(answer, text, **details)
+    hint = "give the SKU intra_node_busbw_gbps, or judge at least four hosts of that SKU"
+    return no_reference(answer, text, hint, **details)
 
 
-def _cohort(results: Results, context: JudgeContext, slow: list[BandwidthResult]) -> Outcome:
-    answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
+def _judge_shared(context: JudgeContext, cohort: SkuCohort, slow: list[BandwidthResult]) -> Outcome:
+    answer = answer_for_cluster(SPEC, context)
     middle = sorted(slow, key=lambda s: s.value)[len(slow) // 2]
     names = tuple(name for s in slow for name in s.hosts)
     text = f"{len(names)} hosts are slow alike, so what they share is to blame: {rate_text(middle)}"
-    details = {**figures(middle, results.plan.rules.judge), "more_subjects": nodes(names)}
+    details = {**figures(middle, cohort.limits), "more_subjects": nodes(names)}
     make = answer.failed if any(s.verdict == "bad" for s in slow) else answer.marginal
     return make("cohort-slow", text, _COHORT_HINT, **details)
 

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...outcome.model import Measure, Outcome, Subject, SubjectKind, node_subject
+from ...outcome.model import Measure, Outcome, Subject, SubjectKind
+from ..benchmark.preconditions import answer_for_cluster, no_reference, nodes, not_repeated
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .analysis import Analysis, Rails, SkuCohort
+from .analysis import Rails, SkuCohort, cohorts_of
 from .bandwidth import BandwidthResult
 from .model import PlannedHost, Results
 from .observe_nccl import OBSERVER
-from .preconditions import not_paired, not_possible
-from .rendering import figures, link, nodes, rate_text
+from .preconditions import judge_hosts, not_paired
+from .rendering import figures, link, rate_text
 
 SPEC = CheckSpec(
     id="nccl-pair-bw",
@@ -32,72 +33,65 @@ _NODE_HINT = "all of its adapters are slow: compare PCIe links, ACS, IOMMU, CPU 
 _RAIL_HINT = "look at the leaf switches of that rail: `ibqueryerrors`, `iblinkinfo`, their uplinks and firmware"
 _PATH_HINT = "both hosts are fine with others: look at the links between their leaves, and at adaptive routing"
 _COHORT_HINT = "all pairs are slow alike: look at spine links, adaptive routing, image, NCCL version and settings"
-_UNCLEAR_HINT = "there is no host known to be good to compare with: mend or add hosts, then run the gate again"
+_UNCLEAR_HINT = "there is no host known to be good to compare with: fix or add hosts, then run the gate again"
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host; one for several where they share what is to blame."""
-    outcomes: list[Outcome] = []
-    for cohort in Analysis.of(results, context.hardware).cohorts.values():
-        together = _together(results, context, cohort)
-        outcomes += together
-        told = {subject.node for outcome in together for subject in outcome.subjects}
-        outcomes += [_judge_host(results, context, host, cohort) for host in cohort.hosts if host.name not in told]
-    unknown = [host for host in results.plan.hosts if host.sku not in context.hardware]
-    return (*outcomes, *(_judge_host(results, context, host, None) for host in unknown))
+    """Return an outcome for every host; one for several hosts where what they share is to blame."""
+    shared = [
+        outcome
+        for cohort in cohorts_of(results, context.hardware).values()
+        if (outcome := _judge_shared(context, cohort)) is not None
+    ]
+    covered = {subject.node for outcome in shared for subject in outcome.subjects}
+    return (*shared, *judge_hosts(SPEC, results, context, _judge_host, skip=covered))
 
 
-def _together(results: Results, context: JudgeContext, cohort: SkuCohort) -> list[Outcome]:
-    """Return what is told once about several hosts: a slow rail, a slow cohort."""
+def _judge_shared(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
+    """Return one outcome about several hosts where a rail or the whole cohort is slow; None otherwise."""
     slow = [s for s in cohort.pairs if cohort.pair_good(s) is False and s.problem is None]
     if not slow or not (cohort.first.to_blame or cohort.slow_rails):
-        return []
+        return None
     names = tuple(dict.fromkeys(name for s in slow for name in s.hosts))
     if not cohort.first.to_blame and cohort.blame.nodes:
         names = tuple(name for name in names if name in cohort.blame.nodes)
     worst = min(slow, key=lambda s: s.value)
-    details = figures(worst, results.plan.rules.judge)
+    details = figures(worst, cohort.limits)
     if cohort.slow_rails:
         rails = tuple(Subject(SubjectKind.RAIL, f"rail{rail}") for rail in cohort.slow_rails)
-        looked = [cohort.rails_of(pair) for pair in cohort.rail_pairs]
-        text = f"{_rail_words(cohort.slow_rails)} slow on every pair that was looked at: {_rail_rates(looked[0])}"
+        looked = cohort.rails_of(cohort.rail_pairs[0])
+        text = f"{_rail_words(cohort.slow_rails)} slow on every pair that was looked at: {_rail_rates(looked)}"
         answer = Answer(SPEC, context, rails[0])
-        return [answer.failed("slow-rail", text, _RAIL_HINT, **{**details, "more_subjects": rails[1:] + nodes(names)})]
-    answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
+        return answer.failed("slow-rail", text, _RAIL_HINT, **{**details, "more_subjects": rails[1:] + nodes(names)})
+    answer = answer_for_cluster(SPEC, context)
     make = answer.failed if any(s.verdict == "bad" for s in slow) else answer.marginal
     text = f"{len(slow)} of {len(cohort.first.members)} pairs are slow alike, so what they share is to blame: "
-    return [make("cohort-slow", text + rate_text(worst), _COHORT_HINT, **{**details, "more_subjects": nodes(names)})]
+    return make("cohort-slow", text + rate_text(worst), _COHORT_HINT, **{**details, "more_subjects": nodes(names)})
 
 
-def _judge_host(results: Results, context: JudgeContext, host: PlannedHost, cohort: SkuCohort | None) -> Outcome:
-    answer = Answer(SPEC, context, node_subject(host.name))
-    impossible = not_possible(answer, cohort, host)
-    if cohort is None or impossible is not None:
-        return impossible or answer.unknown("sku-unknown", f"no hardware facts for SKU {host.sku!r}")
-    unpaired = not_paired(answer, cohort, host.name)
+def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
+    unpaired = not_paired(answer, cohort, host)
     if unpaired is not None:
         return unpaired
     if host.name in cohort.broken:
         return answer.blocked(by="nccl-transport", because=cohort.broken[host.name].text)
-    good = next((s for s in cohort.pairs if host.name in s.hosts and cohort.pair_good(s)), None)
     if host.name in cohort.blame.nodes:
-        return _named(answer, results, cohort, host.name)
+        return _slow_host(answer, cohort, host.name)
     path = next((pair for pair in (*cohort.blame.paths, *cohort.blame.unclear) if host.name in pair), None)
     if path is not None:
-        return _path(answer, results, cohort, path)
+        return _slow_path(answer, cohort, path)
+    good = next((s for s in cohort.pairs if host.name in s.hosts and cohort.pair_good(s)), None)
     if good is not None:
-        return answer.passed(
-            f"{' with '.join(good.hosts)}: {rate_text(good)}", **figures(good, results.plan.rules.judge)
-        )
-    return _unknown(answer, results, cohort, host.name)
+        return answer.passed(f"{' with '.join(good.hosts)}: {rate_text(good)}", **figures(good, cohort.limits))
+    return _unknown(answer, cohort, host.name)
 
 
-def _named(answer: Answer, results: Results, cohort: SkuCohort, name: str) -> Outcome:
+def _slow_host(answer: Answer, cohort: SkuCohort, name: str) -> Outcome:
     bad = cohort.bad_pairs_of(name)
     slow = [s for s in bad if s.problem is None]
     if not slow:
         return answer.blocked(by="nccl-results", because="its runs with other hosts give no figure")
-    details = figures(slow[0], results.plan.rules.judge)
+    details = figures(slow[0], cohort.limits)
     partners = ", ".join(other for s in bad for other in s.hosts if other != name)
     text = f"{name} is slow with {partners}: {rate_text(slow[0])}"
     if all(s.verdict == "marginal" for s in slow):
@@ -122,11 +116,11 @@ def _slow_adapter(
     )
 
 
-def _path(answer: Answer, results: Results, cohort: SkuCohort, pair: tuple[str, str]) -> Outcome:
+def _slow_path(answer: Answer, cohort: SkuCohort, pair: tuple[str, str]) -> Outcome:
     result = next(s for s in cohort.pairs if s.hosts == pair)
     if result.problem is not None:
         return answer.blocked(by="nccl-results", because="the run of the pair gives no figure")
-    details = {**figures(result, results.plan.rules.judge), "more_subjects": (link(pair),)}
+    details = {**figures(result, cohort.limits), "more_subjects": (link(pair),)}
     text = f"{' with '.join(pair)}: {rate_text(result)}"
     known = pair in cohort.blame.paths
     if result.verdict == "marginal":
@@ -139,7 +133,7 @@ def _path(answer: Answer, results: Results, cohort: SkuCohort, pair: tuple[str, 
     return answer.failed("pair-bandwidth-low", f"{text}{more}", _UNCLEAR_HINT, **_with_rails(details, rails))
 
 
-def _unknown(answer: Answer, results: Results, cohort: SkuCohort, name: str) -> Outcome:
+def _unknown(answer: Answer, cohort: SkuCohort, name: str) -> Outcome:
     mine: list[BandwidthResult] = [s for s in cohort.pairs if name in s.hosts]
     spoilers = [other for s in mine for other in s.hosts if other in cohort.broken]
     if spoilers:
@@ -147,11 +141,11 @@ def _unknown(answer: Answer, results: Results, cohort: SkuCohort, name: str) -> 
     result = mine[0]
     if result.problem is not None:
         return answer.blocked(by="nccl-results", because="its run gives no figure")
-    details = figures(result, results.plan.rules.judge)
+    details = figures(result, cohort.limits)
     if result.verdict == "open":
-        return answer.unknown("not-repeated", f"{rate_text(result)}; not repeated", "run the gate again", **details)
+        return not_repeated(answer, rate_text(result), **details)
     hint = "give the SKU compute_hcas and hca_rate_gbps, or judge at least four pairs"
-    return answer.unknown("no-reference", f"{rate_text(result)}; nothing to hold it against", hint, **details)
+    return no_reference(answer, rate_text(result), hint, **details)
 
 
 def _with_rails(details: dict[str, Any], rails: Rails | None) -> dict[str, Any]:
@@ -167,9 +161,9 @@ def _rail_words(rails: tuple[int, ...]) -> str:
 
 def _rail_rates(rails: Rails) -> str:
     rates = {rail: f"{value:.1f} GB/s" for rail, value in rails.values.items()}
-    told = ", ".join(f"rail{rail} {rates.get(rail, 'no result')}" for rail in rails.slow)
+    slow = ", ".join(f"rail{rail} {rates.get(rail, 'no result')}" for rail in rails.slow)
     others = [value for rail, value in rails.values.items() if rail not in rails.slow]
-    return f"{told}, others {min(others):.1f} and more" if others else told
+    return f"{slow}, others {min(others):.1f} and more" if others else slow
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

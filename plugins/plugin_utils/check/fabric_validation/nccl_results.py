@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ...outcome.model import Measure, Outcome, SubjectKind, node_subject
+from ...outcome.model import Measure, Outcome, SubjectKind
+from ..benchmark.preconditions import leftovers_of, no_capacity, no_run, of_problem
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .analysis import Analysis, SkuCohort
-from .model import PlannedHost, Problem, Results
+from .analysis import SkuCohort
+from .model import Phase, PlannedHost, Results
 from .observe_nccl import OBSERVER
+from .preconditions import judge_hosts
 from .rendering import evidence, link
 
 SPEC = CheckSpec(
@@ -36,27 +36,27 @@ _HINTS = {
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
-    analysis = Analysis.of(results, context.hardware)
-    return tuple(_judge_host(results, context, host, analysis.cohort_of(host)) for host in results.plan.hosts)
+    return judge_hosts(SPEC, results, context, _judge_host)
 
 
-def _judge_host(results: Results, context: JudgeContext, host: PlannedHost, cohort: SkuCohort | None) -> Outcome:
-    answer = Answer(SPEC, context, node_subject(host.name))
-    if cohort is None:
-        return answer.unknown("sku-unknown", f"no hardware facts for SKU {host.sku!r}", "correct gpufleet_sku")
+def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
     if host.closed:
-        hint = f"kubectl describe node {host.node}; free its GPUs or quarantine the host"
-        return answer.unknown("no-capacity", f"no run was possible: {host.closed}", hint)
+        return no_capacity(answer, host)
     alone = cohort.alone.find((host.name,))
     if alone is None:
-        return answer.unknown("no-run", "no run of this host was made", "run the gate again")
+        return no_run(answer)
     if alone.problem is not None:
-        return _told(answer, alone.problem, f"{host.name} by itself", evidence=tuple(map(evidence, alone.runs)))
-    return _between(answer, results, cohort, host) or _passed(answer, results, host)
+        proof = tuple(map(evidence, alone.runs))
+        return of_problem(answer, alone.problem, _HINTS, f"{host.name} by itself", evidence=proof)
+    return (
+        _between(answer, cohort, host)
+        or leftovers_of(answer, cohort.results.leftovers)
+        or _passed(answer, cohort, host)
+    )
 
 
-def _between(answer: Answer, results: Results, cohort: SkuCohort, host: PlannedHost) -> Outcome | None:
-    """Return what went wrong between this host and others, if the host is to blame or nobody can be named."""
+def _between(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome | None:
+    """Return what went wrong between this host and others, if the host is to blame or none can be named."""
     if host.name in cohort.broken:
         spoiled = [s for s in cohort.pairs if host.name in s.hosts and s.problem]
         if spoiled:
@@ -68,28 +68,21 @@ def _between(answer: Answer, results: Results, cohort: SkuCohort, host: PlannedH
         bad = [s for s in cohort.bad_pairs_of(host.name) if s.problem]
         if not bad or bad[0].problem is None:
             return None
-        with_whom = ", ".join(name for s in bad for name in s.hosts if name != host.name)
+        partners = ", ".join(name for s in bad for name in s.hosts if name != host.name)
         proof = tuple(evidence(run) for s in bad for run in s.runs)
-        return _told(answer, bad[0].problem, f"{host.name} with {with_whom}", evidence=proof)
+        return of_problem(answer, bad[0].problem, _HINTS, f"{host.name} with {partners}", evidence=proof)
     for pair in (*cohort.blame.unclear, *cohort.blame.paths):
         result = next((s for s in cohort.pairs if s.hosts == pair), None)
         if host.name in pair and result is not None and result.problem is not None:
             proof = tuple(map(evidence, result.runs))
-            return _told(answer, result.problem, " with ".join(pair), evidence=proof, more_subjects=(link(pair),))
+            what, subjects = " with ".join(pair), (link(pair),)
+            return of_problem(answer, result.problem, _HINTS, what, evidence=proof, more_subjects=subjects)
     return None
 
 
-def _told(answer: Answer, problem: Problem, what: str, **details: Any) -> Outcome:
-    hint = _HINTS.get(problem.cause, "kubectl get events -A; mend what the message says, then run the gate again")
-    make = answer.failed if problem.bad else answer.unknown
-    return make(problem.cause, f"{what}: {problem.text}"[:500], hint, **details)
-
-
-def _passed(answer: Answer, results: Results, host: PlannedHost) -> Outcome:
-    runs = [run for run in results.with_host(host.name, ("node", "pair", "rail", "all")) if run.problem is None]
-    if results.leftovers:
-        hint = "kubectl get ns -l gpufleet.io/purpose=test; delete what the run left"
-        return answer.unknown("cleanup-incomplete", f"left behind: {results.leftovers[0]}", hint)
+def _passed(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
+    phases: tuple[Phase, ...] = ("node", "pair", "rail", "all")
+    runs = [run for run in cohort.results.with_host(host.name, phases) if run.problem is None]
     sizes = sum(len(run.test.rows) for run in runs if run.test)
     text = f"{len(runs)} runs ended well, the values of {sizes} sizes are right"
     return answer.passed(text, measured=(Measure("runs", len(runs), "count"), Measure("wrong values", 0, "count")))

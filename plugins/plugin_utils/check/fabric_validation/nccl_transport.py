@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .analysis import Analysis, SkuCohort
+from .analysis import SkuCohort
 from .model import PlannedHost, Results, Run
 from .observe_nccl import OBSERVER
-from .preconditions import not_paired, not_possible
+from .preconditions import judge_hosts, not_paired
 from .rendering import evidence
 from .transport import Transport, host_log, transport_of
 
@@ -39,28 +39,22 @@ SPEC = CheckSpec(
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
-    analysis = Analysis.of(results, context.hardware)
-    return tuple(_judge_host(results, context, host, analysis.cohort_of(host)) for host in results.plan.hosts)
+    return judge_hosts(SPEC, results, context, _judge_host)
 
 
-def _judge_host(results: Results, context: JudgeContext, host: PlannedHost, cohort: SkuCohort | None) -> Outcome:
-    answer = Answer(SPEC, context, node_subject(host.name))
-    impossible = not_possible(answer, cohort, host)
-    if cohort is None or impossible is not None:
-        return impossible or answer.unknown("sku-unknown", f"no hardware facts for SKU {host.sku!r}")
+def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
     if host.name in cohort.without_rdma:
-        resource = results.plan.rdma_resource
-        hint = f"kubectl describe node {host.node}; mend the device plugin that offers {resource}"
+        resource = cohort.results.plan.rdma_resource
+        hint = f"kubectl describe node {host.node}; fix the device plugin that offers {resource}"
         text = f"node {host.node} offers no {resource}, as other nodes do: its pods would get no network adapter"
         return answer.failed("rdma-resource-missing", text, hint)
-    return not_paired(answer, cohort, host.name) or _judge_runs(answer, results, host, cohort)
+    return not_paired(answer, cohort, host) or _judge_runs(answer, cohort, host)
 
 
-def _judge_runs(answer: Answer, results: Results, host: PlannedHost, cohort: SkuCohort) -> Outcome:
-    seen = [
-        (run, transport_of(run, host, results.plan, cohort.sku))
-        for run in results.with_host(host.name, ("pair", "all"))
-    ]
+def _judge_runs(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
+    results = cohort.results
+    runs = results.with_host(host.name, ("pair", "all"))
+    seen = [(run, transport_of(run, host, results.plan, cohort.sku)) for run in runs]
     for run, transport in seen:
         if transport.proof == "broken":
             return _failed(answer, host, run, transport)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""From a run and its log to a figure or the reason why there is none. Pure, fails closed."""
+"""Parses the log of a run to a figure, or to the reason why there is none. Pure, fails closed."""
 
 from __future__ import annotations
 
@@ -9,21 +9,13 @@ from ...outcome.errors import InputError
 from ...probe import nccl_debug, nccl_tests
 from ...probe.nccl_debug_model import NcclDebug
 from ...probe.nccl_tests_model import NcclTest
-from .model import Problem, Record, Run
+from ..benchmark.problem import Problem, launch_problem
+from .model import Record, Run
 from .rules import Rules
 
-_LAUNCH_WORDS = {
-    "unschedulable": "the scheduler found no place",
-    "image": "the image cannot be had",
-    "refused": "the API server refused it",
-    "lost-node": "a node went away",
-    "preempted": "a user's pod took the place",
-    "aborted": "the time of all runs was over",
-}
 
-
-def read_run(record: Record, log: str, rules: Rules) -> Run:
-    """Return what is known of a run."""
+def parse_run(record: Record, log: str, rules: Rules) -> Run:
+    """Return a run with what its log says, or with the problem that leaves it without a figure."""
     debug = _debug(log)
     try:
         test: NcclTest | None = nccl_tests.parse(log)
@@ -44,8 +36,9 @@ def _debug(log: str) -> NcclDebug | None:
 def _problem(record: Record, test: NcclTest | None, unreadable: str, log: str, rules: Rules) -> Problem | None:
     if test is not None and test.wrong:
         return Problem("wrong-results", f"{test.wrong} wrong values", bad=True)
-    if record.state in _LAUNCH_WORDS:
-        return Problem(f"launch-{record.state}", f"{_LAUNCH_WORDS[record.state]}: {record.reason}"[:400])
+    launch = launch_problem(record.state, record.reason)
+    if launch:
+        return Problem(*launch)
     if record.state == "timeout":
         rows = f"{len(test.rows)} sizes were done" if test else "no size was done"
         return Problem("run-hung", f"did not end in its time, {rows}: {record.reason}"[:400])

@@ -1,27 +1,25 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What stands before a verdict about bandwidth: hosts without a run, and what another check reports already. Pure."""
+"""What comes before a verdict about bandwidth: hosts without a run, and what another check reports already. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+
 from ...outcome.model import Outcome
+from ..benchmark.preconditions import answer_for_host, sku_unknown
 from ..kit.answer import Answer
-from .analysis import SkuCohort
-from .model import PlannedHost
+from ..spec import CheckSpec, JudgeContext
+from .analysis import SkuCohort, cohorts_of
+from .model import PlannedHost, Results
 
 
-def not_possible(answer: Answer, cohort: SkuCohort | None, host: PlannedHost) -> Outcome | None:
-    """Return the outcome for a host of which no run can say anything; its reason is told by check nccl-results."""
-    if cohort is None:
-        return answer.unknown("sku-unknown", f"no hardware facts for SKU {host.sku!r}", "correct gpufleet_sku")
+def not_paired(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome | None:
+    """Return the outcome for a host that was not run with another one; None if it was."""
     if host.closed:
         return answer.blocked(by="nccl-results", because=f"no run was possible: {host.closed}")
-    return None
-
-
-def not_paired(answer: Answer, cohort: SkuCohort, name: str) -> Outcome | None:
-    """Return the outcome for a host that was not run with another one, None if it was."""
+    name = host.name
     if any(name in result.hosts for result in cohort.pairs):
         return None
     alone = cohort.alone.find((name,))
@@ -31,7 +29,23 @@ def not_paired(answer: Answer, cohort: SkuCohort, name: str) -> Outcome | None:
         return answer.blocked(by="nccl-transport", because="its pods get no network adapter")
     if name not in cohort.usable:
         return answer.blocked(by="nccl-intra-node-bw", because=f"{name} is slow by itself")
-    text = (
-        f"{name} was run with no other host: {len(cohort.usable)} of {len(cohort.hosts)} {cohort.sku_name} are usable"
-    )
-    return answer.unknown("no-partner", text, "mend or add hosts of that kind, then run the gate again")
+    usable = f"{len(cohort.usable)} of {len(cohort.hosts)} {cohort.sku_name} are usable"
+    hint = "fix or add hosts of that SKU, then run the gate again"
+    return answer.unknown("no-partner", f"{name} was run with no other host: {usable}", hint)
+
+
+def judge_hosts(
+    spec: CheckSpec,
+    results: Results,
+    context: JudgeContext,
+    judge: Callable[[Answer, SkuCohort, PlannedHost], Outcome],
+    skip: Collection[str] = (),
+) -> tuple[Outcome, ...]:
+    """Return the outcome of every host of the plan that is not to be skipped; `judge` gets those of known SKUs."""
+    cohorts = cohorts_of(results, context.hardware)
+    outcomes = []
+    for host in results.plan.hosts:
+        answer, cohort = answer_for_host(spec, context, host), cohorts.get(host.sku)
+        if host.name not in skip:
+            outcomes.append(judge(answer, cohort, host) if cohort else sku_unknown(answer, host.sku))
+    return tuple(outcomes)

@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How figures are told: measures with their sizes, expectations with their arithmetic, the log behind them. Pure."""
+"""Figures as parts of outcomes: measures with their sizes, expectations with their arithmetic, the log. Pure."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...outcome.model import Basis, Evidence, Expectation, Measure, Subject, SubjectKind, node_subject
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Subject, SubjectKind
 from ...verdict.ceiling import CeilingLimits
 from .bandwidth import BandwidthResult
 from .curves import curves
@@ -19,7 +19,7 @@ _LEAST_SIZE = 1 << 26
 
 
 def figures(result: BandwidthResult, rules: JudgeSettings) -> dict[str, Any]:
-    """Return measured, expected, evidence and curve of a result, as the outcomes take them."""
+    """Return measured, expected, evidence and curve of a result, as keywords of an outcome."""
     if result.problem is not None:
         return {"evidence": tuple(evidence(run) for run in result.runs if run.problem)}
     run = result.best_run
@@ -55,7 +55,7 @@ def _by_ceiling(result: BandwidthResult, limits: CeilingLimits) -> tuple[Expecta
     if rated is None:
         return ()
     ceiling = rated.ceiling
-    text = f"{ceiling.name} ceiling {ceiling.gbps:.4g} GB/s = {ceiling.arithmetic}; measured / it = {rated.ratio:.3f}"
+    text = f"{ceiling.name} ceiling {ceiling.gbps:.4g} GB/s = {ceiling.arithmetic}; measured / that = {rated.ratio:.3f}"
     return (
         Expectation(
             "busbw",
@@ -76,7 +76,7 @@ def _by_peers(result: BandwidthResult) -> tuple[Expectation, ...]:
 
 
 def evidence(run: Run) -> Evidence:
-    """Return what was read."""
+    """Return the command and log of a run with its figure, or with its problem."""
     record = run.record
     rail = f" over adapter {record.rail}" if record.rail is not None else ""
     figure = f"{run.value:.2f} GB/s at {run.test.largest.size} B" if run.test else ""
@@ -97,11 +97,6 @@ def rate_text(result: BandwidthResult) -> str:
     return ", ".join(parts)
 
 
-def nodes(names: tuple[str, ...]) -> tuple[Subject, ...]:
-    """Return the subjects of hosts."""
-    return tuple(node_subject(name) for name in names)
-
-
 def link(pair: tuple[str, ...]) -> Subject:
-    """Return the subject of the way between two hosts."""
+    """Return the subject of the path between two hosts."""
     return Subject(SubjectKind.LINK, "--".join(pair))

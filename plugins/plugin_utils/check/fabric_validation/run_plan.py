@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which runs come next, from what the runs so far say. Pure: the order of the gate stands here and nowhere else."""
+"""Which runs come next, from what the runs so far say: the order of the gate. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ...hardware.sku import Sku
-from .analysis import Analysis, SkuCohort
+from .analysis import SkuCohort, cohorts_of
 from .bandwidth import BandwidthResult, PeerGroup
 from .model import Phase, Results, Wanted
 
@@ -17,7 +17,7 @@ _LEAST_FOR_ALL = 3
 
 def next_runs(results: Results, hardware: Mapping[str, Sku]) -> tuple[Wanted, ...]:
     """Return the runs of the next step, all of which may be made at once; nothing when everything is known."""
-    cohorts = tuple(Analysis.of(results, hardware).cohorts.values())
+    cohorts = tuple(cohorts_of(results, hardware).values())
     for stage in _STAGES:
         missing = results.missing(want for cohort in cohorts for want in stage(cohort))
         if missing:
@@ -36,7 +36,7 @@ def _repeats(phase: Phase, members: Iterable[BandwidthResult], repeats: int) -> 
         if result.verdict == "open":
             for attempt in range(last + 1, last + 1 + repeats - len(result.runs)):
                 yield Wanted(phase=phase, hosts=result.hosts, attempt=attempt)
-        elif result.problem is not None and result.problem.passing and last == 1:
+        elif result.problem is not None and result.problem.transient and last == 1:
             yield Wanted(phase=phase, hosts=result.hosts, attempt=2)
 
 
@@ -61,7 +61,7 @@ def _whole_again(cohort: SkuCohort) -> Iterator[Wanted]:
         yield from _repeats("all", [cohort.whole], cohort.results.plan.rules.run.repeats)
 
 
-# Each is asked only when those before it are done.
+# A stage is asked only when those before it want nothing more.
 _STAGES: tuple[Callable[[SkuCohort], Iterable[Wanted]], ...] = (
     lambda cohort: _firsts("node", [(name,) for name in cohort.open_hosts]),
     lambda cohort: _again(cohort, "node", cohort.alone),

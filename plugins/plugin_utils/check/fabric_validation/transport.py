@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What NCCL's lines prove about the transport of one host in one run: RDMA, GPUDirect, the adapters of the plan."""
+"""What NCCL's log lines prove about the transport of one host in one run: RDMA, GPUDirect, the adapters of the plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Proof = Literal["proven", "broken", "elsewhere", "unproven"]
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """`proven`; `broken` with cause, text and hint; `elsewhere`: the other host spoils it; `unproven`: nothing says."""
+    """`proven`; `broken` with cause, text and hint; `elsewhere`: the other host is the cause; `unproven`."""
 
     proof: Proof
     cause: str = ""
@@ -59,7 +59,7 @@ def transport_of(run: Run, host: PlannedHost, plan: Plan, sku: Sku) -> Transport
 
 
 def host_log(run: Run, host: str) -> HostLog | None:
-    """Return the lines about a host; where all lines of a log carry no host, nothing can be told apart."""
+    """Return the lines about a host; None where no line carries the host's name."""
     if run.debug is None:
         return None
     names = [name for name, owner in run.record.hostnames.items() if owner == host]

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Asks a server: whether it is healthy, what it serves, and twice the smoke request. What is not so is a value."""
+"""Asks a server: its health, its models, and the smoke request twice. A wrong answer is a value, not an error."""
 
 from __future__ import annotations
 

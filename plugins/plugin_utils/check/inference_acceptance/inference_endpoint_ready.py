@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ..benchmark.preconditions import answer_for_host, no_capacity, no_run, of_problem
+from ..benchmark.problem import Problem, launch_problem
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .model import PlannedHost, Results, Server
 from .observe_inference import OBSERVER
-from .preconditions import READY, answer_for, command_evidence
+from .preconditions import READY
+from .rendering import command_evidence
 
 SPEC = CheckSpec(
     id=READY,
@@ -25,38 +28,38 @@ SPEC = CheckSpec(
         "gpu-not-usable", "server-crashed", "endpoint-unhealthy", "wrong-model",
     ),
 )  # fmt: skip
-_LAUNCH = {
-    "unschedulable": ("the scheduler found no place", "free what it lacks, or correct resources and taints"),
-    "image": ("the image cannot be had", "correct image, or give the nodes a way to its registry"),
-    "refused": ("the API server refused it", "correct what the message names (quota, admission, permissions)"),
-    "lost-node": ("the node went away", "look at the node; run gate nodes again"),
-    "preempted": ("a user's pod took the place", "run the gate again when the host is free"),
-    "aborted": ("the time of all runs was over", "raise total_s, or look at what took so long"),
-    "timeout": ("it was not ready in time", "look at the server's log; raise ready_s for a model that loads slowly"),
+_HINTS = {
+    "not-ready-in-time": "look at the server's log; raise ready_s for a model that loads slowly",
 }
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
-    return tuple(_judge(answer_for(SPEC, context, host), results, host) for host in results.plan.hosts)
+    return tuple(_judge(answer_for_host(SPEC, context, host), results, host) for host in results.plan.hosts)
 
 
 def _judge(answer: Answer, results: Results, host: PlannedHost) -> Outcome:
     if host.closed:
-        return answer.unknown("no-capacity", f"no server was possible: {host.closed}", "free the host's GPUs")
+        return no_capacity(answer, host)
     server = results.server(host.name)
     if server is None:
-        return answer.unknown("no-run", "no server was started", "run the gate again")
+        return no_run(answer)
     evidence = (command_evidence(server, host.name),)
-    if server.state in _LAUNCH:
-        words, hint = _LAUNCH[server.state]
-        cause = "not-ready-in-time" if server.state == "timeout" else f"launch-{server.state}"
-        return answer.unknown(cause, f"{words}: {server.reason}"[:400], hint, evidence=evidence)
+    problem = _launch_problem(server)
+    if problem is not None:
+        return of_problem(answer, problem, _HINTS, evidence=evidence)
     if server.state != "ready":
         text = f"vLLM died before it was ready: {server.reason}"[:400]
         hint = server.hint or "read its log; it says why it ended"
         return answer.failed(server.cause or "server-crashed", text, hint, evidence=evidence)
     return _judge_answers(answer, results, host, server)
+
+
+def _launch_problem(server: Server) -> Problem | None:
+    if server.state == "timeout":
+        return Problem("not-ready-in-time", f"it was not ready in time: {server.reason}"[:400])
+    launch = launch_problem(server.state, server.reason)
+    return Problem(*launch) if launch else None
 
 
 def _judge_answers(answer: Answer, results: Results, host: PlannedHost, server: Server) -> Outcome:

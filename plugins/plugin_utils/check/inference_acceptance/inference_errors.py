@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ..benchmark.preconditions import answer_for_host, of_problem
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .model import PlannedHost, Results
 from .observe_inference import OBSERVER
-from .preconditions import ERRORS, answer_for, load_evidence, not_loaded
+from .preconditions import ERRORS, not_loaded
+from .rendering import load_evidence
 
 SPEC = CheckSpec(
     id=ERRORS,
@@ -33,7 +37,7 @@ _HINTS = {
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
-    return tuple(_judge(answer_for(SPEC, context, host), results, host) for host in results.plan.hosts)
+    return tuple(_judge(answer_for_host(SPEC, context, host), results, host) for host in results.plan.hosts)
 
 
 def _judge(answer: Answer, results: Results, host: PlannedHost) -> Outcome:
@@ -44,7 +48,7 @@ def _judge(answer: Answer, results: Results, host: PlannedHost) -> Outcome:
     # One load with a problem is enough: errors are not averaged away.
     shown = next((load for load in loads if load.problem), loads[-1])
     export = shown.export
-    details = {
+    details: dict[str, Any] = {
         "measured": (
             Measure("requests", export.requests if export else None, "count"),
             Measure("failed requests", export.errors if export else None, "count"),
@@ -60,9 +64,7 @@ def _judge(answer: Answer, results: Results, host: PlannedHost) -> Outcome:
     }
     problem = shown.problem
     if problem is not None:
-        hint = _HINTS.get(problem.cause, "read AIPerf's log; run the gate again")
-        make = answer.failed if problem.bad else answer.unknown
-        return make(problem.cause, problem.text, hint, **details)
+        return of_problem(answer, problem, _HINTS, **details)
     return answer.passed(f"{shown.load.requests} requests, none failed", **details)
 
 

@@ -1,18 +1,19 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: a single greedy request is answered rightly, and the same twice."""
+"""Check: a single greedy request is answered correctly, and the same twice."""
 
 from __future__ import annotations
 
 import re
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
+from ..benchmark.preconditions import answer_for_host
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .model import PlannedHost, Results, Server
 from .observe_inference import OBSERVER
-from .preconditions import READY, SMOKE, answer_for, serves
+from .preconditions import READY, SMOKE, serves
 from .rules import SmokeSettings
 
 SPEC = CheckSpec(
@@ -31,7 +32,7 @@ _DIFFERS = "smoke-differs"
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
-    return tuple(_judge(answer_for(SPEC, context, host), results, host) for host in results.plan.hosts)
+    return tuple(_judge(answer_for_host(SPEC, context, host), results, host) for host in results.plan.hosts)
 
 
 def _judge(answer: Answer, results: Results, host: PlannedHost) -> Outcome:
@@ -77,7 +78,7 @@ def _details(server: Server, smoke: SmokeSettings) -> dict[str, tuple[object, ..
 
 
 def _wrong(server: Server, smoke: SmokeSettings) -> tuple[str, str, str]:
-    """Cause, words and hint of what is wrong with the answers; empty if nothing is."""
+    """Return cause, text and hint of what is wrong with the answers; empty if nothing is."""
     for found in server.answers:
         if found.problem:
             return "smoke-malformed", found.problem, "is it an OpenAI-compatible server?"

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ..benchmark.preconditions import answer_for_host, no_reference
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .analysis import Figures
 from .model import PlannedHost, Results
 from .observe_inference import OBSERVER
-from .parse_run import Figures
-from .preconditions import answer_for, load_evidence, no_figures
+from .preconditions import no_figures
+from .rendering import load_evidence
 
 SPEC = CheckSpec(
     id="inference-throughput",
@@ -28,7 +30,7 @@ SPEC = CheckSpec(
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
     figures = Figures(results)
-    return tuple(_judge(answer_for(SPEC, context, host), results, figures, host) for host in results.plan.hosts)
+    return tuple(_judge(answer_for_host(SPEC, context, host), results, figures, host) for host in results.plan.hosts)
 
 
 def _judge(answer: Answer, results: Results, figures: Figures, host: PlannedHost) -> Outcome:
@@ -40,7 +42,7 @@ def _judge(answer: Answer, results: Results, figures: Figures, host: PlannedHost
     text = f"{value:,.0f} tokens/s per GPU on {host.gpus} GPUs"
     if not slo.throughput_per_gpu:
         hint = "state one: slo: {throughput_per_gpu: ...} in the settings of the gate"
-        return answer.unknown("no-reference", f"{text}; no bound is known for it", hint, **details)
+        return no_reference(answer, text, hint, **details)
     missed = figures.missed(host.name)
     if "throughput" in missed:
         text = f"{text}, the SLO is {slo.throughput_per_gpu:,.0f} less {results.plan.rules.judge.slack:.0%}"
@@ -58,7 +60,7 @@ def _below_peers(
     text = f"{text}, its peers reach {peers.median:,.0f}"
     for word in ("tpot", "ttft"):
         if word in figures.missed(host.name):
-            return answer.blocked(by=f"inference-{word}", because=f"{text}, as its latency tells already")
+            return answer.blocked(by=f"inference-{word}", because=f"{text}, as its latency already shows")
     if peers.cohort_to_blame:
         hint = "too many hosts differ to blame one: compare how they are set up"
         return answer.marginal("cohort-uneven", text, hint, **details)

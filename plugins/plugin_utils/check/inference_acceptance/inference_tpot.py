@@ -1,16 +1,16 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: under load tokens after the first come fast enough."""
+"""Check: under load the tokens after the first come fast enough."""
 
 from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .analysis import Figures
 from .latency import Latency, judge_latency
 from .model import Results
 from .observe_inference import OBSERVER
-from .parse_run import Figures
 
 SPEC = CheckSpec(
     id="inference-tpot",

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .analysis import Figures
 from .latency import Latency, judge_latency
 from .model import Results
 from .observe_inference import OBSERVER
-from .parse_run import Figures
 
 SPEC = CheckSpec(
     id="inference-ttft",

@@ -10,17 +10,19 @@ from dataclasses import dataclass
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome
 from ...probe.aiperf import AiperfExport, Distribution
+from ..benchmark.preconditions import answer_for_host, no_reference
 from ..kit.answer import Answer
 from ..spec import CheckSpec, JudgeContext
+from .analysis import Figures
 from .model import PlannedHost, Results
-from .parse_run import Figures
-from .preconditions import answer_for, curve, load_evidence, no_figures
+from .preconditions import no_figures
+from .rendering import curve, load_evidence
 from .rules import JudgeSettings, Slo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """One latency: how it is called, and where its distribution, percentile and bound are."""
+    """One latency: its name, and how its distribution, percentile, bound and value are found."""
 
     name: str
     title: str
@@ -36,7 +38,7 @@ def judge_latency(spec: CheckSpec, latency: Latency, results: Results, context: 
     """Return an outcome for every host."""
     figures = Figures(results)
     return tuple(
-        _judge(answer_for(spec, context, host), latency, results, figures, host) for host in results.plan.hosts
+        _judge(answer_for_host(spec, context, host), latency, results, figures, host) for host in results.plan.hosts
     )
 
 
@@ -65,7 +67,7 @@ def _judge(answer: Answer, latency: Latency, results: Results, figures: Figures,
     text = f"{name} {value:,.1f} ms at {measured.load.concurrency} requests at a time"
     if not bound:
         hint = f"state one: slo: {{{latency.name.lower()}_ms: ...}} in the settings of the gate"
-        return answer.unknown("no-reference", f"{text}; no bound is known for it", hint, **details)
+        return no_reference(answer, text, hint, **details)
     if value > bound:
         return answer.failed(latency.cause, f"{text}, the SLO is {bound:g} ms", latency.hint, **details)
     return answer.passed(text, **details)

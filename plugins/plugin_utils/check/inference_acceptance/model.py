@@ -1,46 +1,38 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The servers and loads of the gate as values: what was planned, how each host's server stood, what a load measured."""
+"""The servers and loads of the gate as values: what was planned, how each host's server did, what a load measured."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ...probe.aiperf import AiperfExport
+from ..benchmark.plan import BenchmarkHost, BenchmarkPlan
+from ..benchmark.problem import Problem
+from ..benchmark.records import BenchmarkResults, RunRecord
 from .rules import Rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedHost:
-    """One host in scope: its node, the GPUs that its server gets, and why no pod can be placed there (or empty)."""
+class PlannedHost(BenchmarkHost):
+    """A host with the GPUs that its server gets, of all that it has."""
 
-    name: str
-    node: str
-    sku: str
     accelerator: str = ""
     gpus: int = 0
     gpus_of_host: int = 0
-    closed: str = ""
-    by_dra: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(BenchmarkPlan[PlannedHost]):
     """What is served where, and by which rules."""
 
-    hosts: tuple[PlannedHost, ...]
     rules: Rules
-    schema_version: int = 1
-
-    def host(self, name: str) -> PlannedHost:
-        """Return the host of that name."""
-        return next(host for host in self.hosts if host.name == name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmokeAnswer:
-    """One answer to the smoke request. `status` 0: none; `problem` says why, or what is wrong with its form."""
+    """One answer to the smoke request. `status` 0: no answer; `problem` says why, or what is wrong with its form."""
 
     status: int = 0
     text: str = ""
@@ -53,21 +45,21 @@ class SmokeAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """How the server of a host stood.
+    """The server of a host, from its start to its answers.
 
     Args:
         host: its host.
         state: `ready`, or how it ended as workload.model.JobState says it.
-        reason: the words of the scheduler, the kubelet or the server itself.
-        cause: what its last words mean (see server_errors of the rules), empty if nothing known.
+        reason: the message of the scheduler, the kubelet or the server itself.
+        cause: what its last log lines mean (server_errors of the settings), empty if nothing known.
         hint: what to do about that.
         ready_s: from its creation until it was ready.
         health: status of /health; 0: no answer.
         models: what /v1/models lists.
         problem: why it could not be asked.
         answers: to the smoke request, in their order.
-        log: its last words, in the run directory.
-        command: as it was started.
+        log: path of its last log lines in the run directory.
+        command: the command that it was started with.
         started: when, RFC 3339.
     """
 
@@ -87,16 +79,13 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class Load(RunRecord):
     """A run of AIPerf against the server of a host: how it ended, and where its log and export are kept.
 
     `unreadable` says why its log has no whole export.
     """
 
     host: str
-    attempt: int
-    state: str
-    reason: str = ""
     exit_code: int | None = None
     gpus: int = 0
     concurrency: int = 0
@@ -105,9 +94,6 @@ class Load:
     export: str = ""
     unreadable: str = ""
     log: str = ""
-    command: tuple[str, ...] = ()
-    started: str = ""
-    duration_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,15 +105,6 @@ class SavedObservation:
     loads: tuple[Load, ...] = ()
     leftovers: tuple[str, ...] = ()
     schema_version: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Why a load gives no figure. `bad` tells a wrong result from one that is not known."""
-
-    cause: str
-    text: str
-    bad: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,13 +122,10 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Results:
-    """Plan, servers and loads, as the judges need them."""
+class Results(BenchmarkResults[Plan, Measured]):
+    """Plan, servers and loads (`runs`), with the questions that judges ask of them."""
 
-    plan: Plan
     servers: tuple[Server, ...] = ()
-    loads: tuple[Measured, ...] = ()
-    leftovers: tuple[str, ...] = ()
 
     def server(self, host: str) -> Server | None:
         """Return the server of a host."""
@@ -159,5 +133,5 @@ class Results:
 
     def loads_of(self, host: str) -> tuple[Measured, ...]:
         """Return the loads of a host, first attempts first."""
-        found = (measured for measured in self.loads if measured.load.host == host)
+        found = (measured for measured in self.runs if measured.load.host == host)
         return tuple(sorted(found, key=lambda measured: measured.load.attempt))

@@ -4,7 +4,7 @@
 """What all runs over the hosts of a SKU say together. Pure.
 
 The observer asks it whether to run again, the judges ask it for their verdicts, so that both see the same. One run
-confirms no suspicion: it is repeated, and what counts is the median of the runs.
+confirms no suspicion: it is repeated, and the median of the runs counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...hardware.sku import Sku
 from ...probe.training_log import Setup
 from .figures import Figures
 from .mfu import Mfu, mfu_of
-from .model import PlannedHost, Problem, Results, Run
+from .model import HostProblem, PlannedHost, Results, Run
 from .stragglers import Slow, find_slow
 
 _TRIES_TO_PLACE = 2
@@ -26,7 +26,7 @@ _TRIES_TO_PLACE = 2
 
 @dataclass(frozen=True)
 class SkuCohort:
-    """The hosts of one SKU and everything that their runs say."""
+    """The hosts of one SKU, and everything that their runs say."""
 
     results: Results
     hardware: Mapping[str, Sku]
@@ -34,22 +34,20 @@ class SkuCohort:
 
     @property
     def sku(self) -> Sku | None:
-        """Its facts, None where nobody knows any."""
+        """Its hardware facts, None where none are known."""
         return self.hardware.get(self.sku_name)
 
     @cached_property
     def hosts(self) -> tuple[PlannedHost, ...]:
-        """The hosts of that kind."""
-        return tuple(host for host in self.results.plan.hosts if host.sku == self.sku_name)
+        return self.results.plan.hosts_of(self.sku_name)
 
     @cached_property
     def open_hosts(self) -> tuple[PlannedHost, ...]:
-        """Those on which a pod can be placed."""
+        """The hosts on which a pod can be placed."""
         return tuple(host for host in self.hosts if not host.closed)
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
-        """All runs over them."""
         return self.results.of(self.sku_name)
 
     @cached_property
@@ -58,14 +56,13 @@ class SkuCohort:
         return tuple(run for run in self.runs if run.complete)
 
     @cached_property
-    def problem(self) -> Problem | None:
-        """What went wrong in the run that counts: the last with figures, else the last."""
+    def problem(self) -> HostProblem | None:
+        """What went wrong in the last run with figures, else in the last run."""
         counting = (self.complete or self.runs)[-1:]
         return counting[0].problem if counting else None
 
     @cached_property
     def figures(self) -> tuple[Figures, ...]:
-        """The figures of each complete run."""
         return tuple(Figures(run, self.results.plan.rules.judge.warmup_steps) for run in self.complete)
 
     @property
@@ -76,52 +73,50 @@ class SkuCohort:
 
     @property
     def setup(self) -> Setup | None:
-        """What is trained."""
         return next((rank.log.setup for run in self.complete for rank in run.ranks if rank.log.setup), None)
 
     @cached_property
     def late(self) -> Mapping[str, float]:
-        """Hosts whose ranks started too late, with the seconds."""
+        """Hosts whose ranks started too late, with the delay in seconds."""
         limit = self.results.plan.rules.judge.start_s
         return {host: seconds for host, seconds in self.lateness.items() if seconds > limit}
 
     @cached_property
     def lateness(self) -> Mapping[str, float]:
-        """How late the ranks of each host started."""
+        """Delay of the last rank of each host in seconds, see Figures.lateness."""
         return _medians([figures.lateness for figures in self.figures])
 
     @cached_property
     def growing(self) -> Mapping[str, float]:
-        """GPUs whose own part of a step grew, with the growth as a part."""
+        """GPUs whose own part of a step grew, with the growth as a fraction."""
         limit = self.results.plan.rules.judge.growth
         growth = _medians([{gpu: t.growth if t.sure else 0.0 for gpu, t in f.trends.items()} for f in self.figures])
         return {gpu: part for gpu, part in growth.items() if part > limit}
 
     @cached_property
     def growth(self) -> float:
-        """How much the step time grew over a run, as a part; 0 where that is not certain."""
+        """Growth of the step time over a run, as a fraction; 0 where it is not certain."""
         trends = [figures.trend for figures in self.figures]
         return median(trend.growth if trend.sure else 0.0 for trend in trends) if trends else 0.0
 
     @cached_property
     def variation(self) -> float:
-        """Coefficient of variation of the step time, growth taken out."""
+        """Coefficient of variation of the step time without its growth."""
         return median(figures.trend.variation for figures in self.figures) if self.figures else 0.0
 
     @cached_property
     def rates(self) -> Mapping[str, float]:
-        """How fast each GPU is compared with the others of its run; those that slow down have no rate."""
+        """Rate of each GPU compared with the median of its run; GPUs that slow down have none."""
         rates = _medians([figures.rates for figures in self.figures])
         return {gpu: rate for gpu, rate in rates.items() if gpu not in self.growing}
 
     @cached_property
     def slow(self) -> Slow:
-        """Who is slower than the others."""
         return find_slow(self.rates, self.results.plan.rules.judge)
 
     @cached_property
     def mfu(self) -> Mfu | None:
-        """The utilisation at the typical step time, None where the peak is not known."""
+        """MFU at the typical step time, None where the peak is not known."""
         peak = self.results.plan.rules.peak_for(self.sku) if self.sku else None
         if self.setup is None or not peak or not self.figures:
             return None
@@ -129,7 +124,7 @@ class SkuCohort:
 
     @property
     def target(self) -> float:
-        """The least MFU."""
+        """Lowest MFU that passes."""
         return self.results.plan.rules.target_for(self.sku) if self.sku else 0.0
 
     @property
@@ -140,13 +135,13 @@ class SkuCohort:
 
     @cached_property
     def doubtful(self) -> bool:
-        """Whether something is suspicious that more runs can confirm or clear."""
+        """Whether more runs can confirm or clear something suspicious."""
         low = self.mfu is not None and self.mfu.value < self.target
         return bool(self.figures) and (bool(self.late) or self.slow.any or not self.steady or low)
 
     @property
     def confirmed(self) -> bool:
-        """Whether a suspicion may count."""
+        """Whether there are enough runs for a suspicion to count."""
         return len(self.complete) >= self.results.plan.rules.run.repeats
 
     @property
@@ -157,17 +152,17 @@ class SkuCohort:
         if not self.runs:
             return True
         if self.runs[-1].problem is not None and not self.runs[-1].complete:
-            return self.runs[-1].problem.passing and len(self.runs) < _TRIES_TO_PLACE
+            return self.runs[-1].problem.transient and len(self.runs) < _TRIES_TO_PLACE
         return self.doubtful and not self.confirmed and len(self.runs) < self.results.plan.rules.run.repeats
 
 
 def cohorts_of(results: Results, hardware: Mapping[str, Sku]) -> tuple[SkuCohort, ...]:
-    """Return the cohorts of hosts of a plan."""
+    """Return the cohorts of all SKUs of the plan."""
     return tuple(SkuCohort(results, hardware, name) for name in results.plan.skus)
 
 
 def _medians(runs: list[Mapping[str, float]]) -> dict[str, float]:
-    """The median of each name over the runs that all have it."""
+    """Return the median of every name that all runs have."""
     if not runs:
         return {}
     names = [name for name in runs[0] if all(name in run for run in runs)]

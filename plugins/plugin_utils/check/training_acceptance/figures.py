@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a run amounts to: rates, variation, growth, lateness, loss. Pure arithmetic on the lines of its ranks."""
+"""The figures of a run: rates, variation, growth, lateness, loss. Pure arithmetic on the lines of its ranks."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from statistics import fmean, median, pstdev, stdev
 
 from .model import Rank, Run
 
-# A growth that is that many times its own uncertainty is one.
+# A growth counts from so many times its own uncertainty.
 _SURE = 4.0
 _SLOW_STEP = 1.1
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """A straight line through values: growth from the first to the last as a part of the first, its uncertainty, and
-    the variation that the line leaves, as a part of the mean."""
+    """A straight line through values: growth from the first to the last as a fraction of the first, its
+    uncertainty, and the variation that the line leaves, as a fraction of the mean."""
 
     growth: float
     uncertainty: float
@@ -29,7 +29,7 @@ class Trend:
 
     @property
     def sure(self) -> bool:
-        """Whether it grows for certain."""
+        """Whether the growth exceeds its uncertainty by far."""
         return self.growth > _SURE * self.uncertainty
 
 
@@ -54,7 +54,7 @@ class Figures:
 
     @cached_property
     def steps(self) -> tuple[tuple[int, float], ...]:
-        """Number and time of every step; of the ranks' times the median, for they all wait for each other."""
+        """Number and time in seconds of every step: the median of the ranks, which all wait for each other."""
         logs = [rank.log.steps for rank in self.run.ranks]
         return tuple(
             (logs[0][n].number, median(steps[n].step_time_s for steps in logs))
@@ -68,17 +68,17 @@ class Figures:
 
     @cached_property
     def trend(self) -> Trend:
-        """How the step time grows and varies."""
+        """The trend of the step time."""
         return trend_of([seconds for _number, seconds in self.steps])
 
     @cached_property
     def trends(self) -> Mapping[str, Trend]:
-        """How each GPU's own part of a step grows."""
+        """The trend of each GPU's own part of a step."""
         return {rank.gpu: trend_of(self._computed(rank)) for rank in self.run.ranks}
 
     @cached_property
     def rates(self) -> Mapping[str, float]:
-        """How fast each GPU does its own part: the run's median is 1, twice as slow is 0.5."""
+        """Rate of each GPU at its own part of a step: the run's median is 1, twice as slow is 0.5."""
         times = {rank.gpu: median(self._computed(rank)) for rank in self.run.ranks}
         middle = median(times.values())
         return {gpu: middle / seconds for gpu, seconds in times.items()}
@@ -94,7 +94,7 @@ class Figures:
 
     @cached_property
     def spoilers(self) -> tuple[str, ...]:
-        """The GPU that was the slowest in most of the steps that took long, or all GPUs of the host that was."""
+        """The GPU that was the slowest in most of the long steps, or all GPUs of the host that was."""
         usual = median(seconds for _number, seconds in self.steps)
         long = [number for number, seconds in self.steps if seconds > _SLOW_STEP * usual]
         worst = [self._slowest(number) for number in long]
@@ -123,7 +123,7 @@ class Figures:
 
     @cached_property
     def weights(self) -> Mapping[str, str]:
-        """What each GPU's rank had learned at the end."""
+        """Digest of the weights of each GPU's rank at the end."""
         return {rank.gpu: rank.log.weights for rank in self.run.ranks}
 
     def _slowest(self, number: int) -> str:
@@ -134,13 +134,13 @@ class Figures:
 
 
 def _most(names: Sequence[str]) -> str:
-    """The name that stands for most of at least three; empty if none does."""
+    """Return the name that is given at least three times and by most; empty if there is none."""
     return next((name for name in set(names) if names.count(name) >= 3 and names.count(name) > 0.6 * len(names)), "")
 
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """How a loss fell: its mean at the beginning and at the end, and the spread of the last part."""
+    """How a loss fell: its mean at the beginning and at the end, and the standard error of the latter."""
 
     first: float
     last: float
@@ -148,11 +148,11 @@ class Fall:
 
     @property
     def part(self) -> float:
-        """By which part of the first."""
+        """The fall as a fraction of the first."""
         return 1 - self.last / self.first if self.first > 0 else 0.0
 
     def enough(self, least: float) -> bool:
-        """Whether it fell by that part at least, and by more than chance."""
+        """Whether it fell by at least that fraction, and by more than chance."""
         return self.part >= least and self.first - self.last > 2 * self.spread
 
 

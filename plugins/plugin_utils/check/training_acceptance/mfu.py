@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Model FLOP utilisation: what of a GPU's dense peak the model's own arithmetic uses. Pure.
+"""Model FLOP utilisation: the fraction of a GPU's dense peak that the model's own arithmetic uses. Pure.
 
 FLOP per token = 6 P + 12 layers x hidden x sequence. P counts the matrices that every token is multiplied with (twice
 in the forward pass, four times in the backward pass): all layers and the output projection, not the embeddings, which
@@ -18,7 +18,7 @@ from ...probe.training_log import Setup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mfu:
-    """A utilisation and what it is made of."""
+    """The utilisation of one GPU (1 is the peak), and what it is computed from."""
 
     value: float
     tokens_per_s: float
@@ -29,21 +29,19 @@ class Mfu:
 
 
 def flop_per_token(setup: Setup) -> int:
-    """Return the floating-point operations of one token in training."""
+    """Return the floating-point operations that training does for one token."""
     return 6 * setup.matmul_parameters + 12 * setup.layers * setup.hidden * setup.sequence
 
 
 def attention_share(setup: Setup) -> float:
-    """Return which part of it is attention."""
+    """Return the fraction of these operations that is attention."""
     return 12 * setup.layers * setup.hidden * setup.sequence / flop_per_token(setup)
 
 
 def mfu_of(setup: Setup, step_s: float, peak_tflops: float) -> Mfu:
     """Return the utilisation of each GPU at a step time."""
-    tokens, attention = (
-        setup.batch * setup.accumulate * setup.sequence,
-        f"12 x {setup.layers} x {setup.hidden} x {setup.sequence}",
-    )
+    tokens = setup.batch * setup.accumulate * setup.sequence
+    attention = f"12 x {setup.layers} x {setup.hidden} x {setup.sequence}"
     rate = tokens / step_s
     tflops = rate * flop_per_token(setup) / 1e12
     arithmetic = (

@@ -1,33 +1,30 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The runs of the gate as values: what was planned, what was run, and what the logs of it say."""
+"""The runs of the gate as values: what was planned, what was run, and what the logs of a run say."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from ...probe.training_log import RankLog
+from ..benchmark.plan import BenchmarkHost, BenchmarkPlan
+from ..benchmark.problem import Problem
+from ..benchmark.records import BenchmarkResults, RunRecord, SavedRuns
 from .rules import Rules, Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedHost:
-    """One host in scope: its node, and why no pod can be placed there (empty if one can)."""
+class PlannedHost(BenchmarkHost):
+    """A host with its ports for GPU traffic (`mlx5_0:1`)."""
 
-    name: str
-    node: str
-    sku: str
     hcas: tuple[str, ...] = ()
-    closed: str = ""
-    by_dra: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What the runs go by; `shapes` has the model of every SKU."""
+class Plan(BenchmarkPlan[PlannedHost]):
+    """What the runs depend on; `shapes` has the model of every SKU."""
 
-    hosts: tuple[PlannedHost, ...]
     rules: Rules
     shapes: dict[str, Shape]
     rdma_resource: str = ""
@@ -35,12 +32,6 @@ class Plan:
     gang: str = "native"
     annotations: dict[str, str] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
-    schema_version: int = 1
-
-    @property
-    def skus(self) -> tuple[str, ...]:
-        """The cohorts of hosts, each once."""
-        return tuple(dict.fromkeys(host.sku for host in self.hosts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,20 +47,14 @@ class PodRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """A run that was made, over all hosts of a SKU: as it was launched and ended."""
+class Record(RunRecord):
+    """A run that was made, over all open hosts of a SKU; `gpus` are those of each host."""
 
     name: str
     sku: str
     hosts: tuple[str, ...]
-    attempt: int
     gpus: int
-    state: str
-    reason: str
     pods: tuple[PodRecord, ...]
-    command: tuple[str, ...] = ()
-    started: str = ""
-    duration_s: float = 0.0
 
     @property
     def world(self) -> int:
@@ -77,42 +62,24 @@ class Record:
         return len(self.hosts) * self.gpus
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedObservation:
-    """What is saved: the plan, the runs, and what could not be removed afterwards."""
-
-    plan: Plan
-    records: tuple[Record, ...] = ()
-    leftovers: tuple[str, ...] = ()
-    schema_version: int = 1
+SavedObservation = SavedRuns[Plan, Record]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+@dataclass(frozen=True, slots=True)
+class HostProblem(Problem):
     """Why hosts give no figures.
 
     Args:
-        cause: slug.
-        text: in a sentence.
         check: the check that reports it; all others only refer to it.
-        hosts: who is to blame; all where nobody can be named.
-        gpus: the GPUs that are, where that is known (`gpu01/gpu3`).
-        bad: observed and bad, not merely unknown.
+        hosts: those to blame; all hosts of the run where none can be named.
+        gpus: the GPUs to blame, where that is known (`gpu01/gpu3`).
         partial: hosts that are not to blame did everything that they should.
     """
 
-    cause: str
-    text: str
-    check: str
-    hosts: tuple[str, ...]
+    check: str = ""
+    hosts: tuple[str, ...] = ()
     gpus: tuple[str, ...] = ()
-    bad: bool = False
     partial: bool = False
-
-    @property
-    def passing(self) -> bool:
-        """Whether it says something about the moment and nothing about the hosts: worth another try."""
-        return self.cause in ("launch-unschedulable", "launch-preempted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +101,7 @@ class Run:
 
     record: Record
     ranks: tuple[Rank, ...] = ()
-    problem: Problem | None = None
+    problem: HostProblem | None = None
 
     @property
     def complete(self) -> bool:
@@ -143,12 +110,8 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Results:
-    """Plan and runs, as the judges need them."""
-
-    plan: Plan
-    runs: tuple[Run, ...] = ()
-    leftovers: tuple[str, ...] = ()
+class Results(BenchmarkResults[Plan, Run]):
+    """Plan and runs, with the question that the analysis asks of them."""
 
     def of(self, sku: str) -> tuple[Run, ...]:
         """Return the runs over the hosts of a SKU, first attempts first."""

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""From a run and its logs to ranks that can be judged, or the reason why there are none. Pure, fails closed."""
+"""Parses the logs of a run to ranks that can be judged, or to the reason why there are none. Pure, fails closed."""
 
 from __future__ import annotations
 
@@ -9,26 +9,20 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ...outcome.errors import InputError
 from ...probe.training_log import RankLog, Setup, parse, same_training, torchrun_failures
-from .model import Problem, Rank, Record, Run
+from ..benchmark.problem import launch_problem
+from .model import HostProblem, Rank, Record, Run
 from .rules import Rules
 
 STARTS, COMPLETES = "training-gang-start", "training-completed"
-_LAUNCH_WORDS = {
-    "image": "the image cannot be had",
-    "refused": "the API server refused it",
-    "lost-node": "a node went away",
-    "preempted": "a user's pod took the place",
-    "aborted": "the time of all runs was over",
-}
-# Errors of ranks whose partner went away: they tell that somebody else failed.
+# Errors of ranks whose partner went away: another rank failed first.
 _PARTNERS = ("DistBackendError", "DistNetworkError", "DistStoreError", "ConnectionError", "BrokenPipeError")
 _PARTNER_WORDS = ("nccl", "gloo", "connection", "peer", "timed out", "socket", "store")
 _OUT_OF_MEMORY = ("OutOfMemoryError", "MemoryError")
 Ranks = Mapping[str, tuple[RankLog, ...]]
 
 
-def read_run(record: Record, logs: Mapping[str, str], rules: Rules) -> Run:
-    """Return what is known of a run; `logs` has the log of every host that has one."""
+def parse_run(record: Record, logs: Mapping[str, str], rules: Rules) -> Run:
+    """Return a run with what its logs say; `logs` has the log of every host that has one."""
     ranks: dict[str, tuple[RankLog, ...]] = {}
     unreadable: dict[str, str] = {}
     for host, text in logs.items():
@@ -46,12 +40,12 @@ def read_run(record: Record, logs: Mapping[str, str], rules: Rules) -> Run:
 
 def _problem(
     record: Record, ranks: Ranks, unreadable: Mapping[str, str], logs: Mapping[str, str], rules: Rules
-) -> Problem | None:
+) -> HostProblem | None:
     if record.state == "unschedulable":
         return _not_placed(record)
-    if record.state in _LAUNCH_WORDS:
-        text = f"{_LAUNCH_WORDS[record.state]}: {record.reason}"[:400]
-        return _launch(f"launch-{record.state}", text, _named(record) or record.hosts)
+    launch = launch_problem(record.state, record.reason)
+    if launch:
+        return _launch(*launch, _named(record) or record.hosts)
     if record.state == "timeout":
         return _hung(record, ranks)
     if record.state != "succeeded":
@@ -59,8 +53,8 @@ def _problem(
     return _incomplete(record, ranks, unreadable, rules)
 
 
-def _launch(cause: str, text: str, hosts: Iterable[str], *, bad: bool = False) -> Problem:
-    return Problem(cause=cause, text=text, check=STARTS, hosts=tuple(hosts), bad=bad)
+def _launch(cause: str, text: str, hosts: Iterable[str], *, bad: bool = False) -> HostProblem:
+    return HostProblem(cause=cause, text=text, check=STARTS, hosts=tuple(hosts), bad=bad)
 
 
 def _named(record: Record) -> tuple[str, ...]:
@@ -68,11 +62,12 @@ def _named(record: Record) -> tuple[str, ...]:
     return tuple(pod.host for pod in record.pods if pod.node and f" on {pod.node}:" in f"{record.reason}:")
 
 
-def _not_placed(record: Record) -> Problem:
+def _not_placed(record: Record) -> HostProblem:
     placed = {pod.host for pod in record.pods if pod.host}
     missing = [host for host in record.hosts if host not in placed]
-    if not placed:
-        return _launch("launch-unschedulable", f"the scheduler found no place: {record.reason}"[:400], record.hosts)
+    launch = launch_problem(record.state, record.reason)
+    if launch and not placed:
+        return _launch(*launch, record.hosts)
     text = (
         f"{len(placed)} of {len(record.hosts)} pods got their nodes and held the GPUs, "
         f"those for {_words(missing)} did not: {record.reason}"
@@ -80,7 +75,7 @@ def _not_placed(record: Record) -> Problem:
     return _launch("half-placed", text[:400], missing, bad=True)
 
 
-def _hung(record: Record, ranks: Ranks) -> Problem:
+def _hung(record: Record, ranks: Ranks) -> HostProblem:
     silent = [host for host in record.hosts if not ranks.get(host)]
     if silent and len(silent) < len(record.hosts):
         text = f"the ranks of {_words(silent)} never began, all others waited for them: {record.reason}"
@@ -97,15 +92,17 @@ def _hung(record: Record, ranks: Ranks) -> Problem:
     return _ended("run-hung", f"did not end in its time, after {done} steps: {record.reason}", record.hosts)
 
 
-def _ended(cause: str, text: str, hosts: Iterable[str], gpus: Iterable[str] = (), *, partial: bool = False) -> Problem:
-    return Problem(
+def _ended(
+    cause: str, text: str, hosts: Iterable[str], gpus: Iterable[str] = (), *, partial: bool = False
+) -> HostProblem:
+    return HostProblem(
         cause=cause, text=text[:400], check=COMPLETES, hosts=tuple(dict.fromkeys(hosts)), gpus=tuple(gpus),
         partial=partial,
     )  # fmt: skip
 
 
-def _crashed(record: Record, ranks: Ranks, logs: Mapping[str, str]) -> Problem:
-    """Name who failed by itself and first: the others fail because it went away."""
+def _crashed(record: Record, ranks: Ranks, logs: Mapping[str, str]) -> HostProblem:
+    """Return the problem of the rank that failed first and by itself: the others fail because it went away."""
     failures = [(log.failure, host, log) for host, found in ranks.items() for log in found if log.failure]
     own = sorted((entry for entry in failures if not _of_partner(entry[0].kind, entry[0].text)), key=lambda e: e[0].at)
     if own:
@@ -117,8 +114,8 @@ def _crashed(record: Record, ranks: Ranks, logs: Mapping[str, str]) -> Problem:
     for pod in killed:
         words = torchrun_failures(logs.get(pod.host, ""))
         cause = "out-of-memory" if pod.reason == "OOMKilled" else "run-crashed"
-        told = f"{pod.reason}; {words[0]}" if words else pod.reason or record.reason
-        return _ended(cause, f"its pod ended with exit code {pod.exit_code}: {told}", [pod.host])
+        reason = f"{pod.reason}; {words[0]}" if words else pod.reason or record.reason
+        return _ended(cause, f"its pod ended with exit code {pod.exit_code}: {reason}", [pod.host])
     failed = [pod.host for pod in record.pods if pod.exit_code]
     return _ended("run-crashed", f"crashed: {record.reason}", failed or record.hosts)
 
@@ -127,7 +124,7 @@ def _of_partner(kind: str, text: str) -> bool:
     return kind in _PARTNERS or (kind == "RuntimeError" and any(word in text.lower() for word in _PARTNER_WORDS))
 
 
-def _incomplete(record: Record, ranks: Ranks, unreadable: Mapping[str, str], rules: Rules) -> Problem | None:
+def _incomplete(record: Record, ranks: Ranks, unreadable: Mapping[str, str], rules: Rules) -> HostProblem | None:
     wrong = {host: text for host in record.hosts if (text := _wrong(host, record, ranks, unreadable, rules))}
     if wrong:
         host, text = next(iter(wrong.items()))
@@ -159,11 +156,12 @@ def _wrong(host: str, record: Record, ranks: Ranks, unreadable: Mapping[str, str
         if len(log.steps) < rules.run.steps or not log.weights:
             return f"the lines of rank {log.rank} end after {len(log.steps)} of {rules.run.steps} steps"
         if log.setup is None or log.setup.world != record.world or log.setup.device != rules.run.device:
-            return f"rank {log.rank} says it is {_told(log.setup)}, expected {rules.run.device}, {record.world} ranks"
+            expected = f"{rules.run.device}, {record.world} ranks"
+            return f"rank {log.rank} reports {_setup_words(log.setup)}, expected {expected}"
     return "" if pod.exit_code == 0 else f"its pod ended with exit code {pod.exit_code}"
 
 
-def _told(setup: Setup | None) -> str:
+def _setup_words(setup: Setup | None) -> str:
     return f"{setup.device}, {setup.world} ranks" if setup else "nothing"
 
 

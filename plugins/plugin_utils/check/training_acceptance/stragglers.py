@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Who computes more slowly than the others: a GPU, or a whole node. Pure."""
+"""Ranks that compute more slowly than the others: single GPUs, or a whole node. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Slow:
         nodes: hosts all of whose GPUs are slow alike.
         gpus: single slow GPUs of other hosts.
         bad: those of both (by name) that are not only marginally slow.
-        uneven: so many are slow that nobody is named.
+        uneven: slow GPUs, where so many are slow that none of them is to blame.
     """
 
     peers: PeerVerdict
@@ -36,7 +36,6 @@ class Slow:
 
     @property
     def any(self) -> bool:
-        """Whether anybody is slow."""
         return bool(self.nodes or self.gpus or self.uneven)
 
     def of(self, host: str) -> tuple[str, ...]:
@@ -45,7 +44,7 @@ class Slow:
 
 
 def find_slow(rates: Mapping[str, float], rules: JudgeSettings) -> Slow:
-    """Return who is slow among GPUs (`gpu01/gpu3`), each with its rate; more is better."""
+    """Return the slow ones among GPUs (`gpu01/gpu3`) by their rates; more is better."""
     hosts: dict[str, list[str]] = {}
     for gpu in rates:
         hosts.setdefault(gpu.partition("/")[0], []).append(gpu)
@@ -69,7 +68,7 @@ def find_slow(rates: Mapping[str, float], rules: JudgeSettings) -> Slow:
 
 
 def _slow_of_few(rates: Mapping[str, float], hosts: Mapping[str, list[str]], rules: JudgeSettings) -> tuple[str, ...]:
-    """The slow ones of two or three hosts: their ranks have no median to go by, so the best host is the measure."""
+    """Return the slow ones of two or three hosts: too few for a median, so they are compared with the best host."""
     if not 1 < len(hosts) < rules.peers_least or any(len(gpus) < rules.peers_least for gpus in hosts.values()):
         return ()
     middle = {host: median(rates[gpu] for gpu in gpus) for host, gpus in hosts.items()}

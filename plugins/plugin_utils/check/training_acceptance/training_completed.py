@@ -1,17 +1,19 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: every rank did all steps, said so, and ended well."""
+"""Check: every rank did all steps, reported them, and ended well."""
 
 from __future__ import annotations
 
-from ...outcome.model import Measure, Outcome, SubjectKind, node_subject
+from ...outcome.model import Measure, Outcome, SubjectKind
+from ..benchmark.preconditions import answer_for_host, leftovers_of
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
 from .model import PlannedHost, Results
 from .observe_training import OBSERVER
-from .rendering import before_host, evidence, told
+from .preconditions import before_host
+from .rendering import blamed, evidence
 
 SPEC = CheckSpec(
     id="training-completed",
@@ -34,25 +36,27 @@ _HINTS = {
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
     return tuple(
-        _judge_host(results, context, cohort, host)
+        _judge_host(answer_for_host(SPEC, context, host), cohort, host)
         for cohort in cohorts_of(results, context.hardware)
         for host in cohort.hosts
     )
 
 
-def _judge_host(results: Results, context: JudgeContext, cohort: SkuCohort, host: PlannedHost) -> Outcome:
-    answer, problem = Answer(SPEC, context, node_subject(host.name)), cohort.problem
+def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
+    problem = cohort.problem
     if problem is not None and problem.check == SPEC.id and not host.closed:
         if host.name in problem.hosts:
-            return told(answer, problem, host.name, cohort, _HINTS[problem.cause])
+            return blamed(answer, cohort, problem, host.name, _HINTS)
         if not problem.partial:
             return answer.blocked(by=SPEC.id, because=f"{', '.join(problem.hosts[:4])} ended the run: {problem.text}")
-    early = before_host(answer, cohort, host)
-    if early is not None:
-        return early
-    if results.leftovers:
-        hint = "kubectl get ns -l gpufleet.io/purpose=test; delete what the run left"
-        return answer.unknown("cleanup-incomplete", f"left behind: {results.leftovers[0]}", hint)
+    return (
+        before_host(answer, cohort, host)
+        or leftovers_of(answer, cohort.results.leftovers)
+        or _passed(answer, cohort, host)
+    )
+
+
+def _passed(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
     ranks = [rank for rank in cohort.complete[-1].ranks if rank.host == host.name]
     steps = len(ranks[0].log.steps)
     return answer.passed(

@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ..benchmark.preconditions import answer_for_cluster, answer_for_host, nodes
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
 from .figures import Fall, Figures, fall_of
 from .model import PlannedHost, Results
 from .observe_training import OBSERVER
-from .rendering import before_host, evidence, gpus, loss_series, nodes
+from .preconditions import before_host
+from .rendering import evidence, gpus, loss_series
 
 SPEC = CheckSpec(
     id="training-loss",
@@ -33,7 +35,7 @@ _NOT_FALLING = "the data can be learned by any sound setup: look at the image (P
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host, and one for all where nobody learns."""
+    """Return an outcome for every host, and one for all hosts of a SKU where no rank learns."""
     outcomes: list[Outcome] = []
     for cohort in cohorts_of(results, context.hardware):
         common = _common(context, cohort)
@@ -42,10 +44,10 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _common(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
-    """Return the outcome where all are to blame, and so nobody."""
+    """Return the outcome where what all ranks share is to blame; None otherwise."""
     if not cohort.complete:
         return None
-    figures, answer = cohort.figures[-1], Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
+    figures, answer = cohort.figures[-1], answer_for_cluster(SPEC, context)
     details = {"more_subjects": nodes(host.name for host in cohort.hosts), "evidence": evidence(cohort)}
     ranks = len(figures.run.ranks)
     first = _first(figures.not_finite)
@@ -65,7 +67,7 @@ def _common(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
 
 
 def _judge_host(context: JudgeContext, cohort: SkuCohort, host: PlannedHost) -> Outcome:
-    answer = Answer(SPEC, context, node_subject(host.name))
+    answer = answer_for_host(SPEC, context, host)
     early = before_host(answer, cohort, host)
     if early is not None:
         return early
@@ -83,7 +85,7 @@ def _judge_host(context: JudgeContext, cohort: SkuCohort, host: PlannedHost) -> 
 
 
 def _differing(answer: Answer, cohort: SkuCohort, figures: Figures, host: PlannedHost) -> Outcome | None:
-    """Return the outcome of a host some of whose ranks ended with other weights than most; None if there are none."""
+    """Return the outcome of a host with ranks that ended with other weights than most ranks; None without any."""
     usual, count = Counter(figures.weights.values()).most_common(1)[0]
     total = len(figures.weights)
     mine = [gpu for gpu, found in figures.weights.items() if found != usual and gpu.partition("/")[0] == host.name]
@@ -112,7 +114,7 @@ def _passed(answer: Answer, cohort: SkuCohort, figures: Figures, host: PlannedHo
 
 
 def _first(found: Mapping[str, int]) -> dict[str, int]:
-    """Whose loss was not finite first: from there it spreads with the gradients."""
+    """Return the ranks whose loss was not finite first: from them it spreads with the gradients."""
     least = min(found.values(), default=0)
     return {gpu: number for gpu, number in found.items() if number == least}
 

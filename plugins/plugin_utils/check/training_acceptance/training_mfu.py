@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
-from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ..benchmark.preconditions import nodes, not_repeated
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .analysis import SkuCohort, cohorts_of
+from .analysis import SkuCohort
 from .mfu import Mfu, attention_share
 from .model import Results
 from .observe_training import OBSERVER
-from .rendering import before_cohort, evidence, measures, nodes
+from .preconditions import judge_cohorts
+from .rendering import evidence, measures
 
 SPEC = CheckSpec(
     id="training-mfu",
@@ -28,15 +30,11 @@ _HINT = "all ranks are slow alike: look at power limits, clocks, the image, then
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every kind of hosts."""
-    return tuple(_judge_cohort(context, cohort) for cohort in cohorts_of(results, context.hardware))
+    """Return an outcome for the hosts of every SKU."""
+    return judge_cohorts(SPEC, results, context, _judge_cohort)
 
 
-def _judge_cohort(context: JudgeContext, cohort: SkuCohort) -> Outcome:
-    answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
-    early = before_cohort(answer, cohort)
-    if early is not None:
-        return early
+def _judge_cohort(answer: Answer, cohort: SkuCohort) -> Outcome:
     mfu, rules = cohort.mfu, cohort.results.plan.rules
     subjects = nodes(dict.fromkeys(rank.host for rank in cohort.typical.run.ranks))
     if mfu is None:
@@ -56,7 +54,7 @@ def _judge_cohort(context: JudgeContext, cohort: SkuCohort) -> Outcome:
     text = f"MFU {100 * mfu.value:.1f} % over {len(cohort.typical.run.ranks)} GPUs, {mfu.tflops:.4g} TFLOP/s each"
     if mfu.value >= cohort.target:
         return answer.passed(text, **details)
-    # Who holds all others back is told by name elsewhere.
+    # Another check names the hosts or GPUs that hold back all others.
     if cohort.slow.any:
         return answer.blocked(
             by="training-stragglers", because=f"{text}, but slow ranks hold back the others", **details
@@ -65,7 +63,7 @@ def _judge_cohort(context: JudgeContext, cohort: SkuCohort) -> Outcome:
         return answer.blocked(by="training-step-time", because=f"{text}, but the step time is not steady", **details)
     text = f"{text}; at least {100 * cohort.target:g} % is expected"
     if not cohort.confirmed:
-        return answer.unknown("not-repeated", f"{text}; it was not run again", "run the gate again", **details)
+        return not_repeated(answer, text, **details)
     if mfu.value >= rules.judge.mfu_marginal * cohort.target:
         return answer.marginal("mfu-marginal", text, _HINT, **details)
     return answer.failed("mfu-low", text, _HINT, **details)

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ..benchmark.preconditions import nodes, not_repeated
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .analysis import SkuCohort, cohorts_of
+from .analysis import SkuCohort
 from .model import Results
 from .observe_training import OBSERVER
-from .rendering import before_cohort, evidence, gpus, measures, nodes, step_series
+from .preconditions import judge_cohorts
+from .rendering import evidence, gpus, measures, step_series
 
 SPEC = CheckSpec(
     id="training-step-time",
@@ -28,15 +30,11 @@ _UNSTABLE = "look for other work on the hosts and in the network, for clocks tha
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every kind of hosts."""
-    return tuple(_judge_cohort(context, cohort) for cohort in cohorts_of(results, context.hardware))
+    """Return an outcome for the hosts of every SKU."""
+    return judge_cohorts(SPEC, results, context, _judge_cohort)
 
 
-def _judge_cohort(context: JudgeContext, cohort: SkuCohort) -> Outcome:
-    answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
-    early = before_cohort(answer, cohort)
-    if early is not None:
-        return early
+def _judge_cohort(answer: Answer, cohort: SkuCohort) -> Outcome:
     judge, culprits = cohort.results.plan.rules.judge, _culprits(cohort)
     hosts = dict.fromkeys(gpu.partition("/")[0] for gpu in culprits) or dict.fromkeys(
         rank.host for rank in cohort.typical.run.ranks
@@ -56,7 +54,7 @@ def _judge_cohort(context: JudgeContext, cohort: SkuCohort) -> Outcome:
     if cohort.steady:
         return answer.passed(text, **details)
     if not cohort.confirmed:
-        return answer.unknown("not-repeated", f"{text}; it was not run again", "run the gate again", **details)
+        return not_repeated(answer, text, **details)
     who = f", by {', '.join(list(hosts)[:4])}" if culprits else ""
     if cohort.growth > judge.growth:
         text = f"{text}, growing by {100 * cohort.growth:.1f} % over the run{who}"
@@ -67,7 +65,7 @@ def _judge_cohort(context: JudgeContext, cohort: SkuCohort) -> Outcome:
 
 
 def _culprits(cohort: SkuCohort) -> tuple[str, ...]:
-    """The GPUs whose own part of the step grows or jumps; none where all do."""
+    """Return the GPUs whose own part of the step grows or jumps; none where most do."""
     if cohort.steady:
         return ()
     ranks = len(cohort.typical.run.ranks)

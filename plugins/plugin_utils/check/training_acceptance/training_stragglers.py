@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ..benchmark.preconditions import answer_for_cluster, answer_for_host, nodes, not_repeated
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
 from .model import PlannedHost, Results
 from .observe_training import OBSERVER
-from .rendering import before_host, evidence, gpus, nodes
+from .preconditions import before_host
+from .rendering import evidence, gpus
 
 SPEC = CheckSpec(
     id="training-stragglers",
@@ -32,7 +34,7 @@ _HINTS = {
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host, and one for a cohort too uneven to name anybody."""
+    """Return an outcome for every host, and one for a cohort too uneven to name a rank."""
     outcomes: list[Outcome] = []
     for cohort in cohorts_of(results, context.hardware):
         uneven = cohort.slow.uneven if cohort.complete else ()
@@ -43,7 +45,7 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _judge_host(context: JudgeContext, cohort: SkuCohort, host: PlannedHost) -> Outcome:
-    answer = Answer(SPEC, context, node_subject(host.name))
+    answer = answer_for_host(SPEC, context, host)
     early = before_host(answer, cohort, host)
     if early is not None:
         return early
@@ -76,7 +78,7 @@ def _slow(answer: Answer, cohort: SkuCohort, host: str, rates: dict[str, float],
     what = f"all {len(rates)} ranks of {host}" if whole else ", ".join(names)
     text = f"slow at the own part of a step: {what}, {rate:.3f} of the usual rate; all others wait"
     if not cohort.confirmed:
-        return answer.unknown("not-repeated", f"{text}; it was not run again", "run the gate again", **details)
+        return not_repeated(answer, text, **details)
     text = f"{text}; in most of {len(cohort.complete)} runs"
     if cohort.slow.bad.isdisjoint(names):
         return answer.marginal(f"{cause}-marginal", text, _HINTS[cause], **details)
@@ -84,25 +86,22 @@ def _slow(answer: Answer, cohort: SkuCohort, host: str, rates: dict[str, float],
 
 
 def _without_peers(answer: Answer, cohort: SkuCohort, details: dict[str, Any]) -> Outcome:
-    least, tolerance = (
-        min(cohort.rates.values()) / max(cohort.rates.values()),
-        cohort.results.plan.rules.judge.peer_marginal,
-    )
-    if least >= 1 - tolerance:
+    least = min(cohort.rates.values()) / max(cohort.rates.values())
+    if least >= 1 - cohort.results.plan.rules.judge.peer_marginal:
         return answer.passed(f"{len(cohort.rates)} ranks, equally fast; how fast is judged by training-mfu", **details)
     text = f"one of {len(cohort.rates)} ranks has {least:.3f} of the rate of another; too few to tell which is right"
     return answer.unknown("too-few-peers", text, "compare with hosts of the same kind", **details)
 
 
 def _uneven(context: JudgeContext, cohort: SkuCohort) -> Outcome:
-    answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
+    answer = answer_for_cluster(SPEC, context)
     names, slow = tuple(host.name for host in cohort.hosts), cohort.slow.uneven
     text = f"{len(slow)} of {len(cohort.rates)} ranks are slower, too many to blame them: {', '.join(slow[:6])}"
     details: dict[str, Any] = {
         "more_subjects": (*nodes(names), *gpus(slow[:64])), "expected": _expected(cohort), "evidence": evidence(cohort),
     }  # fmt: skip
     if not cohort.confirmed:
-        return answer.unknown("not-repeated", f"{text}; it was not run again", "run the gate again", **details)
+        return not_repeated(answer, text, **details)
     return answer.marginal(
         "ranks-uneven", text, "look at what these GPUs share: power, cooling, image, driver", **details
     )

@@ -20,8 +20,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_a
     inference_tpot,
     inference_ttft,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.analysis import to_load_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.model import Plan, Results
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.parse_run import to_load_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.key_figure import key_figure, load_key_figures
@@ -89,7 +89,7 @@ def test_the_key_figure_has_the_least_throughput_and_the_longest_wait(repository
 )
 def test_endpoint(changes: dict[str, Any], cause: str, status: str) -> None:
     found = results(_plan(), servers={"gpu02": changes})
-    found = replace(found, loads=tuple(load for load in found.loads if load.load.host != "gpu02"))
+    found = replace(found, runs=tuple(load for load in found.runs if load.load.host != "gpu02"))
     assert _bad(_judged(found)) == {("inference-endpoint-ready", cause, status, "gpu02")}
 
 
@@ -222,13 +222,13 @@ def test_bad_figures_are_measured_again_and_the_median_counts() -> None:
     assert to_load_again(results(plan, exports={"gpu03": {"ttft": 1700.0}}, runs=3)) == ()
     assert to_load_again(results(plan)) == ()
     better = results(plan, runs=2)
-    again = tuple(replace(m, load=replace(m.load, attempt=m.load.attempt + 1)) for m in better.loads)
-    assert _bad(_judged(replace(once, loads=once.loads + again))) == set()
+    again = tuple(replace(m, load=replace(m.load, attempt=m.load.attempt + 1)) for m in better.runs)
+    assert _bad(_judged(replace(once, runs=once.runs + again))) == set()
 
 
 def test_a_host_without_room_says_so() -> None:
     plan = _plan()
     closed = replace(plan, hosts=(replace(plan.hosts[0], closed="cordoned"), *plan.hosts[1:]))
     found = results(closed)
-    found = replace(found, servers=found.servers[1:], loads=found.loads[1:])
+    found = replace(found, servers=found.servers[1:], runs=found.runs[1:])
     assert _bad(_judged(found)) == {("inference-endpoint-ready", "no-capacity", "other", "gpu01")}

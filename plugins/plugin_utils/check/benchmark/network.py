@@ -1,0 +1,117 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How the pods of a run between hosts reach the network: their adapters, what gives them these, who admits the gang."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypedDict
+
+from ...clients.kube.cluster import Cluster
+from ...clients.kube.kinds import NODES
+from ...component_stack.facts import stack_facts
+from ...hardware.sku import Sku
+from ...site.cabling import CablingPlan
+from ..spec import ObserveContext
+
+# Fabrics on which NCCL_IB_HCA picks adapters.
+FILTERED_FABRICS = ("infiniband", "roce")
+_NO_RESOURCE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkSettings:
+    """What a site states about the network of test pods, under gate fabric_validation.
+
+    Args:
+        hcas: adapters for GPU traffic; empty takes those of the cabling plan, else as many as the SKU has.
+        rdma_resource: extended resource that gives a pod its adapters; empty: the one that most nodes offer.
+        rdma_count: how much of it a pod asks for.
+        rdma_prefixes: names with these prefixes are such resources.
+        annotations: annotations of the pods, such as the networks of Multus.
+        env: environment of the ranks.
+    """
+
+    hcas: tuple[str, ...]
+    rdma_resource: str
+    rdma_count: int
+    rdma_prefixes: tuple[str, ...]
+    annotations: Mapping[str, str]
+    env: Mapping[str, str]
+
+
+class PodNetwork(TypedDict):
+    """The fields of a JobSpec that say how its pods reach each other."""
+
+    gang: str
+    rdma_resource: str
+    rdma_count: int
+    annotations: Mapping[str, str]
+
+
+def pod_network(
+    hosts: int, *, gang: str, rdma_resource: str, rdma_count: int, annotations: Mapping[str, str]
+) -> PodNetwork:
+    """Return how the pods of a run over so many hosts reach each other; on one host they need no network."""
+    if hosts == 1:
+        return PodNetwork(gang="none", rdma_resource="", rdma_count=rdma_count, annotations={})
+    return PodNetwork(gang=gang, rdma_resource=rdma_resource, rdma_count=rdma_count, annotations=annotations)
+
+
+def ports_of(host: str, sku: Sku, cabling: CablingPlan | None, settings: NetworkSettings) -> tuple[str, ...]:
+    """Return the ports for GPU traffic (`mlx5_0:1`), never those for storage or management, in the order of their
+    rails: as stated, or by the cabling plan, or by number."""
+    links = [link for link in cabling.links if link.host == host] if cabling else []
+    planned = sorted((link.rail, link.hca, link.near.port) for link in links)
+    names = settings.hcas or tuple(f"{hca}:{port}" for _rail, hca, port in planned)
+    names = names or tuple(f"mlx5_{number}" for number in range(sku.compute_hcas))
+    return tuple(name if ":" in name else f"{name}:1" for name in names)
+
+
+def port_filter(ports: Iterable[str]) -> dict[str, str]:
+    """Return the environment that limits NCCL to these ports; empty without any."""
+    names = ",".join(dict.fromkeys(ports))
+    return {"NCCL_IB_HCA": f"={names}"} if names else {}
+
+
+def adapter_offers(cluster: Cluster, names: Iterable[str], settings: NetworkSettings) -> dict[str, dict[str, int]]:
+    """Return by node how much it offers of each resource that stands for adapters.
+
+    Raises:
+        BringupError: the API server does not answer.
+    """
+    wanted, found = set(names), {}
+    prefixes = tuple({*settings.rdma_prefixes, *([settings.rdma_resource] if settings.rdma_resource else [])})
+    for node in cluster.list_objects(NODES):
+        if node["metadata"]["name"] in wanted:
+            amounts = (node.get("status") or {}).get("allocatable") or {}
+            found[node["metadata"]["name"]] = {
+                name: int(amount)
+                for name, amount in amounts.items()
+                if name.startswith(prefixes) and str(amount).isdigit()
+            }
+    return found
+
+
+def adapter_resource(offers: Mapping[str, Mapping[str, int]], settings: NetworkSettings) -> str:
+    """Return the resource that pods ask for: the one that is stated, else the one that most nodes offer."""
+    stated = settings.rdma_resource
+    if stated:
+        return "" if stated == _NO_RESOURCE else stated
+    seen = Counter(name for resources in offers.values() for name, amount in sorted(resources.items()) if amount)
+    return seen.most_common(1)[0][0] if seen else ""
+
+
+def gang_of(context: ObserveContext) -> str:
+    """Return who admits gangs, by the recipe."""
+    names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
+    return next((name for name in stack_facts().gangs if name in names), "native")
+
+
+def gang_api(gang: str) -> str:
+    """Return the API version of the PodGroups of a gang scheduler; empty for one that makes none."""
+    facts = stack_facts().gangs.get(gang)
+    return facts.api_version if facts else ""

@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What every benchmark gate plans: which hosts can run something, and why the others cannot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypedDict, TypeVar
+
+from ...component_stack.facts import stack_facts
+from ...hardware.sku import Sku
+from ...site.model import Host
+from ...workload.capacity import NodeCapacity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkHost:
+    """One host in scope. `closed` says why no pod can be placed on its node, empty if one can; `by_dra` that its GPUs
+    are offered by DRA instead of the device plugin."""
+
+    name: str
+    node: str
+    sku: str
+    closed: str = ""
+    by_dra: bool = False
+
+
+HostT_co = TypeVar("HostT_co", bound=BenchmarkHost, covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkPlan(Generic[HostT_co]):
+    """The hosts of a benchmark; a gate adds what its runs depend on."""
+
+    hosts: tuple[HostT_co, ...]
+    schema_version: int = 1
+
+    def host(self, name: str) -> HostT_co:
+        """Return the host of that name.
+
+        Raises:
+            StopIteration: the plan has no such host.
+        """
+        return next(host for host in self.hosts if host.name == name)
+
+    @property
+    def skus(self) -> tuple[str, ...]:
+        """The SKUs of the hosts, each once, in the order of the hosts."""
+        return tuple(dict.fromkeys(host.sku for host in self.hosts))
+
+    def hosts_of(self, sku: str) -> tuple[HostT_co, ...]:
+        """Return the hosts of a SKU."""
+        return tuple(host for host in self.hosts if host.sku == sku)
+
+    @property
+    def open_hosts(self) -> tuple[HostT_co, ...]:
+        """The hosts on which a pod can be placed."""
+        return tuple(host for host in self.hosts if not host.closed)
+
+
+class Placement(TypedDict):
+    """The fields that every planned host has."""
+
+    name: str
+    node: str
+    sku: str
+    closed: str
+    by_dra: bool
+
+
+def placement(host: Host, sku: Sku, capacity: NodeCapacity, least: int = 0) -> Placement:
+    """Return where a host's pods go; the host is closed if its node is, or has too few free GPUs.
+
+    Args:
+        host: the host.
+        sku: its SKU.
+        capacity: what its node offers now.
+        least: GPUs that a pod of the benchmark needs at least; 0 for all of the SKU.
+    """
+    closed, needed = capacity.closed, least or sku.gpus
+    if not closed and min(capacity.free, sku.gpus) < needed:
+        closed = f"{capacity.free} of {sku.gpus} GPUs are free on {capacity.name}, {needed} are needed"
+    return Placement(name=host.name, node=host.node_name, sku=host.sku, closed=closed, by_dra=capacity.by_dra)
+
+
+def device_class(*hosts: BenchmarkHost) -> str:
+    """Return the DRA device class that pods on these hosts ask for; empty where the device plugin has the GPUs."""
+    return stack_facts().dra.device_class if any(host.by_dra for host in hosts) else ""

@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What comes before a verdict in every benchmark gate: answers about hosts and runs that gave no figure. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...outcome.model import Outcome, Subject, SubjectKind, node_subject
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
+from .plan import BenchmarkHost
+from .problem import Problem, hint_for
+
+_AGAIN = "run the gate again"
+
+
+def answer_for_host(spec: CheckSpec, context: JudgeContext, host: BenchmarkHost) -> Answer:
+    """Return what makes the outcomes of a check about a host."""
+    return Answer(spec, context, node_subject(host.name))
+
+
+def answer_for_cluster(spec: CheckSpec, context: JudgeContext) -> Answer:
+    """Return what makes the outcomes of a check about the whole cluster."""
+    return Answer(spec, context, Subject(SubjectKind.CLUSTER, context.site.name))
+
+
+def nodes(names: Iterable[str]) -> tuple[Subject, ...]:
+    """Return the subjects of hosts."""
+    return tuple(node_subject(name) for name in names)
+
+
+def sku_unknown(answer: Answer, sku: str, **details: Any) -> Outcome:
+    """Return the outcome about hosts of a SKU of which no facts are known."""
+    return answer.unknown("sku-unknown", f"no hardware facts for SKU {sku!r}", "correct gpufleet_sku", **details)
+
+
+def no_capacity(answer: Answer, host: BenchmarkHost) -> Outcome:
+    """Return the outcome about a host on which nothing could be run."""
+    hint = f"kubectl describe node {host.node}; free its GPUs or quarantine the host"
+    return answer.unknown("no-capacity", f"no run was possible: {host.closed}", hint)
+
+
+def no_run(answer: Answer, **details: Any) -> Outcome:
+    """Return the outcome where a run should have been made and was not."""
+    return answer.unknown("no-run", "no run was made", _AGAIN, **details)
+
+
+def not_repeated(answer: Answer, text: str, **details: Any) -> Outcome:
+    """Return the outcome of a suspicion that no repetition confirmed or cleared."""
+    return answer.unknown("not-repeated", f"{text}; it was not run again", _AGAIN, **details)
+
+
+def no_reference(answer: Answer, text: str, hint: str, **details: Any) -> Outcome:
+    """Return the outcome of a figure that nothing is known to compare with."""
+    return answer.unknown("no-reference", f"{text}; there is nothing to compare it with", hint, **details)
+
+
+def leftovers_of(answer: Answer, leftovers: tuple[str, ...]) -> Outcome | None:
+    """Return the outcome where something of the runs could not be removed; None if everything was."""
+    if not leftovers:
+        return None
+    hint = "kubectl get ns -l gpufleet.io/purpose=test; delete what the run left"
+    return answer.unknown("cleanup-incomplete", f"left behind: {leftovers[0]}", hint)
+
+
+def of_problem(answer: Answer, problem: Problem, hints: Mapping[str, str], what: str = "", **details: Any) -> Outcome:
+    """Return the outcome of a problem: failed if it proves a defect, else unknown.
+
+    Args:
+        answer: for whom.
+        problem: the problem.
+        hints: what to do, by cause.
+        what: what was run, put before the problem's text.
+        details: further fields of the outcome.
+    """
+    make = answer.failed if problem.bad else answer.unknown
+    text = f"{what}: {problem.text}" if what else problem.text
+    return make(problem.cause, text[:500], hint_for(problem.cause, hints), **details)

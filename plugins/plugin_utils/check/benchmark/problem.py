@@ -1,0 +1,62 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Why a run gives no figure. What a launch can fail of is written here once, for every benchmark gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+# By the state of a job or server: what happened, and what to do about it.
+_LAUNCH: dict[str, tuple[str, str]] = {
+    "unschedulable": (
+        "the scheduler found no place",
+        "free what the scheduler says is missing, or correct requests and taints; then run the gate again",
+    ),
+    "image": (
+        "the image cannot be pulled",
+        "make the image reachable from the node (mirror, pull secret), or state another one",
+    ),
+    "refused": (
+        "the API server refused it",
+        "correct what the message names (quota, admission, permissions); `kubectl get events -A` may say more",
+    ),
+    "lost-node": ("a node went away", "look at the node, then run gate nodes again"),
+    "preempted": ("a user's pod took the place", "run the gate again when the host is free"),
+    "aborted": ("the time limit of the whole gate was reached", "raise total_s, or look at what took so long"),
+}
+_TRANSIENT = ("launch-unschedulable", "launch-preempted")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a run gives no figure.
+
+    Args:
+        cause: slug.
+        text: one sentence.
+        bad: the run proves a defect; otherwise its result is only not known.
+    """
+
+    cause: str
+    text: str
+    bad: bool = False
+
+    @property
+    def transient(self) -> bool:
+        """Whether it says something about the moment and nothing about the hosts: worth another try."""
+        return self.cause in _TRANSIENT
+
+
+def launch_problem(state: str, reason: str) -> tuple[str, str] | None:
+    """Return cause and text of a job or server that never ran as it should; None for any other state."""
+    if state not in _LAUNCH:
+        return None
+    return f"launch-{state}", f"{_LAUNCH[state][0]}: {reason}"[:400]
+
+
+def hint_for(cause: str, hints: Mapping[str, str]) -> str:
+    """Return what to do about a cause: the gate's own hint, or that of a failed launch."""
+    launch = _LAUNCH.get(cause.removeprefix("launch-"), ("", "read the log, then run the gate again"))
+    return hints.get(cause, launch[1])

@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Runs as they are saved: how each ended, with its log as evidence in the run directory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypedDict, TypeVar
+
+from ...runtime.files import write_atomic
+from ...runtime.redaction import redact
+from ...workload.model import JobResult
+
+PlanT = TypeVar("PlanT")
+RunT = TypeVar("RunT")
+RecordT = TypeVar("RecordT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedRuns(Generic[PlanT, RecordT]):
+    """What is saved: the plan, a record of every run, and what could not be removed afterwards."""
+
+    plan: PlanT
+    records: tuple[RecordT, ...] = ()
+    leftovers: tuple[str, ...] = ()
+    schema_version: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkResults(Generic[PlanT, RunT]):
+    """What judges get: the plan, every run with what its log says, and what could not be removed afterwards."""
+
+    plan: PlanT
+    runs: tuple[RunT, ...] = ()
+    leftovers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """The part of a record that every job has: how it was launched and how it ended (`state` as JobResult has it)."""
+
+    attempt: int
+    state: str
+    reason: str = ""
+    command: tuple[str, ...] = ()
+    started: str = ""
+    duration_s: float = 0.0
+
+
+class Ended(TypedDict):
+    """The fields of an RunRecord that follow from how its job ended."""
+
+    state: str
+    reason: str
+    command: tuple[str, ...]
+    started: str
+    duration_s: float
+
+
+def ended(result: JobResult, command: tuple[str, ...]) -> Ended:
+    """Return how a job ended, without secrets."""
+    return Ended(
+        state=result.state,
+        reason=redact(result.reason)[:500],
+        command=command,
+        started=result.started,
+        duration_s=round(result.duration_s, 3),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A text without its secrets, and where it was written: relative to the run directory, empty for a blank text."""
+
+    text: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceFolder:
+    """Where the logs of a gate's runs are kept."""
+
+    run_dir: Path
+    gate: str
+
+    def keep(self, name: str, text: str, mask: Callable[[str], str] = redact) -> Kept:
+        """Write a text with its secrets masked; a blank one is not written."""
+        clean = mask(text)
+        if not clean.strip():
+            return Kept(clean, "")
+        path = f"evidence/{self.gate}/{name}"
+        write_atomic(self.run_dir / path, clean)
+        return Kept(clean, path)
+
+
+def kept_text(run_dir: Path, path: str) -> str:
+    """Return a text that was kept; empty where there is none."""
+    file = run_dir / path
+    return file.read_text(encoding="utf-8", errors="replace") if path and file.is_file() else ""

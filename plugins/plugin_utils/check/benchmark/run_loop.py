@@ -1,0 +1,120 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The run loop of a benchmark: plan, ask for permission, run until nothing is left to be known, remove everything.
+
+A gate subclasses Benchmark with what is its own: what it plans, which runs come next, which job a run is, and how the
+result of a job is read.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+from ...clients.kube.cluster import Cluster, Permission
+from ...clients.kube.connection import connection_from
+from ...component_stack.facts import stack_facts
+from ...runtime.clock import Deadline
+from ...runtime.progress import Progress
+from ...workload.launch import job_namespace, run_jobs
+from ...workload.model import JobResult, JobSpec
+from ...workload.namespace import TemporaryNamespace
+from ...workload.permission import BASIC, refuse_without
+from ..spec import ObserveContext
+from .plan import BenchmarkHost, BenchmarkPlan
+from .records import BenchmarkResults, EvidenceFolder
+
+PlanT = TypeVar("PlanT", bound=BenchmarkPlan[BenchmarkHost])
+WantT = TypeVar("WantT")
+RunT = TypeVar("RunT")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What is open while runs are made."""
+
+    cluster: Cluster
+    namespace: TemporaryNamespace
+    progress: Progress
+    deadline: Deadline
+
+
+class Benchmark(ABC, Generic[PlanT, WantT, RunT]):
+    """One observation of a benchmark gate. `name` is a part of the name of its namespace."""
+
+    gate: ClassVar[str]
+    name: ClassVar[str]
+
+    def __init__(self, context: ObserveContext, *, total_s: float, cleanup_s: float) -> None:
+        """Take the time limits of all runs and of the removal."""
+        self.context = context
+        self.total_s = total_s
+        self.cleanup_s = cleanup_s
+        self.evidence = EvidenceFolder(context.run_dir, self.gate)
+        self.runs: list[RunT] = []
+        self.plan: PlanT
+
+    @abstractmethod
+    def make_plan(self, cluster: Cluster) -> PlanT:
+        """Return what is to be run where."""
+
+    @abstractmethod
+    def permissions(self) -> tuple[Permission, ...]:
+        """Return what the runs of the plan need beside BASIC of workload.permission."""
+
+    @abstractmethod
+    def next_runs(self) -> Sequence[WantT]:
+        """Return the runs of the next step, all of which may be made at once; none when everything is known."""
+
+    @abstractmethod
+    def job(self, want: WantT) -> JobSpec:
+        """Return the job of a run."""
+
+    @abstractmethod
+    def read(self, want: WantT, spec: JobSpec, result: JobResult) -> RunT:
+        """Keep the logs of a run and return what they say."""
+
+    @abstractmethod
+    def announce(self, wanted: Sequence[WantT]) -> str:
+        """Return the progress line of a step."""
+
+    def parallel(self, wanted: Sequence[WantT]) -> int:
+        """Return how many jobs of a step may run at once."""
+        return len(wanted)
+
+    def make_runs(self, session: Session) -> None:
+        """Make all runs; a gate that has to prepare something overrides it."""
+        self.run_until_known(session)
+
+    def run_until_known(self, session: Session) -> None:
+        """Make runs, step by step, until there is no next one. After the deadline every run ends as `aborted`."""
+        while wanted := self.next_runs():
+            session.progress.say(self.announce(wanted))
+            specs = [self.job(want) for want in wanted]
+            parallel = self.parallel(wanted)
+            results = run_jobs(session.cluster, session.namespace, specs, parallel, session.progress, session.deadline)
+            for want, spec, result in zip(wanted, specs, results, strict=True):
+                self.runs.append(self.read(want, spec, result))
+
+    def observe(self) -> BenchmarkResults[PlanT, RunT]:
+        """Return the plan and all runs; without any host that can run something there are none.
+
+        Raises:
+            ForbiddenError: the user may not do what the runs need.
+            BringupError: the API server does not answer, or refuses the namespace of the runs.
+        """
+        with Cluster(connection_from(self.context.connections)) as cluster:
+            self.plan = self.make_plan(cluster)
+            refuse_without(cluster, (*BASIC, *self.permissions()), self.gate)
+            if not self.plan.open_hosts:
+                return BenchmarkResults(plan=self.plan)
+            pods, emit = stack_facts().test_pods, self.context.emit
+            with job_namespace(
+                cluster, self.name, prefix=pods.namespace_prefix, priority=pods.priority, cleanup_s=self.cleanup_s,
+                emit=emit,
+            ) as namespace:  # fmt: skip
+                self.make_runs(Session(cluster, namespace, Progress(emit), Deadline.after(self.total_s)))
+            return BenchmarkResults(plan=self.plan, runs=tuple(self.runs), leftovers=tuple(namespace.leftovers))

@@ -1,0 +1,35 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Servers and loads as parts of outcomes: evidence and curves. Pure."""
+
+from __future__ import annotations
+
+from ...outcome.model import Evidence
+from ...outcome.series import Axis, Bound, Series
+from ...probe.aiperf import Distribution
+from .model import Measured, Server
+
+
+def command_evidence(server: Server, where: str) -> Evidence:
+    """Return the command of a server, and its last log lines if there are some."""
+    return Evidence(" ".join(server.command) or "vllm serve", where, server.reason, server.log)
+
+
+def load_evidence(measured: Measured) -> Evidence:
+    """Return the command and log of a load with its figures, or with its problem."""
+    load, export = measured.load, measured.export
+    figure = ""
+    if export is not None:
+        figure = f"{export.requests} requests, {export.errors} failed, {export.output_tokens_per_s:.0f} tokens/s"
+    said = measured.problem.text if measured.problem else figure
+    command = " ".join(load.command) or "aiperf profile"
+    return Evidence(f"{command}, run {load.attempt}", load.host, said, load.export or load.log)
+
+
+def curve(figure: str, host: str, found: Distribution, bound: float) -> Series:
+    """Return the percentiles of a latency as a curve, with its bound."""
+    points = ((0.0, found.least), *((float(p), value) for p, value in found.percentiles.items()), (100.0, found.most))
+    bounds = (Bound(name="SLO", value=bound),) if bound else ()
+    axes = {"x": Axis(name="percentile", unit="%"), "y": Axis(name="time", unit=found.unit)}
+    return Series(figure=figure, name=host, points=points, bounds=bounds, **axes)
