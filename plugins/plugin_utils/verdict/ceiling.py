@@ -1,15 +1,14 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The most that a topology allows: bus bandwidth of a collective from NICs, GPUs and nodes, with its arithmetic.
+"""The upper limit that a topology sets: bus bandwidth of a collective from NICs, GPUs and nodes, with its arithmetic.
 
 `busbw` is what nccl-tests prints, so that for all_reduce the ceilings are (n ranks, N nodes, G GPUs a node):
 `B_net = NICs x rate / 8` is what leaves a node per direction, `B_x` the best that one node reaches by itself.
 
 - ring: every ring crosses a node once, so `min(B_net, B_x)`;
 - hierarchical (tree, NVLSTree): only `(N-1)/N` of the data leaves a node, so `min(B_net x f, B_x)` with
-  `f = ((n-1)/n) / ((N-1)/N)`;
-- in the network (SHARP): `min(B_net x 2(n-1)/n, B_x)`.
+  `f = ((n-1)/n) / ((N-1)/N)`.
 """
 
 from __future__ import annotations
@@ -122,7 +121,7 @@ def topology_of(sku: Sku, hosts: int, domains: int, nics: int | None = None) -> 
 
 
 def ring(topology: Topology) -> Ceiling:
-    """Return the ceiling of a ring."""
+    """Return the ceiling of a ring over all ranks."""
     if topology.nodes == 1:
         return within(topology)
     return _capped("ring", topology, topology.net_gbps, _net_text(topology))
@@ -136,14 +135,6 @@ def hierarchical(topology: Topology) -> Ceiling:
     return _capped("hierarchical", topology, topology.net_gbps * topology.factor, text)
 
 
-def in_network(topology: Topology) -> Ceiling:
-    """Return the ceiling of a reduction within the switches."""
-    if topology.nodes == 1:
-        return within(topology)
-    gain = 2 * (topology.ranks - 1) / topology.ranks
-    return _capped("in-network", topology, topology.net_gbps * gain, f"{_net_text(topology)} x 2(n-1)/n {gain:.4g}")
-
-
 def alltoall(topology: Topology) -> Ceiling:
     """Return the ceiling of an all-to-all between nodes, per rank."""
     if topology.nodes == 1:
@@ -151,11 +142,6 @@ def alltoall(topology: Topology) -> Ceiling:
     share = (topology.ranks - 1) / (topology.ranks - topology.gpus)
     text = f"{_net_text(topology)} / {topology.gpus} GPUs x (n-1)/(n-G) {share:.4g}"
     return Ceiling("alltoall per rank", topology.net_gbps / topology.gpus * share, text)
-
-
-def sendrecv(topology: Topology) -> Ceiling:
-    """Return the ceiling of one rank that sends over one NIC."""
-    return Ceiling("one NIC", topology.nic_gbps / 8, f"{topology.nic_gbps:g} Gb/s / 8")
 
 
 def within(topology: Topology) -> Ceiling:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Who is to blame when a pair is slow: a node, or the way between two. Two rounds of disjoint pairs find it out.
+"""What is to blame when a pair is slow: a node, or the path between two. Two rounds of disjoint pairs find it out.
 
 Round one pairs every node with another one, all pairs at once. Both nodes of a bad pair are suspects; in round two each
 gets a partner that is known to be good. A node is named only when it was bad in two placements with different partners,
@@ -18,7 +18,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PairVerdict:
-    """A pair and whether it was good, after repeats. What is not known must not be put in here."""
+    """A pair and whether it was good, after repeats; there is none for a pair of which that is not known."""
 
     pair: Pair
     good: bool
@@ -34,35 +34,14 @@ class Blame:
 
     @property
     def nobody(self) -> bool:
-        """Whether nothing is to blame."""
         return not (self.nodes or self.paths or self.unclear)
 
 
-def disjoint_pairs(nodes: Sequence[str], number: int = 0) -> tuple[tuple[Pair, ...], str | None]:
-    """Return the pairs of one round of the circle method, and who is left over where the number of nodes is odd.
-
-    Args:
-        nodes: names, each once.
-        number: round, from 0; over all rounds every two nodes meet once.
-    """
-    circle: list[str | None] = list(nodes)
-    if len(circle) % 2:
-        circle.append(None)
-    if len(circle) < 2:
-        return (), None
-    turn = number % (len(circle) - 1)
-    rest = circle[1:]
-    circle = [circle[0], *rest[len(rest) - turn :], *rest[: len(rest) - turn]]
-    half = len(circle) // 2
-    meetings = list(zip(circle[:half], reversed(circle[half:]), strict=True))
-    pairs = tuple((a, b) for a, b in meetings if a is not None and b is not None)
-    alone = next((a if b is None else b for a, b in meetings if a is None or b is None), None)
-    return pairs, alone
-
-
-def rounds_of(nodes: Sequence[str]) -> int:
-    """Return how many rounds the circle method has for that many nodes."""
-    return max(0, len(nodes) - 1 + len(nodes) % 2)
+def disjoint_pairs(nodes: Sequence[str]) -> tuple[Pair, ...]:
+    """Return the pairs of round one; the first node is left over where the number of nodes is odd."""
+    paired = nodes[len(nodes) % 2 :]
+    half = len(paired) // 2
+    return tuple(zip(paired[:half], reversed(paired[half:]), strict=True))
 
 
 def second_round(
@@ -70,7 +49,7 @@ def second_round(
 ) -> tuple[tuple[Pair, ...], ...]:
     """Return waves of disjoint pairs (suspect, partner): each suspect once, with a partner known to be good.
 
-    A partner that the suspect has met already proves nothing new. A suspect for whom there is none is left out.
+    A partner that the suspect has met already proves nothing new. A suspect without such a partner is left out.
 
     Args:
         suspects: nodes in doubt.
@@ -95,7 +74,7 @@ def second_round(
 
 
 def blame(verdicts: Iterable[PairVerdict]) -> Blame:
-    """Return who is to blame, from the pairs of both rounds."""
+    """Return what is to blame, from the pairs of both rounds."""
     known = list(verdicts)
     good = {name for verdict in known if verdict.good for name in verdict.pair}
     bad_with: dict[str, set[str]] = {}

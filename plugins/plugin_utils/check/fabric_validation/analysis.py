@@ -89,7 +89,7 @@ class SkuCohort:
     @cached_property
     def first_pairs(self) -> tuple[Pair, ...]:
         """Disjoint pairs of all usable hosts."""
-        return disjoint_pairs(self.usable)[0]
+        return disjoint_pairs(self.usable)
 
     @cached_property
     def first(self) -> PeerGroup:

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +13,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.localise 
     PairVerdict,
     blame,
     disjoint_pairs,
-    rounds_of,
     second_round,
 )
 
@@ -24,20 +21,11 @@ def names(count: int) -> list[str]:
     return [f"gpu{n:02d}" for n in range(count)]
 
 
-@given(st.integers(0, 40), st.integers(0, 60))
-def test_pairs_are_disjoint_and_complete(count: int, number: int) -> None:
+@given(st.integers(0, 40))
+def test_pairs_are_disjoint_and_complete(count: int) -> None:
     nodes = names(count)
-    pairs, alone = disjoint_pairs(nodes, number)
-    seen = [name for pair in pairs for name in pair] + ([alone] if alone else [])
-    assert sorted(seen) == (nodes if count > 1 or alone else [])
-    assert (alone is not None) is (count % 2 == 1)
-
-
-@given(st.integers(2, 24))
-def test_over_all_rounds_everybody_meets_everybody_once(count: int) -> None:
-    nodes = names(count)
-    met = [frozenset(pair) for number in range(rounds_of(nodes)) for pair in disjoint_pairs(nodes, number)[0]]
-    assert sorted(map(sorted, met)) == sorted(map(list, combinations(nodes, 2)))
+    seen = [name for pair in disjoint_pairs(nodes) for name in pair]
+    assert sorted(seen) == nodes[count % 2 :]
 
 
 @given(st.integers(0, 12), st.integers(0, 12))
@@ -61,7 +49,7 @@ def two_rounds(nodes: list[str], bad: set[str], paths: set[Pair]) -> Blame:
     def good(pair: Pair) -> bool:
         return not (set(pair) & bad) and pair not in paths and (pair[1], pair[0]) not in paths
 
-    pairs, _alone = disjoint_pairs(nodes)
+    pairs = disjoint_pairs(nodes)
     verdicts = [PairVerdict(pair, good(pair)) for pair in pairs]
     fine = [name for verdict in verdicts if verdict.good for name in verdict.pair]
     doubt = [name for verdict in verdicts if not verdict.good for name in verdict.pair]
@@ -81,7 +69,7 @@ def test_whoever_is_bad_is_named_and_nobody_else(count: int, data: st.DataObject
 @given(st.integers(3, 24).map(lambda half: 2 * half), st.data())
 def test_a_path_is_not_a_node(count: int, data: st.DataObject) -> None:
     nodes = names(count)
-    path = data.draw(st.sampled_from(disjoint_pairs(nodes)[0]))
+    path = data.draw(st.sampled_from(disjoint_pairs(nodes)))
     found = two_rounds(nodes, set(), {path})
     assert found == Blame(paths=(path,))
 

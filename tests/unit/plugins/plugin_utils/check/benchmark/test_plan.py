@@ -1,0 +1,128 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plans, launch problems, network of pods and permissions: what all benchmark gates share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.network import (
+    NetworkSettings,
+    adapter_resource,
+    gang_api,
+    pod_network,
+    port_filter,
+    ports_of,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.plan import (
+    BenchmarkHost,
+    device_class,
+    placement,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.problem import (
+    Problem,
+    hint_for,
+    launch_problem,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.records import EvidenceFolder, kept_text
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import NodeCapacity
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobKind, JobState
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.permission import job_permissions
+
+HOST = Host(name="gpu01", sku="dgx-h100", node_name="node-1")
+SETTINGS = NetworkSettings(
+    hcas=(), rdma_resource="", rdma_count=8, rdma_prefixes=("rdma/",), annotations={"net": "ib"}, env={}
+)
+# States that say something about the run itself: each gate has its own problem for them.
+OF_THE_RUN = {"succeeded", "failed", "timeout"}
+
+
+@pytest.fixture(scope="module")
+def dgx(repository: Path) -> Sku:
+    return load_hardware([repository / "recipes/hardware"])["dgx-h100"]
+
+
+@pytest.mark.parametrize(
+    ("used", "closed", "least", "why"),
+    [
+        (0, "", 0, ""),
+        (1, "", 0, "7 of 8 GPUs are free on node-1, 8 are needed"),
+        (1, "", 4, ""),
+        (5, "", 4, "3 of 8 GPUs are free on node-1, 4 are needed"),
+        (0, "", 16, "8 of 8 GPUs are free on node-1, 16 are needed"),
+        (0, "cordoned", 0, "cordoned"),
+    ],
+)
+def test_a_host_is_closed_where_its_pods_do_not_fit(dgx: Sku, used: int, closed: str, least: int, why: str) -> None:
+    capacity = NodeCapacity(name="node-1", total=8, used=used, closed=closed)
+    assert placement(HOST, dgx, capacity, least) == {
+        "name": "gpu01", "node": "node-1", "sku": "dgx-h100", "closed": why, "by_dra": False,
+    }  # fmt: skip
+
+
+def test_devices_are_asked_of_dra_where_the_plugin_has_none() -> None:
+    host = BenchmarkHost(name="a", node="a", sku="x")
+    assert device_class(host) == ""
+    assert device_class(host, replace(host, by_dra=True)) == "gpu.nvidia.com"
+
+
+def test_every_state_of_a_job_is_a_launch_problem_or_one_of_the_run() -> None:
+    for state in get_args(JobState):
+        found = launch_problem(state, "why")
+        assert (found is None) is (state in OF_THE_RUN), state
+        if found is not None:
+            cause, text = found
+            assert (cause, text.endswith(": why")) == (f"launch-{state}", True)
+            assert hint_for(cause, {}) != hint_for("anything-else", {})
+    assert hint_for("run-hung", {"run-hung": "own"}) == "own"
+    transient = {state for state in get_args(JobState) if Problem(f"launch-{state}", "").transient}
+    assert transient == {"unschedulable", "preempted"}
+
+
+def test_one_host_needs_no_network() -> None:
+    words = {"gang": "volcano", "rdma_resource": "rdma/hca", "rdma_count": 8, "annotations": {"net": "ib"}}
+    assert pod_network(2, **words) == words  # type: ignore[arg-type]
+    alone = pod_network(1, **words)  # type: ignore[arg-type]
+    assert (alone["gang"], alone["rdma_resource"], alone["annotations"]) == ("none", "", {})
+
+
+def test_ports_are_stated_or_counted(dgx: Sku) -> None:
+    assert ports_of("gpu01", dgx, None, SETTINGS) == tuple(f"mlx5_{n}:1" for n in range(8))
+    assert ports_of("gpu01", dgx, None, replace(SETTINGS, hcas=("mlx5_3", "mlx5_9:2"))) == ("mlx5_3:1", "mlx5_9:2")
+    assert port_filter(["mlx5_3:1", "mlx5_3:1", "mlx5_9:2"]) == {"NCCL_IB_HCA": "=mlx5_3:1,mlx5_9:2"}
+    assert port_filter([]) == {}
+
+
+def test_pods_ask_for_the_resource_that_most_nodes_offer() -> None:
+    offers = {"a": {"rdma/one": 1}, "b": {"rdma/two": 8}, "c": {"rdma/one": 0, "rdma/two": 8}}
+    assert adapter_resource(offers, SETTINGS) == "rdma/two"
+    assert adapter_resource({}, SETTINGS) == ""
+    assert adapter_resource(offers, replace(SETTINGS, rdma_resource="rdma/own")) == "rdma/own"
+    assert adapter_resource(offers, replace(SETTINGS, rdma_resource="none")) == ""
+
+
+@pytest.mark.parametrize("kind", get_args(JobKind))
+@pytest.mark.parametrize("gang", ["", "volcano"])
+def test_permissions_follow_what_the_jobs_are_made_of(kind: JobKind, gang: str) -> None:
+    found = {f"{p.verb} {p.resource}.{p.group}" for p in job_permissions(kind, gang_api=gang_api(gang))}
+    owner = "mpijobs.kubeflow.org" if kind == "mpijob" else "jobs.batch"
+    assert {f"create {owner}", f"delete {owner}"} <= found
+    assert ("create secrets." in found) is (kind in ("gang-job", "torchrun"))
+    assert ("create configmaps." in found) is (kind == "torchrun")
+    assert ("create podgroups.scheduling.volcano.sh" in found) is (bool(gang) and kind != "mpijob")
+    dra = {f"{p.verb} {p.resource}.{p.group}" for p in job_permissions(kind, by_dra=True)}
+    assert "create resourceclaimtemplates.resource.k8s.io" in dra
+
+
+def test_a_text_that_was_kept_is_read_again(tmp_path: Path) -> None:
+    folder = EvidenceFolder(tmp_path, "fabric_validation")
+    kept = folder.keep("pair-1.log", "bearer abcdefghijklmnop")
+    assert kept_text(tmp_path, kept.path) == kept.text == "bearer [redacted]"
+    assert kept_text(tmp_path, "") == kept_text(tmp_path, "evidence/none.log") == ""
+    assert folder.keep("x.json", '{"token": "abc"}', mask=str).text == '{"token": "abc"}'
