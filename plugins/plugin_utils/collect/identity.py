@@ -11,7 +11,7 @@ from typing import Any
 
 from ..outcome.errors import InputError
 from ..runtime.host_tools import load_host_tools
-from ..site.model import DriverOwner, Site
+from ..site.model import DriverOwner, Host, Site
 from .host_evidence import DRIVERS, HOSTS, HostEvidence, evidence_file, read_evidence
 from .tool_reading import ProbeFailure, read_tool
 
@@ -22,20 +22,21 @@ DRIVER_FACTS = ("driver", "GPU firmware", "GPUs")
 def host_facts_of(run_dir: Path, site: Site) -> dict[str, dict[str, str]]:
     """Return the facts of every host in scope that left readable evidence in the run directory."""
     kinds = (HOSTS, DRIVERS) if site.driver_owner is DriverOwner.OPERATOR else (HOSTS,)
-    found = {host.name: _facts(run_dir, host.name, host.sku, kinds) for host in site.in_scope}
+    found = {host.name: _facts(run_dir, host, kinds) for host in site.in_scope}
     return {name: facts for name, facts in found.items() if facts}
 
 
-def _facts(run_dir: Path, host: str, sku: str, kinds: Iterable[str]) -> dict[str, str]:
+def _facts(run_dir: Path, host: Host, kinds: Iterable[str]) -> dict[str, str]:
     facts: dict[str, str] = {}
     for kind in kinds:
-        path = run_dir / evidence_file(host, kind)
+        path = run_dir / evidence_file(host.name, kind)
         if path.is_file():
-            facts |= _told(path)
-    return {"SKU": sku} | facts if facts else {}
+            facts |= _collected(path)
+    stated = {"stated adapters": ", ".join(host.hcas)} if host.hcas else {}
+    return {"SKU": host.sku} | stated | facts if facts else {}
 
 
-def _told(path: Path) -> dict[str, str]:
+def _collected(path: Path) -> dict[str, str]:
     try:
         evidence = read_evidence(path)
     except InputError:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from ..runtime.strict import decode, nearest_hint, read_yaml
 Accelerator = Literal[
     "t4", "a10", "a100", "h100", "h200", "b200", "b300", "gb200", "gb300", "l4", "l40s", "rtx-pro-6000"
 ]
+_HCA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 Fabric = Literal["infiniband", "roce", "efa", "tcpx", "tcpxo", "none"]
 
 
@@ -28,7 +30,8 @@ class Sku:
     `nvlink_links` counts the links of one GPU (0: none), `nvswitches` the switch chips inside the host;
     `nvlink_domain_gpus` the GPUs that reach each other over NVLink (72 in an NVL72 rack whose trays have 4; 0: none).
     `compute_hcas` counts the network ports that carry GPU traffic, each at `hca_rate_gbps`; where the vendor counts
-    adapters of several ports instead, `compute_adapters` is that number.
+    adapters of several ports instead, `compute_adapters` is that number. `hca_names` are what the operating system
+    calls those ports, rail by rail, where it is not `mlx5_0` and so on.
     `power_max_w`, `heat_w`, `weight_kg` and `rack_units` are those of the whole host. A rack system that is specified
     only as a whole has `rack_hosts` (hosts in a full rack) and the `rack_*` facts instead.
     `peak_tflops` are dense rates of one GPU; `intra_node_busbw_gbps` is the best published all_reduce bus bandwidth
@@ -55,6 +58,7 @@ class Sku:
     hca_rate_gbps: int = 0
     compute_adapters: int | None = None
     hca_model: str | None = None
+    hca_names: tuple[str, ...] = ()
     fabric: Fabric = "none"
     pcie_generation: int | None = None
     pcie_width: int | None = None
@@ -91,6 +95,12 @@ class Sku:
     def nic_gbps(self) -> float:
         """Rate of one NIC in Gb/s, all of its ports together."""
         return self.compute_hcas * self.hca_rate_gbps / self.nics if self.nics else 0.0
+
+    @property
+    def usual_hca_names(self) -> tuple[str, ...]:
+        """Names of the ports for GPU traffic, rail by rail: as stated, else as a driver numbers them that finds no
+        others."""
+        return self.hca_names or tuple(f"mlx5_{number}" for number in range(self.compute_hcas))
 
     @property
     def heat_max_w(self) -> int | None:
@@ -132,9 +142,23 @@ def _broken_rule(sku: Sku) -> str:
         return "compute_hcas and hca_rate_gbps must both be given or both be 0."
     if sku.compute_adapters is not None and (sku.compute_adapters < 1 or sku.compute_hcas % sku.compute_adapters):
         return f"compute_adapters is {sku.compute_adapters}, expected a part of {sku.compute_hcas} compute_hcas."
+    wrong_names = hca_names_problem(sku.hca_names, sku.compute_hcas)
+    if wrong_names:
+        return f"hca_names {wrong_names}"
     if (sku.nvlink_links == 0) != (sku.nvlink_generation is None):
         return "nvlink_links and nvlink_generation must both be given or both be left out."
     return ""
+
+
+def hca_names_problem(names: Sequence[str], ports: int) -> str:
+    """Return what is wrong with stated names of adapters; empty if they are none, or one for each port."""
+    if names and len(names) != ports:
+        return f"has {len(names)} names, expected one for each of the {ports} ports for GPU traffic (compute_hcas)."
+    wrong = [name for name in names if not _HCA_NAME.fullmatch(name)]
+    if wrong:
+        return f"has {wrong[0]!r}, expected names such as mlx5_2."
+    twice = sorted({name for name in names if names.count(name) > 1})
+    return f"has {', '.join(twice)} twice." if twice else ""
 
 
 def load_hardware(directories: Sequence[Path]) -> dict[str, Sku]:

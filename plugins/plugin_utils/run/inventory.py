@@ -17,6 +17,7 @@ from ..check.registry import all_checks
 from ..hardware.sku import Sku, load_hardware
 from ..outcome.gates import GATE_IDS
 from ..runtime.recipe_files import recipe_directories, recipe_roots
+from ..site.adapters import VARIABLE as HCAS
 from ..site.inventory import InventoryFacts, site_from_inventory
 from ..site.model import DriverOwner, Site
 from ..site.profiles import load_profiles
@@ -24,7 +25,7 @@ from .settings_sources import merged_settings
 
 # Hosts that look at the fabric, where the inventory has such a group.
 FABRIC_GROUP = "fabric_managers"
-_HOST_VARIABLES = ("gpufleet_sku", "gpufleet_rack", "gpufleet_node_name")
+_HOST_VARIABLES = ("gpufleet_sku", "gpufleet_rack", "gpufleet_node_name", HCAS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 from ..hardware.sku import Sku
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..runtime.strict import decode, nearest_hint, read_yaml
+from .adapters import hca_names
 from .model import Host, Site
 
 SETTINGS = "fabric"
@@ -121,9 +122,9 @@ def _generated(host: Host, sku: Sku | None) -> Iterator[PlannedLink]:
     if sku is None or sku.fabric != "infiniband":
         return
     speed = next((name for name, lane in _DATA_GBPS.items() if lane * 4 >= sku.hca_rate_gbps), "XDR")
-    for rail in range(sku.compute_hcas):
-        near = End(f"{host.name} mlx5_{rail}", 1)
-        yield PlannedLink(near=near, far=None, width="4x", speed=speed, host=host.name, hca=f"mlx5_{rail}", rail=rail)
+    for rail, hca in enumerate(hca_names(host, sku)):
+        near = End(f"{host.name} {hca}", 1)
+        yield PlannedLink(near=near, far=None, width="4x", speed=speed, host=host.name, hca=hca, rail=rail)
 
 
 def read_plan(path: Path, site: Site, hardware: Mapping[str, Sku]) -> CablingPlan:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from ..hardware.sku import Sku
+from ..hardware.sku import Sku, hca_names_problem
 from ..outcome.codec import from_plain
 from ..outcome.decisions import Acceptance, Quarantine, Waiver
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..outcome.gates import GATE_IDS
+from .adapters import VARIABLE as HCAS
 from .model import DriverOwner, Host, Site, SiteProfile
 from .profiles import Profile
 
@@ -118,7 +119,23 @@ def _host(name: str, variables: Mapping[str, Any], facts: InventoryFacts, proble
         sku=sku,
         node_name=str(variables.get("gpufleet_node_name") or name),
         rack=str(variables.get("gpufleet_rack") or ""),
+        hcas=_hcas(name, variables.get(HCAS), facts.hardware.get(sku), problems),
     )
+
+
+def _hcas(name: str, stated: Any, sku: Sku | None, problems: list[BringupError]) -> tuple[str, ...]:
+    """Return the stated names of the host's adapters, and note what is wrong with them."""
+    if stated is None or sku is None:
+        return ()
+    if not isinstance(stated, list) or not all(isinstance(entry, str) for entry in stated):
+        wrong = f"is {stated!r}, expected a list of names such as [mlx5_0, mlx5_3]."
+    else:
+        wrong = hca_names_problem(stated, sku.compute_hcas)
+    if wrong:
+        hint = f"correct {HCAS} of the host or its group, or leave it out where SKU {sku.name} has the names"
+        problems.append(InputError(f"host {name}: {HCAS}", wrong, hint))
+        return ()
+    return tuple(stated)
 
 
 def _criteria(facts: InventoryFacts, hosts: tuple[Host, ...]) -> dict[str, str]:

@@ -34,13 +34,15 @@ class Host:
     """One GPU host of the inventory.
 
     `sku` is a name or alias of recipes/hardware/; `node_name` is its Kubernetes node; `rack` may be empty where
-    no facility check is declared.
+    no facility check is declared. `hcas` are the names of its adapters for GPU traffic, rail by rail; empty: those of
+    its SKU.
     """
 
     name: str
     sku: str
     node_name: str
     rack: str = ""
+    hcas: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,9 @@ from ...clients.kube.cluster import Cluster
 from ...clients.kube.kinds import NODES
 from ...component_stack.facts import stack_facts
 from ...hardware.sku import Sku
+from ...site.adapters import hca_names
 from ...site.cabling import CablingPlan
+from ...site.model import Host
 from ..spec import ObserveContext
 
 # Fabrics on which NCCL_IB_HCA picks adapters.
@@ -27,7 +29,7 @@ class NetworkSettings:
     """What a site states about the network of test pods, under gate fabric_validation.
 
     Args:
-        hcas: adapters for GPU traffic; empty takes those of the cabling plan, else as many as the SKU has.
+        hcas: adapters for GPU traffic; empty takes those of the cabling plan, else those of inventory or SKU.
         rdma_resource: extended resource that gives a pod its adapters; empty: the one that most nodes offer.
         rdma_count: how much of it a pod asks for.
         rdma_prefixes: names with these prefixes are such resources.
@@ -61,13 +63,13 @@ def pod_network(
     return PodNetwork(gang=gang, rdma_resource=rdma_resource, rdma_count=rdma_count, annotations=annotations)
 
 
-def ports_of(host: str, sku: Sku, cabling: CablingPlan | None, settings: NetworkSettings) -> tuple[str, ...]:
+def ports_of(host: Host, sku: Sku, cabling: CablingPlan | None, settings: NetworkSettings) -> tuple[str, ...]:
     """Return the ports for GPU traffic (`mlx5_0:1`), never those for storage or management, in the order of their
-    rails: as stated, or by the cabling plan, or by number."""
-    links = [link for link in cabling.links if link.host == host] if cabling else []
+    rails: by the setting of the gate, else by the cabling plan, else as inventory or SKU call them."""
+    links = [link for link in cabling.links if link.host == host.name] if cabling else []
     planned = sorted((link.rail, link.hca, link.near.port) for link in links)
     names = settings.hcas or tuple(f"{hca}:{port}" for _rail, hca, port in planned)
-    names = names or tuple(f"mlx5_{number}" for number in range(sku.compute_hcas))
+    names = names or hca_names(host, sku)
     return tuple(name if ":" in name else f"{name}:1" for name in names)
 
 

@@ -87,7 +87,7 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
                 PlannedHost(
                     **placement(host, sku, capacities[host.node_name]),
                     rack=host.rack,
-                    hcas=ports_of(host.name, sku, cabling, settings),
+                    hcas=ports_of(host, sku, cabling, settings),
                     rdma_offered=offers.get(host.node_name, {}).get(resource, 0),
                 )
             )

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
-from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
+from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
 from ...probe.ibstat import Hca, IbPort
+from ...site.adapters import stated_by, stated_hcas
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -24,8 +26,8 @@ class HcaStateSettings:
     """Settings of check hca-state."""
 
     hcas: tuple[str, ...] = setting(
-        "Names of the adapters for GPU traffic, such as [mlx5_0, mlx5_3]; each must be good. Empty: as many good ones "
-        "as the SKU has, whatever they are called."
+        "Names of the adapters for GPU traffic, such as [mlx5_0, mlx5_3]; each must be good. Empty: those that "
+        "gpufleet_hcas or the SKU state; where nobody does, as many good ones as the SKU has, whatever they are called."
     )
     rate_gbps: int | None = setting(
         "Rate that every port must have; null: that of the cabling plan, else of the SKU; 0: not judged here.",
@@ -42,7 +44,14 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     requires=("host_access",),
-    causes=("hca-missing", "hca-down", "no-subnet-manager", "hca-rate-reduced", "hca-wrong-link-layer"),
+    causes=(
+        "hca-missing",
+        "hca-names-wrong",
+        "hca-down",
+        "no-subnet-manager",
+        "hca-rate-reduced",
+        "hca-wrong-link-layer",
+    ),
     settings=HcaStateSettings,
 )
 _LAYERS = {"infiniband": "InfiniBand", "roce": "Ethernet"}
@@ -56,13 +65,24 @@ class _Port:
 
 
 def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Adapters of setting `hcas` if named, else as many good ones as the SKU has compute adapters."""
-    return per_host(SPEC, value, context, _judge)
+    """The stated adapters, else as many good ones as the SKU has compute adapters.
+
+    Names that no host of a SKU has are a statement to be corrected: one outcome for all of those hosts.
+    """
+    hosts = [NodeContext(SPEC, context, value, entry) for entry in context.site.in_scope if entry.name in value.hosts]
+    wrong = wrong_names([host for host in hosts if _has_adapters(host)])
+    outcomes = per_host(SPEC, value, context, lambda host: wrong.get(host.name) or _judge(host))
+    return tuple({id(outcome): outcome for outcome in outcomes}.values())
+
+
+def _has_adapters(host: NodeContext) -> bool:
+    sku = host.context.hardware.get(host.entry.sku)
+    return sku is not None and sku.compute_hcas > 0 and sku.fabric in _LAYERS
 
 
 def _judge(host: NodeContext) -> Report | Outcome:
     sku = host.sku
-    if sku.compute_hcas == 0 or sku.fabric not in _LAYERS:
+    if not _has_adapters(host):
         return Report(summary=f"{sku.name} has no InfiniBand or RoCE adapter for compute")
     hcas = host.facts.hcas
     if isinstance(hcas, ProbeFailure):
@@ -91,7 +111,68 @@ def _judge(host: NodeContext) -> Report | Outcome:
 
 
 def _named(host: NodeContext) -> tuple[str, ...]:
-    return host.settings(HcaStateSettings).hcas
+    return host.settings(HcaStateSettings).hcas or stated_hcas(host.entry, host.sku)
+
+
+def wrong_names(hosts: Sequence[NodeContext]) -> dict[str, Outcome]:
+    """Return by host the outcome about names of adapters that no host has for which they are stated.
+
+    A name that some hosts of the SKU have is a good name, and a host without it lacks an adapter. So does a host
+    without as many other adapters of that kind as there are such names. With one host nothing can be compared: then all
+    names must be wrong.
+    """
+    alike: dict[tuple[str, tuple[str, ...]], list[tuple[NodeContext, tuple[Hca, ...]]]] = {}
+    for host in hosts:
+        hcas = host.facts.hcas
+        if not isinstance(hcas, ProbeFailure) and _named(host):
+            alike.setdefault((host.sku.name, _named(host)), []).append((host, hcas))
+    found: dict[str, Outcome] = {}
+    for (_sku, named), members in alike.items():
+        gone = [name for name in named if not any(name == hca.name for _host, hcas in members for hca in hcas)]
+        others = [(host, _others(host, hcas, named)) for host, hcas in members]
+        renamed = [(host, names) for host, names in others if len(names) >= len(gone) > 0]
+        if len(renamed) > 1 or (renamed and len(gone) == len(named)):
+            outcome = _names_outcome(renamed, named, gone)
+            found |= {host.name: outcome for host, _names in renamed}
+    return found
+
+
+def _others(host: NodeContext, hcas: tuple[Hca, ...], named: tuple[str, ...]) -> set[str]:
+    """Return the adapters without a stated name that could carry GPU traffic: of the right link layer, and of the same
+    type as those with a stated name."""
+    types = {hca.kind for hca in hcas if hca.name in named}
+    layer = _LAYERS[host.sku.fabric]
+    return {
+        hca.name
+        for hca in hcas
+        if hca.name not in named
+        and (not types or hca.kind in types)
+        and any(port.link_layer in ("", None, layer) for port in hca.ports)
+    }
+
+
+def _names_outcome(renamed: list[tuple[NodeContext, set[str]]], named: tuple[str, ...], gone: list[str]) -> Outcome:
+    first = renamed[0][0]
+    own = bool(first.settings(HcaStateSettings).hcas)
+    field = f"setting hcas of {SPEC.id}" if own else stated_by(first.entry, first.sku)
+    shared = set.intersection(*(names for _host, names in renamed)) or renamed[0][1]
+    text = (
+        f"{field} states {', '.join(named)}; no host of SKU {first.sku.name} has {', '.join(gone)}, "
+        f"which are called {', '.join(sorted(shared, key=_number))} there"
+    )
+    hint = f"correct {field} (`ibstat -l` on a host lists the names); nothing has to be reseated"
+    return first.answer.failed(
+        "hca-names-wrong",
+        text,
+        hint,
+        more_subjects=tuple(node_subject(host.name) for host, _names in renamed[1:]),
+        evidence=first.evidence("hcas"),
+    )
+
+
+def _number(name: str) -> tuple[int, str]:
+    digits = name.rpartition("_")[2]
+    return (int(digits) if digits.isdigit() else 0, name)
 
 
 def _rate(host: NodeContext) -> int:

@@ -84,7 +84,7 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
         planned = []
         for host in hosts:
             sku = sku_or_error(context.hardware, host.sku)
-            hcas = ports_of(host.name, sku, cabling, settings) if sku.fabric in FILTERED_FABRICS else ()
+            hcas = ports_of(host, sku, cabling, settings) if sku.fabric in FILTERED_FABRICS else ()
             planned.append(PlannedHost(**placement(host, sku, capacities[host.node_name]), hcas=hcas))
         several = len(hosts) > 1
         return Plan(

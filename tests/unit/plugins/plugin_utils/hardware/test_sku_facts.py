@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -203,3 +204,19 @@ def test_a_garbled_file_is_an_input_error_never_a_crash(
     except InputError:
         return
     assert all(isinstance(sku, Sku) for sku in found.values())
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        (("mlx5_2",), "has 1 names, expected one for each of the 8 ports"),
+        (tuple("abcdefgg"), "has g twice"),
+        ((*"abcdefg", "h/1"), "has 'h/1', expected names such as mlx5_2"),
+    ],
+)
+def test_names_of_adapters_are_one_for_each_port(names: tuple[str, ...], problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        replace(HARDWARE["h100"], hca_names=names)
+    named = replace(HARDWARE["h100"], hca_names=tuple("abcdefgh"))
+    assert named.usual_hca_names == tuple("abcdefgh")
+    assert HARDWARE["h100"].usual_hca_names[::7] == ("mlx5_0", "mlx5_7")

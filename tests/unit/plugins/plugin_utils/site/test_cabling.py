@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,12 @@ import pytest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, load
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.cabling import CablingPlan, read_plan, site_cabling
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.cabling import (
+    CablingPlan,
+    End,
+    read_plan,
+    site_cabling,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
 
 ROOT = Path(__file__).resolve().parents[5]
@@ -124,3 +130,15 @@ def test_without_a_file_rails_come_from_the_inventory() -> None:
     assert len(plan.links) == 16
     ethernet = Site(name="test", profile=SiteProfile.CLOUD, hosts=(Host(name="a", sku="p5-48xlarge", node_name="a"),))
     assert site_cabling(ethernet, HARDWARE) is None
+
+
+@pytest.mark.parametrize("how", ["inventory", "sku"])
+def test_a_generated_plan_calls_adapters_as_they_are_stated(how: str) -> None:
+    names = tuple(f"mlx5_{number}" for number in (2, 3, 4, 5, 8, 9, 10, 11))
+    sku = replace(HARDWARE["h100"], hca_names=names if how == "sku" else ())
+    host = Host(name="gpu01", sku="h100", node_name="gpu01", hcas=names if how == "inventory" else ())
+    plan = site_cabling(Site(name="test", profile=SiteProfile.ON_PREMISES, hosts=(host,)), {"h100": sku})
+    assert plan is not None
+    assert [(link.hca, link.near, link.rail) for link in plan.links] == [
+        (name, End(f"gpu01 {name}", 1), rail) for rail, name in enumerate(names)
+    ]

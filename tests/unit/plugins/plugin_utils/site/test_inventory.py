@@ -21,6 +21,13 @@ DECISION = {"check": "gpu-census", "subject": "gpu01", "reason": "r", "who": "ad
 QUARANTINE = {"node": "gpu02", "reason": "r", "ticket": "T-1", "who": "ada"}
 
 
+OWN = [f"mlx5_{number}" for number in (2, 3, 4, 5, 8, 9, 10, 11)]
+
+
+def hcas(names: Any) -> dict[str, Any]:
+    return {"gpu01": HOSTS["gpu01"] | {"gpufleet_hcas": names}}
+
+
 @pytest.fixture
 def site_of(repository: Path) -> Any:
     """Make the site from hosts and options."""
@@ -51,6 +58,11 @@ def test_a_right_inventory_becomes_a_site(site_of: Any) -> None:
     assert site.hosts[0].node_name == "gpu01"
 
 
+def test_names_of_adapters_come_from_the_inventory(site_of: Any) -> None:
+    assert site_of(hcas(OWN)).hosts[0].hcas == tuple(OWN)
+    assert site_of().hosts[0].hcas == ()
+
+
 def test_one_host_is_no_fabric_of_several(site_of: Any) -> None:
     assert "multi_node" not in site_of({"gpu01": HOSTS["gpu01"]}).capabilities
 
@@ -62,6 +74,10 @@ def test_one_host_is_no_fabric_of_several(site_of: Any) -> None:
         ({"gpu01": {"gpufleet_sku": "h10", "gpufleet_rack": "a1"}}, {}, ["gpu01", "'h10'", "h100"]),
         ({"gpu01": {"gpufleet_rack": "a1"}}, {}, ["gpu01", "no gpufleet_sku"]),
         ({"gpu01": {"gpufleet_sku": "h100"}}, {}, ["gpu01", "no gpufleet_rack"]),
+        (hcas(["mlx5_0"]), {}, ["gpu01: gpufleet_hcas", "has 1 names", "8 ports", "correct gpufleet_hcas"]),
+        (hcas("mlx5_0"), {}, ["gpu01: gpufleet_hcas", "'mlx5_0'", "expected a list"]),
+        (hcas([*OWN[:7], "mlx5_2"]), {}, ["gpu01: gpufleet_hcas", "mlx5_2 twice"]),
+        (hcas([*OWN[:7], "mlx5 9"]), {}, ["gpu01: gpufleet_hcas", "'mlx5 9'"]),
         ({n: HOSTS["gpu01"] | {"gpufleet_node_name": "same"} for n in ("a", "b")}, {}, ["'same'", "host a"]),
         (None, {"gates": ["node"]}, ["'node'", "did you mean nodes?"]),
         (None, {"gates": ["telemetry"]}, ["telemetry", "no check"]),

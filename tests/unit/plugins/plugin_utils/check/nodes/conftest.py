@@ -215,9 +215,16 @@ class FakeHost:
 
 
 def _ca(name: str, values: dict[str, str]) -> str:
-    v = {"state": "Active", "physical": "LinkUp", "rate": "400", "sm": "1", "layer": "InfiniBand"} | values
+    v = {
+        "state": "Active",
+        "physical": "LinkUp",
+        "rate": "400",
+        "sm": "1",
+        "layer": "InfiniBand",
+        "type": "MT4129",
+    } | values
     return (
-        f"CA '{name}'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tFirmware version: 28.39.1002\n\tPort 1:\n"
+        f"CA '{name}'\n\tCA type: {v['type']}\n\tNumber of ports: 1\n\tFirmware version: 28.39.1002\n\tPort 1:\n"
         f"\t\tState: {v['state']}\n\t\tPhysical state: {v['physical']}\n\t\tRate: {v['rate']}\n\t\tBase lid: 7\n"
         f"\t\tSM lid: {v['sm']}\n\t\tLink layer: {v['layer']}\n"
     )
@@ -231,6 +238,7 @@ class Fleet:
         self.sku = SKU
         self.settings: dict[str, dict[str, Any]] = {}
         self.owner = DriverOwner.HOST
+        self.stated_hcas: tuple[str, ...] = ()
         self.hosts = {f"gpu{n + 1:02d}": self._host(n) for n in range(count)}
 
     def _host(self, n: int) -> FakeHost:
@@ -245,7 +253,10 @@ class Fleet:
         return Site(
             name="test",
             profile=SiteProfile.ON_PREMISES,
-            hosts=tuple(Host(name=name, sku="h100", node_name=name, rack="rack-a1") for name in self.hosts),
+            hosts=tuple(
+                Host(name=name, sku="h100", node_name=name, rack="rack-a1", hcas=self.stated_hcas)
+                for name in self.hosts
+            ),
             capabilities=("host_access", "infiniband", "nvswitch", "multi_node"),
             driver_owner=self.owner,
             settings=self.settings,
