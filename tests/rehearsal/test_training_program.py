@@ -59,7 +59,7 @@ class Trained:
             pods=(PodRecord(host="here", node="here", index=0, exit_code=self.exit_code),),
         )  # fmt: skip
         plan = fleet.plan()
-        return fleet, Results(plan=plan, runs=(parse_run(record, {"here": self.log}, plan.rules),))
+        return fleet, Results(plan=plan, runs=(parse_run(record, {"here": self.log}, plan.settings),))
 
     def findings(self) -> list[tuple[str, str, str]]:
         fleet, results = self.judged()

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import date
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.model import (
@@ -21,7 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.r
     exporters_of,
     series_of,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.rules import load_rules
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.settings import TelemetrySettings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus.model import Sample, Target, Vector
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
@@ -103,16 +104,16 @@ class Metrics:
         return tuple(found)
 
     def view(self) -> MetricsView:
-        hosts, rules = self.expected(), load_rules(self.settings)
+        hosts, settings = self.expected(), checked_settings(TelemetrySettings, "telemetry", self.settings)
         names, targets, series = Names(hosts), self.targets(), []
         for name in (FIELD, MIG_FIELD):
             rows = [row for row in self.rows if row.field == name]
             values = Vector(NOW, tuple(Sample(row.labels, row.value) for row in rows))
             times = Vector(NOW, tuple(Sample(row.labels, NOW - row.age_s) for row in rows))
-            series += series_of(name, values, times, targets, names, rules)
+            series += series_of(name, values, times, targets, names, settings)
         exporters = exporters_of(targets, series, names)
         return MetricsView(
-            hosts=hosts, rules=rules, where="prometheus", at=NOW, series=tuple(series), exporters=exporters
+            hosts=hosts, settings=settings, where="prometheus", at=NOW, series=tuple(series), exporters=exporters
         )
 
     def context(self) -> JudgeContext:

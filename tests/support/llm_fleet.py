@@ -17,7 +17,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_a
     SmokeAnswer,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.parse_run import parse_run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.rules import load_rules
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.settings import (
+    InferenceSettings,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 GOOD_ANSWER = SmokeAnswer(
@@ -83,7 +86,7 @@ def fleet(count: int = 4, **settings: Any) -> Plan:
         PlannedHost(name=f"gpu{n:02d}", node=f"gpu{n:02d}", sku="dgx-h100", accelerator="h100", gpus=8, gpus_of_host=8)
         for n in range(1, count + 1)
     )
-    return Plan(hosts=hosts, rules=load_rules(settings))
+    return Plan(hosts=hosts, settings=checked_settings(InferenceSettings, "inference_acceptance", settings))
 
 
 def server(host: str, **changes: Any) -> Server:
@@ -118,5 +121,5 @@ def results(
         own = {"throughput": 72_000.0 + 100 * number, **(exports or {}).get(host.name, {})}
         for attempt in range(1, runs + 1):
             made = load(host.name, attempt, **(loads or {}).get(host.name, {}))
-            found.append(parse_run(made, json.dumps(export(**own)), plan.rules))
+            found.append(parse_run(made, json.dumps(export(**own)), plan.settings))
     return Results(plan=plan, servers=stand, runs=tuple(found))

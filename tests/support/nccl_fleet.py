@@ -18,8 +18,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_vali
     Wanted,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.parse_run import parse_run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.rules import load_rules
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.run_plan import next_runs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.settings import (
+    FabricValidationSettings,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import checks_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
@@ -69,8 +72,10 @@ class Fleet:
             PlannedHost(name=name, node=name, sku=self.sku, rack=f"r{n // 4}", hcas=names, rdma_offered=8)
             for n, name in enumerate(self.hosts)
         ]
-        rules = load_rules({"largest": 8 * G, "smallest": 1 << 26, **self.settings})
-        return self.plan_change(Plan(hosts=tuple(planned), rules=rules, rdma_resource="rdma/hca"))
+        settings = checked_settings(
+            FabricValidationSettings, "fabric_validation", {"largest": 8 * G, "smallest": 1 << 26, **self.settings}
+        )
+        return self.plan_change(Plan(hosts=tuple(planned), settings=settings, rdma_resource="rdma/hca"))
 
     def speed(self, want: Wanted) -> float:
         inside = 473.0 * min(self.nvlink.get(name, 1.0) for name in want.hosts)
@@ -112,7 +117,7 @@ class Fleet:
         return "\n".join(lines) + "\n" + HEAD + "".join(rows) + foot
 
     def run(self, want: Wanted, plan: Plan, serial: int) -> Run:
-        smallest = plan.rules.run.rail_smallest if want.phase == "rail" else plan.rules.run.smallest
+        smallest = plan.settings.run.rail_smallest if want.phase == "rail" else plan.settings.run.smallest
         state, code = self.state(want)
         names = (f"mlx5_{rail}:1" for rail in (range(8) if want.rail is None else [want.rail]))
         ports = tuple(names) if len(want.hosts) > 1 else ()
@@ -132,7 +137,7 @@ class Fleet:
             ranks=8 * len(want.hosts),
             log=f"evidence/{serial}.log",
         )
-        return parse_run(record, self.change(want, self.log(want, smallest)), plan.rules)
+        return parse_run(record, self.change(want, self.log(want, smallest)), plan.settings)
 
     def results(self) -> Results:
         """Run the gate's course to its end."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import checks_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.analysis import cohorts_of
@@ -23,7 +24,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_ac
     Results,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.parse_run import parse_run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.rules import load_rules
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.settings import (
+    TrainingSettings,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
@@ -76,12 +79,12 @@ class TrainingFleet:
         return tuple(host for host in self.hosts if host not in self.closed)
 
     def plan(self) -> Plan:
-        rules = load_rules(self.settings)
+        settings = checked_settings(TrainingSettings, "training_acceptance", self.settings)
         hosts = tuple(
             PlannedHost(name=name, node=f"n-{name}", sku=self.sku, closed=self.closed.get(name, ""))
             for name in self.hosts
         )
-        return Plan(hosts=hosts, rules=rules, shapes={self.sku: rules.shape_for(self.hardware[self.sku])})
+        return Plan(hosts=hosts, settings=settings, shapes={self.sku: settings.shape_for(self.hardware[self.sku])})
 
     def run(self, attempt: int) -> tuple[Record, dict[str, str]]:
         """Return a run and the log of every host."""
@@ -107,9 +110,9 @@ class TrainingFleet:
 
     def lines(self) -> list[list[Line]]:
         """Return the lines of every rank."""
-        rules = load_rules(self.settings)
+        settings = checked_settings(TrainingSettings, "training_acceptance", self.settings)
         sku = self.hardware[self.sku]
-        shape = rules.shape_for(sku)
+        shape = settings.shape_for(sku)
         matrices = 12 * shape.layers * shape.hidden**2 + shape.hidden * shape.vocabulary
         flop = 6 * matrices + 12 * shape.layers * shape.hidden * shape.sequence
         tokens = shape.batch * shape.accumulate * shape.sequence
@@ -161,7 +164,7 @@ class TrainingFleet:
             if not any(kind.wants_more for kind in cohorts_of(results, self.hardware)):
                 return results
             record, logs = self.run(attempt)
-            results = replace(results, runs=(*results.runs, parse_run(record, logs, plan.rules)))
+            results = replace(results, runs=(*results.runs, parse_run(record, logs, plan.settings)))
         raise AssertionError("the course does not come to an end")
 
     def outcomes(self, results: Results | None = None) -> tuple[Outcome, ...]:

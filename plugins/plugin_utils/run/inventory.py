@@ -127,8 +127,8 @@ def _silent(inventory: Inventory, host: str) -> bool:
 
 def tool_options(site: Site) -> dict[str, Any]:
     """Return with which options the site's settings want the tools of hosts and fabric to be run."""
-    fabric = settings_for(FabricSettings, "fabric", {}, site.settings.get("fabric", {}))
-    diagnostic = settings_for(DcgmDiagSettings, DCGM_DIAG.id, {}, site.settings.get(DCGM_DIAG.id, {}))
+    fabric = settings_for(FabricSettings, "fabric", site.settings.get("fabric", {}))
+    diagnostic = settings_for(DcgmDiagSettings, DCGM_DIAG.id, site.settings.get(DCGM_DIAG.id, {}))
     return {
         "diag_level": 0 if site.driver_owner is DriverOwner.OPERATOR else diagnostic.level,
         "fabric_ports": list(fabric.ports),

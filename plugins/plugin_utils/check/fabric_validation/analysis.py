@@ -19,7 +19,7 @@ from ...verdict.peers import compare
 from ..benchmark.network import FILTERED_FABRICS
 from .bandwidth import BandwidthResult, PeerGroup, peer_group
 from .model import Phase, PlannedHost, Results
-from .rules import JudgeSettings
+from .settings import JudgeSettings
 from .transport import Transport, transport_of
 
 _LEAST_RAILS = 4
@@ -49,7 +49,7 @@ class SkuCohort:
 
     @property
     def limits(self) -> JudgeSettings:
-        return self.results.plan.rules.judge
+        return self.results.plan.settings.judge
 
     @cached_property
     def hosts(self) -> tuple[PlannedHost, ...]:
@@ -169,7 +169,7 @@ class SkuCohort:
         """Pairs to be run adapter by adapter."""
         if self.sku.fabric not in FILTERED_FABRICS:
             return ()
-        most = self.results.plan.rules.run.rail_samples
+        most = self.results.plan.settings.run.rail_samples
         if self.first.to_blame:
             slow = sorted((s for s in self.first.members if s.problem is None), key=lambda s: s.value)
             chosen = [s.hosts for s in slow[:most]]

@@ -18,7 +18,7 @@ from ...verdict.peers import PeerVerdict, compare, confirmed
 from ...verdict.plateau import last_gain
 from ..benchmark.problem import Problem
 from .model import Phase, Plan, Results, Run
-from .rules import JudgeSettings
+from .settings import JudgeSettings
 
 # `open` has to be repeated before it counts; `unknown` has no figure, or nothing to compare it with.
 Verdict = Literal["good", "marginal", "bad", "open", "unknown"]
@@ -106,7 +106,7 @@ def reference_of(
 def rate_run(plan: Plan, sku: Sku, run: Run) -> Rated | None:
     """Return the rating by the ceiling of a run without a problem; None where there is no ceiling."""
     against = reference_of(plan, sku, run.record.hosts, run.algorithm, 1 if run.record.rail is not None else None)
-    return judge(run.value, against, _gain(run), plan.rules.judge.ceiling) if against else None
+    return judge(run.value, against, _gain(run), plan.settings.judge.ceiling) if against else None
 
 
 def _gain(run: Run) -> float | None:
@@ -147,9 +147,9 @@ def _peers(plan: Plan, hardware: Mapping[str, Sku], ran: Mapping[tuple[str, ...]
         if (found := reference_of(plan, _sku(plan, hardware, run.record.hosts), run.record.hosts, run.algorithm))
     ]
     least = min((found.marginal.gbps for found in references), default=None)
-    rules = plan.rules.judge
-    floor = rules.marginal * least if least is not None else None
-    return compare({name: run.value for name, run in firsts.items()}, rules.peers, floor)
+    settings = plan.settings.judge
+    floor = settings.marginal * least if least is not None else None
+    return compare({name: run.value for name, run in firsts.items()}, settings.peers, floor)
 
 
 def _sku(plan: Plan, hardware: Mapping[str, Sku], hosts: Sequence[str]) -> Sku:
@@ -174,7 +174,7 @@ def _result(
     result = BandwidthResult(
         hosts=group, runs=runs, verdict="good", value=value, rated=rated, peers=peers, attempts=attempts
     )
-    return _with_verdict(result, flags, plan.rules.judge, plan.rules.run.repeats)
+    return _with_verdict(result, flags, plan.settings.judge, plan.settings.run.repeats)
 
 
 def _suspect(plan: Plan, sku: Sku, run: Run, peers: PeerVerdict) -> bool:
@@ -183,7 +183,7 @@ def _suspect(plan: Plan, sku: Sku, run: Run, peers: PeerVerdict) -> bool:
     return under_ceiling or (peers.evaluated and not peers.cohort_to_blame and run.value < peers.limit)
 
 
-def _with_verdict(result: BandwidthResult, flags: list[bool], rules: JudgeSettings, repeats: int) -> BandwidthResult:
+def _with_verdict(result: BandwidthResult, flags: list[bool], settings: JudgeSettings, repeats: int) -> BandwidthResult:
     rated, peers = result.rated, result.peers
     verdict: Verdict = "good"
     if rated is None and not (peers and peers.evaluated):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...outcome.series import Axis, Bound, Series
 from .bandwidth import BandwidthResult
-from .rules import JudgeSettings
+from .settings import JudgeSettings
 
 _FIGURES = {
     "node": "NCCL bus bandwidth within a node",
@@ -19,7 +19,7 @@ _FIGURES = {
 _LEAST_SIZE = 1 << 16
 
 
-def curves(result: BandwidthResult, rules: JudgeSettings) -> tuple[Series, ...]:
+def curves(result: BandwidthResult, settings: JudgeSettings) -> tuple[Series, ...]:
     """Return the curve of the run nearest to the median; none if it has no rows."""
     run = result.best_run
     rows = run.test.rows if run.test else ()
@@ -35,17 +35,17 @@ def curves(result: BandwidthResult, rules: JudgeSettings) -> tuple[Series, ...]:
             x=Axis(name="size", unit="B", logarithmic=True),
             y=Axis(name="busbw", unit="GB/s"),
             points=tuple(sorted(points.items())),
-            bounds=_bounds(result, rules),
+            bounds=_bounds(result, settings),
         ),
     )
 
 
-def _bounds(result: BandwidthResult, rules: JudgeSettings) -> tuple[Bound, ...]:
+def _bounds(result: BandwidthResult, settings: JudgeSettings) -> tuple[Bound, ...]:
     if result.rated is None:
         return ()
     ceiling = result.rated.ceiling
     return (
         Bound(name=f"ceiling ({ceiling.name})", value=ceiling.gbps),
-        Bound(name="marginal below", value=round(rules.marginal * ceiling.gbps, 4)),
-        Bound(name="bad below", value=round(rules.bad * ceiling.gbps, 4)),
+        Bound(name="marginal below", value=round(settings.marginal * ceiling.gbps, 4)),
+        Bound(name="bad below", value=round(settings.bad * ceiling.gbps, 4)),
     )

@@ -14,7 +14,7 @@ from ...probe.nccl_tests_model import NcclTest
 from ..benchmark.plan import BenchmarkHost, BenchmarkPlan
 from ..benchmark.problem import Problem
 from ..benchmark.records import BenchmarkResults, RunRecord, SavedRuns
-from .rules import Rules
+from .settings import FabricValidationSettings
 
 # node: each host by itself. pair: two hosts. rail: two hosts over one adapter. all: every host of a SKU.
 Phase = Literal["node", "pair", "rail", "all"]
@@ -33,7 +33,7 @@ class PlannedHost(BenchmarkHost):
 class Plan(BenchmarkPlan[PlannedHost]):
     """`rdma_resource` is what every pod of a run between hosts asks for, empty for nothing."""
 
-    rules: Rules
+    settings: FabricValidationSettings
     rdma_resource: str = ""
     gang: str = "native"
 

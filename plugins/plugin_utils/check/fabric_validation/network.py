@@ -5,24 +5,28 @@
 
 from __future__ import annotations
 
-from ...site.model import Site
 from ..benchmark.network import NetworkSettings
-from .rules import GATE, Rules, load_rules
+from ..spec import ObserveContext
+from .settings import GATE, FabricValidationSettings
 
 
-def network_settings(rules: Rules) -> NetworkSettings:
+def network_settings(settings: FabricValidationSettings) -> NetworkSettings:
     """Return the part of the gate's settings that is about the network."""
-    run = rules.run
+    run = settings.run
     return NetworkSettings(
-        hcas=run.hcas, rdma_resource=run.rdma_resource, rdma_count=run.rdma_count, rdma_prefixes=rules.rdma_resources,
-        annotations=run.annotations, env=run.env,
-    )  # fmt: skip
+        hcas=run.hcas,
+        rdma_resource=run.rdma_resource,
+        rdma_count=run.rdma_count,
+        rdma_prefixes=settings.rdma_resources,
+        annotations=run.annotations,
+        env=run.env,
+    )
 
 
-def site_network(site: Site) -> NetworkSettings:
-    """Return what the site states about the network of test pods.
+def site_network(context: ObserveContext) -> NetworkSettings:
+    """Return the settings about the network of test pods.
 
     Raises:
-        InputError: an unknown setting, or a value of the wrong kind.
+        ProblemsError: everything that is wrong with the settings of gate fabric_validation.
     """
-    return network_settings(load_rules(site.settings.get(GATE, {})))
+    return network_settings(context.settings_of(GATE, FabricValidationSettings))

@@ -32,12 +32,13 @@ from ..benchmark.network import (
 from ..benchmark.plan import device_class, placement
 from ..benchmark.records import ended, kept_text
 from ..benchmark.run_loop import Benchmark
+from ..kit.saved_settings import with_plan_settings
 from ..spec import ObserveContext, Observer
 from .model import Plan, PlannedHost, Record, Results, Run, SavedObservation, Wanted
 from .network import network_settings
 from .parse_run import parse_run
-from .rules import GATE, Rules, load_rules
 from .run_plan import next_runs
+from .settings import GATE, FabricValidationSettings
 
 _SUBSYSTEMS = "INIT,ENV,NET,GRAPH,TUNING"
 _PHASES = {"node": "hosts by themselves", "pair": "pairs", "rail": "single adapters", "all": "all hosts"}
@@ -50,14 +51,15 @@ def observe(context: ObserveContext) -> SavedObservation:
         InputError: invalid settings, a SKU without facts.
         BringupError: see Benchmark.observe.
     """
-    found = NcclBenchmark(context, load_rules(context.site.settings.get(GATE, {}))).observe()
+    found = NcclBenchmark(context, context.settings_of(GATE, FabricValidationSettings)).observe()
     return SavedObservation(plan=found.plan, records=tuple(run.record for run in found.runs), leftovers=found.leftovers)
 
 
-def restore(data: Any, run_dir: Path, _site: Site) -> Results:
+def restore(data: Any, run_dir: Path, site: Site) -> Results:
     """Return plan and runs, the logs parsed again."""
-    saved = from_plain(SavedObservation, data, "observation nccl")
-    runs = tuple(parse_run(record, kept_text(run_dir, record.log), saved.plan.rules) for record in saved.records)
+    complete = with_plan_settings(data, FabricValidationSettings, GATE, site)
+    saved = from_plain(SavedObservation, complete, "observation nccl")
+    runs = tuple(parse_run(record, kept_text(run_dir, record.log), saved.plan.settings) for record in saved.records)
     return Results(plan=saved.plan, runs=runs, leftovers=saved.leftovers)
 
 
@@ -67,19 +69,19 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
     gate = GATE
     name = "nccl"
 
-    def __init__(self, context: ObserveContext, rules: Rules) -> None:
+    def __init__(self, context: ObserveContext, settings: FabricValidationSettings) -> None:
         """Take the gate's settings."""
-        super().__init__(context, total_s=rules.run.total_s, cleanup_s=rules.run.cleanup_s)
-        self.rules = rules
+        super().__init__(context, total_s=settings.run.total_s, cleanup_s=settings.run.cleanup_s)
+        self.settings = settings
         self._serial = count(1)
 
     def make_plan(self, cluster: Cluster) -> Plan:
         """Look at the nodes: free GPUs, adapters for pods."""
-        context, settings = self.context, network_settings(self.rules)
+        context, network = self.context, network_settings(self.settings)
         hosts = context.site.in_scope
         names = {host.node_name for host in hosts}
-        capacities, offers = read_node_capacity(cluster, names), adapter_offers(cluster, names, settings)
-        resource, cabling = adapter_resource(offers, settings), site_cabling(context.site, context.hardware)
+        capacities, offers = read_node_capacity(cluster, names), adapter_offers(cluster, names, network)
+        resource, cabling = adapter_resource(offers, network), site_cabling(context.site, context.hardware)
         planned = []
         for host in hosts:
             sku = sku_or_error(context.hardware, host.sku)
@@ -87,16 +89,16 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
                 PlannedHost(
                     **placement(host, sku, capacities[host.node_name]),
                     rack=host.rack,
-                    hcas=ports_of(host, sku, cabling, settings),
+                    hcas=ports_of(host, sku, cabling, network),
                     rdma_offered=offers.get(host.node_name, {}).get(resource, 0),
                 )
             )
-        return Plan(hosts=tuple(planned), rules=self.rules, rdma_resource=resource, gang=gang_of(context))
+        return Plan(hosts=tuple(planned), settings=self.settings, rdma_resource=resource, gang=gang_of(context))
 
     def permissions(self) -> tuple[Permission, ...]:
         """What jobs of the chosen kind need, and gangs where there are several hosts."""
         gang = gang_api(self.plan.gang) if len(self.plan.open_hosts) > 1 else ""
-        return job_permissions(self.rules.run.kind, gang_api=gang, by_dra=bool(device_class(*self.plan.open_hosts)))
+        return job_permissions(self.settings.run.kind, gang_api=gang, by_dra=bool(device_class(*self.plan.open_hosts)))
 
     def next_runs(self) -> tuple[Wanted, ...]:
         """What the analysis of the runs so far asks for."""
@@ -104,11 +106,11 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
 
     def parallel(self, wanted: Sequence[Wanted]) -> int:
         """As many as the settings allow."""
-        return self.rules.run.parallel
+        return self.settings.run.parallel
 
     def job(self, want: Wanted) -> JobSpec:
         """One all_reduce_perf over the hosts of a run."""
-        run, hosts = self.rules.run, [self.plan.host(name) for name in want.hosts]
+        run, hosts = self.settings.run, [self.plan.host(name) for name in want.hosts]
         sizes = ("-b", str(self._smallest(want)), "-e", str(run.largest), "-f", str(run.factor))
         network = pod_network(
             len(hosts), gang=self.plan.gang, rdma_resource=self.plan.rdma_resource, rdma_count=run.rdma_count,
@@ -147,7 +149,7 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
             ranks=spec.ranks,
             log=kept.path,
         )
-        return parse_run(record, kept.text, self.rules)
+        return parse_run(record, kept.text, self.settings)
 
     def announce(self, wanted: Sequence[Wanted]) -> str:
         """How many runs of which phase."""
@@ -159,7 +161,7 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
         # Its own file for NCCL's lines: on the same stream as the table they can end up in the middle of a row.
         lines = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": _SUBSYSTEMS, "NCCL_DEBUG_FILE": "/dev/stderr"}
         ports = port_filter(port for ports in self._ports(want).values() for port in ports)
-        return {**lines, **ports, **self.rules.run.env}
+        return {**lines, **ports, **self.settings.run.env}
 
     def _ports(self, want: Wanted) -> dict[str, tuple[str, ...]]:
         if want.phase == "node" or self._sku(want).fabric not in FILTERED_FABRICS:
@@ -171,7 +173,7 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
         return sku_or_error(self.context.hardware, self.plan.host(want.hosts[0]).sku)
 
     def _smallest(self, want: Wanted) -> int:
-        return self.rules.run.rail_smallest if want.phase == "rail" else self.rules.run.smallest
+        return self.settings.run.rail_smallest if want.phase == "rail" else self.settings.run.smallest
 
 
 OBSERVER = Observer("nccl", Results, observe, restore)

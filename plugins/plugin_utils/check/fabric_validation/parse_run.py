@@ -11,10 +11,10 @@ from ...probe.nccl_debug_model import NcclDebug
 from ...probe.nccl_tests_model import NcclTest
 from ..benchmark.problem import Problem, launch_problem
 from .model import Record, Run
-from .rules import Rules
+from .settings import FabricValidationSettings
 
 
-def parse_run(record: Record, log: str, rules: Rules) -> Run:
+def parse_run(record: Record, log: str, settings: FabricValidationSettings) -> Run:
     """Return a run with what its log says, or with the problem that leaves it without a figure."""
     debug = _debug(log)
     try:
@@ -22,7 +22,7 @@ def parse_run(record: Record, log: str, rules: Rules) -> Run:
         unreadable = ""
     except InputError as error:
         test, unreadable = None, error.reason
-    problem = _problem(record, test, unreadable, log, rules)
+    problem = _problem(record, test, unreadable, log, settings)
     return Run(record=record, test=test, debug=debug, problem=problem)
 
 
@@ -33,7 +33,9 @@ def _debug(log: str) -> NcclDebug | None:
         return None
 
 
-def _problem(record: Record, test: NcclTest | None, unreadable: str, log: str, rules: Rules) -> Problem | None:
+def _problem(
+    record: Record, test: NcclTest | None, unreadable: str, log: str, settings: FabricValidationSettings
+) -> Problem | None:
     if test is not None and test.wrong:
         return Problem("wrong-results", f"{test.wrong} wrong values", bad=True)
     launch = launch_problem(record.state, record.reason)
@@ -48,13 +50,13 @@ def _problem(record: Record, test: NcclTest | None, unreadable: str, log: str, r
         return Problem("run-crashed", f"crashed: {words}"[:400])
     if test is None:
         return Problem("output-incomplete", f"its output cannot be read: {unreadable}"[:400])
-    return _incomplete(record, test, rules)
+    return _incomplete(record, test, settings)
 
 
-def _incomplete(record: Record, test: NcclTest, rules: Rules) -> Problem | None:
+def _incomplete(record: Record, test: NcclTest, settings: FabricValidationSettings) -> Problem | None:
     if not test.complete:
         return Problem("output-incomplete", f"its output ends without a footer after {len(test.rows)} sizes")
-    missing = test.missing_sizes(record.smallest, rules.run.largest, rules.run.factor)
+    missing = test.missing_sizes(record.smallest, settings.run.largest, settings.run.factor)
     if missing:
         return Problem("output-incomplete", f"{len(missing)} sizes are missing, {missing[0]} B the first")
     if test.rank_count != record.ranks:

@@ -12,22 +12,22 @@ from ...verdict.ceiling import CeilingLimits
 from .bandwidth import BandwidthResult
 from .curves import curves
 from .model import Run
-from .rules import JudgeSettings
+from .settings import JudgeSettings
 
 # Smaller messages are about latency; they are in the evidence.
 _LEAST_SIZE = 1 << 26
 
 
-def figures(result: BandwidthResult, rules: JudgeSettings) -> dict[str, Any]:
+def figures(result: BandwidthResult, settings: JudgeSettings) -> dict[str, Any]:
     """Return measured, expected, evidence and curve of a result, as keywords of an outcome."""
     if result.problem is not None:
         return {"evidence": tuple(evidence(run) for run in result.runs if run.problem)}
     run = result.best_run
     return {
         "measured": measures(result, run),
-        "expected": (*_by_ceiling(result, rules.ceiling), *_by_peers(result)),
+        "expected": (*_by_ceiling(result, settings.ceiling), *_by_peers(result)),
         "evidence": tuple(evidence(run) for run in result.runs),
-        "series": curves(result, rules),
+        "series": curves(result, settings),
     }
 
 

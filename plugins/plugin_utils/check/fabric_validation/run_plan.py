@@ -42,7 +42,7 @@ def _repeats(phase: Phase, members: Iterable[BandwidthResult], repeats: int) -> 
 
 def _again(cohort: SkuCohort, phase: Phase, group: PeerGroup) -> Iterator[Wanted]:
     members = [s for s in group.members if not (phase == "pair" and any(name in cohort.broken for name in s.hosts))]
-    return _repeats(phase, members, cohort.results.plan.rules.run.repeats)
+    return _repeats(phase, members, cohort.results.plan.settings.run.repeats)
 
 
 def _rails(cohort: SkuCohort) -> Iterator[Wanted]:
@@ -58,7 +58,7 @@ def _whole(cohort: SkuCohort) -> Iterator[Wanted]:
 
 def _whole_again(cohort: SkuCohort) -> Iterator[Wanted]:
     if cohort.sound and cohort.whole is not None and len(cohort.hosts) >= _LEAST_FOR_ALL:
-        yield from _repeats("all", [cohort.whole], cohort.results.plan.rules.run.repeats)
+        yield from _repeats("all", [cohort.whole], cohort.results.plan.settings.run.repeats)
 
 
 # A stage is asked only when those before it want nothing more.

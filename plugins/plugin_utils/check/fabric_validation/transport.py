@@ -11,7 +11,7 @@ from typing import Literal
 from ...hardware.sku import Sku
 from ...probe.nccl_debug_model import HostLog
 from .model import Plan, PlannedHost, Run
-from .rules import NetworkFacts
+from .settings import NetworkFacts
 
 Proof = Literal["proven", "broken", "elsewhere", "unproven"]
 
@@ -46,14 +46,14 @@ def transport_of(run: Run, host: PlannedHost, plan: Plan, sku: Sku) -> Transport
     said = host_log(run, host.name)
     if said is None:
         return Transport("unproven", text="no line of NCCL about this host in the log")
-    facts = plan.rules.networks.get(sku.fabric, NetworkFacts(names=(), plugin=False))
+    facts = plan.settings.networks.get(sku.fabric, NetworkFacts(names=(), plugin=False))
     broken = _memlock(said, run) or _network(said, host, plan, facts) or _adapters(said, run, host)
     if broken is not None:
         return broken
     channels = said.network_channels
     if any(channel.network == "Socket" for channel in channels) and facts.names != ("Socket",):
         return Transport("elsewhere", text="its channels use TCP because of the other host")
-    if plan.rules.judge.gpudirect and facts.names != ("Socket",):
+    if plan.settings.judge.gpudirect and facts.names != ("Socket",):
         return _gpudirect(said)
     return Transport("proven", text=_words(said))
 

@@ -11,7 +11,7 @@ from statistics import median
 from ...probe.aiperf import AiperfExport
 from ...verdict.peers import PeerVerdict, compare
 from .model import Measured, Results
-from .rules import Slo
+from .settings import Slo
 
 
 class Figures:
@@ -31,12 +31,12 @@ class Figures:
 
     def ttft_ms(self, host: str) -> float:
         """Time to the first token at the percentile that is judged, the median of the loads."""
-        at = self.plan.rules.judge.ttft_percentile
+        at = self.plan.settings.judge.ttft_percentile
         return median(load.good.ttft.at(at) for load in self.loads[host] if load.good)
 
     def tpot_ms(self, host: str) -> float:
         """Time per output token at the percentile that is judged, the median of the loads."""
-        at = self.plan.rules.judge.tpot_percentile
+        at = self.plan.settings.judge.tpot_percentile
         return median(load.good.tpot.at(at) for load in self.loads[host] if load.good)
 
     def middle(self, host: str) -> tuple[Measured, AiperfExport]:
@@ -45,11 +45,11 @@ class Figures:
         return sorted(found, key=lambda entry: entry[1].output_tokens_per_s)[(len(found) - 1) // 2]
 
     def slo(self, host: str) -> tuple[Slo, str]:
-        return self.plan.rules.slo_of(self.plan.host(host).accelerator)
+        return self.plan.settings.slo_of(self.plan.host(host).accelerator)
 
     def floor(self, host: str) -> float:
         """Lowest throughput per GPU that passes; 0 without a bound."""
-        return self.slo(host)[0].throughput_per_gpu * (1 - self.plan.rules.judge.slack)
+        return self.slo(host)[0].throughput_per_gpu * (1 - self.plan.settings.judge.slack)
 
     def peers(self, host: str) -> PeerVerdict:
         """How the hosts of a host's SKU compare."""
@@ -57,7 +57,7 @@ class Figures:
         if sku not in self._peers:
             names = [entry.name for entry in self.plan.hosts if entry.sku == sku and self.loads[entry.name]]
             values = {name: self.throughput(name) for name in names}
-            self._peers[sku] = compare(values, self.plan.rules.judge.peers)
+            self._peers[sku] = compare(values, self.plan.settings.judge.peers)
         return self._peers[sku]
 
     def missed(self, host: str) -> tuple[str, ...]:
@@ -83,5 +83,5 @@ def to_load_again(results: Results) -> tuple[str, ...]:
     return tuple(
         host.name
         for host in results.plan.hosts
-        if figures.missed(host.name) and len(results.loads_of(host.name)) < results.plan.rules.load.repeats
+        if figures.missed(host.name) and len(results.loads_of(host.name)) < results.plan.settings.load.repeats
     )

@@ -13,7 +13,7 @@ from ...clients.http.session import HttpSession
 from ...outcome.errors import BringupError
 from ...runtime.redaction import excerpt
 from .model import SmokeAnswer
-from .rules import Rules
+from .settings import InferenceSettings
 
 _SHORT_S = 20.0
 # Greedy: the same answer twice, or the server does not compute the same twice.
@@ -42,18 +42,18 @@ def models_of(session: HttpSession) -> tuple[str, ...]:
     return tuple(str(entry.get("id")) for entry in entries if isinstance(entry, dict))
 
 
-def smoke_answers(session: HttpSession, rules: Rules) -> tuple[SmokeAnswer, ...]:
+def smoke_answers(session: HttpSession, settings: InferenceSettings) -> tuple[SmokeAnswer, ...]:
     """Return the answers to the smoke request, sent one after the other; no second one where the first failed."""
     answers: list[SmokeAnswer] = []
     while len(answers) < _ASKED and all(answer.status == 200 and not answer.problem for answer in answers):
-        answers.append(_smoke(session, rules))
+        answers.append(_smoke(session, settings))
     return tuple(answers)
 
 
-def _smoke(session: HttpSession, rules: Rules) -> SmokeAnswer:
-    smoke = rules.smoke
+def _smoke(session: HttpSession, settings: InferenceSettings) -> SmokeAnswer:
+    smoke = settings.smoke
     body = {
-        "model": rules.server.name, "prompt": smoke.prompt, "max_tokens": smoke.tokens, "temperature": 0, "seed": 0,
+        "model": settings.server.name, "prompt": smoke.prompt, "max_tokens": smoke.tokens, "temperature": 0, "seed": 0,
     }  # fmt: skip
     began_at = monotonic()
     try:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from .rules import Rules
+from .settings import InferenceSettings
 
 # By way of the log, for it needs nothing that a log has not: no exec into a pod that ended, no volume, no way out.
 # Length and digest tell a log that was cut from a whole one.
@@ -28,9 +28,9 @@ exit "$code"
 """
 
 
-def server_command(rules: Rules, gpus: int) -> tuple[str, ...]:
+def server_command(settings: InferenceSettings, gpus: int) -> tuple[str, ...]:
     """Return how vLLM is started on so many GPUs: as many copies of the model as fit."""
-    server = rules.server
+    server = settings.server
     copies = gpus // server.tensor_parallel
     words = [
         "vllm", "serve", server.model, "--served-model-name", server.name, "--host", "0.0.0.0",
@@ -43,9 +43,9 @@ def server_command(rules: Rules, gpus: int) -> tuple[str, ...]:
     return (*words, *server.arguments)
 
 
-def load_command(rules: Rules, url: str, gpus: int) -> tuple[str, ...]:
+def load_command(settings: InferenceSettings, url: str, gpus: int) -> tuple[str, ...]:
     """Return AIPerf's command: the same requests every time, answers of a fixed length, nothing drawn by chance."""
-    load, server = rules.load, rules.server
+    load, server = settings.load, settings.server
     words = [
         "aiperf", "profile", "--model", server.name, "--url", url, "--endpoint-type", load.endpoint, "--streaming",
         "--tokenizer", load.tokenizer or server.model, "--use-server-token-count",

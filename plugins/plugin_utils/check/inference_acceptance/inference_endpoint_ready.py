@@ -63,7 +63,7 @@ def _launch_problem(server: Server) -> Problem | None:
 
 
 def _judge_answers(answer: Answer, results: Results, host: PlannedHost, server: Server) -> Outcome:
-    name = results.plan.rules.server.name
+    name = results.plan.settings.server.name
     details = {
         "measured": (
             Measure("ready after", server.ready_s, "s"),

@@ -69,7 +69,7 @@ def _judge(answer: Answer, results: Results, host: PlannedHost) -> Outcome:
 
 
 def _arithmetic(results: Results, host: PlannedHost) -> str:
-    load = results.plan.rules.load
+    load = results.plan.settings.load
     each = load.requests_per_concurrency
     return f"max({load.least_requests}, {each} x {load.concurrency_per_gpu} a GPU x {host.gpus} GPUs)"
 

@@ -14,7 +14,7 @@ from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .model import PlannedHost, Results, Server
 from .observe_inference import OBSERVER
 from .preconditions import READY, SMOKE, serves
-from .rules import SmokeSettings
+from .settings import SmokeSettings
 
 SPEC = CheckSpec(
     id=SMOKE,
@@ -37,11 +37,11 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _judge(answer: Answer, results: Results, host: PlannedHost) -> Outcome:
     server = results.server(host.name)
-    if server is None or not serves(server, results.plan.rules.server.name):
+    if server is None or not serves(server, results.plan.settings.server.name):
         return answer.blocked(by=READY, because=f"{host.name} does not serve the model")
     if not server.answers:
         return answer.unknown("not-asked", "the smoke request was not sent", "run the gate again")
-    smoke = results.plan.rules.smoke
+    smoke = results.plan.settings.smoke
     details = _details(server, smoke)
     last = server.answers[-1]
     if not last.status:

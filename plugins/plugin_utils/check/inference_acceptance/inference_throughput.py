@@ -45,7 +45,7 @@ def _judge(answer: Answer, results: Results, figures: Figures, host: PlannedHost
         return no_reference(answer, text, hint, **details)
     missed = figures.missed(host.name)
     if "throughput" in missed:
-        text = f"{text}, the SLO is {slo.throughput_per_gpu:,.0f} less {results.plan.rules.judge.slack:.0%}"
+        text = f"{text}, the SLO is {slo.throughput_per_gpu:,.0f} less {results.plan.settings.judge.slack:.0%}"
         hint = "look at GPU clocks and power of this host, at its neighbours' load, and at the server's arguments"
         return answer.failed("throughput-low", text, hint, **details)
     if "peers" in missed:
@@ -70,13 +70,13 @@ def _below_peers(
 
 def _details(figures: Figures, host: PlannedHost) -> dict[str, tuple[object, ...]]:
     measured, export = figures.middle(host.name)
-    value, rules = figures.throughput(host.name), figures.plan.rules
+    value, settings = figures.throughput(host.name), figures.plan.settings
     (slo, source), peers = figures.slo(host.name), figures.peers(host.name)
     runs = len(figures.loads[host.name])
     expected = []
     if slo.throughput_per_gpu:
         arithmetic = (
-            f"{slo.throughput_per_gpu:g} ({source}) x (1 - {rules.judge.slack:g}) = {figures.floor(host.name):g}; "
+            f"{slo.throughput_per_gpu:g} ({source}) x (1 - {settings.judge.slack:g}) = {figures.floor(host.name):g}; "
             f"measured {value * host.gpus:.1f} tokens/s / {host.gpus} of {host.gpus_of_host} GPUs = {value:.1f}"
         )
         floor = Expectation(
@@ -95,10 +95,10 @@ def _details(figures: Figures, host: PlannedHost) -> dict[str, tuple[object, ...
             Measure("requests per second", round(export.requests_per_s, 2), "1/s"),
             Measure("GPUs", host.gpus, "count"),
             Measure("requests at a time", measured.load.concurrency, "count"),
-            Measure("input tokens", rules.load.input_tokens, "count"),
-            Measure("output tokens", rules.load.output_tokens, "count"),
-            Measure("model", rules.server.model),
-            Measure("server", rules.server.image.rpartition("/")[2]),
+            Measure("input tokens", settings.load.input_tokens, "count"),
+            Measure("output tokens", settings.load.output_tokens, "count"),
+            Measure("model", settings.server.model),
+            Measure("server", settings.server.image.rpartition("/")[2]),
             Measure("runs", runs, "count"),
         ),
         "expected": tuple(expected),

@@ -32,7 +32,7 @@ _LATENCY = Latency(
     cause="tpot-high",
     hint=_HINT,
     of=lambda export: export.tpot,
-    percentile=lambda rules: rules.tpot_percentile,
+    percentile=lambda settings: settings.tpot_percentile,
     bound=lambda slo: slo.tpot_ms,
     value=Figures.tpot_ms,
 )

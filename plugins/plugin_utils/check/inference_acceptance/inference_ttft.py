@@ -32,7 +32,7 @@ _LATENCY = Latency(
     cause="ttft-high",
     hint=_HINT,
     of=lambda export: export.ttft,
-    percentile=lambda rules: rules.ttft_percentile,
+    percentile=lambda settings: settings.ttft_percentile,
     bound=lambda slo: slo.ttft_ms,
     value=Figures.ttft_ms,
 )

@@ -17,7 +17,7 @@ from .analysis import Figures
 from .model import PlannedHost, Results
 from .preconditions import no_figures
 from .rendering import curve, load_evidence
-from .rules import JudgeSettings, Slo
+from .settings import JudgeSettings, Slo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def _judge(answer: Answer, latency: Latency, results: Results, figures: Figures,
     if missing is not None:
         return missing
     value, (slo, source) = latency.value(figures, host.name), figures.slo(host.name)
-    bound, percentile = latency.bound(slo), latency.percentile(results.plan.rules.judge)
+    bound, percentile = latency.bound(slo), latency.percentile(results.plan.settings.judge)
     measured, export = figures.middle(host.name)
     found, loads = latency.of(export), figures.loads[host.name]
     name = f"{latency.name} p{percentile}"

@@ -11,7 +11,7 @@ from ...probe.aiperf import AiperfExport
 from ..benchmark.plan import BenchmarkHost, BenchmarkPlan
 from ..benchmark.problem import Problem
 from ..benchmark.records import BenchmarkResults, RunRecord
-from .rules import Rules
+from .settings import InferenceSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +25,9 @@ class PlannedHost(BenchmarkHost):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(BenchmarkPlan[PlannedHost]):
-    """What is served where, and by which rules."""
+    """What is served where, and by which settings."""
 
-    rules: Rules
+    settings: InferenceSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

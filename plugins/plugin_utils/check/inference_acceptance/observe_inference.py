@@ -29,13 +29,14 @@ from ...workload.serving import remove_servers
 from ..benchmark.plan import device_class, placement
 from ..benchmark.records import ended, kept_text
 from ..benchmark.run_loop import Benchmark, Session
+from ..kit.saved_settings import with_plan_settings
 from ..spec import ObserveContext, Observer
 from .analysis import to_load_again
 from .commands import load_command, load_in_pod
 from .model import Load, Measured, Plan, PlannedHost, Results, SavedObservation, Server
 from .parse_run import parse_run
-from .rules import GATE, Rules, load_rules
 from .servers import Servers, secret_env
+from .settings import GATE, InferenceSettings
 
 _ARTIFACTS = "/tmp/aiperf"
 
@@ -47,7 +48,7 @@ def observe(context: ObserveContext) -> SavedObservation:
         InputError: invalid settings.
         BringupError: see Benchmark.observe.
     """
-    benchmark = InferenceBenchmark(context, load_rules(context.site.settings.get(GATE, {})))
+    benchmark = InferenceBenchmark(context, context.settings_of(GATE, InferenceSettings))
     found = benchmark.observe()
     return SavedObservation(
         plan=found.plan,
@@ -57,16 +58,17 @@ def observe(context: ObserveContext) -> SavedObservation:
     )
 
 
-def restore(data: Any, run_dir: Path, _site: Site) -> Results:
+def restore(data: Any, run_dir: Path, site: Site) -> Results:
     """Return plan, servers and loads, the exports parsed again."""
-    saved = from_plain(SavedObservation, data, "observation inference")
-    runs = tuple(parse_run(load, kept_text(run_dir, load.export), saved.plan.rules) for load in saved.loads)
+    complete = with_plan_settings(data, InferenceSettings, GATE, site)
+    saved = from_plain(SavedObservation, complete, "observation inference")
+    runs = tuple(parse_run(load, kept_text(run_dir, load.export), saved.plan.settings) for load in saved.loads)
     return Results(plan=saved.plan, servers=saved.servers, runs=runs, leftovers=saved.leftovers)
 
 
-def permissions(rules: Rules, *, by_dra: bool = False) -> tuple[Permission, ...]:
+def permissions(settings: InferenceSettings, *, by_dra: bool = False) -> tuple[Permission, ...]:
     """Return what servers and loads need beside BASIC of workload.permission."""
-    server = rules.server
+    server = settings.server
     wanted = [
         *job_permissions("plain-job", by_dra=by_dra),
         Permission("create", "services"),
@@ -90,10 +92,10 @@ class InferenceBenchmark(Benchmark[Plan, str, Measured]):
     gate = GATE
     name = "inference"
 
-    def __init__(self, context: ObserveContext, rules: Rules) -> None:
+    def __init__(self, context: ObserveContext, settings: InferenceSettings) -> None:
         """Take the gate's settings."""
-        super().__init__(context, total_s=rules.server.total_s, cleanup_s=rules.server.cleanup_s)
-        self.rules = rules
+        super().__init__(context, total_s=settings.server.total_s, cleanup_s=settings.server.cleanup_s)
+        self.settings = settings
         self.servers: list[Server] = []
         self._names: dict[str, str] = {}
         self._marks: dict[str, str] = {}
@@ -101,7 +103,7 @@ class InferenceBenchmark(Benchmark[Plan, str, Measured]):
 
     def make_plan(self, cluster: Cluster) -> Plan:
         """Look at the nodes: each server gets the free GPUs of its host, in whole copies of the model."""
-        hosts, copy = self.context.site.in_scope, self.rules.server.tensor_parallel
+        hosts, copy = self.context.site.in_scope, self.settings.server.tensor_parallel
         capacities = read_node_capacity(cluster, {host.node_name for host in hosts})
         planned = []
         for host in hosts:
@@ -114,21 +116,21 @@ class InferenceBenchmark(Benchmark[Plan, str, Measured]):
                     gpus_of_host=sku.gpus,
                 )
             )
-        return Plan(hosts=tuple(planned), rules=self.rules)
+        return Plan(hosts=tuple(planned), settings=self.settings)
 
     def permissions(self) -> tuple[Permission, ...]:
         """What servers and loads need, by the settings."""
-        return permissions(self.rules, by_dra=bool(device_class(*self.plan.open_hosts)))
+        return permissions(self.settings, by_dra=bool(device_class(*self.plan.open_hosts)))
 
     def make_runs(self, session: Session) -> None:
         """Serve and load all hosts, as many at a time as the settings allow."""
-        hosts, size = self.plan.open_hosts, self.rules.server.parallel
+        hosts, size = self.plan.open_hosts, self.settings.server.parallel
         self._names = {host.name: f"vllm-{number}" for number, host in enumerate(hosts, 1)}
-        servers = Servers(session, self.rules, self.evidence, self._names)
+        servers = Servers(session, self.settings, self.evidence, self._names)
         servers.provide()
         groups = [hosts[start : start + size] for start in range(0, len(hosts), size)]
         for number, group in enumerate(groups, 1):
-            session.progress.say(f"vLLM: {self.rules.server.model} on {len(group)} hosts")
+            session.progress.say(f"vLLM: {self.settings.server.model} on {len(group)} hosts")
             self.servers += servers.start(group)
             self._group = frozenset(host.name for host in group)
             self.run_until_known(session)
@@ -149,21 +151,21 @@ class InferenceBenchmark(Benchmark[Plan, str, Measured]):
 
     def job(self, want: str) -> JobSpec:
         """One AIPerf on the node of a host; it marks its export in its log with a word that nobody can guess."""
-        host, load, server = self.plan.host(want), self.rules.load, self.rules.server
+        host, load, server = self.plan.host(want), self.settings.load, self.settings.server
         name = f"load-{self._names[want].rpartition('-')[2]}-{self._attempt(want)}"
         self._marks[name] = f"gpufleet-export-{secrets.token_hex(8)}"
         url = f"http://{self._names[want]}:{server.port}"
         return JobSpec(
             name=name, nodes=(host.node,), gpus_per_node=0, image=load.image,
-            command=load_in_pod(load_command(self.rules, url, host.gpus)),
+            command=load_in_pod(load_command(self.settings, url, host.gpus)),
             env={"PACKAGE": load.package, "ARTIFACTS": _ARTIFACTS, "MARK": self._marks[name], **server.env},
             kind="plain-job", timeout_s=load.timeout_s, schedule_s=server.schedule_s, gang="none",
-            volume=server.storage, secret_env=secret_env(self.rules),
+            volume=server.storage, secret_env=secret_env(self.settings),
         )  # fmt: skip
 
     def read(self, want: str, spec: JobSpec, result: JobResult) -> Measured:
         """Keep the export that is in the log, and the rest of the log."""
-        host, load = self.plan.host(want), self.rules.load
+        host, load = self.plan.host(want), self.settings.load
         found = Load(
             **ended(result, spec.command[4:]),
             host=want,
@@ -186,7 +188,7 @@ class InferenceBenchmark(Benchmark[Plan, str, Measured]):
         # The export has no secrets any more; masked as a text it would lose metrics with names such as those of tokens.
         path = self.evidence.keep(f"{spec.name}.json", export, mask=str).path
         found = replace(found, log=self.evidence.keep(f"{spec.name}.log", words).path, export=path)
-        return parse_run(found, export, self.rules)
+        return parse_run(found, export, self.settings)
 
     def _attempt(self, host: str) -> int:
         return len([measured for measured in self.runs if measured.load.host == host]) + 1

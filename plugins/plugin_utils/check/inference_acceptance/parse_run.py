@@ -10,12 +10,12 @@ from ...probe import aiperf
 from ...probe.aiperf import AiperfExport
 from ..benchmark.problem import Problem, launch_problem
 from .model import Load, Measured
-from .rules import Rules
+from .settings import InferenceSettings
 
 _INSTALL_FAILED = 72
 
 
-def parse_run(load: Load, export: str, rules: Rules) -> Measured:
+def parse_run(load: Load, export: str, settings: InferenceSettings) -> Measured:
     """Return a load with its figures, or with the problem that leaves it without any."""
     problem = _ended_badly(load)
     if problem is not None:
@@ -24,7 +24,7 @@ def parse_run(load: Load, export: str, rules: Rules) -> Measured:
         parsed = aiperf.parse(export)
     except InputError as error:
         return Measured(load=load, problem=Problem("export-unreadable", error.reason[:400]))
-    return Measured(load=load, export=parsed, problem=_not_as_asked(load, parsed, rules))
+    return Measured(load=load, export=parsed, problem=_not_as_asked(load, parsed, settings))
 
 
 def _ended_badly(load: Load) -> Problem | None:
@@ -44,7 +44,7 @@ def _ended_badly(load: Load) -> Problem | None:
     return None
 
 
-def _not_as_asked(load: Load, export: AiperfExport, rules: Rules) -> Problem | None:
+def _not_as_asked(load: Load, export: AiperfExport, settings: InferenceSettings) -> Problem | None:
     """Return what makes figures worthless: requests that failed, were cut off, or got another answer than asked for."""
     if export.cancelled or not export.complete:
         return Problem("benchmark-cancelled", f"the run was cut off after {export.requests} requests")
@@ -54,15 +54,15 @@ def _not_as_asked(load: Load, export: AiperfExport, rules: Rules) -> Problem | N
         return Problem("request-errors", text[:400], bad=True)
     if export.requests != load.requests:
         return Problem("requests-missing", f"{export.requests} of {load.requests} requests are in the export")
-    if wrong := _wrong_load(load, export, rules):
+    if wrong := _wrong_load(load, export, settings):
         return Problem("other-load", wrong)
-    return _wrong_length(export, rules)
+    return _wrong_length(export, settings)
 
 
-def _wrong_load(load: Load, export: AiperfExport, rules: Rules) -> str:
+def _wrong_load(load: Load, export: AiperfExport, settings: InferenceSettings) -> str:
     phase = export.phases.get("profiling", {})
     found = {"requests at a time": phase.get("concurrency"), "seed": export.seed}
-    wanted = {"requests at a time": load.concurrency, "seed": rules.load.seed}
+    wanted = {"requests at a time": load.concurrency, "seed": settings.load.seed}
     if load.warmup:
         found["requests before"] = export.phases.get("warmup", {}).get("requests")
         wanted["requests before"] = load.warmup
@@ -71,8 +71,8 @@ def _wrong_load(load: Load, export: AiperfExport, rules: Rules) -> str:
     )
 
 
-def _wrong_length(export: AiperfExport, rules: Rules) -> Problem | None:
-    asked, given = rules.load.output_tokens, export.output_tokens
+def _wrong_length(export: AiperfExport, settings: InferenceSettings) -> Problem | None:
+    asked, given = settings.load.output_tokens, export.output_tokens
     # Every answer has the length that was asked for, for the end of the text does not end it (ignore_eos).
     if given.least < asked or export.mismatches:
         count = f"{export.mismatches} of {export.requests} answers" if export.mismatches else "some answers"

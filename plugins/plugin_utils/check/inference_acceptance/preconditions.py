@@ -22,7 +22,7 @@ def not_loaded(answer: Answer, results: Results, host: PlannedHost) -> Outcome |
     if results.loads_of(host.name):
         return None
     server = results.server(host.name)
-    if not serves(server, results.plan.rules.server.name):
+    if not serves(server, results.plan.settings.server.name):
         return answer.blocked(by=READY, because=f"{host.name} does not serve the model")
     return answer.blocked(by=SMOKE, because=f"{host.name} does not answer a single request")
 

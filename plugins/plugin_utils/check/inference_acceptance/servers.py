@@ -26,16 +26,16 @@ from ..benchmark.run_loop import Session
 from .asking import health_of, models_of, smoke_answers
 from .commands import server_command
 from .model import PlannedHost, Server
-from .rules import GATE, Rules
+from .settings import GATE, InferenceSettings
 
 _TOKEN_SECRET, _TOKEN_KEY = "hub-token", "token"
 _ASKERS = 8
 _PATIENCE_S, _PAUSE_S = 15.0, 0.5
 
 
-def secret_env(rules: Rules) -> dict[str, str]:
+def secret_env(settings: InferenceSettings) -> dict[str, str]:
     """Return the environment of pods that read from the model hub, as `secret/key`."""
-    return {"HF_TOKEN": f"{_TOKEN_SECRET}/{_TOKEN_KEY}"} if rules.server.token_secret else {}
+    return {"HF_TOKEN": f"{_TOKEN_SECRET}/{_TOKEN_KEY}"} if settings.server.token_secret else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Servers:
     """Starts and asks the servers of a run; `names` has the name of each host's server."""
 
     session: Session
-    rules: Rules
+    settings: InferenceSettings
     evidence: EvidenceFolder
     names: dict[str, str]
 
@@ -54,7 +54,7 @@ class Servers:
             InputError: the secret has no such key.
             BringupError: the API server refuses, or does not answer.
         """
-        server, labels = self.rules.server, self.session.namespace.labels
+        server, labels = self.settings.server, self.session.namespace.labels
         objects: list[dict[str, Any]] = []
         if server.token_secret:
             objects.append(self._token(*server.token_secret.split("/")))
@@ -86,17 +86,17 @@ class Servers:
         return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {_TOKEN_KEY: token}}
 
     def _spec(self, host: PlannedHost) -> ServerSpec:
-        server = self.rules.server
+        server = self.settings.server
         return ServerSpec(
             name=self.names[host.name], node=host.node, gpus=host.gpus, image=server.image,
-            command=server_command(self.rules, host.gpus), env=server.env, secret_env=secret_env(self.rules),
+            command=server_command(self.settings, host.gpus), env=server.env, secret_env=secret_env(self.settings),
             port=server.port, resources=server.resources, shm_gib=server.shm_gib, volume=server.storage,
             device_class=device_class(host), schedule_s=server.schedule_s, ready_s=server.ready_s,
             restarts=server.restarts,
         )  # fmt: skip
 
     def _final(self, log: str) -> bool:
-        error = self.rules.understand(log)
+        error = self.settings.understand(log)
         return error is not None and error.final
 
     def _ask(self, host: PlannedHost, spec: ServerSpec, result: ServerResult) -> Server:
@@ -124,18 +124,18 @@ class Servers:
             if patience.left_s <= 0:
                 return found
             time.sleep(_PAUSE_S)
-        if self.rules.server.name not in found.models:
+        if self.settings.server.name not in found.models:
             return found
-        return replace(found, answers=smoke_answers(http, self.rules))
+        return replace(found, answers=smoke_answers(http, self.settings))
 
     def _ended(self, found: Server, result: ServerResult) -> Server:
-        error = self.rules.understand(result.log)
+        error = self.settings.understand(result.log)
         if error is not None and result.state == "failed":
             found = replace(found, cause=error.cause, hint=error.hint)
         return replace(found, log=self.evidence.keep(f"{result.name}.log", result.log).path)
 
     def _route(self, spec: ServerSpec, result: ServerResult) -> Route:
-        server, session = self.rules.server, self.session
+        server, session = self.settings.server, self.session
         if server.reach == "url":
             words = {"node": spec.node, "service": spec.name, "namespace": session.namespace.name}
             try:

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from ...outcome.codec import load_json, to_plain
+from ...outcome.codec import from_plain, load_json, to_plain
 from ...outcome.errors import InputError
 from ...runtime.run_dir import SETTINGS
 from ...site.model import Site
+from ..spec import ObserveContext, Observer
 from .settings import by_name, settings_in
 from .settings_layers import Kinds, Loaded, settings_for
 
+Seen = TypeVar("Seen")
 _VERSION = 1
 # Where a release without settings.json kept limits: observation, and the way to them in its data.
 _OLD_LIMITS = (("nodes/hosts.json", ("rules", "limits")), ("gpu_stack/hosts.json", ("rules", "limits")),
@@ -68,15 +70,14 @@ def _old_limits(run_dir: Path, kinds: Kinds) -> dict[str, dict[str, Any]]:
     return found
 
 
-def with_settings(data: Any, name: str, kind: type[Any], key: str, site: Site) -> dict[str, Any]:
-    """Return what a gate observed, with the settings that it saved with it completed.
+def with_settings(data: Any, kind: type[Any], key: str, site: Site) -> dict[str, Any]:
+    """Return saved data with the settings that it holds completed.
 
     A setting that the release of then did not have is as this release ships it. What the site states wins, so that a
     run can be judged by other settings than those that it was made with.
 
     Args:
-        data: the plain data of the observation.
-        name: under which it holds the settings, as plain data of the class.
+        data: plain data with the settings as `settings` (`rules` in older runs).
         kind: the settings class.
         key: gate id.
         site: the site.
@@ -86,5 +87,23 @@ def with_settings(data: Any, name: str, kind: type[Any], key: str, site: Site) -
     """
     if not isinstance(data, Mapping):
         raise InputError(f"observation of {key}", "is no mapping.", "judge it with the release that made it")
-    saved = by_name(kind, data.get(name), f"settings of {key}")
-    return {**data, name: to_plain(settings_for(kind, key, site.settings.get(key, {}), saved))}
+    saved = by_name(kind, data.get("settings", data.get("rules")), f"settings of {key}")
+    others = {name: value for name, value in data.items() if name != "rules"}
+    return {**others, "settings": to_plain(settings_for(kind, key, site.settings.get(key, {}), saved))}
+
+
+def with_plan_settings(data: Any, kind: type[Any], key: str, site: Site) -> dict[str, Any]:
+    """Return saved data whose `plan` holds the settings (see with_settings)."""
+    plan = data.get("plan") if isinstance(data, Mapping) else None
+    return {**data, "plan": with_settings(plan, kind, key, site)} if isinstance(data, Mapping) else {"plan": plan}
+
+
+def observer_with_settings(
+    key: str, result: type[Seen], observe: Callable[[ObserveContext], Seen], kind: type[Any], gate: str
+) -> Observer[Seen]:
+    """Return an observer whose result is saved as it is and holds the settings of its gate as `settings`."""
+
+    def restore(data: Any, _run_dir: Path, site: Site) -> Seen:
+        return from_plain(result, with_settings(data, kind, gate, site), f"observation {key}")
+
+    return Observer(key, result, observe, restore)

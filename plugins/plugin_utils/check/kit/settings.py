@@ -31,6 +31,7 @@ class _Declared:
     minimum: float | None = None
     above: float | None = None
     maximum: float | None = None
+    below: float | None = None
     keys: tuple[str, ...] = ()
     use: Use | None = None
     release_only: bool = False
@@ -44,6 +45,7 @@ def setting(
     minimum: float | None = None,
     above: float | None = None,
     maximum: float | None = None,
+    below: float | None = None,
     keys: tuple[str, ...] = (),
     use: Use | None = None,
 ) -> Any:
@@ -56,11 +58,20 @@ def setting(
         minimum: least value; of a list or mapping, of every number in it.
         above: the value must be more than this.
         maximum: largest value.
+        below: the value must be less than this.
         keys: the only keys that a mapping may have.
         use: see Use; `judge`, or what the part says, if not given.
     """
     declared = _Declared(
-        meaning=meaning, unit=unit, name=name, minimum=minimum, above=above, maximum=maximum, keys=keys, use=use
+        meaning=meaning,
+        unit=unit,
+        name=name,
+        minimum=minimum,
+        above=above,
+        maximum=maximum,
+        below=below,
+        keys=keys,
+        use=use,
     )
     return field(metadata={_SETTING: declared})
 
@@ -89,6 +100,7 @@ class Setting:
     minimum: float | None
     above: float | None
     maximum: float | None
+    below: float | None
     keys: tuple[str, ...]
     release_only: bool
 
@@ -116,6 +128,7 @@ class Setting:
         least = f"{self.minimum:g} or more" if self.minimum is not None else ""
         least = f"more than {self.above:g}" if self.above is not None else least
         most = f"{self.maximum:g} or less" if self.maximum is not None else ""
+        most = f"less than {self.below:g}" if self.below is not None else most
         return " and ".join(text for text in (least, most) if text)
 
     def _possible(self, number: float) -> bool:
@@ -123,6 +136,7 @@ class Setting:
             (self.minimum is None or number >= self.minimum)
             and (self.above is None or number > self.above)
             and (self.maximum is None or number <= self.maximum)
+            and (self.below is None or number < self.below)
         )
 
 
@@ -175,6 +189,7 @@ def _declared(kind: type[Any], path: tuple[str, ...], use: Use) -> Iterator[Sett
             minimum=said.minimum,
             above=said.above,
             maximum=said.maximum,
+            below=said.below,
             keys=said.keys,
             release_only=said.release_only,
         )
@@ -200,6 +215,8 @@ def _built(kind: Any, values: Mapping[str, Any], where: str, path: tuple[str, ..
             arguments[entry.name] = decode(hints[entry.name], values[name], f"{where}.{name}")
     try:
         return kind(**arguments)
+    except ProblemsError:
+        raise
     except InputError as error:
         raise InputError(where, error.reason, error.hint) from None
 

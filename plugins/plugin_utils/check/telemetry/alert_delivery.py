@@ -54,7 +54,7 @@ def judge(view: AlertView, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _lost(view: AlertView, answer: Answer, details: dict[str, Any]) -> Outcome | None:
     """Return where the alert got lost, None if it arrived."""
-    limits = view.rules.alert
+    limits = view.settings.alert
     if view.rule_error:
         hint = "Prometheus cannot evaluate `vector(1)`: look at its log"
         return answer.failed("rule-broken", f"Prometheus says of the rule: {view.rule_error}"[:500], hint, **details)
@@ -87,7 +87,7 @@ def _lost(view: AlertView, answer: Answer, details: dict[str, Any]) -> Outcome |
 
 def _details(view: AlertView) -> dict[str, Any]:
     stages = (("rule loaded", view.loaded_s), ("alert firing", view.firing_s), ("alert received", view.received_s))
-    limits = view.rules.alert
+    limits = view.settings.alert
     return {
         "measured": tuple(Measure(name, round(value, 1), "s") for name, value in stages if value is not None),
         "expected": (Expectation("alert received", "<=", limits.load_s + limits.fire_s + limits.arrive_s, Basis.RULE),),

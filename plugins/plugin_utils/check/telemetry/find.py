@@ -15,14 +15,14 @@ from ...clients.http.session import HttpSession
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.kinds import SERVICES
 from ...outcome.errors import InputError, NotFoundError
-from .rules import GATE, MetricsSettings
+from .settings import GATE, MetricsSettings
 
 Json = dict[str, Any]
 PROMETHEUS, ALERTMANAGER = "prometheus", "alertmanager"
 _PORTS = {PROMETHEUS: 9090, ALERTMANAGER: 9093}
 
 
-def prometheus_session(cluster: Cluster | None, rules: MetricsSettings) -> HttpSession:
+def prometheus_session(cluster: Cluster | None, settings: MetricsSettings) -> HttpSession:
     """Return the way to Prometheus.
 
     Raises:
@@ -30,23 +30,25 @@ def prometheus_session(cluster: Cluster | None, rules: MetricsSettings) -> HttpS
         InputError: it has several, or a setting is wrong.
         BringupError: it cannot be reached.
     """
-    headers = _credentials(rules.token_file)
-    if rules.url:
-        return HttpSession(UrlRoute(rules.url, ca_cert=rules.ca_file), headers=headers, timeout_s=rules.timeout_s)
+    headers = _credentials(settings.token_file)
+    if settings.url:
+        return HttpSession(
+            UrlRoute(settings.url, ca_cert=settings.ca_file), headers=headers, timeout_s=settings.timeout_s
+        )
     if cluster is None:
         hint = f"gpufleet_settings: {{{GATE}: {{url: ...}}}}"
         raise InputError("Prometheus", "there is no cluster to find it in, and no URL is given.", hint)
-    service = service_ref(rules.service) if rules.service else find_service(cluster, PROMETHEUS)
-    return HttpSession(_route(cluster, service, rules), headers=headers, timeout_s=rules.timeout_s)
+    service = service_ref(settings.service) if settings.service else find_service(cluster, PROMETHEUS)
+    return HttpSession(_route(cluster, service, settings), headers=headers, timeout_s=settings.timeout_s)
 
 
-def alertmanager_session(cluster: Cluster, rules: MetricsSettings) -> HttpSession:
+def alertmanager_session(cluster: Cluster, settings: MetricsSettings) -> HttpSession:
     """Return the way to the cluster's Alertmanager (errors as prometheus_session)."""
-    return HttpSession(_route(cluster, find_service(cluster, ALERTMANAGER), rules), timeout_s=rules.timeout_s)
+    return HttpSession(_route(cluster, find_service(cluster, ALERTMANAGER), settings), timeout_s=settings.timeout_s)
 
 
-def _route(cluster: Cluster, service: ServiceRef, rules: MetricsSettings) -> Route:
-    return service_route(cluster, service, rules.way)
+def _route(cluster: Cluster, service: ServiceRef, settings: MetricsSettings) -> Route:
+    return service_route(cluster, service, settings.way)
 
 
 def _credentials(token_file: str) -> dict[str, str]:

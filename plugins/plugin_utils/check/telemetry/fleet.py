@@ -56,16 +56,16 @@ class Fleet:
     def relevant(self, host: ExpectedHost) -> tuple[Series, ...]:
         """Return the series that prove a host's GPUs: of the right field, with a value that can be one."""
         mig = {gpu.uuid for gpu in host.gpus if gpu.mig}
-        rules = self.view.rules.metrics
+        settings = self.view.settings.metrics
         if not host.gpus:
             # Nobody said which are in MIG mode: a slice shows by its number.
-            mig = {s.uuid for s in self._by_host[host.name] if s.field == rules.mig_field and s.instance}
+            mig = {s.uuid for s in self._by_host[host.name] if s.field == settings.mig_field and s.instance}
         return tuple(
             series
             for series in self._by_host[host.name]
             if _usable(series)
             and series.uuid
-            and series.field == (rules.mig_field if series.uuid in mig else rules.field)
+            and series.field == (settings.mig_field if series.uuid in mig else settings.field)
             and (series.uuid not in mig or bool(series.instance))
         )
 
@@ -97,7 +97,7 @@ class Fleet:
 
     def limit_s(self, series: Series) -> float:
         """Return how old a sample may be."""
-        return self.view.rules.metrics.fresh_intervals * series.interval_s
+        return self.view.settings.metrics.fresh_intervals * series.interval_s
 
     def doubles(self, host: ExpectedHost) -> dict[str, tuple[str, ...]]:
         """Return the UUIDs of a host that more than one target brings, with these targets.
@@ -142,7 +142,7 @@ class Fleet:
                 yield Stranger("stranger-gpu", name, text)
 
     def _allowed(self, word: str) -> bool:
-        return bool(word) and any(fnmatchcase(word, pattern) for pattern in self.view.rules.metrics.allowed_hosts)
+        return bool(word) and any(fnmatchcase(word, pattern) for pattern in self.view.settings.metrics.allowed_hosts)
 
     def settled(self) -> bool:
         """Whether nothing is wrong that a little more time could mend."""

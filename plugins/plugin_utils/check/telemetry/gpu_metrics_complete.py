@@ -32,7 +32,7 @@ def judge(view: MetricsView, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _judge_host(fleet: Fleet, host: ExpectedHost, answer: Answer) -> Outcome:
     view = fleet.view
-    field, seen = view.rules.metrics.field, len(fleet.seen_uuids(host))
+    field, seen = view.settings.metrics.field, len(fleet.seen_uuids(host))
     details: dict[str, Any] = {
         "measured": gpus_measured(seen),
         "expected": (Expectation("GPUs with metrics", "==", host.count, Basis.RULE, host.source),),
@@ -42,7 +42,7 @@ def _judge_host(fleet: Fleet, host: ExpectedHost, answer: Answer) -> Outcome:
     unprofiled = tuple(gpu for gpu in missing if gpu.mig)
     up = any(exporter.health == "up" for exporter in fleet.exporters(host))
     if unprofiled and (up or not fleet.is_silent(host)):
-        mig_field = view.rules.metrics.mig_field
+        mig_field = view.settings.metrics.mig_field
         text = f"{count(len(unprofiled), 'GPU')} in MIG mode without {mig_field} for every slice"
         hint = f"add {mig_field} to the counters of dcgm-exporter (its ConfigMap); {field} does not exist in MIG mode"
         return answer.failed(

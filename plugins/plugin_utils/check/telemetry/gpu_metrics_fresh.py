@@ -30,7 +30,7 @@ def judge(view: MetricsView, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _judge_host(fleet: Fleet, host: ExpectedHost, answer: Answer) -> Outcome:
     view, series = fleet.view, fleet.relevant(host)
-    query = f"timestamp({view.rules.metrics.field})"
+    query = f"timestamp({view.settings.metrics.field})"
     if any(entry.interval_s <= 0 for entry in series):
         text = "the scrape interval of its series is not known: Prometheus has no target with their job and instance"
         hint = "state it: gpufleet_settings.telemetry.interval_s"
@@ -38,7 +38,8 @@ def _judge_host(fleet: Fleet, host: ExpectedHost, answer: Answer) -> Outcome:
     limit = min(fleet.limit_s(entry) for entry in series)
     oldest = max(view.at - entry.at for entry in series)
     stale = fleet.stale(host)
-    basis = f"{view.rules.metrics.fresh_intervals:g} x {limit / view.rules.metrics.fresh_intervals:g} s scrape interval"
+    intervals = view.settings.metrics.fresh_intervals
+    basis = f"{intervals:g} x {limit / intervals:g} s scrape interval"
     expected = (Expectation("age of the last sample", "<=", limit, Basis.RULE, basis),)
     if stale:
         worst, age = max(stale, key=lambda pair: abs(pair[1]))

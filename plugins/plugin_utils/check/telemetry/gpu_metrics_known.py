@@ -34,7 +34,7 @@ def judge(view: MetricsView, context: JudgeContext) -> tuple[Outcome, ...]:
     answer, fleet = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name)), Fleet(view)
     if view.problem is not None or fleet.blind:
         return (answer.blocked(by=SCRAPED, because="there are no metrics to look at"),)
-    evidence = seen_in(view, view.rules.metrics.field)
+    evidence = seen_in(view, view.settings.metrics.field)
     outcomes = []
     for cause in dict.fromkeys(stranger.cause for stranger in fleet.strangers):
         same = [stranger for stranger in fleet.strangers if stranger.cause == cause]

@@ -28,7 +28,7 @@ def judge(view: MetricsView, context: JudgeContext) -> tuple[Outcome, ...]:
     if view.problem is not None:
         problem = view.problem
         return (answer.unknown(problem.cause, f"{problem.subject}: {problem.reason}", problem.hint),)
-    field = view.rules.metrics.field
+    field = view.settings.metrics.field
     if not view.series:
         down = [exporter for exporter in view.exporters if exporter.health != "up"]
         text, hint = f"not one series of {field}, and no target for it", "kubectl get servicemonitors,podmonitors -A"

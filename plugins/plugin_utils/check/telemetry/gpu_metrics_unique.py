@@ -30,7 +30,7 @@ def judge(view: MetricsView, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _judge_host(fleet: Fleet, host: ExpectedHost, answer: Answer) -> Outcome:
     view, doubles = fleet.view, fleet.doubles(host)
-    evidence = seen_in(view, f"count by (UUID) ({view.rules.metrics.field}) > 1")
+    evidence = seen_in(view, f"count by (UUID) ({view.settings.metrics.field}) > 1")
     if doubles:
         targets = ", ".join(next(iter(doubles.values())))
         text = f"{count(len(doubles), 'GPU')} with more than one series, from: {targets}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .rules import Rules
+from .settings import TelemetrySettings
 
 Source = str
 EVIDENCE, SLICES, SKU = "nvidia-smi on the host", "ResourceSlice of the DRA driver", "hardware facts of the SKU"
@@ -79,7 +79,7 @@ class MetricsView:
     """The metrics of the fleet at one moment; `at` and the times of samples are of Prometheus' clock."""
 
     hosts: tuple[ExpectedHost, ...]
-    rules: Rules
+    settings: TelemetrySettings
     where: str = ""
     at: float = 0.0
     series: tuple[Series, ...] = ()
@@ -106,7 +106,7 @@ class AlertView:
         problem: why it was not tested.
     """
 
-    rules: Rules
+    settings: TelemetrySettings
     where: str = ""
     name: str = ""
     loaded_s: float | None = None

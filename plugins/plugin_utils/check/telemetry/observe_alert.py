@@ -26,13 +26,14 @@ from ...runtime.recipe_files import RECIPES
 from ...runtime.redaction import redact
 from ...workload.namespace import TemporaryNamespace, temporary_namespace
 from ...workload.render import render
-from ..spec import ObserveContext, observer_of
+from ..kit.saved_settings import observer_with_settings
+from ..spec import ObserveContext
 from .find import alertmanager_session, prometheus_session
 from .model import AlertView, Problem
 from .notices import is_listening, received
 from .observe_metrics import unreachable
-from .rules import GATE, AlertSettings, NeededPermission, Rules, load_rules
 from .selectors import Way, way_into
+from .settings import GATE, AlertSettings, NeededPermission, TelemetrySettings
 
 ALERT = "GpufleetTelemetryTest"
 _GROUP = "monitoring.coreos.com"
@@ -60,15 +61,15 @@ def observe(context: ObserveContext) -> AlertView:
     Raises:
         BringupError: the API server does not answer.
     """
-    rules = load_rules(context.site.settings.get(GATE, {}))
+    settings = context.settings_of(GATE, TelemetrySettings)
     with Cluster(connection_from(context.connections)) as cluster:
         try:
-            prometheus = Prometheus(prometheus_session(cluster, rules.metrics))
+            prometheus = Prometheus(prometheus_session(cluster, settings.metrics))
             wired = prometheus.alertmanagers()
         except BringupError as error:
-            return AlertView(rules=rules, problem=unreachable(error))
-        view = AlertView(rules=rules, where=prometheus.where, alertmanagers=wired)
-        problem = _forbidden(cluster, rules)
+            return AlertView(settings=settings, problem=unreachable(error))
+        view = AlertView(settings=settings, where=prometheus.where, alertmanagers=wired)
+        problem = _forbidden(cluster, settings)
         if problem is not None:
             return replace(view, problem=problem)
         try:
@@ -82,7 +83,7 @@ def _problem(cause: str, error: BringupError) -> Problem:
     return Problem(cause=cause, subject=error.subject, reason=error.reason, hint=error.hint)
 
 
-def _forbidden(cluster: Cluster, rules: Rules) -> Problem | None:
+def _forbidden(cluster: Cluster, settings: TelemetrySettings) -> Problem | None:
     """Return what we may not do, asked before anything is made."""
 
     def ask(need: NeededPermission) -> str:
@@ -90,7 +91,7 @@ def _forbidden(cluster: Cluster, rules: Rules) -> Problem | None:
         what = f"{need.resource}{f'/{need.subresource}' if need.subresource else ''}"
         return "" if allowed else f"{need.verb} {what}{f'.{need.group}' if need.group else ''}"
 
-    missing = [text for text in map_bounded(ask, list(rules.permissions), 8) if text]
+    missing = [text for text in map_bounded(ask, list(settings.permissions), 8) if text]
     if not missing:
         return None
     hint = "grant them to this user (docs/telemetry.md lists what the gate needs)"
@@ -119,7 +120,7 @@ def _way(cluster: Cluster, kind: Kind, what: str) -> Way:
 def _tested(
     context: ObserveContext, cluster: Cluster, prometheus: Prometheus, plan: _Plan, view: AlertView
 ) -> AlertView:
-    alert = view.rules.alert
+    alert = view.settings.alert
     kinds = (PROMETHEUS_RULES, ALERTMANAGER_CONFIGS)
     with temporary_namespace(
         cluster, "alert", prefix=_PREFIX, priority=_PRIORITY, kinds=kinds, cleanup_s=alert.cleanup_s, emit=context.emit
@@ -187,7 +188,7 @@ def _followed(
     view: AlertView,
 ) -> AlertView:
     """Make the rule and the route, and follow the alert as long as it goes on."""
-    alert, started = view.rules.alert, time.monotonic()
+    alert, started = view.settings.alert, time.monotonic()
     for obj in _objects(space, plan, alert):
         cluster.create(cluster.kind(obj["apiVersion"], obj["kind"]), obj, obj["metadata"]["namespace"])
     deadline, progress = Deadline.after(alert.load_s), Progress(context.emit)
@@ -241,7 +242,7 @@ def _seen(prometheus: Prometheus, log: str, view: AlertView, now_s: float) -> Al
 def _asked(cluster: Cluster, view: AlertView) -> AlertView:
     """Ask Alertmanager about an alert that did not arrive; it only helps to say where it got lost."""
     try:
-        alerts = Alertmanager(alertmanager_session(cluster, view.rules.metrics)).alerts("gpufleet_test", view.name)
+        alerts = Alertmanager(alertmanager_session(cluster, view.settings.metrics)).alerts("gpufleet_test", view.name)
     except BringupError:
         return view
     receivers = tuple(sorted({name for alert in alerts for name in alert.receivers}))
@@ -268,4 +269,4 @@ def _standing(view: AlertView) -> str:
     return "waiting for the rule to fire" if view.firing_s is None else "firing, waiting for its arrival"
 
 
-OBSERVER = observer_of("alert", AlertView, observe)
+OBSERVER = observer_with_settings("alert", AlertView, observe, TelemetrySettings, GATE)

@@ -16,13 +16,14 @@ from ...clients.prometheus.prometheus import Prometheus
 from ...outcome.errors import BringupError
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
-from ..spec import ObserveContext, observer_of
+from ..kit.saved_settings import observer_with_settings
+from ..spec import ObserveContext
 from .expected import expected_hosts
 from .find import prometheus_session
 from .fleet import Fleet
 from .model import ExpectedHost, MetricsView, Problem, Series
 from .reading import Names, exporters_of, series_of
-from .rules import GATE, Rules, load_rules
+from .settings import GATE, TelemetrySettings
 
 _POLL_S = 1.0
 
@@ -33,13 +34,13 @@ def observe(context: ObserveContext) -> MetricsView:
     Raises:
         InputError: a setting is wrong.
     """
-    rules = load_rules(context.site.settings.get(GATE, {}))
-    deadline, progress = Deadline.after(rules.metrics.settle_s), Progress(context.emit)
+    settings = context.settings_of(GATE, TelemetrySettings)
+    deadline, progress = Deadline.after(settings.metrics.settle_s), Progress(context.emit)
     with ExitStack() as stack:
         cluster = _cluster(context, stack)
         hosts = _expected(context, cluster)
         while True:
-            view = _look(cluster, rules, hosts)
+            view = _look(cluster, settings, hosts)
             if deadline.left_s <= 0 or (view.problem is None and Fleet(view).settled()):
                 return view
             progress.tick(f"metrics: {_standing(view)}")
@@ -68,21 +69,21 @@ def _expected(context: ObserveContext, cluster: Cluster | None) -> tuple[Expecte
     return expected_hosts(context.site, context.run_dir, context.hardware, slices or [])
 
 
-def _look(cluster: Cluster | None, rules: Rules, hosts: tuple[ExpectedHost, ...]) -> MetricsView:
+def _look(cluster: Cluster | None, settings: TelemetrySettings, hosts: tuple[ExpectedHost, ...]) -> MetricsView:
     try:
-        prometheus = Prometheus(prometheus_session(cluster, rules.metrics))
-        targets = _targets(prometheus, rules)
+        prometheus = Prometheus(prometheus_session(cluster, settings.metrics))
+        targets = _targets(prometheus, settings)
         names, moments = Names(hosts), list[float]()
         series: list[Series] = []
-        for field in (rules.metrics.field, rules.metrics.mig_field):
+        for field in (settings.metrics.field, settings.metrics.mig_field):
             values, times = prometheus.query(field), prometheus.query(f"timestamp({field})")
-            series += series_of(field, values, times, targets, names, rules)
+            series += series_of(field, values, times, targets, names, settings)
             moments += [vector.at for vector in (values, times)]
     except BringupError as error:
-        return MetricsView(hosts=hosts, rules=rules, problem=unreachable(error))
+        return MetricsView(hosts=hosts, settings=settings, problem=unreachable(error))
     return MetricsView(
         hosts=hosts,
-        rules=rules,
+        settings=settings,
         where=prometheus.where,
         at=max(moments),
         series=tuple(series),
@@ -90,12 +91,12 @@ def _look(cluster: Cluster | None, rules: Rules, hosts: tuple[ExpectedHost, ...]
     )
 
 
-def _targets(prometheus: Prometheus, rules: Rules) -> tuple[Target, ...]:
+def _targets(prometheus: Prometheus, settings: TelemetrySettings) -> tuple[Target, ...]:
     """Return the scrape targets; what only stores metrics has none, and then the site states the interval."""
     try:
         return prometheus.targets()
     except BringupError:
-        if rules.metrics.interval_s <= 0:
+        if settings.metrics.interval_s <= 0:
             raise
         return ()
 
@@ -110,4 +111,4 @@ def _standing(view: MetricsView) -> str:
     return f"{seen} of {expected} GPUs, {stale} not fresh"
 
 
-OBSERVER = observer_of("metrics", MetricsView, observe)
+OBSERVER = observer_with_settings("metrics", MetricsView, observe, TelemetrySettings, GATE)

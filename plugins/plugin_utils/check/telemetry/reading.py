@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from ...clients.prometheus.model import Sample, Target, Vector
 from .model import ExpectedHost, Exporter, Series
-from .rules import Rules
+from .settings import TelemetrySettings
 
 _NODE_OF_TARGET = (
     "__meta_kubernetes_pod_node_name",
@@ -41,7 +41,7 @@ class Names:
 
 
 def series_of(
-    field: str, values: Vector, times: Vector, targets: Sequence[Target], names: Names, rules: Rules
+    field: str, values: Vector, times: Vector, targets: Sequence[Target], names: Names, settings: TelemetrySettings
 ) -> tuple[Series, ...]:
     """Return the series of one metric.
 
@@ -51,7 +51,7 @@ def series_of(
         times: when its samples were taken (`timestamp()` of it).
         targets: the scrape targets, for intervals and nodes.
         names: the inventory.
-        rules: which labels name a host.
+        settings: which labels name a host.
     """
     at = {_key(sample): sample.value for sample in times.samples}
     by_identity = {_identity(target.labels): target for target in targets}
@@ -61,17 +61,19 @@ def series_of(
         # It came or went between the two queries: the next look has it or has not.
         if moment is None:
             continue
-        found.append(_series(field, sample, moment, by_identity.get(_identity(sample.labels)), names, rules))
+        found.append(_series(field, sample, moment, by_identity.get(_identity(sample.labels)), names, settings))
     return tuple(found)
 
 
-def _series(field: str, sample: Sample, at: float, target: Target | None, names: Names, rules: Rules) -> Series:
+def _series(
+    field: str, sample: Sample, at: float, target: Target | None, names: Names, settings: TelemetrySettings
+) -> Series:
     labels = sample.labels
-    words = [labels[name] for name in rules.host_labels if labels.get(name)]
+    words = [labels[name] for name in settings.host_labels if labels.get(name)]
     if target is not None:
         words += [target.discovered[name] for name in _NODE_OF_TARGET if target.discovered.get(name)]
     host = next((found for word in words if (found := names.host(word))), "")
-    interval = rules.metrics.interval_s or (target.interval_s if target is not None else 0.0)
+    interval = settings.metrics.interval_s or (target.interval_s if target is not None else 0.0)
     return Series(
         field=field,
         uuid=labels.get("UUID") or labels.get("exported_UUID") or labels.get("uuid") or "",

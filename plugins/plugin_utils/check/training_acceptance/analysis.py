@@ -63,7 +63,7 @@ class SkuCohort:
 
     @cached_property
     def figures(self) -> tuple[Figures, ...]:
-        return tuple(Figures(run, self.results.plan.rules.judge.warmup_steps) for run in self.complete)
+        return tuple(Figures(run, self.results.plan.settings.judge.warmup_steps) for run in self.complete)
 
     @property
     def typical(self) -> Figures:
@@ -78,7 +78,7 @@ class SkuCohort:
     @cached_property
     def late(self) -> Mapping[str, float]:
         """Hosts whose ranks started too late, with the delay in seconds."""
-        limit = self.results.plan.rules.judge.start_s
+        limit = self.results.plan.settings.judge.start_s
         return {host: seconds for host, seconds in self.lateness.items() if seconds > limit}
 
     @cached_property
@@ -89,7 +89,7 @@ class SkuCohort:
     @cached_property
     def growing(self) -> Mapping[str, float]:
         """GPUs whose own part of a step grew, with the growth as a fraction."""
-        limit = self.results.plan.rules.judge.growth
+        limit = self.results.plan.settings.judge.growth
         growth = _medians([{gpu: t.growth if t.sure else 0.0 for gpu, t in f.trends.items()} for f in self.figures])
         return {gpu: part for gpu, part in growth.items() if part > limit}
 
@@ -112,12 +112,12 @@ class SkuCohort:
 
     @cached_property
     def slow(self) -> Slow:
-        return find_slow(self.rates, self.results.plan.rules.judge)
+        return find_slow(self.rates, self.results.plan.settings.judge)
 
     @cached_property
     def mfu(self) -> Mfu | None:
         """MFU at the typical step time, None where the peak is not known."""
-        peak = self.results.plan.rules.peak_for(self.sku) if self.sku else None
+        peak = self.results.plan.settings.peak_for(self.sku) if self.sku else None
         if self.setup is None or not peak or not self.figures:
             return None
         return mfu_of(self.setup, self.typical.step_s, peak)
@@ -125,12 +125,12 @@ class SkuCohort:
     @property
     def target(self) -> float:
         """Lowest MFU that passes."""
-        return self.results.plan.rules.target_for(self.sku) if self.sku else 0.0
+        return self.results.plan.settings.target_for(self.sku) if self.sku else 0.0
 
     @property
     def steady(self) -> bool:
         """Whether the step time neither grows nor varies too much."""
-        judge = self.results.plan.rules.judge
+        judge = self.results.plan.settings.judge
         return self.growth <= judge.growth and self.variation <= judge.step_time_cv
 
     @cached_property
@@ -142,7 +142,7 @@ class SkuCohort:
     @property
     def confirmed(self) -> bool:
         """Whether there are enough runs for a suspicion to count."""
-        return len(self.complete) >= self.results.plan.rules.run.repeats
+        return len(self.complete) >= self.results.plan.settings.run.repeats
 
     @property
     def wants_more(self) -> bool:
@@ -153,7 +153,7 @@ class SkuCohort:
             return True
         if self.runs[-1].problem is not None and not self.runs[-1].complete:
             return self.runs[-1].problem.transient and len(self.runs) < _TRIES_TO_PLACE
-        return self.doubtful and not self.confirmed and len(self.runs) < self.results.plan.rules.run.repeats
+        return self.doubtful and not self.confirmed and len(self.runs) < self.results.plan.settings.run.repeats
 
 
 def cohorts_of(results: Results, hardware: Mapping[str, Sku]) -> tuple[SkuCohort, ...]:

@@ -11,7 +11,7 @@ from ...probe.training_log import RankLog
 from ..benchmark.plan import BenchmarkHost, BenchmarkPlan
 from ..benchmark.problem import Problem
 from ..benchmark.records import BenchmarkResults, RunRecord, SavedRuns
-from .rules import Rules, Shape
+from .settings import Shape, TrainingSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class PlannedHost(BenchmarkHost):
 class Plan(BenchmarkPlan[PlannedHost]):
     """What the runs depend on; `shapes` has the model of every SKU."""
 
-    rules: Rules
+    settings: TrainingSettings
     shapes: dict[str, Shape]
     rdma_resource: str = ""
     rdma_count: int = 1

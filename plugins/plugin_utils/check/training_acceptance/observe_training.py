@@ -33,11 +33,12 @@ from ..benchmark.plan import device_class, placement
 from ..benchmark.records import ended, kept_text
 from ..benchmark.run_loop import Benchmark
 from ..fabric_validation.network import site_network
+from ..kit.saved_settings import with_plan_settings
 from ..spec import ObserveContext, Observer
 from .analysis import SkuCohort, cohorts_of
 from .model import Plan, PlannedHost, PodRecord, Record, Results, Run, SavedObservation
 from .parse_run import parse_run
-from .rules import GATE, Rules, load_rules
+from .settings import GATE, TrainingSettings
 
 PROGRAM = RECIPES / "workloads" / "training" / "train.py"
 
@@ -49,14 +50,15 @@ def observe(context: ObserveContext) -> SavedObservation:
         InputError: invalid settings, a SKU without facts.
         BringupError: see Benchmark.observe.
     """
-    found = TrainingBenchmark(context, load_rules(context.site.settings.get(GATE, {}))).observe()
+    found = TrainingBenchmark(context, context.settings_of(GATE, TrainingSettings)).observe()
     return SavedObservation(plan=found.plan, records=tuple(run.record for run in found.runs), leftovers=found.leftovers)
 
 
-def restore(data: Any, run_dir: Path, _site: Site) -> Results:
+def restore(data: Any, run_dir: Path, site: Site) -> Results:
     """Return plan and runs, the logs parsed again."""
-    saved = from_plain(SavedObservation, data, "observation training")
-    runs = tuple(parse_run(record, _logs(run_dir, record), saved.plan.rules) for record in saved.records)
+    complete = with_plan_settings(data, TrainingSettings, GATE, site)
+    saved = from_plain(SavedObservation, complete, "observation training")
+    runs = tuple(parse_run(record, _logs(run_dir, record), saved.plan.settings) for record in saved.records)
     return Results(plan=saved.plan, runs=runs, leftovers=saved.leftovers)
 
 
@@ -70,35 +72,35 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
     gate = GATE
     name = "training"
 
-    def __init__(self, context: ObserveContext, rules: Rules) -> None:
+    def __init__(self, context: ObserveContext, settings: TrainingSettings) -> None:
         """Take the gate's settings."""
-        super().__init__(context, total_s=rules.run.total_s, cleanup_s=rules.run.cleanup_s)
-        self.rules = rules
+        super().__init__(context, total_s=settings.run.total_s, cleanup_s=settings.run.cleanup_s)
+        self.settings = settings
 
     def make_plan(self, cluster: Cluster) -> Plan:
         """Look at the nodes: free GPUs, adapters for pods; choose a model for each SKU."""
-        context, rules, settings = self.context, self.rules, site_network(self.context.site)
+        context, settings, network = self.context, self.settings, site_network(self.context)
         hosts = context.site.in_scope
         names = {host.node_name for host in hosts}
         capacities, cabling = read_node_capacity(cluster, names), site_cabling(context.site, context.hardware)
         planned = []
         for host in hosts:
             sku = sku_or_error(context.hardware, host.sku)
-            hcas = ports_of(host, sku, cabling, settings) if sku.fabric in FILTERED_FABRICS else ()
+            hcas = ports_of(host, sku, cabling, network) if sku.fabric in FILTERED_FABRICS else ()
             planned.append(PlannedHost(**placement(host, sku, capacities[host.node_name]), hcas=hcas))
         several = len(hosts) > 1
         return Plan(
             hosts=tuple(planned),
-            rules=rules,
+            settings=settings,
             shapes={
-                name: rules.shape_for(sku_or_error(context.hardware, name), len([h for h in hosts if h.sku == name]))
+                name: settings.shape_for(sku_or_error(context.hardware, name), len([h for h in hosts if h.sku == name]))
                 for name in {host.sku for host in hosts}
             },
-            rdma_resource=adapter_resource(adapter_offers(cluster, names, settings), settings) if several else "",
-            rdma_count=settings.rdma_count,
-            gang=rules.run.gang or gang_of(context),
-            annotations=dict(settings.annotations) if several else {},
-            env={**settings.env, **rules.run.env},
+            rdma_resource=adapter_resource(adapter_offers(cluster, names, network), network) if several else "",
+            rdma_count=network.rdma_count,
+            gang=settings.run.gang or gang_of(context),
+            annotations=dict(network.annotations) if several else {},
+            env={**network.env, **settings.run.env},
         )
 
     def permissions(self) -> tuple[Permission, ...]:
@@ -120,7 +122,7 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
 
     def job(self, want: SkuCohort) -> JobSpec:
         """One torchrun over all open hosts of a SKU."""
-        plan, run, hosts = self.plan, self.rules.run, want.open_hosts
+        plan, run, hosts = self.plan, self.settings.run, want.open_hosts
         network = pod_network(
             len(hosts), gang=plan.gang, rdma_resource=plan.rdma_resource, rdma_count=plan.rdma_count,
             annotations=plan.annotations,
@@ -165,13 +167,13 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
             gpus=spec.gpus_per_node,
             pods=tuple(pods),
         )
-        return parse_run(record, logs, self.rules)
+        return parse_run(record, logs, self.settings)
 
     def _sku(self, cohort: SkuCohort) -> Sku:
         return sku_or_error(self.context.hardware, cohort.sku_name)
 
     def _options(self, cohort: SkuCohort) -> tuple[str, ...]:
-        run, shape = self.rules.run, self.plan.shapes[cohort.sku_name]
+        run, shape = self.settings.run, self.plan.shapes[cohort.sku_name]
         options: Mapping[str, Any] = {
             **{name: value for name, value in asdict(shape).items() if name not in ("memory_mib", "learning_rate")},
             "learning-rate": shape.learning_rate, "steps": run.steps, "seed": run.seed, "dtype": run.dtype,

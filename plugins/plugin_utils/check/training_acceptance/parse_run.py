@@ -11,7 +11,7 @@ from ...outcome.errors import InputError
 from ...probe.training_log import RankLog, Setup, parse, same_training, torchrun_failures
 from ..benchmark.problem import launch_problem
 from .model import HostProblem, Rank, Record, Run
-from .rules import Rules
+from .settings import TrainingSettings
 
 STARTS, COMPLETES = "training-gang-start", "training-completed"
 # Errors of ranks whose partner went away: another rank failed first.
@@ -21,7 +21,7 @@ _OUT_OF_MEMORY = ("OutOfMemoryError", "MemoryError")
 Ranks = Mapping[str, tuple[RankLog, ...]]
 
 
-def parse_run(record: Record, logs: Mapping[str, str], rules: Rules) -> Run:
+def parse_run(record: Record, logs: Mapping[str, str], settings: TrainingSettings) -> Run:
     """Return a run with what its logs say; `logs` has the log of every host that has one."""
     ranks: dict[str, tuple[RankLog, ...]] = {}
     unreadable: dict[str, str] = {}
@@ -30,7 +30,7 @@ def parse_run(record: Record, logs: Mapping[str, str], rules: Rules) -> Run:
             ranks[host] = parse(text)
         except InputError as error:
             unreadable[host] = error.reason
-    problem = _problem(record, ranks, unreadable, logs, rules)
+    problem = _problem(record, ranks, unreadable, logs, settings)
     blamed = problem.hosts if problem else ()
     judged = tuple(
         Rank(host=host, log=log) for host in record.hosts if host not in blamed for log in ranks.get(host, ())
@@ -39,7 +39,7 @@ def parse_run(record: Record, logs: Mapping[str, str], rules: Rules) -> Run:
 
 
 def _problem(
-    record: Record, ranks: Ranks, unreadable: Mapping[str, str], logs: Mapping[str, str], rules: Rules
+    record: Record, ranks: Ranks, unreadable: Mapping[str, str], logs: Mapping[str, str], settings: TrainingSettings
 ) -> HostProblem | None:
     if record.state == "unschedulable":
         return _not_placed(record)
@@ -50,7 +50,7 @@ def _problem(
         return _hung(record, ranks)
     if record.state != "succeeded":
         return _crashed(record, ranks, logs)
-    return _incomplete(record, ranks, unreadable, rules)
+    return _incomplete(record, ranks, unreadable, settings)
 
 
 def _launch(cause: str, text: str, hosts: Iterable[str], *, bad: bool = False) -> HostProblem:
@@ -124,8 +124,10 @@ def _of_partner(kind: str, text: str) -> bool:
     return kind in _PARTNERS or (kind == "RuntimeError" and any(word in text.lower() for word in _PARTNER_WORDS))
 
 
-def _incomplete(record: Record, ranks: Ranks, unreadable: Mapping[str, str], rules: Rules) -> HostProblem | None:
-    wrong = {host: text for host in record.hosts if (text := _wrong(host, record, ranks, unreadable, rules))}
+def _incomplete(
+    record: Record, ranks: Ranks, unreadable: Mapping[str, str], settings: TrainingSettings
+) -> HostProblem | None:
+    wrong = {host: text for host in record.hosts if (text := _wrong(host, record, ranks, unreadable, settings))}
     if wrong:
         host, text = next(iter(wrong.items()))
         more = f" (so on {len(wrong)} hosts)" if len(wrong) > 1 else ""
@@ -142,7 +144,7 @@ def _incomplete(record: Record, ranks: Ranks, unreadable: Mapping[str, str], rul
     return None
 
 
-def _wrong(host: str, record: Record, ranks: Ranks, unreadable: Mapping[str, str], rules: Rules) -> str:
+def _wrong(host: str, record: Record, ranks: Ranks, unreadable: Mapping[str, str], settings: TrainingSettings) -> str:
     """What is missing in the output of a host; empty if nothing is."""
     pod = next((pod for pod in record.pods if pod.host == host), None)
     if pod is None:
@@ -153,10 +155,10 @@ def _wrong(host: str, record: Record, ranks: Ranks, unreadable: Mapping[str, str
     if len(found) != record.gpus:
         return f"{len(found)} of {record.gpus} ranks wrote anything"
     for log in found:
-        if len(log.steps) < rules.run.steps or not log.weights:
-            return f"the lines of rank {log.rank} end after {len(log.steps)} of {rules.run.steps} steps"
-        if log.setup is None or log.setup.world != record.world or log.setup.device != rules.run.device:
-            expected = f"{rules.run.device}, {record.world} ranks"
+        if len(log.steps) < settings.run.steps or not log.weights:
+            return f"the lines of rank {log.rank} end after {len(log.steps)} of {settings.run.steps} steps"
+        if log.setup is None or log.setup.world != record.world or log.setup.device != settings.run.device:
+            expected = f"{settings.run.device}, {record.world} ranks"
             return f"rank {log.rank} reports {_setup_words(log.setup)}, expected {expected}"
     return "" if pod.exit_code == 0 else f"its pod ended with exit code {pod.exit_code}"
 

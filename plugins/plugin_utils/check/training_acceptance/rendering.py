@@ -64,7 +64,7 @@ def measures(cohort: SkuCohort) -> tuple[Measure, ...]:
 
 def step_series(cohort: SkuCohort) -> tuple[Series, ...]:
     """Return the step times of every run."""
-    limit = cohort.typical.step_s * (1 + cohort.results.plan.rules.judge.step_time_cv)
+    limit = cohort.typical.step_s * (1 + cohort.results.plan.settings.judge.step_time_cv)
     return tuple(
         Series(
             figure="training step time",

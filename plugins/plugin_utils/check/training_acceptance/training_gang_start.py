@@ -56,7 +56,7 @@ def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome
 
 
 def _judge_start(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
-    limit, late_s = cohort.results.plan.rules.judge.start_s, cohort.lateness[host.name]
+    limit, late_s = cohort.results.plan.settings.judge.start_s, cohort.lateness[host.name]
     text = f"the last of its ranks started {late_s:.1f} s after the first of all"
     details = {
         "measured": (Measure("lateness", round(late_s, 2), "s"),),

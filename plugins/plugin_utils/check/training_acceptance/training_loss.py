@@ -56,7 +56,7 @@ def _common(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
         return answer.failed("loss-not-finite", text, _NOT_FALLING, **details)
     if figures.not_finite:
         return None
-    fall, least = _fall(figures), cohort.results.plan.rules.judge.loss_fall
+    fall, least = _fall(figures), cohort.results.plan.settings.judge.loss_fall
     if fall.enough(least):
         return None
     text = f"the loss went from {fall.first:.4g} to {fall.last:.4g}, by {100 * fall.part:.1f} %"
@@ -99,7 +99,7 @@ def _differing(answer: Answer, cohort: SkuCohort, figures: Figures, host: Planne
 
 
 def _passed(answer: Answer, cohort: SkuCohort, figures: Figures, host: PlannedHost) -> Outcome:
-    least, proof = cohort.results.plan.rules.judge.loss_fall, evidence(cohort, host.name)
+    least, proof = cohort.results.plan.settings.judge.loss_fall, evidence(cohort, host.name)
     mine = [rank for rank in figures.run.ranks if rank.host == host.name]
     falls = {rank.gpu: fall_of([step.loss for step in rank.log.steps]) for rank in mine}
     worst = min(falls, key=lambda gpu: falls[gpu].part)

@@ -35,10 +35,10 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _judge_cohort(answer: Answer, cohort: SkuCohort) -> Outcome:
-    mfu, rules = cohort.mfu, cohort.results.plan.rules
+    mfu, settings = cohort.mfu, cohort.results.plan.settings
     subjects = nodes(dict.fromkeys(rank.host for rank in cohort.typical.run.ranks))
     if mfu is None:
-        text = f"the peak of {cohort.sku_name} for {rules.run.dtype} is not known"
+        text = f"the peak of {cohort.sku_name} for {settings.run.dtype} is not known"
         return answer.unknown("no-reference", text, "state peak_tflops in the settings", more_subjects=subjects)
     details = {
         "measured": (
@@ -64,13 +64,13 @@ def _judge_cohort(answer: Answer, cohort: SkuCohort) -> Outcome:
     text = f"{text}; at least {100 * cohort.target:g} % is expected"
     if not cohort.confirmed:
         return not_repeated(answer, text, **details)
-    if mfu.value >= rules.judge.mfu_marginal * cohort.target:
+    if mfu.value >= settings.judge.mfu_marginal * cohort.target:
         return answer.marginal("mfu-marginal", text, _HINT, **details)
     return answer.failed("mfu-low", text, _HINT, **details)
 
 
 def _expectation(cohort: SkuCohort, mfu: Mfu) -> Expectation:
-    judge, setup = cohort.results.plan.rules.judge, cohort.setup
+    judge, setup = cohort.results.plan.settings.judge, cohort.setup
     attention = f"; attention is {100 * attention_share(setup):.1f} % of it" if setup else ""
     arithmetic = f"{mfu.arithmetic}; bad under {judge.mfu_marginal:g} x the target{attention}"
     return Expectation("MFU", ">=", round(100 * cohort.target, 2), Basis.RULE, "%", arithmetic)

@@ -35,7 +35,7 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _judge_cohort(answer: Answer, cohort: SkuCohort) -> Outcome:
-    judge, culprits = cohort.results.plan.rules.judge, _culprits(cohort)
+    judge, culprits = cohort.results.plan.settings.judge, _culprits(cohort)
     hosts = dict.fromkeys(gpu.partition("/")[0] for gpu in culprits) or dict.fromkeys(
         rank.host for rank in cohort.typical.run.ranks
     )
@@ -69,13 +69,13 @@ def _culprits(cohort: SkuCohort) -> tuple[str, ...]:
     if cohort.steady:
         return ()
     ranks = len(cohort.typical.run.ranks)
-    if cohort.growth > cohort.results.plan.rules.judge.growth:
+    if cohort.growth > cohort.results.plan.settings.judge.growth:
         return tuple(cohort.growing) if len(cohort.growing) * 2 <= ranks else ()
     return cohort.typical.spoilers
 
 
 def _expected(cohort: SkuCohort) -> tuple[Expectation, ...]:
-    judge = cohort.results.plan.rules.judge
+    judge = cohort.results.plan.settings.judge
     line = "deviation of the step times from a straight line through them / their mean, median of the runs"
     grown = "the line's end / its beginning - 1, where that is more than 4 times its uncertainty"
     return (

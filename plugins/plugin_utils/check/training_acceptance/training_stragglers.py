@@ -87,7 +87,7 @@ def _slow(answer: Answer, cohort: SkuCohort, host: str, rates: dict[str, float],
 
 def _without_peers(answer: Answer, cohort: SkuCohort, details: dict[str, Any]) -> Outcome:
     least = min(cohort.rates.values()) / max(cohort.rates.values())
-    if least >= 1 - cohort.results.plan.rules.judge.peer_marginal:
+    if least >= 1 - cohort.results.plan.settings.judge.peer_marginal:
         return answer.passed(f"{len(cohort.rates)} ranks, equally fast; how fast is judged by training-mfu", **details)
     text = f"one of {len(cohort.rates)} ranks has {least:.3f} of the rate of another; too few to tell which is right"
     return answer.unknown("too-few-peers", text, "compare with hosts of the same kind", **details)

@@ -16,16 +16,17 @@ from typing import Any
 import pytest
 from crd_schema import crd_schema
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.alert_delivery import SPEC, judge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.model import AlertView, Problem
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.notices import is_listening, received
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.rules import load_rules
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.selectors import (
     Way,
     labels_for,
     way_into,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.settings import TelemetrySettings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
@@ -46,7 +47,7 @@ NOTICE = f'{{"receiver": "r", "alerts": [["firing", "{NAME}"]]}}'
 def judged(**view: Any) -> Outcome:
     site = Site(name="here", profile=SiteProfile.ON_PREMISES, hosts=(Host(name="gpu01", sku="x", node_name="gpu01"),))
     context = JudgeContext(gate="telemetry", site=site, today=date(2026, 1, 1))
-    (outcome,) = judge(AlertView(rules=load_rules({}), **view), context)
+    (outcome,) = judge(AlertView(settings=checked_settings(TelemetrySettings, "telemetry", {}), **view), context)
     return outcome
 
 
@@ -156,11 +157,11 @@ def test_a_selector_that_cannot_be_met_is_told() -> None:
 
 def test_a_wrong_setting_is_named() -> None:
     with pytest.raises(InputError, match="setle_s"):
-        load_rules({"setle_s": 1})
+        checked_settings(TelemetrySettings, "telemetry", {"setle_s": 1})
     with pytest.raises(InputError, match="both given"):
-        load_rules({"url": "http://x", "service": "a/b:1"})
+        checked_settings(TelemetrySettings, "telemetry", {"url": "http://x", "service": "a/b:1"})
     with pytest.raises(InputError):
-        load_rules({"way": "carrier-pigeon"})
+        checked_settings(TelemetrySettings, "telemetry", {"way": "carrier-pigeon"})
 
 
 def test_rule_and_route_are_what_the_operators_schemas_want(repository: Path, shared: Path) -> None:

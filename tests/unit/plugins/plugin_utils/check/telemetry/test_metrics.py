@@ -190,7 +190,7 @@ def test_an_interval_that_the_site_states_is_used() -> None:
 def test_a_prometheus_that_cannot_be_asked_is_told_once() -> None:
     metrics = Metrics()
     problem = Problem(cause="prometheus-unreachable", subject="service x", reason="no pod is ready.", hint="look")
-    view = MetricsView(hosts=metrics.expected(), rules=metrics.view().rules, problem=problem)
+    view = MetricsView(hosts=metrics.expected(), settings=metrics.view().settings, problem=problem)
     outcomes = metrics.outcomes(view)
     assert findings(outcomes) == {("gpu-metrics-scraped", "prometheus-unreachable", ("here",))}
     assert all(o.status is Status.OTHER for o in outcomes)

@@ -14,11 +14,14 @@ from typing import Any
 import pytest
 from training_fleet import STEPS, Line, TrainingFleet
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.model import (
     Plan,
     SavedObservation,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.rules import load_rules
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.settings import (
+    TrainingSettings,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, from_plain, to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
@@ -317,7 +320,7 @@ def test_the_plan_survives_being_saved() -> None:
 )
 def test_settings_that_are_none(settings: dict[str, Any]) -> None:
     with pytest.raises(InputError):
-        load_rules(settings).shape_for(hardware()["dgx-h100"])
+        checked_settings(TrainingSettings, "training_acceptance", settings).shape_for(hardware()["dgx-h100"])
 
 
 def test_curves_are_given_to_the_report() -> None:

@@ -23,10 +23,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_a
     smoke_answers,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.commands import load_command
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.rules import (
-    Rules,
-    load_rules,
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.settings import (
+    InferenceSettings,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.routes import UrlRoute
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.session import HttpSession
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
@@ -43,14 +43,20 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloa
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.llm_http import LlmServer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.tokenizer import write_tokenizer
 
+
+def stated_by(site: dict[str, Any]) -> InferenceSettings:
+    """Return the settings of the gate where a site states these."""
+    return checked_settings(InferenceSettings, "inference_acceptance", site)
+
+
 ROOT = Path(__file__).resolve().parents[6]
 HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
-RULES = load_rules({})
+SETTINGS = stated_by({})
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def _export(serving: Serving | None = None, name: str = "load-1-1", **settings: Any) -> AiperfExport:
-    wanted = load_options(list(load_command(load_rules(settings), "http://vllm-1:8000", 8)))
+    wanted = load_options(list(load_command(stated_by(settings), "http://vllm-1:8000", 8)))
     return parse(as_text(export_of(wanted, "h100", 8, serving or Serving(), name, NOW)))
 
 
@@ -65,21 +71,21 @@ def test_a_healthy_host_is_within_every_bound_by_far() -> None:
     assert found.output_tokens_per_s == pytest.approx(ideal, rel=0.05)
 
 
-def _rehearsed(sku: str, *, full: bool = False) -> tuple[AiperfExport, Rules]:
-    """What a rehearsal of two such hosts measures, and the rules of its site."""
+def _rehearsed(sku: str, *, full: bool = False) -> tuple[AiperfExport, InferenceSettings]:
+    """What a rehearsal of two such hosts measures, and the settings of its site."""
     nodes = tuple(PlannedNode(name=name, sku=sku, rack="a") for name in ("gpu01", "gpu02"))
     model = healthy_cluster(ModelSpec(name="rehearsal", seed=1, nodes=nodes), HARDWARE)
-    rules, gpus = load_rules(inference_settings(model, full=full)), len(model.nodes[0].gpus)
-    wanted = load_options(list(load_command(rules, "http://vllm-1:8000", gpus)))
+    settings, gpus = stated_by(inference_settings(model, full=full)), len(model.nodes[0].gpus)
+    wanted = load_options(list(load_command(settings, "http://vllm-1:8000", gpus)))
     export = export_of(wanted, model.nodes[0].accelerator, gpus, Serving(), "load-1-1", NOW)
-    return parse(as_text(export)), rules
+    return parse(as_text(export)), settings
 
 
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("sku", sorted({kind.accelerator: name for name, kind in HARDWARE.items()}.values()))
 def test_every_kind_of_host_rehearses_well(sku: str, full: bool) -> None:
-    found, rules = _rehearsed(sku, full=full)
-    slo, _source = rules.slo_of(HARDWARE[sku].accelerator)
+    found, settings = _rehearsed(sku, full=full)
+    slo, _source = settings.slo_of(HARDWARE[sku].accelerator)
     assert found.output_tokens_per_s / HARDWARE[sku].gpus > slo.throughput_per_gpu > 0
     assert 0 < found.ttft.at(99) < slo.ttft_ms
     assert 0 < found.tpot.at(99) < slo.tpot_ms
@@ -145,7 +151,7 @@ def test_a_good_server_is_asked() -> None:
         session = HttpSession(UrlRoute(f"http://127.0.0.1:{port}"))
         assert health_of(session) == 200
         assert models_of(session) == ("Qwen/Qwen3-8B",)
-        first, second = smoke_answers(session, RULES)
+        first, second = smoke_answers(session, SETTINGS)
     assert first.text == second.text == " 11, 12, 13, 14, 15, 16, 17, 18,"
     assert (first.status, first.completion_tokens, first.finish, first.problem) == (200, 16, "length", "")
 
@@ -154,13 +160,13 @@ def test_bad_servers_are_asked() -> None:
     with _serving(Serving(state="engine-dead")) as port:
         session = HttpSession(UrlRoute(f"http://127.0.0.1:{port}"))
         assert health_of(session) == 503
-        (only,) = smoke_answers(session, RULES)
+        (only,) = smoke_answers(session, SETTINGS)
         assert (only.status, "EngineCore" in only.problem) == (500, True)
     with _serving(Serving(model="other")) as port:
         assert models_of(HttpSession(UrlRoute(f"http://127.0.0.1:{port}"))) == ("other",)
     with _serving(Serving(answer="empty")) as port:
-        assert smoke_answers(HttpSession(UrlRoute(f"http://127.0.0.1:{port}")), RULES)[0].text == ""
-    (none,) = smoke_answers(HttpSession(UrlRoute("http://127.0.0.1:9")), RULES)
+        assert smoke_answers(HttpSession(UrlRoute(f"http://127.0.0.1:{port}")), SETTINGS)[0].text == ""
+    (none,) = smoke_answers(HttpSession(UrlRoute("http://127.0.0.1:9")), SETTINGS)
     assert none.status == 0
     assert "no answer" in none.problem
 

@@ -19,16 +19,26 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_a
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.observe_inference import (
     permissions,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.rules import load_rules
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.settings import (
+    InferenceSettings,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.aiperf import export_in
 
 
+def stated_by(site: dict[str, Any]) -> InferenceSettings:
+    """Return the settings of the gate where a site states these."""
+    return checked_settings(InferenceSettings, "inference_acceptance", site)
+
+
 def test_a_site_sets_what_it_wants() -> None:
-    rules = load_rules({"load_image": "own/aiperf", "image": "own/vllm", "model": "/models/x", "slo": {"ttft_ms": 500}})
-    assert (rules.load.image, rules.server.image, rules.server.name) == ("own/aiperf", "own/vllm", "/models/x")
-    assert rules.slo_of("h100")[0].ttft_ms == 500
-    assert rules.slo_of("h100")[0].throughput_per_gpu == 0
+    settings = stated_by(
+        {"load_image": "own/aiperf", "image": "own/vllm", "model": "/models/x", "slo": {"ttft_ms": 500}},
+    )
+    assert (settings.load.image, settings.server.image, settings.server.name) == ("own/aiperf", "own/vllm", "/models/x")
+    assert settings.slo_of("h100")[0].ttft_ms == 500
+    assert settings.slo_of("h100")[0].throughput_per_gpu == 0
 
 
 @pytest.mark.parametrize(
@@ -50,15 +60,15 @@ def test_a_site_sets_what_it_wants() -> None:
 )
 def test_what_is_no_setting_is_an_error(stated: dict[str, Any]) -> None:
     with pytest.raises(BringupError):
-        load_rules(stated)
+        stated_by(stated)
 
 
 def test_shipped_bounds_are_for_their_model_accelerator_and_load() -> None:
-    assert load_rules({}).slo_of("h100")[0].throughput_per_gpu == 6250
-    assert load_rules({}).slo_of("gb200")[0].throughput_per_gpu == 12500
-    assert load_rules({}).slo_of("t4")[0].throughput_per_gpu == 0
-    assert load_rules({"model": "x"}).slo_of("h100")[0].throughput_per_gpu == 0
-    assert load_rules({"concurrency_per_gpu": 64}).slo_of("h100")[0].ttft_ms == 0
+    assert stated_by({}).slo_of("h100")[0].throughput_per_gpu == 6250
+    assert stated_by({}).slo_of("gb200")[0].throughput_per_gpu == 12500
+    assert stated_by({}).slo_of("t4")[0].throughput_per_gpu == 0
+    assert stated_by({"model": "x"}).slo_of("h100")[0].throughput_per_gpu == 0
+    assert stated_by({"concurrency_per_gpu": 64}).slo_of("h100")[0].ttft_ms == 0
 
 
 @pytest.mark.parametrize(
@@ -79,24 +89,27 @@ def test_shipped_bounds_are_for_their_model_accelerator_and_load() -> None:
     ],
 )  # fmt: skip
 def test_last_words_of_a_server(words: str, cause: str, flag: str) -> None:
-    found = load_rules({}).understand(f"INFO started\n{words}\n")
+    found = stated_by({}).understand(f"INFO started\n{words}\n")
     assert found is not None
     assert found.cause == cause
     assert flag in found.hint
-    assert load_rules({}).understand("INFO all is well") is None
+    assert stated_by({}).understand("INFO all is well") is None
 
 
 def test_a_server_uses_every_gpu_of_its_host() -> None:
-    words = server_command(load_rules({"tensor_parallel": 2, "arguments": ["--enforce-eager"]}), 8)
+    words = server_command(
+        stated_by({"tensor_parallel": 2, "arguments": ["--enforce-eager"]}),
+        8,
+    )
     assert words[:3] == ("vllm", "serve", "Qwen/Qwen3-8B")
     assert words[words.index("--tensor-parallel-size") + 1] == "2"
     assert words[words.index("--data-parallel-size") + 1] == "4"
     assert words[-1] == "--enforce-eager"
-    assert "--data-parallel-size" not in server_command(load_rules({}), 1)
+    assert "--data-parallel-size" not in server_command(stated_by({}), 1)
 
 
 def test_the_load_is_the_same_every_time() -> None:
-    words = load_command(load_rules({}), "http://vllm-1:8000", 8)
+    words = load_command(stated_by({}), "http://vllm-1:8000", 8)
     options = dict(pairwise(words))
     assert options["--random-seed"] == "100"
     assert options["--concurrency"] == "2048"
@@ -104,9 +117,9 @@ def test_the_load_is_the_same_every_time() -> None:
     assert options["--warmup-request-count"] == "2048"
     assert options["--synthetic-input-tokens-stddev"] == options["--output-tokens-stddev"] == "0"
     assert {"ignore_eos:true", "temperature:0", "--use-server-token-count"} <= set(words)
-    assert load_rules({}).load.requests(1) == 2048
-    assert load_rules({"concurrency_per_gpu": 1}).load.requests(1) == 1000
-    assert "--warmup-request-count" not in load_command(load_rules({"warmup_per_concurrency": 0.0}), "u", 8)
+    assert stated_by({}).load.requests(1) == 2048
+    assert stated_by({"concurrency_per_gpu": 1}).load.requests(1) == 1000
+    assert "--warmup-request-count" not in load_command(stated_by({"warmup_per_concurrency": 0.0}), "u", 8)
 
 
 @pytest.mark.parametrize(("code", "written"), [(0, True), (3, True), (0, False)])
@@ -125,7 +138,7 @@ def test_the_pods_script_brings_the_export_out(tmp_path: Path, code: int, writte
 
 def test_permissions_follow_the_way_to_the_servers() -> None:
     def words(**stated: Any) -> set[str]:
-        return {f"{p.verb} {p.resource}/{p.subresource} {p.namespace}".strip() for p in permissions(load_rules(stated))}
+        return {f"{p.verb} {p.resource}/{p.subresource} {p.namespace}".strip() for p in permissions(stated_by(stated))}
 
     assert "create pods/portforward" in words()
     assert {"get services/proxy", "create services/proxy"} <= words(reach="service-proxy")
@@ -136,4 +149,4 @@ def test_permissions_follow_the_way_to_the_servers() -> None:
 
 def test_a_wrong_setting_is_told_with_the_nearest_one() -> None:
     with pytest.raises(InputError, match="throughput"):
-        load_rules({"slo": {"throughput": 5}})
+        stated_by({"slo": {"throughput": 5}})

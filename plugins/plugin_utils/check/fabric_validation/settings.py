@@ -1,0 +1,127 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Settings of gate fabric_validation: how nccl-tests is run, what is judged by, what NCCL's networks are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ...outcome.errors import InputError
+from ...verdict.ceiling import CeilingLimits
+from ...verdict.peers import PeerLimits
+from ..kit.peer_settings import cohort_share, peer_spreads, peer_tolerance, peers_least
+from ..kit.settings import part, release_data, setting
+
+GATE = "fabric_validation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """How nccl-tests is run."""
+
+    image: str = setting("Image with nccl-tests, Open MPI and sshd; an air-gapped site names its own.")
+    program: str = setting("Path of all_reduce_perf in the image.")
+    kind: Literal["gang-job", "mpijob"] = setting("How jobs are launched; mpijob needs the MPI operator.")
+    smallest: int = setting("Smallest message.", unit="bytes", minimum=1)
+    largest: int = setting("Largest message; bandwidth at this size is judged.", unit="bytes", minimum=1)
+    factor: int = setting("By how much each message is larger than the one before.", minimum=2)
+    rail_smallest: int = setting(
+        "Smallest message of runs that compare adapters, which need large ones only.", unit="bytes", minimum=1
+    )
+    parallel: int = setting("Most jobs at a time.", unit="jobs", minimum=1)
+    timeout_s: float = setting("Longest time of one job.", unit="s", above=0)
+    schedule_s: float = setting("How long the pods of a job may wait for a node.", unit="s", above=0)
+    total_s: float = setting("Longest time of all jobs together.", unit="s", above=0)
+    cleanup_s: float = setting("Longest time to remove what the gate made.", unit="s", above=0)
+    repeats: int = setting(
+        "How often a suspect is measured before it counts; more than half of the runs must show the fault.", minimum=1
+    )
+    rail_samples: int = setting(
+        "How many pairs of hosts are measured adapter by adapter when the fabric as a whole is slow, so that a single "
+        "slow rail is found.",
+        unit="pairs",
+        minimum=1,
+    )
+    queue: str = setting("Queue of the jobs, for schedulers that have queues.")
+    rdma_resource: str = setting(
+        "Extended resource that brings adapters into a pod; empty: the one that most nodes offer; none: no pod asks."
+    )
+    rdma_count: int = setting("How many of it a pod asks for.", minimum=0)
+    hcas: tuple[str, ...] = setting(
+        "Adapters for GPU traffic, such as [mlx5_0, mlx5_3]; empty: those of the cabling plan, else mlx5_0 and so on."
+    )
+    env: dict[str, str] = setting("Environment of the jobs, for example NCCL variables.")
+    annotations: dict[str, str] = setting("Annotations of their pods, for example of a secondary network.")
+
+    def __post_init__(self) -> None:
+        if self.smallest >= self.largest:
+            reason = f"smallest is {self.smallest}, expected less than largest ({self.largest})."
+            raise InputError(f"settings of {GATE}", reason, "correct one of them")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSettings:
+    """What bandwidths are judged by."""
+
+    bad: float = setting(
+        "A bandwidth under this part of the ceiling is bad. The ceiling is the most that the topology allows: what the "
+        "adapters of a node carry (number x rate / 8), capped by the best published figure within a node.",
+        above=0,
+        maximum=1,
+    )
+    marginal: float = setting(
+        "A bandwidth under this part of the ceiling, and not bad, is marginal: a person decides.", above=0, maximum=1
+    )
+    plateau_gain: float = setting(
+        "When a curve counts as settled: relative gain of the last doubling of the message size (bandwidth at the "
+        "largest size / bandwidth at the size before - 1). With a larger gain a low figure says something about the "
+        "size, not the fabric, and is marginal instead of bad; raise largest.",
+        minimum=0,
+    )
+    peer_tolerance: float = peer_tolerance()
+    peer_spreads: float = peer_spreads()
+    peers_least: int = peers_least()
+    cohort_share: float = cohort_share()
+    gpudirect: bool = setting("Whether data must go from the GPU to the adapter without a stop in host memory.")
+
+    @property
+    def ceiling(self) -> CeilingLimits:
+        """The parts of the ceiling rule."""
+        return CeilingLimits(bad=self.bad, marginal=self.marginal, plateau_gain=self.plateau_gain)
+
+    @property
+    def peers(self) -> PeerLimits:
+        """The parts of the peer rule."""
+        return PeerLimits(
+            tolerance=self.peer_tolerance,
+            spreads=self.peer_spreads,
+            least=self.peers_least,
+            share=self.cohort_share,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkFacts:
+    """How NCCL's network on a fabric is called, and whether it is a plugin."""
+
+    names: tuple[str, ...]
+    plugin: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricValidationSettings:
+    """Settings of gate fabric_validation; saved with the observation."""
+
+    run: RunSettings = part("run")
+    judge: JudgeSettings = part()
+    networks: dict[str, NetworkFacts] = release_data(
+        "Names that NCCL's networks have on each fabric (how they begin), and whether the network is a plugin."
+    )
+    rdma_resources: tuple[str, ...] = release_data(
+        "Extended resources that stand for network adapters (how they begin)."
+    )
+
+
+SETTINGS = FabricValidationSettings

@@ -1,0 +1,223 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Settings of gate inference_acceptance: how the model is served, loaded and judged."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from ...outcome.errors import InputError
+from ...verdict.peers import PeerLimits
+from ..kit.peer_settings import cohort_share, peer_spreads, peer_tolerance, peers_least
+from ..kit.settings import part, release_data, setting
+
+GATE = "inference_acceptance"
+Percentile = Literal[50, 75, 90, 95, 99]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """How vLLM is deployed and reached."""
+
+    image: str = setting("Image of the server; an air-gapped site names its own.")
+    model: str = setting("Name of the model hub, or a path below the mounted volume (/models/...).")
+    served_name: str = setting("Name that the model is served by; empty: the model's own.")
+    tensor_parallel: int = setting(
+        "GPUs of one copy of the model; a host has as many copies as fit on its GPUs.", unit="GPUs", minimum=1
+    )
+    max_model_len: int = setting("Longest context.", unit="tokens", minimum=1)
+    gpu_memory_utilization: float = setting("Part of a GPU's memory that the server takes.", above=0, maximum=1)
+    arguments: tuple[str, ...] = setting("Further arguments of vLLM.")
+    env: dict[str, str] = setting("Environment of the server.")
+    port: int = setting("Port of the server.", minimum=1, maximum=65535)
+    resources: dict[str, str] = setting("What a server's pod asks for beside its GPUs; empty: nothing.")
+    shm_gib: int = setting("Shared memory of a server's pod.", unit="GiB", minimum=0)
+    volume: dict[str, Any] = setting(
+        "Volume source of a pod with the weights ({nfs: {...}}, {hostPath: {...}}, ...), mounted at /models. Without "
+        "volume and claim they are fetched from the hub."
+    )
+    claim: dict[str, Any] = setting("Spec of a PersistentVolumeClaim with the weights, made in the run's namespace.")
+    token_secret: str = setting(
+        "Secret with the hub's token, as namespace/name/key; it is copied into the run's namespace."
+    )
+    reach: Literal["port-forward", "service-proxy", "url"] = setting("How the controller reaches a server.")
+    url: str = setting("With reach: url, the URL, with {node}, {service} and {namespace}.")
+    parallel: int = setting("Most hosts at a time.", unit="hosts", minimum=1)
+    schedule_s: float = setting("How long a pod may wait for a node.", unit="s", above=0)
+    ready_s: float = setting("How long a server may take until it serves.", unit="s", above=0)
+    restarts: int = setting(
+        "How often a server may die before it serves; what it says about memory is final at once.",
+        unit="times",
+        minimum=0,
+    )
+    cleanup_s: float = setting("Longest time to remove what the gate made.", unit="s", above=0)
+    total_s: float = setting("Longest time of the gate.", unit="s", above=0)
+
+    def __post_init__(self) -> None:
+        _need(not (self.volume and self.claim), "volume or claim, not both")
+        _need(not self.token_secret or self.token_secret.count("/") == 2, "token_secret as namespace/name/key")
+        _need(self.reach != "url" or bool(self.url), "a url where servers are reached by one")
+
+    @property
+    def name(self) -> str:
+        """The name that the model is served by."""
+        return self.served_name or self.model
+
+    @property
+    def storage(self) -> dict[str, Any]:
+        """The volume source with the weights; empty when they come from the hub."""
+        return {"persistentVolumeClaim": {"claimName": "models", "readOnly": True}} if self.claim else self.volume
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmokeSettings:
+    """The smoke request."""
+
+    prompt: str = setting("What the model has to continue.", name="smoke_prompt")
+    expect: str = setting(
+        "Regular expression that its answer must match; empty: any answer that is not empty.",
+        name="smoke_expect",
+        use="judge",
+    )
+    tokens: int = setting("Most tokens of the answer.", name="smoke_tokens", unit="tokens", minimum=1)
+    request_s: float = setting("Longest time of the request.", name="smoke_request_s", unit="s", above=0)
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.expect)
+        except re.error as error:
+            _need(False, f"a regular expression as smoke_expect ({error})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSettings:
+    """The load of AIPerf."""
+
+    image: str = setting("Image of the pod that loads the server; any with Python.", name="load_image")
+    package: str = setting("Installed in that pod first; empty where the image has it.")
+    tokenizer: str = setting("Tokenizer of the load; empty: the model's.")
+    endpoint: Literal["chat", "completions"] = setting("Endpoint that is loaded.")
+    input_tokens: int = setting("Length of a prompt.", unit="tokens", minimum=1)
+    output_tokens: int = setting("Length of an answer.", unit="tokens", minimum=2)
+    concurrency_per_gpu: int = setting("Requests at a time, for each GPU of a host.", unit="requests", minimum=1)
+    warmup_per_concurrency: float = setting(
+        "Requests before the measured ones, as a multiple of the requests at a time.", minimum=0
+    )
+    requests_per_concurrency: int = setting("Measured requests, as a multiple of the requests at a time.", minimum=1)
+    least_requests: int = setting("Fewest measured requests.", unit="requests", minimum=1)
+    dataset_entries: int = setting("Number of different prompts.", minimum=1)
+    seed: int = setting("Seed of the prompts.")
+    request_s: float = setting("Longest time of one request.", name="load_request_s", unit="s", above=0)
+    timeout_s: float = setting("Longest time of one load.", unit="s", above=0)
+    repeats: int = setting("How often a host is loaded before a bad figure counts; the median is judged.", minimum=1)
+
+    def concurrency(self, gpus: int) -> int:
+        """Requests at a time for so many GPUs."""
+        return self.concurrency_per_gpu * gpus
+
+    def requests(self, gpus: int) -> int:
+        """Requests of a measured run."""
+        return max(self.least_requests, self.requests_per_concurrency * self.concurrency(gpus))
+
+    def warmup(self, gpus: int) -> int:
+        """Requests before it, not measured."""
+        return round(self.warmup_per_concurrency * self.concurrency(gpus))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSettings:
+    """What the measured load is judged by."""
+
+    slack: float = setting("Part by which throughput may miss its bound. Latencies have no slack.", minimum=0, below=1)
+    ttft_percentile: Percentile = setting("Percentile of the time to the first token that is judged.", unit="%")
+    tpot_percentile: Percentile = setting("Percentile of the time per output token that is judged.", unit="%")
+    peer_tolerance: float = peer_tolerance()
+    peer_spreads: float = peer_spreads()
+    peers_least: int = peers_least()
+    cohort_share: float = cohort_share()
+
+    @property
+    def peers(self) -> PeerLimits:
+        """The parts of the peer rule."""
+        return PeerLimits(
+            tolerance=self.peer_tolerance, spreads=self.peer_spreads, least=self.peers_least, share=self.cohort_share
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slo:
+    """What a deployment has to reach; 0 is not stated."""
+
+    throughput_per_gpu: float = 0.0
+    ttft_ms: float = 0.0
+    tpot_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SloLoad:
+    """The load that the figures of `slos` are for; another one needs bounds of its own."""
+
+    input_tokens: int
+    output_tokens: int
+    concurrency_per_gpu: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerError:
+    """How a server that dies is understood."""
+
+    words: str
+    cause: str
+    final: bool
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferenceSettings:
+    """Settings of gate inference_acceptance; saved with the observation."""
+
+    server: ServerSettings = part("run")
+    smoke: SmokeSettings = part("run")
+    load: LoadSettings = part("run")
+    judge: JudgeSettings = part()
+    slo: Slo = setting(
+        "Bounds of the site: throughput_per_gpu (tokens/s), ttft_ms (time to the first token, ms), tpot_ms (time per "
+        "output token, ms); 0: the one of slos for model and accelerator.",
+        minimum=0,
+    )
+    slo_load: SloLoad = release_data(
+        "The load that the bounds of slos are for; with another one a site has to state its own."
+    )
+    slos: dict[str, dict[str, Slo]] = release_data("Bounds by model and accelerator.")
+    server_errors: tuple[ServerError, ...] = release_data(
+        "What a server that dies says, in order: a regular expression, the cause, what to do; final: trying again is "
+        "no use."
+    )
+
+    def slo_of(self, accelerator: str) -> tuple[Slo, str]:
+        """Return the bounds for an accelerator, and where they come from; 0 where nobody states one."""
+        comparable = asdict(self.slo_load).items() <= asdict(self.load).items()
+        known = self.slos.get(self.server.model, {}).get(accelerator, Slo()) if comparable else Slo()
+        stated = self.slo
+        found = Slo(
+            throughput_per_gpu=stated.throughput_per_gpu or known.throughput_per_gpu,
+            ttft_ms=stated.ttft_ms or known.ttft_ms,
+            tpot_ms=stated.tpot_ms or known.tpot_ms,
+        )
+        return found, "the site's SLO" if stated != Slo() else f"{self.server.model} on {accelerator}"
+
+    def understand(self, log: str) -> ServerError | None:
+        """Return what a server's last words mean; None if nothing known."""
+        flat = " ".join(log.split())
+        return next((error for error in self.server_errors if re.search(error.words, flat)), None)
+
+
+def _need(holds: bool, what: str) -> None:
+    if not holds:
+        raise InputError(f"settings of {GATE}", f"{what} is expected.", "correct gpufleet_settings")
+
+
+SETTINGS = InferenceSettings

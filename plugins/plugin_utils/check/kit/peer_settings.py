@@ -1,0 +1,51 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Settings of the comparison of equals (verdict/peers.py), alike for every gate that compares hosts or GPUs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .settings import setting
+
+_LINE = "median x (1 - max(tolerance, peer_spreads x deviation / median))"
+
+
+def peer_tolerance(about: str = "slower") -> Any:
+    """Declare the least relative distance that counts."""
+    return setting(
+        f"Part of the median of its peers by which a member may be {about}; this is the tolerance of the line {_LINE} "
+        "under which a member is suspect.",
+        minimum=0,
+        below=1,
+    )
+
+
+def peer_spreads() -> Any:
+    """Declare how many standard deviations count."""
+    return setting(
+        f"How many standard deviations under the median of its peers a member is suspect: under {_LINE}. The deviation "
+        "is 1.4826 x the median distance of the better half to the median, so that slow members do not widen it.",
+        unit="deviations",
+        minimum=0,
+    )
+
+
+def peers_least() -> Any:
+    """Declare the smallest cohort."""
+    return setting(
+        "Fewest members that are compared with each other; with fewer nothing is known from peers.",
+        unit="members",
+        minimum=2,
+    )
+
+
+def cohort_share() -> Any:
+    """Declare how many may be suspect."""
+    return setting(
+        "Part of the members that may be suspect before what they share is to blame and no single one: more than "
+        "max(cohort_share x members, 1, or 2 from twice peers_least members on).",
+        minimum=0,
+        maximum=1,
+    )
