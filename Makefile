@@ -41,7 +41,7 @@ setup-full: setup ## What FULL=1 runs for real (PyTorch and more: several GB, be
 
 .PHONY: rehearse
 rehearse: setup ## Start a rehearsal cluster, run site.yml against it, print the gates and the report's path
-	ansible-playbook playbooks/$(if $(filter list,$(FAULTS)),rehearse_faults.yml,rehearse.yml) $(rehearsal_variables) $(ARGS)
+	python tools/attended.py $(if $(KEEP),--keep) ansible-playbook playbooks/$(if $(filter list,$(FAULTS)),rehearse_faults.yml,rehearse.yml) $(rehearsal_variables) $(ARGS)
 
 .PHONY: rehearse-stop
 rehearse-stop: setup ## Stop a rehearsal cluster that was kept, and remove what it left

@@ -26,7 +26,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.telemet
     ensure_prometheus,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.loader import loader_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.packages import Packages
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.packages import (
+    Packages,
+    unpack_packages,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
 
 # What every Debian and Ubuntu has, whatever else is installed: the C library.
@@ -150,3 +153,29 @@ def test_a_tree_of_an_older_release_or_of_an_interrupted_one_is_made_anew(unpack
         assert problem(unpacked) == "not unpacked to the end"
     finally:
         stamp.write_text(text)
+
+
+def test_a_machine_without_lists_of_packages_gets_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not shutil.which("apt-get"):
+        pytest.skip("no apt here")
+    settings = tmp_path / "apt.conf"
+    settings.write_text(f'Dir::State::lists "{tmp_path}/none";\n')
+    monkeypatch.setenv("APT_CONFIG", str(settings))
+    packages = Packages(("libumad2sim0",), tmp_path / "cache" / "sim" / "root", "it", "")
+    unpack_packages(packages, Progress(print))
+    assert list(packages.root.glob("usr/lib/*/umad2sim/libumad2sim.so"))
+    assert packages.problem([], {}) == ""
+
+
+def test_what_cannot_be_had_is_said_with_the_words_of_apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not shutil.which("apt-get"):
+        pytest.skip("no apt here")
+    settings = tmp_path / "apt.conf"
+    (tmp_path / "parts").mkdir()
+    settings.write_text(f'Dir::Etc::sourcelist "{tmp_path}/none";\nDir::Etc::sourceparts "{tmp_path}/parts";\n')
+    monkeypatch.setenv("APT_CONFIG", str(settings))
+    packages = Packages(("libumad2sim0",), tmp_path / "cache" / "sim" / "root", "it", "do this")
+    with pytest.raises(UnavailableError, match="Unable to locate package libumad2sim0") as caught:
+        unpack_packages(packages, Progress(print))
+    assert caught.value.hint == "do this"
+    assert packages.problem([], {}) == "not unpacked to the end"

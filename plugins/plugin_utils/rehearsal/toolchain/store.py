@@ -9,6 +9,8 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ from .tools import ModuleSource
 
 _MANIFEST = "manifest.json"
 _SCHEMA = 1
+_WORK = ".build-"
 
 
 def default_cache(environ: Mapping[str, str]) -> Path:
@@ -82,6 +85,20 @@ class ModuleStore:
             return {}
         checksums = document.get("sha256")
         return {str(k): str(v) for k, v in checksums.items()} if isinstance(checksums, dict) else {}
+
+
+@contextmanager
+def workplace(cache: Path) -> Iterator[Path]:
+    """Make a directory for work in progress within the cache, removed at the end."""
+    # What is still dying may write into it.
+    with tempfile.TemporaryDirectory(dir=cache, prefix=_WORK, ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+def sweep(cache: Path) -> None:
+    """Remove the work in progress of those that were killed; hold the cache for it."""
+    for left in cache.glob(f"{_WORK}*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 @contextmanager
