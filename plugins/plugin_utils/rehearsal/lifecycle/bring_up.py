@@ -42,9 +42,9 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
     alive = alive_check(controller)
     _clean(request.directory, progress)
     sources = request.collection / "roles" / "rehearsal" / "files" / "toolchain"
-    with ending_in_order():
-        programs = ensure_toolchain(Workshop(sources, request.cache, os.environ, progress, alive))
-        simulated = prepare_simulators(request, progress, alive)
+    with ending_in_order(alive) as look:
+        programs = ensure_toolchain(Workshop(sources, request.cache, os.environ, progress, look))
+        simulated = prepare_simulators(request, progress, look)
     plane = _start(request, programs, simulated, controller, progress)
     version = programs["kube-apiserver"].version
     progress.say(f"rehearsal: {len(request.nodes)} nodes Ready, Kubernetes {version} on 127.0.0.1")

@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -18,36 +17,41 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Ended(BaseException):
     """A signal came; nobody but `ending_in_order` may catch it."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
 
 @contextmanager
-def ending_in_order() -> Iterator[None]:
-    """Within this, SIGINT, SIGTERM and SIGHUP unwind the stack and end the process at the end of it.
+def ending_in_order(alive: Callable[[], None]) -> Iterator[Callable[[], None]]:
+    """Within this, SIGINT, SIGTERM and SIGHUP end the process only after what was begun is removed.
 
-    Ansible's workers die of a signal at once: a compiler and its temporary files would stay. A second signal changes
-    nothing, since removing takes no time. Elsewhere than in the main thread signals cannot be handled, and are not.
+    Ansible's workers die of a signal at once: a compiler and its temporary files would stay. Here a signal is noted,
+    and raised by the next look at whether the controller is alive: raised anywhere it could hit the moment in which a
+    child was started that nobody knows of yet. Signals can be handled in the main thread only, and are not elsewhere.
+
+    Args:
+        alive: raises AbortedError once the controller is gone.
+
+    Yields:
+        What to call in its place, often.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield alive
         return
+    got: list[int] = []
 
-    def unwind(number: int, _frame: FrameType | None) -> None:
-        for other in _NUMBERS:
-            signal.signal(other, signal.SIG_IGN)
-        raise Ended(number)
+    def look() -> None:
+        if got:
+            raise Ended
+        alive()
 
     before = {number: signal.getsignal(number) for number in _NUMBERS}
     for number, handler in before.items():
         if handler not in (None, signal.SIG_IGN):
-            signal.signal(number, unwind)
+            signal.signal(number, lambda number, _frame: got.append(number))
     try:
-        yield
-    except Ended as ended:
-        signal.signal(ended.number, signal.SIG_DFL)
-        os.kill(os.getpid(), ended.number)
+        yield look
+        look()
+    except Ended:
+        signal.signal(got[0], signal.SIG_DFL)
+        os.kill(os.getpid(), got[0])
         raise
     finally:
         for number, handler in before.items():

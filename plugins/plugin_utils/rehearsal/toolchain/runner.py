@@ -80,7 +80,8 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         while deadline.left_s > 0:
-            os.killpg(process.pid, 0)
+            # Again, for who was just being forked.
+            os.killpg(process.pid, signal.SIGKILL)
             sleep(0.02)
     except ProcessLookupError:
         process.wait()
