@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from ..clients.kube.permission import Permission
 from ..runtime.recipe_files import RECIPES
 from ..runtime.strict import decode, read_yaml
 
@@ -50,15 +51,6 @@ class DraFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionFacts:
-    """One thing that the gate must be allowed to do."""
-
-    verb: str
-    resource: str
-    group: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PodFacts:
     """What the pods of the tests have in common."""
 
@@ -76,7 +68,7 @@ class StackFacts:
     operands: dict[str, str]
     gangs: dict[str, GangFacts]
     dra: DraFacts
-    permissions: dict[str, tuple[PermissionFacts, ...]]
+    permissions: dict[str, tuple[Permission, ...]]
     test_pods: PodFacts
 
 

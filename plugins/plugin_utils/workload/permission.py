@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..clients.kube.cluster import Cluster, Permission
+from ..clients.kube.cluster import Cluster
 from ..clients.kube.errors import ForbiddenError
+from ..clients.kube.permission import Permission, ask_all
 from .model import JobKind
 
 # What every test in a namespace of its own does: make it, follow its pods, read their logs, remove it.
@@ -51,14 +52,7 @@ def refuse_without(cluster: Cluster, wanted: Iterable[Permission], gate: str) ->
         ForbiddenError: something is not; it names all of it.
         BringupError: the API server does not answer.
     """
-    refused = [permission for permission in wanted if not cluster.can_i(permission)[0]]
+    refused = [permission for permission in ask_all(cluster, list(wanted)) if not permission.allowed]
     if refused:
-        words = ", ".join(_words(permission) for permission in refused)
+        words = ", ".join(permission.text for permission in refused)
         raise ForbiddenError(f"gate {gate}", f"not allowed: {words}.", f"grant it, see docs/{gate}.md")
-
-
-def _words(permission: Permission) -> str:
-    resource = "/".join(part for part in (permission.resource, permission.subresource) if part)
-    group = f".{permission.group}" if permission.group else ""
-    namespace = f" in {permission.namespace}" if permission.namespace else ""
-    return f"{permission.verb} {resource}{group}{namespace}"

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.errors import ConflictError, ForbiddenError, RefusedError
 from ..clients.kube.kinds import DEPLOYMENTS, EVENTS, PODS
+from ..clients.kube.pods import is_ready
 from ..clients.kube.wait import until
 from ..outcome.errors import BringupError, NotFoundError
 from ..runtime.clock import Deadline, now_utc
@@ -285,12 +286,6 @@ class _Watch:
             if name and event.get("type") == "Warning" and "FailedCreate" in str(event.get("reason")):
                 found.setdefault(name, []).append(str(event.get("message") or ""))
         return found
-
-
-def is_ready(pod: Json) -> bool:
-    """Tell whether a pod's readiness probe holds."""
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in conditions)
 
 
 def deaths_of(pod: Json) -> tuple[int, int | None]:

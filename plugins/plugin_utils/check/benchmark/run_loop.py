@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
-from ...clients.kube.cluster import Cluster, Permission
+from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
+from ...clients.kube.permission import Permission
 from ...component_stack.facts import stack_facts
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress

@@ -11,7 +11,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ...clients.kube.cluster import Cluster, Permission
+from ...clients.kube.cluster import Cluster
+from ...clients.kube.permission import Permission
 from ...hardware.sku import Sku, sku_or_error
 from ...outcome.codec import from_plain
 from ...site.cabling import site_cabling

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
+from .cluster_state import ClusterState
 from .observe_cluster import OBSERVER
-from .view import ClusterView
 
 SPEC = CheckSpec(
     id="api-permissions",
@@ -21,13 +21,13 @@ SPEC = CheckSpec(
 )
 
 
-def judge(view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome: everything allowed, or what is not."""
-    answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
-    if not view.permissions:
+    answer = Answer.about_cluster(SPEC, context)
+    if not seen.permissions:
         return (answer.unknown("no-data", "no permission was asked for", "run the gate again"),)
-    denied = view.denied
-    total = len(view.permissions)
+    denied = seen.denied
+    total = len(seen.permissions)
     facts = {
         "measured": (Measure("allowed", total - len(denied), "count"),),
         "expected": (Expectation("allowed", "==", total, Basis.RULE, "count"),),

@@ -8,18 +8,18 @@ from __future__ import annotations
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
+from .cluster_state import ClusterState, OperandState, PolicyState
 from .observe_cluster import OBSERVER
 from .roots import (
     GPU_OPERATOR,
     NETWORK_OPERATOR,
     bad_nodes,
+    blocked_by_permissions,
     broken_operands,
     operand_roots,
     recipe_component,
-    shielded,
     unhealthy,
 )
-from .view import ClusterView, OperandView, PolicyView
 
 SPEC = CheckSpec(
     id="cluster-policy-ready",
@@ -38,56 +38,56 @@ SPEC = CheckSpec(
 _NODES_NAMED = 16
 
 
-def judge(view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome if all is well, else one per root."""
-    answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
-    hidden = shielded(answer, view)
+    answer = Answer.about_cluster(SPEC, context)
+    hidden = blocked_by_permissions(answer, seen)
     if hidden:
         return (hidden,)
     if recipe_component(GPU_OPERATOR, context) is None:
         hint = "add gpu-operator to the recipe, or waive this check if the platform brings its own device plugin"
         return (answer.failed("no-gpu-operator", "the recipe has no GPU operator", hint),)
     for name in (GPU_OPERATOR, NETWORK_OPERATOR):
-        if unhealthy(view, name, context):
+        if unhealthy(seen, name, context):
             return (answer.blocked(by="component-health", because=f"component {name} is not healthy"),)
-    bad = _gpu_operator(answer, view, context) + _network_operator(answer, view, context)
+    bad = _gpu_operator(answer, seen, context) + _network_operator(answer, seen, context)
     if bad:
         return bad
-    policies = [policy.name for policy in view.cluster_policies or () if policy.state == "ready"]
-    operands = len(view.operands or ())
-    return (answer.passed(f"ClusterPolicy {policies[0]} ready, {operands} operands ready", **_facts(view)),)
+    policies = [policy.name for policy in seen.cluster_policies or () if policy.state == "ready"]
+    operands = len(seen.operands or ())
+    return (answer.passed(f"ClusterPolicy {policies[0]} ready, {operands} operands ready", **_facts(seen)),)
 
 
-def _gpu_operator(answer: Answer, view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
-    if not view.cluster_policies:
+def _gpu_operator(answer: Answer, cluster: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
+    if not cluster.cluster_policies:
         hint = "kubectl get clusterpolicies; the GPU operator's chart makes one unless told not to"
-        return (answer.failed("cluster-policy-missing", "there is no ClusterPolicy", hint, **_facts(view)),)
-    if not view.operands:
+        return (answer.failed("cluster-policy-missing", "there is no ClusterPolicy", hint, **_facts(cluster)),)
+    if not cluster.operands:
         hint = "kubectl get daemonsets -n gpu-operator"
-        return (answer.unknown("no-data", "the GPU operator runs nothing on the nodes", hint, **_facts(view)),)
-    broken = broken_operands(view, context)
+        return (answer.unknown("no-data", "the GPU operator runs nothing on the nodes", hint, **_facts(cluster)),)
+    broken = broken_operands(cluster, context)
     if broken:
-        return tuple(_operand(answer, view, context, operand) for operand in operand_roots(broken))
-    active = [policy for policy in view.cluster_policies if policy.state != "ignored"]
+        return tuple(_operand(answer, cluster, context, operand) for operand in operand_roots(broken))
+    active = [policy for policy in cluster.cluster_policies if policy.state != "ignored"]
     if active and all(policy.state == "ready" for policy in active):
         return ()
-    if any(operand.workload.state != "ready" for operand in view.operands):
+    if any(operand.workload.state != "ready" for operand in cluster.operands):
         return (answer.blocked(by="node-ready", because="operands wait only for nodes that are not ready"),)
-    return (_not_ready(answer, view, "cluster-policy-not-ready", "ClusterPolicy", active),)
+    return (_not_ready(answer, cluster, "cluster-policy-not-ready", "ClusterPolicy", active),)
 
 
-def _not_ready(answer: Answer, view: ClusterView, cause: str, kind: str, policies: list[PolicyView]) -> Outcome:
+def _not_ready(answer: Answer, cluster: ClusterState, cause: str, kind: str, policies: list[PolicyState]) -> Outcome:
     worst = next((policy for policy in policies if policy.state != "ready"), None)
     said = "; ".join(worst.messages) if worst else ""
     text = f"{kind} {worst.name} is {worst.state or 'without state'}" if worst else f"there is no {kind} that counts"
     hint = f"kubectl describe {kind.lower()}; then the log of the operator"
-    return answer.failed(cause, f"{text}: {said}" if said else text, hint, **_facts(view))
+    return answer.failed(cause, f"{text}: {said}" if said else text, hint, **_facts(cluster))
 
 
-def _operand(answer: Answer, view: ClusterView, context: JudgeContext, operand: OperandView) -> Outcome:
+def _operand(answer: Answer, cluster: ClusterState, context: JudgeContext, operand: OperandState) -> Outcome:
     workload = operand.workload
     host_of = {host.node_name: host.name for host in context.site.hosts}
-    nodes = [node for node in workload.nodes if node not in bad_nodes(view, context)]
+    nodes = [node for node in workload.nodes if node not in bad_nodes(cluster, context)]
     subjects = [Subject(SubjectKind.COMPONENT, f"{GPU_OPERATOR}/{workload.app}")]
     subjects += [node_subject(host_of.get(node, node)) for node in nodes[:_NODES_NAMED]]
     where = f" on {', '.join(nodes[:_NODES_NAMED])}" if nodes else ""
@@ -97,29 +97,29 @@ def _operand(answer: Answer, view: ClusterView, context: JudgeContext, operand: 
         f"{operand.title}{where}: {workload.reason} ({workload.ready} of {workload.desired} ready)",
         f"kubectl logs {pod} -n {workload.namespace} --all-containers; kubectl describe pod {workload.pod}".rstrip(),
         more_subjects=tuple(subjects),
-        **_facts(view),
+        **_facts(cluster),
     )
 
 
-def _network_operator(answer: Answer, view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
+def _network_operator(answer: Answer, cluster: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     if recipe_component(NETWORK_OPERATOR, context) is None:
         return ()
     # A site without secondary networks has none.
-    policies = list(view.nic_cluster_policies or ())
+    policies = list(cluster.nic_cluster_policies or ())
     if all(policy.state == "ready" for policy in policies):
         return ()
-    return (_not_ready(answer, view, "nic-cluster-policy-not-ready", "NicClusterPolicy", policies),)
+    return (_not_ready(answer, cluster, "nic-cluster-policy-not-ready", "NicClusterPolicy", policies),)
 
 
-def _facts(view: ClusterView) -> dict[str, tuple[object, ...]]:
-    states = ", ".join(f"{policy.name} {policy.state}" for policy in view.cluster_policies or ())
-    ready = sum(operand.workload.state == "ready" for operand in view.operands or ())
-    lines = "\n".join(f"{o.title}: {o.workload.ready}/{o.workload.desired}" for o in view.operands or ())
+def _facts(cluster: ClusterState) -> dict[str, tuple[object, ...]]:
+    states = ", ".join(f"{policy.name} {policy.state}" for policy in cluster.cluster_policies or ())
+    ready = sum(operand.workload.state == "ready" for operand in cluster.operands or ())
+    lines = "\n".join(f"{o.title}: {o.workload.ready}/{o.workload.desired}" for o in cluster.operands or ())
     return {
         "measured": (Measure("ClusterPolicy", states or "none"), Measure("operands ready", ready, "count")),
         "expected": (
             Expectation("ClusterPolicy", "==", "ready", Basis.RULE),
-            Expectation("operands ready", "==", len(view.operands or ()), Basis.RULE, "count"),
+            Expectation("operands ready", "==", len(cluster.operands or ()), Basis.RULE, "count"),
         ),
         "evidence": (Evidence("GET clusterpolicies; daemonsets of the operator", "cluster", lines),),
     }

@@ -8,9 +8,9 @@ from __future__ import annotations
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
+from .cluster_state import ClusterState, ComponentState
 from .observe_cluster import OBSERVER
-from .roots import component_fault, recipe_component, shielded, unhealthy, wanted_version
-from .view import ClusterView, ComponentView
+from .roots import blocked_by_permissions, component_fault, recipe_component, unhealthy, wanted_version
 
 SPEC = CheckSpec(
     id="component-health",
@@ -33,26 +33,26 @@ SPEC = CheckSpec(
 )
 
 
-def judge(view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome per component of the recipe."""
     names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
-    return tuple(_one(view, context, name) for name in names)
+    return tuple(_one(seen, context, name) for name in names)
 
 
-def _one(view: ClusterView, context: JudgeContext, name: str) -> Outcome:
+def _one(cluster: ClusterState, context: JudgeContext, name: str) -> Outcome:
     answer = Answer(SPEC, context, Subject(SubjectKind.COMPONENT, name))
-    hidden = shielded(answer, view)
+    hidden = blocked_by_permissions(answer, cluster)
     if hidden:
         return hidden
-    component = view.component(name)
-    if component is None or view.workloads is None:
+    component = cluster.component(name)
+    if component is None or cluster.workloads is None:
         return answer.unknown("no-data", f"component {name} was not looked at", "run the gate again")
-    fault = component_fault(view, component, context)
+    fault = component_fault(cluster, component, context)
     if fault is None:
-        return _healthy(answer, view, component, context)
+        return _healthy(answer, cluster, component, context)
     cause, text, hint = fault
     if not component.release:
-        root = _sick_dependency(view, context, name)
+        root = _sick_dependency(cluster, context, name)
         if component.installing == "waiting":
             # The installer waits for workloads, or for the operator's policy where every component is healthy.
             owner = SPEC.id if root else "cluster-policy-ready"
@@ -60,27 +60,27 @@ def _one(view: ClusterView, context: JudgeContext, name: str) -> Outcome:
         if root:
             text = f"{name} is not installed: it depends on {root}, which is not healthy"
             return answer.blocked(by=SPEC.id, because=text)
-    return answer.failed(cause, text, hint, **_facts(view, component, context))
+    return answer.failed(cause, text, hint, **_facts(cluster, component, context))
 
 
-def _sick_dependency(view: ClusterView, context: JudgeContext, name: str) -> str:
+def _sick_dependency(cluster: ClusterState, context: JudgeContext, name: str) -> str:
     """Return the component at the root of what this one waits for, empty if all that it needs is healthy."""
     refs = (recipe_component(name, context) or {}).get("dependencyRefs") or ()
     for needed in refs if isinstance(refs, list | tuple) else ():
-        if unhealthy(view, needed, context):
-            return _sick_dependency(view, context, needed) or str(needed)
+        if unhealthy(cluster, needed, context):
+            return _sick_dependency(cluster, context, needed) or str(needed)
     return ""
 
 
-def _healthy(answer: Answer, view: ClusterView, component: ComponentView, context: JudgeContext) -> Outcome:
-    count = len(view.workloads_of(component.release))
+def _healthy(answer: Answer, cluster: ClusterState, component: ComponentState, context: JudgeContext) -> Outcome:
+    count = len(cluster.workloads_of(component.release))
     whose = "" if component.ours else ", installed by somebody else"
     text = f"{component.release} {component.version} deployed{whose}, {count} of {count} workloads ready"
-    return answer.passed(text, **_facts(view, component, context))
+    return answer.passed(text, **_facts(cluster, component, context))
 
 
-def _facts(view: ClusterView, component: ComponentView, context: JudgeContext) -> dict[str, tuple[object, ...]]:
-    workloads = view.workloads_of(component.release)
+def _facts(cluster: ClusterState, component: ComponentState, context: JudgeContext) -> dict[str, tuple[object, ...]]:
+    workloads = cluster.workloads_of(component.release)
     ready = sum(workload.state == "ready" for workload in workloads)
     lines = "\n".join(f"{w.kind} {w.name} {w.ready}/{w.desired} {w.reason}".rstrip() for w in workloads)
     return {

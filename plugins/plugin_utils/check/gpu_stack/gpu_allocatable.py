@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
-from ...site.model import Host
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, JudgeContext
+from .cluster_host import ClusterHost, per_host
+from .cluster_state import ClusterState, NodeState
 from .observe_cluster import OBSERVER
-from .roots import GPU_OPERATOR, broken_operands, node_fault, recipe_component, shielded, unhealthy
-from .view import ClusterView, NodeView
+from .roots import GPU_OPERATOR, broken_operands, node_fault, recipe_component, unhealthy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,39 +48,36 @@ _CHAIN = (
 )
 
 
-def judge(view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return one outcome per host in scope."""
-    return tuple(_one(view, context, host) for host in context.site.in_scope)
+def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Whole GPUs, shared GPUs or MIG devices, as the recipe gives them out."""
+    return per_host(SPEC, seen, context, _judge_host)
 
 
-def _one(view: ClusterView, context: JudgeContext, host: Host) -> Outcome:
-    answer = Answer(SPEC, context, node_subject(host.name))
-    node = view.node(host.node_name)
-    before = shielded(answer, view) or _explained(answer, view, context, node)
-    if before or node is None:
-        return before or answer.unknown("no-data", "the node was not looked at", "run the gate again")
-    sku = context.hardware.get(host.sku)
-    if sku is None:
-        return answer.unknown("no-data", f"SKU {host.sku!r} has no facts", "add it to recipes/hardware/")
-    if _is_dra_only(context):
-        return _dra_only(answer, view, node, int(sku.gpus))
+def _judge_host(host: ClusterHost) -> Outcome:
+    blocked = _blocked(host)
+    if blocked is not None:
+        return blocked
+    answer, node, gpus = host.answer, host.node, host.sku.gpus
+    if node is None:
+        return answer.unknown("no-data", "the node was not looked at", "run the gate again")
+    if _is_dra_only(host.context):
+        return _dra_only(answer, host.seen, node, gpus)
     if any(name.startswith("nvidia.com/mig-") and count for name, count in node.allocatable.items()) or (
         "-MIG-" in node.labels.get("nvidia.com/gpu.product", "")
     ):
-        return _mig(answer, context, node)
-    return _whole_gpus(answer, node, int(sku.gpus))
+        return _mig(answer, host.context, node)
+    return _whole_gpus(answer, node, gpus)
 
 
-def _explained(answer: Answer, view: ClusterView, context: JudgeContext, node: NodeView | None) -> Outcome | None:
-    if not view.nodes:
-        return answer.unknown("no-data", "the API server listed no nodes", "kubectl get nodes")
+def _blocked(host: ClusterHost) -> Outcome | None:
+    node, answer = host.node, host.answer
     fault = node_fault(node)
     # A cordoned node still offers its GPUs.
     if fault and fault[0] != "node-cordoned":
         return answer.blocked(by="node-ready", because=f"the node itself does not work: {fault[1]}")
-    if unhealthy(view, GPU_OPERATOR, context):
+    if unhealthy(host.seen, GPU_OPERATOR, host.context):
         return answer.blocked(by="component-health", because=f"component {GPU_OPERATOR} is not healthy")
-    for operand in broken_operands(view, context):
+    for operand in broken_operands(host.seen, host.context):
         on_it = not operand.workload.nodes or (node is not None and node.name in operand.workload.nodes)
         if operand.workload.app in _CHAIN and on_it:
             return answer.blocked(by="cluster-policy-ready", because=f"the {operand.title} is not ready there")
@@ -93,8 +90,8 @@ def _is_dra_only(context: JudgeContext) -> bool:
     return (values.get("devicePlugin") or {}).get("enabled") is False
 
 
-def _dra_only(answer: Answer, view: ClusterView, node: NodeView, gpus: int) -> Outcome:
-    offered = sum(entry.gpus for entry in view.slices or () if entry.node == node.name)
+def _dra_only(answer: Answer, cluster: ClusterState, node: NodeState, gpus: int) -> Outcome:
+    offered = sum(entry.gpus for entry in cluster.slices or () if entry.node == node.name)
     facts = _facts(node, {"GPUs in ResourceSlices": gpus}, {"GPUs in ResourceSlices": offered})
     if offered == 0:
         return answer.blocked(by="dra-slices", because="the recipe offers GPUs by DRA alone, and there is no slice")
@@ -104,7 +101,7 @@ def _dra_only(answer: Answer, view: ClusterView, node: NodeView, gpus: int) -> O
     return answer.passed(f"{gpus} of {gpus} GPUs offered by DRA (no device plugin)", **facts)
 
 
-def _mig(answer: Answer, context: JudgeContext, node: NodeView) -> Outcome:
+def _mig(answer: Answer, context: JudgeContext, node: NodeState) -> Outcome:
     """Judge partitioned GPUs against the geometry that the inventory states; it is never guessed."""
     found = {name: count for name, count in node.allocatable.items() if count}
     wanted = context.settings_of(SPEC.id, AllocatableSettings).resources
@@ -118,7 +115,7 @@ def _mig(answer: Answer, context: JudgeContext, node: NodeView) -> Outcome:
     return answer.passed(f"offers {wanted}", **facts)
 
 
-def _whole_gpus(answer: Answer, node: NodeView, gpus: int) -> Outcome:
+def _whole_gpus(answer: Answer, node: NodeState, gpus: int) -> Outcome:
     """Judge whole GPUs; with time-slicing or MPS each is offered as often as the node's label says."""
     replicas = node.labels.get("nvidia.com/gpu.replicas", "1")
     times = int(replicas) if replicas.isdigit() and int(replicas) > 0 else 1
@@ -135,7 +132,7 @@ def _whole_gpus(answer: Answer, node: NodeView, gpus: int) -> Outcome:
     return answer.passed(f"{found} of {wanted} {resource} allocatable{shared}", **facts)
 
 
-def _facts(node: NodeView, wanted: dict[str, int], found: dict[str, int]) -> dict[str, Any]:
+def _facts(node: NodeState, wanted: dict[str, int], found: dict[str, int]) -> dict[str, Any]:
     return {
         "measured": tuple(Measure(name, found.get(name, 0), "count") for name in wanted),
         "expected": tuple(Expectation(n, "==", count, Basis.INVENTORY, "count") for n, count in wanted.items()),

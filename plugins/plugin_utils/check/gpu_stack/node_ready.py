@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
-from ...site.model import Host
-from ..kit.answer import Answer
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..spec import Check, CheckSpec, JudgeContext
+from .cluster_host import ClusterHost, per_host
+from .cluster_state import ClusterState
 from .observe_cluster import OBSERVER
-from .roots import node_fault, shielded
-from .view import ClusterView
+from .roots import node_fault
 
 SPEC = CheckSpec(
     id="node-ready",
@@ -29,30 +28,24 @@ _HINTS = {
 }
 
 
-def judge(view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return one outcome per host in scope."""
-    return tuple(_one(view, context, host) for host in context.site.in_scope)
+def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
+    """A host of the inventory that is no node of the cluster is as bad as one that is not Ready."""
+    return per_host(SPEC, seen, context, _judge_host, needs_sku=False)
 
 
-def _one(view: ClusterView, context: JudgeContext, host: Host) -> Outcome:
-    answer = Answer(SPEC, context, node_subject(host.name))
-    hidden = shielded(answer, view)
-    if hidden:
-        return hidden
-    if not view.nodes:
-        return answer.unknown("no-data", "the API server listed no nodes", "kubectl get nodes")
-    node = view.node(host.node_name)
+def _judge_host(host: ClusterHost) -> Outcome:
+    node, name = host.node, host.entry.node_name
     fault = node_fault(node)
     facts = {
         "measured": (Measure("ready", node.ready if node else "missing"),),
         "expected": (Expectation("ready", "==", "True", Basis.INVENTORY),),
-        "evidence": (Evidence("GET /api/v1/nodes", host.node_name, node.reason if node else ""),),
+        "evidence": (Evidence("GET /api/v1/nodes", name, node.reason if node else ""),),
     }
     if fault:
         cause, text = fault
-        hint = _HINTS[cause].format(node=host.node_name)
-        return answer.failed(cause, f"node {host.node_name}: {text}", hint, **facts)
-    return answer.passed(f"node {host.node_name} is Ready and takes pods", **facts)
+        hint = _HINTS[cause].format(node=name)
+        return host.answer.failed(cause, f"node {name}: {text}", hint, **facts)
+    return host.answer.passed(f"node {name} is Ready and takes pods", **facts)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

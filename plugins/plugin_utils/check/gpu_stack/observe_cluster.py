@@ -9,10 +9,11 @@ import time
 from typing import Any
 
 from ...clients.helm.helm import Helm
-from ...clients.kube.cluster import Cluster, Permission
+from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.kinds import CLUSTER_POLICIES, DEVICE_CLASSES, NIC_CLUSTER_POLICIES, NODES, RESOURCE_SLICES
-from ...component_stack.facts import PermissionFacts, stack_facts
+from ...clients.kube.permission import AskedPermission, ask_all
+from ...component_stack.facts import stack_facts
 from ...component_stack.model import Component, components_of
 from ...component_stack.plan import Installed
 from ...component_stack.read import installed, read_workloads
@@ -20,17 +21,16 @@ from ...component_stack.tell import INSTALL_RESULT
 from ...outcome.codec import load_json
 from ...outcome.errors import InputError
 from ...runtime.clock import Deadline
-from ...runtime.pool import map_bounded
 from ...runtime.progress import Progress
 from ..spec import ObserveContext, observer_of
-from .reading import node_view, operand_views, policy_view, slice_view
+from .cluster_state import ClusterState, ComponentState
+from .kube_objects import node_state, operand_states, policy_state, slice_state
 from .settings import GATE, GpuStackSettings
-from .view import ClusterView, ComponentView, PermissionView
 
 _PULL_GRACE_S = 30.0
 
 
-def observe(context: ObserveContext) -> ClusterView:
+def observe(context: ObserveContext) -> ClusterState:
     """Look until what was installed has settled, at most `settle_s` seconds (settings of gpu_stack).
 
     Raises:
@@ -44,28 +44,22 @@ def observe(context: ObserveContext) -> ClusterView:
     with Cluster(connection) as cluster:
         permissions = asked_permissions(cluster)
         if not all(permission.allowed for permission in permissions):
-            return ClusterView(version=cluster.version(), permissions=permissions)
+            return ClusterState(version=cluster.version(), permissions=permissions)
         progress = Progress(context.emit)
         helm = Helm(connection, binary=_installed_by(context).get("helm") or "helm")
         while True:
-            view = _look(cluster, helm, context, components, permissions)
-            unsettled = _unsettled(view, context)
+            state = _look(cluster, helm, context, components, permissions)
+            unsettled = _unsettled(state, context)
             if not unsettled or deadline.left_s <= 0:
-                return view
+                return state
             progress.tick(f"cluster not settled yet: {unsettled}")
             time.sleep(min(1.0, deadline.left_s))
 
 
-def asked_permissions(cluster: Cluster) -> tuple[PermissionView, ...]:
-    """Return for everything that the gates do whether this user may (SelfSubjectAccessReview)."""
-    facts = stack_facts().permissions
-    wanted = [fact for name in ("observe", "test") for fact in facts[name]]
-
-    def ask(fact: PermissionFacts) -> PermissionView:
-        allowed, reason = cluster.can_i(Permission(fact.verb, fact.resource, fact.group))
-        return PermissionView(verb=fact.verb, resource=fact.resource, group=fact.group, allowed=allowed, reason=reason)
-
-    return tuple(map_bounded(ask, wanted, 8))
+def asked_permissions(cluster: Cluster) -> tuple[AskedPermission, ...]:
+    """Ask for everything that the gates do whether the credentials allow it."""
+    wanted = stack_facts().permissions
+    return ask_all(cluster, [permission for name in ("observe", "test") for permission in wanted[name]])
 
 
 def _look(
@@ -73,28 +67,29 @@ def _look(
     helm: Helm,
     context: ObserveContext,
     components: tuple[Component, ...],
-    permissions: tuple[PermissionView, ...],
-) -> ClusterView:
-    state = installed(helm, cluster, components)
-    views = tuple(_component(component, state, _install_results(context)) for component in components)
+    permissions: tuple[AskedPermission, ...],
+) -> ClusterState:
+    found = installed(helm, cluster, components)
+    results = _install_results(context)
+    states = tuple(_component(component, found, results) for component in components)
     namespaces = {name for component in components for name in component.namespaces}
-    namespaces |= {view.release.partition("/")[0] for view in views if view.release}
+    namespaces |= {state.release.partition("/")[0] for state in states if state.release}
     workloads = tuple(read_workloads(cluster, namespaces, _PULL_GRACE_S))
     policies = cluster.find_all(CLUSTER_POLICIES)
     nic_policies = cluster.find_all(NIC_CLUSTER_POLICIES)
     slices = cluster.find_all(RESOURCE_SLICES)
     classes = cluster.find_all(DEVICE_CLASSES)
-    return ClusterView(
+    return ClusterState(
         version=cluster.version(),
         permissions=permissions,
-        nodes=tuple(node_view(node) for node in cluster.list_objects(NODES)),
-        components=views,
+        nodes=tuple(node_state(node) for node in cluster.list_objects(NODES)),
+        components=states,
         workloads=workloads,
-        cluster_policies=None if policies is None else tuple(map(policy_view, policies)),
-        nic_cluster_policies=None if nic_policies is None else tuple(map(policy_view, nic_policies)),
-        operands=operand_views(workloads, stack_facts().operands),
+        cluster_policies=None if policies is None else tuple(map(policy_state, policies)),
+        nic_cluster_policies=None if nic_policies is None else tuple(map(policy_state, nic_policies)),
+        operands=operand_states(workloads, stack_facts().operands),
         device_classes=None if classes is None else tuple(sorted(c["metadata"]["name"] for c in classes)),
-        slices=None if slices is None else tuple(map(slice_view, slices)),
+        slices=None if slices is None else tuple(map(slice_state, slices)),
     )
 
 
@@ -108,14 +103,14 @@ def _installed_by(context: ObserveContext) -> dict[str, Any]:
     return load_json(path) if path.is_file() else {}
 
 
-def _component(component: Component, state: Installed, results: dict[str, dict[str, Any]]) -> ComponentView:
+def _component(component: Component, state: Installed, results: dict[str, dict[str, Any]]) -> ComponentState:
     said = results.get(component.name, {})
     chart = component.chart.rpartition("/")[2]
     release = state.releases.get(component.release)
     # A foreign release of the same chart under another name serves as well.
     release = release or next((entry for entry in state.releases.values() if entry.chart == chart), None)
     key = f"{release.namespace}/{release.name}" if release else ""
-    return ComponentView(
+    return ComponentState(
         name=component.name,
         release=key,
         status=release.status if release else "",
@@ -128,22 +123,22 @@ def _component(component: Component, state: Installed, results: dict[str, dict[s
     )
 
 
-def _unsettled(view: ClusterView, context: ObserveContext) -> str:
+def _unsettled(state: ClusterState, context: ObserveContext) -> str:
     """Return what a healthy cluster would still be about to do, empty if nothing."""
-    pending = [workload.name for workload in view.workloads or () if workload.state == "pending"]
+    pending = [workload.name for workload in state.workloads or () if workload.state == "pending"]
     if pending:
         return f"{', '.join(pending[:3])} not ready"
     bare = [
         node
-        for node in (view.node(host.node_name) for host in context.site.in_scope)
+        for node in (state.node(host.node_name) for host in context.site.in_scope)
         if node is None or not (node.ready == "True" and any(node.allocatable.values()))
     ]
-    published = {entry.node for entry in view.slices or ()}
+    published = {entry.node for entry in state.slices or ()}
     hidden = [host.node_name for host in context.site.in_scope if host.node_name not in published]
     if bare:
         return f"{len(bare)} node(s) without allocatable GPUs"
-    wants_slices = view.component(stack_facts().dra.component) is not None
+    wants_slices = state.component(stack_facts().dra.component) is not None
     return f"{len(hidden)} node(s) without DRA slices" if hidden and wants_slices else ""
 
 
-OBSERVER = observer_of("cluster", ClusterView, observe)
+OBSERVER = observer_of("cluster", ClusterState, observe)

@@ -42,7 +42,7 @@ class DraSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceView:
+class ClaimedDevice:
     """One device that the claim was given; `known` tells whether a slice of that node has it."""
 
     driver: str
@@ -52,7 +52,7 @@ class DeviceView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DraView:
+class ClaimResult:
     """What was seen. `problem` is a slug when no test was possible, with `reason`."""
 
     problem: str = ""
@@ -61,7 +61,7 @@ class DraView:
     nodes: tuple[str, ...] = ()
     allocated: bool = False
     node: str = ""
-    devices: tuple[DeviceView, ...] = ()
+    devices: tuple[ClaimedDevice, ...] = ()
     pool_nodes: tuple[str, ...] = ()
     said: str = ""
     settled_s: float = 0.0
@@ -69,7 +69,7 @@ class DraView:
     schema_version: int = 1
 
 
-def observe(context: ObserveContext) -> DraView:
+def observe(context: ObserveContext) -> ClaimResult:
     """Run the test and remove what it made.
 
     Raises:
@@ -79,16 +79,16 @@ def observe(context: ObserveContext) -> DraView:
     with Cluster(connection_from(context.connections)) as cluster:
         problem = _unusable(cluster, context)
         if problem:
-            return DraView(problem=problem[0], reason=problem[1])
+            return ClaimResult(problem=problem[0], reason=problem[1])
         names = {host.node_name for host in context.site.in_scope}
         working = open_nodes(cluster.list_objects(NODES), names)
         slices = cluster.list_objects(RESOURCE_SLICES)
         free = free_devices(slices, cluster.list_objects(RESOURCE_CLAIMS), working)
         if not free:
-            return DraView(problem="no-devices", reason="no node in scope publishes a free GPU")
+            return ClaimResult(problem="no-devices", reason="no node in scope publishes a free GPU")
         asked = min(settings.count, max(free.values()))
         nodes = tuple(sorted(name for name, count in free.items() if count >= asked)[:_MOST_NODES])
-        return _run(cluster, context, DraView(asked=asked, nodes=nodes), slices, settings)
+        return _run(cluster, context, ClaimResult(asked=asked, nodes=nodes), slices, settings)
 
 
 def _unusable(cluster: Cluster, context: ObserveContext) -> tuple[str, str] | None:
@@ -134,8 +134,8 @@ def _results(claim: Json) -> list[Json]:
 
 
 def _run(
-    cluster: Cluster, context: ObserveContext, view: DraView, slices: list[Json], settings: DraSettings
-) -> DraView:
+    cluster: Cluster, context: ObserveContext, result: ClaimResult, slices: list[Json], settings: DraSettings
+) -> ClaimResult:
     pods = stack_facts().test_pods
     with temporary_namespace(
         cluster,
@@ -146,17 +146,17 @@ def _run(
         cleanup_s=settings.cleanup_s,
         emit=context.emit,
     ) as space:
-        space.create(_objects(space, view, settings))
+        space.create(_objects(space, result, settings))
         started = time.monotonic()
         claim, pod = _settled(space, Deadline.after(settings.timeout_s), Progress(context.emit))
         settled_s = round(time.monotonic() - started, 1)
-    known = gpu_devices(slices, view.nodes)
+    known = gpu_devices(slices, result.nodes)
     devices = tuple(
-        DeviceView(driver=r["driver"], pool=r["pool"], device=r["device"], known=(r["pool"], r["device"]) in known)
+        ClaimedDevice(driver=r["driver"], pool=r["pool"], device=r["device"], known=(r["pool"], r["device"]) in known)
         for r in _results(claim)
     )
     return replace(
-        view,
+        result,
         allocated=bool(devices),
         node=str((pod.get("spec") or {}).get("nodeName", "")),
         devices=devices,
@@ -167,16 +167,16 @@ def _run(
     )
 
 
-def _objects(space: TemporaryNamespace, view: DraView, settings: DraSettings) -> list[Json]:
+def _objects(space: TemporaryNamespace, result: ClaimResult, settings: DraSettings) -> list[Json]:
     return render(
         RECIPES / "workloads" / "dra-allocation.yaml.j2",
         {
             "name": "two-gpus",
             "namespace": space.name,
             "api_version": RESOURCE_CLAIMS.api_version,
-            "count": view.asked,
+            "count": result.asked,
             "device_class": stack_facts().dra.device_class,
-            "nodes": list(view.nodes),
+            "nodes": list(result.nodes),
             "image": settings.image or stack_facts().test_pods.image,
             "priority_class": space.priority_class,
             "labels": space.labels,
@@ -202,4 +202,4 @@ def _why_pending(pod: Json) -> str:
     return ""
 
 
-OBSERVER = observer_of("dra", DraView, observe)
+OBSERVER = observer_of("dra", ClaimResult, observe)

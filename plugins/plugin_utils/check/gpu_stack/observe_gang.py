@@ -45,7 +45,7 @@ class GangSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GangView:
+class GangResult:
     """What was seen. `problem` is a slug when no test was possible, with `reason`.
 
     `bound` maps each gang to how many of its pods were bound when it had settled; `conditions` are the groups' words.
@@ -65,7 +65,7 @@ class GangView:
     schema_version: int = 1
 
 
-def observe(context: ObserveContext) -> GangView:
+def observe(context: ObserveContext) -> GangResult:
     """Run the test and remove what it made.
 
     Raises:
@@ -74,17 +74,17 @@ def observe(context: ObserveContext) -> GangView:
     settings = context.settings_of(CHECK, GangSettings)
     with Cluster(connection_from(context.connections)) as cluster:
         provider = _provider(context, settings)
-        view = GangView(provider=provider)
+        result = GangResult(provider=provider)
         facts = stack_facts().gangs[provider]
         problem = _unusable(cluster, context, provider, facts)
         if problem:
-            return replace(view, problem=problem[0], reason=problem[1])
+            return replace(result, problem=problem[0], reason=problem[1])
         names = {host.node_name for host in context.site.in_scope}
         slots = slots_of(read_node_capacity(cluster, names).values(), settings.nodes)
         if slots is None:
             reason = "no node in scope has two free GPUs"
-            return replace(view, problem="no-capacity", reason=reason)
-        return _run(cluster, context, view, facts, slots, settings)
+            return replace(result, problem="no-capacity", reason=reason)
+        return _run(cluster, context, result, facts, slots, settings)
 
 
 def _provider(context: ObserveContext, settings: GangSettings) -> str:
@@ -116,8 +116,13 @@ def _unusable(cluster: Cluster, context: ObserveContext, provider: str, facts: G
 
 
 def _run(
-    cluster: Cluster, context: ObserveContext, view: GangView, facts: GangFacts, slots: Slots, settings: GangSettings
-) -> GangView:
+    cluster: Cluster,
+    context: ObserveContext,
+    result: GangResult,
+    facts: GangFacts,
+    slots: Slots,
+    settings: GangSettings,
+) -> GangResult:
     pods = stack_facts().test_pods
     kind = _group_kind(cluster, facts)
     with temporary_namespace(
@@ -138,7 +143,7 @@ def _run(
         conditions = {name: _condition(cluster.find(kind, name, space.name)) for name in gangs}
         settled_s = round(time.monotonic() - started, 1)
     return replace(
-        view,
+        result,
         nodes=slots.nodes,
         slots=slots.count,
         gang_size=slots.gang,
@@ -210,4 +215,4 @@ def _condition(group: dict[str, Any] | None) -> str:
     return "; ".join(phase + texts)[:300]
 
 
-OBSERVER = observer_of("gang", GangView, observe)
+OBSERVER = observer_of("gang", GangResult, observe)

@@ -12,13 +12,13 @@ from typing import Any
 from ...constraint.evaluate import evaluate, evaluate_nodes
 from ...constraint.model import Constraint, ConstraintResult, ConstraintStatus, Quantifier, Severity
 from ...outcome.errors import InputError
-from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ...recipe.os_image import os_release
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
+from .cluster_state import ClusterState, NodeState
 from .observe_cluster import OBSERVER
-from .roots import shielded
-from .view import ClusterView, NodeView
+from .roots import blocked_by_permissions
 
 SPEC = CheckSpec(
     id="recipe-constraints",
@@ -29,27 +29,27 @@ SPEC = CheckSpec(
     causes=("constraint-not-met",),
 )
 _SERVER = "K8s.server.version"
-_PER_NODE: dict[str, Callable[[NodeView], str | None]] = {
+_PER_NODE: dict[str, Callable[[NodeState], str | None]] = {
     "OS.release.ID": lambda node: os_release(node.os_image)[0],
     "OS.release.VERSION_ID": lambda node: os_release(node.os_image)[1],
     "OS.sysctl./proc/sys/kernel/osrelease": lambda node: node.kernel or None,
 }
 
 
-def judge(view: ClusterView, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome if all hold (or there are none), else one per constraint that does not."""
-    answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
-    hidden = shielded(answer, view)
+    answer = Answer.about_cluster(SPEC, context)
+    hidden = blocked_by_permissions(answer, seen)
     if hidden:
         return (hidden,)
-    if context.recipe is None or not view.version:
+    if context.recipe is None or not seen.version:
         return (answer.unknown("no-data", "no recipe or no server version", "run role gpu_stack"),)
     entries = context.recipe.get("constraints") or []
-    results = [_evaluated(_constraint(entry), view, context) for entry in entries]
+    results = [_evaluated(_constraint(entry), seen, context) for entry in entries]
     bad = tuple(_not_met(answer, result) for result in results if result.status is not ConstraintStatus.PASS)
     if bad:
         return bad
-    text = f"{len(results)} of {len(results)} constraints hold; server {view.version}"
+    text = f"{len(results)} of {len(results)} constraints hold; server {seen.version}"
     measured = tuple(Measure(result.constraint.name, result.actual) for result in results)
     expected = tuple(Expectation(r.constraint.name, "satisfies", r.constraint.value, Basis.RECIPE) for r in results)
     return (answer.passed(text, measured=measured, expected=expected),)
@@ -71,13 +71,13 @@ def _constraint(entry: dict[str, Any]) -> Constraint:
         ) from None
 
 
-def _evaluated(constraint: Constraint, view: ClusterView, context: JudgeContext) -> ConstraintResult:
+def _evaluated(constraint: Constraint, cluster: ClusterState, context: JudgeContext) -> ConstraintResult:
     if constraint.name == _SERVER:
-        return evaluate(constraint, view.version)
+        return evaluate(constraint, cluster.version)
     read = _PER_NODE.get(constraint.name)
     if read is None:
         return evaluate(constraint, None)
-    nodes = [node for host in context.site.in_scope if (node := view.node(host.node_name))]
+    nodes = [node for host in context.site.in_scope if (node := cluster.node(host.node_name))]
     # Who does not say of how many nodes means all.
     quantified = replace(constraint, nodes=Quantifier(constraint.nodes.value or Quantifier.ALL))
     return evaluate_nodes(quantified, {node.name: read(node) for node in nodes})

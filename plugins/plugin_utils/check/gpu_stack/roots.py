@@ -16,14 +16,14 @@ from ...component_stack.workloads import Workload
 from ...outcome.model import Outcome
 from ..kit.answer import Answer
 from ..spec import JudgeContext
-from .view import ClusterView, ComponentView, NodeView, OperandView
+from .cluster_state import ClusterState, ComponentState, NodeState, OperandState
 
 GPU_OPERATOR = "gpu-operator"
 NETWORK_OPERATOR = "network-operator"
 DRA_DRIVER = "nvidia-dra-driver-gpu"
 
 
-def node_fault(node: NodeView | None) -> tuple[str, str] | None:
+def node_fault(node: NodeState | None) -> tuple[str, str] | None:
     """Return (cause, text) of what keeps a node from working, None if nothing does."""
     if node is None:
         return "node-missing", "the cluster has no node of that name"
@@ -38,14 +38,14 @@ def node_fault(node: NodeView | None) -> tuple[str, str] | None:
     return None
 
 
-def bad_nodes(view: ClusterView, context: JudgeContext) -> frozenset[str]:
+def bad_nodes(cluster: ClusterState, context: JudgeContext) -> frozenset[str]:
     """Return the names of the nodes in scope that do not work; check node-ready tells why.
 
     Quarantined nodes count as well: what is not ready only there is nobody's fault any more.
     """
     names = [host.node_name for host in context.site.hosts]
     quarantined = {host.node_name for host in context.site.hosts if host.name in context.site.quarantined}
-    return frozenset(quarantined | {name for name in names if node_fault(view.node(name))})
+    return frozenset(quarantined | {name for name in names if node_fault(cluster.node(name))})
 
 
 def excused(workload: Workload, bad: frozenset[str]) -> bool:
@@ -54,13 +54,15 @@ def excused(workload: Workload, bad: frozenset[str]) -> bool:
     return bool(workload.nodes) and set(workload.nodes) <= bad and missing <= len(workload.nodes)
 
 
-def component_fault(view: ClusterView, component: ComponentView, context: JudgeContext) -> tuple[str, str, str] | None:
+def component_fault(
+    cluster: ClusterState, component: ComponentState, context: JudgeContext
+) -> tuple[str, str, str] | None:
     """Return (cause, text, hint) of what is wrong with a component itself, None if nothing is."""
     installed = _release_fault(component, wanted_version(component.name, context))
     if installed:
         return installed
-    bad = bad_nodes(view, context)
-    own = [w for w in view.workloads_of(component.release) if w.state != "ready" and not excused(w, bad)]
+    bad = bad_nodes(cluster, context)
+    own = [w for w in cluster.workloads_of(component.release) if w.state != "ready" and not excused(w, bad)]
     if not own:
         return None
     # What failed for good explains what still waits.
@@ -71,7 +73,7 @@ def component_fault(view: ClusterView, component: ComponentView, context: JudgeC
     return worst.cause or "workload-not-ready", text, f"kubectl describe{pod} -n {namespace}"
 
 
-def _release_fault(component: ComponentView, wanted: str) -> tuple[str, str, str] | None:
+def _release_fault(component: ComponentState, wanted: str) -> tuple[str, str, str] | None:
     name = component.name
     if not component.release:
         why = component.installing_reason or "it was never installed"
@@ -103,23 +105,23 @@ def wanted_version(name: str, context: JudgeContext) -> str:
     return str((recipe_component(name, context) or {}).get("version", ""))
 
 
-def unhealthy(view: ClusterView, name: str, context: JudgeContext) -> bool:
+def unhealthy(cluster: ClusterState, name: str, context: JudgeContext) -> bool:
     """Tell whether a component of the recipe does not work; check component-health tells why."""
-    component = view.component(name)
-    return component is not None and component_fault(view, component, context) is not None
+    component = cluster.component(name)
+    return component is not None and component_fault(cluster, component, context) is not None
 
 
-def broken_operands(view: ClusterView, context: JudgeContext) -> tuple[OperandView, ...]:
+def broken_operands(cluster: ClusterState, context: JudgeContext) -> tuple[OperandState, ...]:
     """Return the operands that do not work, what others depend on first; those only on bad nodes are left out."""
-    bad = bad_nodes(view, context)
+    bad = bad_nodes(cluster, context)
     return tuple(
         operand
-        for operand in view.operands or ()
+        for operand in cluster.operands or ()
         if operand.workload.state != "ready" and not excused(operand.workload, bad)
     )
 
 
-def operand_roots(broken: Iterable[OperandView]) -> tuple[OperandView, ...]:
+def operand_roots(broken: Iterable[OperandState]) -> tuple[OperandState, ...]:
     """Return the operands to blame: every one that failed for good, else the first that the others wait for."""
     broken = tuple(broken)
     failed = tuple(operand for operand in broken if operand.workload.state == "failed")
@@ -141,9 +143,9 @@ def recipe_offers_gpus_by_dra(recipe: Mapping[str, Any]) -> bool:
     return gpus.get("enabled") is not False
 
 
-def shielded(answer: Answer, view: ClusterView) -> Outcome | None:
+def blocked_by_permissions(answer: Answer, cluster: ClusterState) -> Outcome | None:
     """Return the blocked outcome where permissions were denied and nothing was looked at, None otherwise."""
-    if not view.denied:
+    if not cluster.denied:
         return None
-    texts = ", ".join(permission.text for permission in view.denied[:3])
+    texts = ", ".join(permission.text for permission in cluster.denied[:3])
     return answer.blocked(by="api-permissions", because=f"the credentials do not allow: {texts}")

@@ -15,7 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...clients.kube.cluster import Cluster, Permission
+from ...clients.kube.cluster import Cluster
+from ...clients.kube.permission import Permission
 from ...hardware.sku import sku_or_error
 from ...outcome.codec import from_plain
 from ...outcome.errors import InputError

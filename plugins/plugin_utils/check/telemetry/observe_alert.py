@@ -13,14 +13,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...clients.kube.cluster import Cluster, Permission
+from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.kinds import NAMESPACES, Kind
+from ...clients.kube.permission import ask_all
+from ...clients.kube.pods import is_ready
 from ...clients.prometheus.prometheus import Alertmanager, Prometheus
 from ...outcome.errors import BringupError, DeadlineError, InputError, NotFoundError
 from ...runtime.clock import Deadline
 from ...runtime.files import write_atomic
-from ...runtime.pool import map_bounded
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...runtime.redaction import redact
@@ -33,7 +34,7 @@ from .model import AlertView, Problem
 from .notices import is_listening, received
 from .observe_metrics import unreachable
 from .selectors import Way, way_into
-from .settings import GATE, AlertSettings, NeededPermission, TelemetrySettings
+from .settings import GATE, AlertSettings, TelemetrySettings
 
 ALERT = "GpufleetTelemetryTest"
 _GROUP = "monitoring.coreos.com"
@@ -84,18 +85,12 @@ def _problem(cause: str, error: BringupError) -> Problem:
 
 
 def _forbidden(cluster: Cluster, settings: TelemetrySettings) -> Problem | None:
-    """Return what we may not do, asked before anything is made."""
-
-    def ask(need: NeededPermission) -> str:
-        allowed, _reason = cluster.can_i(Permission(need.verb, need.resource, need.group, "", need.subresource))
-        what = f"{need.resource}{f'/{need.subresource}' if need.subresource else ''}"
-        return "" if allowed else f"{need.verb} {what}{f'.{need.group}' if need.group else ''}"
-
-    missing = [text for text in map_bounded(ask, list(settings.permissions), 8) if text]
-    if not missing:
+    """Return which needed permissions are denied, asked before anything is made; None if none is."""
+    denied = [permission.text for permission in ask_all(cluster, settings.permissions) if not permission.allowed]
+    if not denied:
         return None
     hint = "grant them to this user (docs/telemetry.md lists what the gate needs)"
-    return Problem(cause="not-allowed", subject="alert test", reason=f"may not {', '.join(missing)}.", hint=hint)
+    return Problem(cause="not-allowed", subject="alert test", reason=f"may not {', '.join(denied)}.", hint=hint)
 
 
 def _plan(cluster: Cluster) -> _Plan:
@@ -159,8 +154,7 @@ def _receive(space: TemporaryNamespace, alert: AlertSettings, context: ObserveCo
     while True:
         pod = next(iter(space.pods()), None) or {}
         status = pod.get("status") or {}
-        ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or [])
-        if ready and is_listening(_log(space)):
+        if is_ready(pod) and is_listening(_log(space)):
             return
         waiting = [(entry.get("state") or {}).get("waiting") or {} for entry in status.get("containerStatuses") or []]
         found = ", ".join(str(entry.get("reason")) for entry in waiting if entry) or status.get("phase", "not there")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ...clients.kube.permission import Permission
 from ...outcome.errors import InputError
 from ..kit.settings import part, release_data, setting
 
@@ -68,16 +69,6 @@ class AlertSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeededPermission:
-    """Something that the alert test must be allowed to do."""
-
-    verb: str
-    resource: str
-    group: str = ""
-    subresource: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetrySettings:
     """Settings of gate telemetry; saved with the observation."""
 
@@ -86,7 +77,7 @@ class TelemetrySettings:
     host_labels: tuple[str, ...] = release_data(
         "Labels by which a series names its host; the first that a series has counts."
     )
-    permissions: tuple[NeededPermission, ...] = release_data(
+    permissions: tuple[Permission, ...] = release_data(
         "What the alert test must be allowed to do; asked before anything is made."
     )
 

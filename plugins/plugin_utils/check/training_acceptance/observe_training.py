@@ -10,7 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ...clients.kube.cluster import Cluster, Permission
+from ...clients.kube.cluster import Cluster
+from ...clients.kube.permission import Permission
 from ...hardware.sku import Sku, sku_or_error
 from ...outcome.codec import from_plain
 from ...runtime.recipe_files import RECIPES

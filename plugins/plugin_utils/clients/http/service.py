@@ -10,6 +10,7 @@ from typing import Any
 from ...outcome.errors import InputError, NotFoundError
 from ..kube.cluster import Cluster
 from ..kube.kinds import PODS, SERVICES
+from ..kube.pods import is_ready
 from .errors import NoConnectionError
 from .model import Route, ServiceRef
 from .routes import PodRoute, ServiceProxyRoute
@@ -76,18 +77,12 @@ def ready_pod(cluster: Cluster, found: Json, service: ServiceRef) -> Json:
         raise NoConnectionError(str(service), "it selects no pods.", f"way: {SERVICE_PROXY}, or give a URL")
     labels = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
     pods = cluster.list_objects(PODS, service.namespace, labels=labels)
-    ready = [pod for pod in pods if _is_ready(pod)]
+    ready = [pod for pod in pods if is_ready(pod) and "deletionTimestamp" not in pod["metadata"]]
     if ready:
         return min(ready, key=lambda pod: str(pod["metadata"]["name"]))
     states = ", ".join(f"{pod['metadata']['name']} {(pod.get('status') or {}).get('phase', '')}" for pod in pods[:5])
     reason = f"no pod behind it is ready: {states or 'there is none'}."
     raise NoConnectionError(str(service), reason, f"kubectl -n {service.namespace} get pods -l {labels}")
-
-
-def _is_ready(pod: Json) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    serving = any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
-    return serving and "deletionTimestamp" not in pod["metadata"]
 
 
 def container_port(pod: Json, target: int | str, service: ServiceRef) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import Any
 
 from ...outcome.errors import NotFoundError, UnavailableError
@@ -15,6 +15,7 @@ from ...runtime.clock import Deadline
 from .connection import Connection
 from .errors import ConflictError, GoneError
 from .kinds import ACCESS_REVIEWS, PODS, Kind, known_kind
+from .permission import AskedPermission, Permission
 from .transport import Transport
 
 Json = dict[str, Any]
@@ -23,17 +24,6 @@ _APPLY = "application/apply-patch+yaml"
 _PATCHES = {"merge": "application/merge-patch+json", "strategic": "application/strategic-merge-patch+json"}
 _PAGE = 500
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-
-
-@dataclass(frozen=True, slots=True)
-class Permission:
-    """What somebody may or may not do: `verb` on `resource` of `group`, in `namespace` (empty: everywhere)."""
-
-    verb: str
-    resource: str
-    group: str = ""
-    namespace: str = ""
-    subresource: str = ""
 
 
 class Cluster:
@@ -264,15 +254,9 @@ class Cluster:
             query["tailLines"] = tail_lines
         return self.transport.text("GET", PODS.path(pod, namespace, "log"), query=query)
 
-    def can_i(self, permission: Permission) -> tuple[bool, str]:
-        """Return whether we may do that, and the server's reason."""
-        attributes = {
-            "verb": permission.verb,
-            "resource": permission.resource,
-            "group": permission.group,
-            "namespace": permission.namespace,
-            "subresource": permission.subresource,
-        }
+    def can_i(self, permission: Permission) -> AskedPermission:
+        """Ask the server whether the credentials allow that."""
+        attributes = asdict(permission)
         answer = self.transport.json(
             "POST",
             ACCESS_REVIEWS.path(),
@@ -283,7 +267,8 @@ class Cluster:
             },
         )
         status = answer.get("status") or {}
-        return bool(status.get("allowed", False)), str(status.get("reason", ""))
+        allowed, reason = bool(status.get("allowed", False)), str(status.get("reason", ""))
+        return AskedPermission(**attributes, allowed=allowed, reason=reason)
 
 
 def _write_query(dry_run: bool) -> dict[str, str | int | bool]:

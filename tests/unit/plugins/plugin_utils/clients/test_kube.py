@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster, Permission
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import (
     Connection,
     connection_from,
@@ -28,6 +28,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.erro
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.exec import exit_code
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES, PODS, Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import Permission
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.wait import (
     OK,
     State,
@@ -181,7 +182,7 @@ def test_a_watch_that_is_too_old_says_so(server: Server, cluster: Cluster) -> No
 )
 def test_permission_is_only_what_is_granted(server: Server, cluster: Cluster, answer: Any, allowed: bool) -> None:
     server.say(201, answer)
-    assert cluster.can_i(Permission("list", "pods"))[0] is allowed
+    assert cluster.can_i(Permission("list", "pods")).allowed is allowed
 
 
 def test_no_server(monkeypatch: pytest.MonkeyPatch) -> None:

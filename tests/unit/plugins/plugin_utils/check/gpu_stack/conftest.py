@@ -19,14 +19,14 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack i
     node_ready,
     recipe_constraints,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.view import (
-    ClusterView,
-    ComponentView,
-    NodeView,
-    OperandView,
-    PermissionView,
-    PolicyView,
-    SliceView,
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.cluster_state import (
+    AskedPermission,
+    ClusterState,
+    ComponentState,
+    NodeState,
+    OperandState,
+    PolicyState,
+    SliceState,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.workloads import Workload
@@ -60,24 +60,24 @@ def workload(name: str, release: str, kind: str = "Deployment", desired: int = 1
     return replace(ready, **more)
 
 
-def healthy() -> ClusterView:
+def healthy() -> ClusterState:
     """The cluster as it should be."""
-    return ClusterView(
+    return ClusterState(
         version="v1.36.3",
-        permissions=(PermissionView(verb="list", resource="nodes", group="", allowed=True),),
+        permissions=(AskedPermission(verb="list", resource="nodes", group="", allowed=True),),
         nodes=tuple(
-            NodeView(name=name, ready="True", allocatable={"nvidia.com/gpu": 8}, os_image="Ubuntu 24.04.3 LTS")
+            NodeState(name=name, ready="True", allocatable={"nvidia.com/gpu": 8}, os_image="Ubuntu 24.04.3 LTS")
             for name in NAMES
         ),
         components=tuple(
-            ComponentView(name=name, release=f"{name}/{name}", status="deployed", version=version, ours=True)
+            ComponentState(name=name, release=f"{name}/{name}", status="deployed", version=version, ours=True)
             for name, version in VERSIONS.items()
         ),
         workloads=tuple(workload(f"{name}-main", f"{name}/{name}") for name in VERSIONS),
-        cluster_policies=(PolicyView(name="cluster-policy", state="ready"),),
+        cluster_policies=(PolicyState(name="cluster-policy", state="ready"),),
         nic_cluster_policies=None,
         operands=tuple(
-            OperandView(title=title, workload=workload(app, "", "DaemonSet", 4))
+            OperandState(title=title, workload=workload(app, "", "DaemonSet", 4))
             for app, title in (
                 ("nvidia-driver-daemonset", "driver"),
                 ("nvidia-device-plugin-daemonset", "device plugin"),
@@ -86,7 +86,7 @@ def healthy() -> ClusterView:
         ),
         device_classes=("gpu.nvidia.com",),
         slices=tuple(
-            SliceView(driver="gpu.nvidia.com", node=n, pool=n, generation=1, slice_count=1, gpus=8, devices=8)
+            SliceState(driver="gpu.nvidia.com", node=n, pool=n, generation=1, slice_count=1, gpus=8, devices=8)
             for n in NAMES
         ),
     )
@@ -114,18 +114,18 @@ def context(**more: Any) -> JudgeContext:
     return JudgeContext(gate="gpu_stack", today=date(2026, 1, 1), **given)
 
 
-def judged(view: ClusterView, given: JudgeContext) -> list[Outcome]:
+def judged(view: ClusterState, given: JudgeContext) -> list[Outcome]:
     """Every outcome of every check that judges the cluster."""
     return [outcome for check in JUDGES for outcome in check.judge(view, given)]
 
 
-def changed_node(view: ClusterView, name: str, **more: Any) -> ClusterView:
+def changed_node(view: ClusterState, name: str, **more: Any) -> ClusterState:
     """The cluster with one node changed."""
     nodes = tuple(replace(node, **more) if node.name == name else node for node in view.nodes or ())
     return replace(view, nodes=nodes)
 
 
-def changed_operand(view: ClusterView, app: str, **more: Any) -> ClusterView:
+def changed_operand(view: ClusterState, app: str, **more: Any) -> ClusterState:
     """The cluster with one operand changed."""
     operands = tuple(
         replace(operand, workload=replace(operand.workload, **more)) if operand.workload.app == app else operand
@@ -134,12 +134,12 @@ def changed_operand(view: ClusterView, app: str, **more: Any) -> ClusterView:
     return replace(view, operands=operands)
 
 
-def changed_component(view: ClusterView, name: str, **more: Any) -> ClusterView:
+def changed_component(view: ClusterState, name: str, **more: Any) -> ClusterState:
     """The cluster with one component changed."""
     components = tuple(replace(c, **more) if c.name == name else c for c in view.components or ())
     return replace(view, components=components)
 
 
 @pytest.fixture
-def view() -> ClusterView:
+def view() -> ClusterState:
     return healthy()

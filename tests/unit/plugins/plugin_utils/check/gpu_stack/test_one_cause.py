@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import observe_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.view import ClusterView, PolicyView
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.cluster_state import (
+    ClusterState,
+    PolicyState,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
@@ -32,7 +35,7 @@ from .conftest import (
     workload,
 )
 
-Break = Callable[[ClusterView, str], ClusterView]
+Break = Callable[[ClusterState, str], ClusterState]
 DRA = "nvidia-dra-driver-gpu"
 
 
@@ -40,16 +43,16 @@ def _failed(outcomes: list[Outcome]) -> list[tuple[str, str, str]]:
     return [(o.check, o.cause, o.subjects[0].name) for o in outcomes if o.status is Status.FAILED]
 
 
-def _without_slices(view: ClusterView, node: str) -> ClusterView:
+def _without_slices(view: ClusterState, node: str) -> ClusterState:
     return replace(view, slices=tuple(entry for entry in view.slices or () if entry.node != node))
 
 
-def _slices(view: ClusterView, node: str, **more: int) -> ClusterView:
+def _slices(view: ClusterState, node: str, **more: int) -> ClusterState:
     changed = tuple(replace(entry, **more) if entry.node == node else entry for entry in view.slices or ())
     return replace(view, slices=changed)
 
 
-def _driver_broken(view: ClusterView, node: str) -> ClusterView:
+def _driver_broken(view: ClusterState, node: str) -> ClusterState:
     """The driver crashes on a node: no GPUs, no slices and no other operand there."""
     crash = {
         "state": "failed",
@@ -66,11 +69,11 @@ def _driver_broken(view: ClusterView, node: str) -> ClusterView:
     return _without_slices(view, node)
 
 
-def _policy(state: str) -> PolicyView:
+def _policy(state: str) -> PolicyState:
     return replace((healthy().cluster_policies or ())[0], state=state)
 
 
-def _node_down(view: ClusterView, node: str) -> ClusterView:
+def _node_down(view: ClusterState, node: str) -> ClusterState:
     """A node that is not Ready takes its share of every DaemonSet with it."""
     view = changed_node(view, node, ready="Unknown", reason="NodeStatusUnknown")
     for app in ("nvidia-driver-daemonset", "nvidia-device-plugin-daemonset", "nvidia-dcgm-exporter"):
@@ -78,7 +81,7 @@ def _node_down(view: ClusterView, node: str) -> ClusterView:
     return replace(view, cluster_policies=(_policy("notReady"),))
 
 
-def _operator_pull(view: ClusterView, _node: str) -> ClusterView:
+def _operator_pull(view: ClusterState, _node: str) -> ClusterState:
     """The operator's image cannot be pulled: nothing that it would make is there."""
     sick = workload("gpu-operator-main", "gpu-operator/gpu-operator", ready=0, state="failed",
                     cause="image-pull-failed", reason="ImagePullBackOff", pod="gpu-operator-x")  # fmt: skip
@@ -122,7 +125,7 @@ CASES: list[tuple[str, Break, str, str, str]] = [
 ]  # fmt: skip
 
 
-def test_a_healthy_cluster_passes(view: ClusterView) -> None:
+def test_a_healthy_cluster_passes(view: ClusterState) -> None:
     outcomes = judged(view, context())
     assert {outcome.status for outcome in outcomes} == {Status.PASSED}
     assert len(outcomes) == 1 + 4 + 3 + 1 + 4 + 4 + 1
@@ -142,7 +145,7 @@ def test_every_cause_of_the_cases_is_declared() -> None:
     assert [case[0] for case in CASES if case[3] not in declared[case[2]]] == []
 
 
-def test_two_faults_at_once_fail_two_checks(view: ClusterView) -> None:
+def test_two_faults_at_once_fail_two_checks(view: ClusterState) -> None:
     broken = changed_node(changed_node(view, "gpu01", ready="False"), "gpu03", allocatable={"nvidia.com/gpu": 6})
     assert _failed(judged(broken, context())) == [
         ("node-ready", "node-not-ready", "gpu01"),
@@ -152,18 +155,18 @@ def test_two_faults_at_once_fail_two_checks(view: ClusterView) -> None:
 
 def test_denied_permissions_hide_everything_else() -> None:
     denied = replace(healthy().permissions[0], allowed=False)
-    blind = ClusterView(version="v1.36.3", permissions=(denied,))
+    blind = ClusterState(version="v1.36.3", permissions=(denied,))
     outcomes = judged(blind, context())
     assert _failed(outcomes) == [("api-permissions", "permission-denied", "lab")]
     assert all(o.blocked_by == "api-permissions" for o in outcomes if o.check != "api-permissions")
 
 
 def test_no_data_is_never_a_pass() -> None:
-    outcomes = judged(ClusterView(version=""), context())
+    outcomes = judged(ClusterState(version=""), context())
     assert {outcome.status for outcome in outcomes} & {Status.PASSED} == set()
 
 
-def test_a_quarantined_node_hides_what_waits_only_for_it(view: ClusterView) -> None:
+def test_a_quarantined_node_hides_what_waits_only_for_it(view: ClusterState) -> None:
     aside = site(quarantine=(Quarantine(node="gpu02", reason="GPU 3 lost", ticket="T-1", who="ops"),))
     broken = changed_operand(view, "nvidia-dcgm-exporter", state="failed", cause="pod-crash-looping", reason="x",
                              ready=3, nodes=("gpu02",))  # fmt: skip
@@ -183,7 +186,7 @@ def test_a_quarantined_node_hides_what_waits_only_for_it(view: ClusterView) -> N
     ],
 )
 def test_shared_and_partitioned_gpus_are_accounted_for(
-    view: ClusterView, allocatable: dict[str, int], labels: dict[str, str], cause: str
+    view: ClusterState, allocatable: dict[str, int], labels: dict[str, str], cause: str
 ) -> None:
     stated = {"gpu-allocatable": {"resources": {"nvidia.com/mig-1g.10gb": 56}}}
     outcomes = judged(
@@ -193,12 +196,12 @@ def test_shared_and_partitioned_gpus_are_accounted_for(
     assert [entry for entry in _failed(outcomes) if entry[0] == "gpu-allocatable"] == wanted
 
 
-def test_an_unstated_mig_geometry_is_not_guessed(view: ClusterView) -> None:
+def test_an_unstated_mig_geometry_is_not_guessed(view: ClusterState) -> None:
     outcomes = judged(changed_node(view, "gpu02", allocatable={"nvidia.com/mig-1g.10gb": 56}), context())
     assert [o.cause for o in outcomes if o.status is Status.OTHER] == ["mig-geometry-unstated"]
 
 
-def test_gpus_offered_by_dra_alone(view: ClusterView) -> None:
+def test_gpus_offered_by_dra_alone(view: ClusterState) -> None:
     refs = recipe()
     refs["componentRefs"][0]["values"] = {"devicePlugin": {"enabled": False}}
     bare = view
@@ -209,11 +212,11 @@ def test_gpus_offered_by_dra_alone(view: ClusterView) -> None:
 
 
 @pytest.mark.parametrize("severity", ["error", "warning"])
-def test_a_constraint_that_nobody_measured_holds_the_gate(view: ClusterView, severity: str) -> None:
+def test_a_constraint_that_nobody_measured_holds_the_gate(view: ClusterState, severity: str) -> None:
     given = context(recipe=recipe(constraints=[{"name": "GPU.vbios", "value": ">= 1", "severity": severity}]))
     outcome = next(o for o in judged(view, given) if o.check == "recipe-constraints")
     assert (outcome.status, outcome.cause) == (Status.OTHER, "constraint-unmeasured")
 
 
-def test_the_view_survives_the_run_directory(view: ClusterView, tmp_path: Path) -> None:
+def test_the_view_survives_the_run_directory(view: ClusterState, tmp_path: Path) -> None:
     assert observe_cluster.OBSERVER.restore(to_plain(view), tmp_path, site()) == view

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import recipe_constraints
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.view import ClusterView
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.cluster_state import ClusterState
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 
 from .conftest import changed_node, context, recipe
@@ -34,7 +34,7 @@ MIXED = "SUSE Linux Enterprise Server 15 SP6"
         ({"name": ID, "value": "!= windows"}, "Windows Server 2022 Datacenter", Status.OTHER),
     ],
 )
-def test_operating_systems(constraint: dict[str, Any], image: str, status: Status, view: ClusterView) -> None:
+def test_operating_systems(constraint: dict[str, Any], image: str, status: Status, view: ClusterState) -> None:
     given = context(recipe=recipe(constraints=[constraint]))
     (outcome,) = recipe_constraints.judge(changed_node(view, "gpu02", os_image=image), given)
     assert outcome.status is status

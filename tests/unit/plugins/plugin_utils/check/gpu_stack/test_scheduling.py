@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import dra_allocation, gang_admission
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.capacity import slots_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_dra import (
-    DeviceView,
-    DraView,
+    ClaimedDevice,
+    ClaimResult,
     free_devices,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangView
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import (
     NodeCapacity,
@@ -28,9 +28,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity
 
 from .conftest import context, recipe
 
-GANG = GangView(provider="volcano", nodes=("gpu01",), slots=4, gang_size=3, gpus_per_pod=8, bound={"a": 3, "b": 0})
-DEVICES = tuple(DeviceView(driver="gpu.nvidia.com", pool="gpu01", device=f"gpu-{n}", known=True) for n in range(2))
-DRA = DraView(asked=2, nodes=("gpu01",), allocated=True, node="gpu01", devices=DEVICES, pool_nodes=("gpu01",))
+GANG = GangResult(provider="volcano", nodes=("gpu01",), slots=4, gang_size=3, gpus_per_pod=8, bound={"a": 3, "b": 0})
+DEVICES = tuple(ClaimedDevice(driver="gpu.nvidia.com", pool="gpu01", device=f"gpu-{n}", known=True) for n in range(2))
+DRA = ClaimResult(asked=2, nodes=("gpu01",), allocated=True, node="gpu01", devices=DEVICES, pool_nodes=("gpu01",))
 
 
 @pytest.mark.parametrize(

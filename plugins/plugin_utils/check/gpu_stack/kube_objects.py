@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Reads Kubernetes objects into the gate's view. Pure."""
+"""Reads Kubernetes objects into the gate's cluster. Pure."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 
 from ...component_stack.workloads import Workload
 from ...outcome.errors import InputError
-from .view import NodeView, OperandView, PolicyView, SliceView
+from .cluster_state import NodeState, OperandState, PolicyState, SliceState
 
 Json = dict[str, Any]
 _LABEL_PREFIXES = ("nvidia.com/", "feature.node.kubernetes.io/pci-10de", "topology.kubernetes.io/")
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
 
-def node_view(node: Json) -> NodeView:
+def node_state(node: Json) -> NodeState:
     """Return one node as the judges need it."""
     status, metadata = node.get("status") or {}, node["metadata"]
     conditions = {c["type"]: c for c in status.get("conditions") or []}
     ready = conditions.get("Ready") or {}
     info = status.get("nodeInfo") or {}
-    return NodeView(
+    return NodeState(
         name=metadata["name"],
         ready=str(ready.get("status", "")),
         reason=": ".join(text for text in (ready.get("reason", ""), ready.get("message", "")) if text)[:300],
@@ -52,7 +52,7 @@ def gpu_resources(quantities: Mapping[str, Any], node: str) -> dict[str, int]:
     return found
 
 
-def policy_view(policy: Json) -> PolicyView:
+def policy_state(policy: Json) -> PolicyState:
     """Return a ClusterPolicy or NicClusterPolicy as the judges need it."""
     status = policy.get("status") or {}
     applied = [
@@ -65,27 +65,27 @@ def policy_view(policy: Json) -> PolicyView:
         for c in status.get("conditions") or []
         if (c["type"] == "Error" and c["status"] == "True") or (c["type"] == "Ready" and c["status"] != "True")
     ]
-    return PolicyView(
+    return PolicyState(
         name=policy["metadata"]["name"], state=str(status.get("state", "")), messages=tuple(applied + conditions)
     )
 
 
-def operand_views(workloads: Iterable[Workload], titles: Mapping[str, str]) -> tuple[OperandView, ...]:
+def operand_states(workloads: Iterable[Workload], titles: Mapping[str, str]) -> tuple[OperandState, ...]:
     """Return the operands among the workloads, in the order of `titles` (what others depend on comes first)."""
     order = {app: number for number, app in enumerate(titles)}
     found = [workload for workload in workloads if workload.kind == "DaemonSet" and workload.app in order]
     return tuple(
-        OperandView(title=titles[workload.app], workload=workload)
+        OperandState(title=titles[workload.app], workload=workload)
         for workload in sorted(found, key=lambda workload: (order[workload.app], workload.name))
     )
 
 
-def slice_view(obj: Json) -> SliceView:
+def slice_state(obj: Json) -> SliceState:
     """Return a ResourceSlice (v1 or an older version, whose devices keep their attributes under `basic`)."""
     spec = obj["spec"]
     devices = spec.get("devices") or []
     pool = spec["pool"]
-    return SliceView(
+    return SliceState(
         driver=spec["driver"],
         node=str(spec.get("nodeName", "")),
         pool=pool["name"],

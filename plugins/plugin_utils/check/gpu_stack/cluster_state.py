@@ -7,27 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ...clients.kube.permission import AskedPermission
 from ...component_stack.workloads import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionView:
-    """The server's answer to "may I?"."""
-
-    verb: str
-    resource: str
-    group: str
-    allowed: bool
-    reason: str = ""
-
-    @property
-    def text(self) -> str:
-        """How messages name it: `list deployments.apps`."""
-        return f"{self.verb} {self.resource}" + (f".{self.group}" if self.group else "")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeView:
+class NodeState:
     """A node: `ready` is the condition's word (`True`, `False`, `Unknown`, empty if it has none)."""
 
     name: str
@@ -42,7 +27,7 @@ class NodeView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComponentView:
+class ComponentState:
     """A component of the recipe as installed: its release (`namespace/name`, empty: none) with status and version.
 
     `state` is ready, pending or failed by its workloads; `installing` is what the installer said about it
@@ -61,7 +46,7 @@ class ComponentView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyView:
+class PolicyState:
     """A ClusterPolicy or NicClusterPolicy: its state, and its own words about what is wrong."""
 
     name: str
@@ -70,7 +55,7 @@ class PolicyView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OperandView:
+class OperandState:
     """What the GPU operator runs on the nodes: `title` is the word that people use, in the order of dependence."""
 
     title: str
@@ -78,7 +63,7 @@ class OperandView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SliceView:
+class SliceState:
     """A ResourceSlice: its pool, how many slices the pool should have, and how many whole GPUs it offers."""
 
     driver: str
@@ -91,31 +76,31 @@ class SliceView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterView:
+class ClusterState:
     """Everything. Fields are None where the server does not serve the kind, or was not asked for lack of permission."""
 
     version: str
-    permissions: tuple[PermissionView, ...] = ()
-    nodes: tuple[NodeView, ...] | None = None
-    components: tuple[ComponentView, ...] | None = None
+    permissions: tuple[AskedPermission, ...] = ()
+    nodes: tuple[NodeState, ...] | None = None
+    components: tuple[ComponentState, ...] | None = None
     workloads: tuple[Workload, ...] | None = None
-    cluster_policies: tuple[PolicyView, ...] | None = None
-    nic_cluster_policies: tuple[PolicyView, ...] | None = None
-    operands: tuple[OperandView, ...] | None = None
+    cluster_policies: tuple[PolicyState, ...] | None = None
+    nic_cluster_policies: tuple[PolicyState, ...] | None = None
+    operands: tuple[OperandState, ...] | None = None
     device_classes: tuple[str, ...] | None = None
-    slices: tuple[SliceView, ...] | None = None
+    slices: tuple[SliceState, ...] | None = None
     schema_version: int = 1
 
     @property
-    def denied(self) -> tuple[PermissionView, ...]:
+    def denied(self) -> tuple[AskedPermission, ...]:
         """What we are not allowed to do."""
         return tuple(permission for permission in self.permissions if not permission.allowed)
 
-    def node(self, name: str) -> NodeView | None:
+    def node(self, name: str) -> NodeState | None:
         """Return the node of that name, None if the cluster has none."""
         return next((node for node in self.nodes or () if node.name == name), None)
 
-    def component(self, name: str) -> ComponentView | None:
+    def component(self, name: str) -> ComponentState | None:
         """Return the component of that name, None if it was not looked at."""
         return next((component for component in self.components or () if component.name == name), None)
 

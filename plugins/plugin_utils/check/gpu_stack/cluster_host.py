@@ -1,0 +1,46 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""One host as the checks of gate gpu_stack see it: as a node of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...outcome.model import Outcome
+from ..kit import host_context
+from ..kit.finding import Report
+from ..spec import CheckSpec, JudgeContext
+from .cluster_state import ClusterState, NodeState
+from .roots import blocked_by_permissions
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterHost(host_context.HostContext[ClusterState]):
+    """One host and its node in the cluster, None if the cluster has no node of that name."""
+
+    @property
+    def node(self) -> NodeState | None:
+        return self.seen.node(self.entry.node_name)
+
+
+def per_host(
+    spec: CheckSpec,
+    seen: ClusterState,
+    context: JudgeContext,
+    judge_host: Callable[[ClusterHost], Report | Outcome],
+    *,
+    needs_sku: bool = True,
+) -> tuple[Outcome, ...]:
+    """Return the outcomes of every host in scope (see kit.host_context.per_host)."""
+    return host_context.per_host(
+        ClusterHost, spec, seen, context, judge_host, before=_not_looked_at, needs_sku=needs_sku
+    )
+
+
+def _not_looked_at(host: ClusterHost) -> Outcome | None:
+    blocked = blocked_by_permissions(host.answer, host.seen)
+    if blocked is None and not host.seen.nodes:
+        return host.answer.unknown("no-data", "the API server listed no nodes", "kubectl get nodes")
+    return blocked

@@ -1,0 +1,53 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the credentials may do, as the API server answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...runtime.pool import map_bounded
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
+
+_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """What somebody may or may not do: `verb` on `resource` of `group`, in `namespace` (empty: everywhere)."""
+
+    verb: str
+    resource: str
+    group: str = ""
+    namespace: str = ""
+    subresource: str = ""
+
+    @property
+    def text(self) -> str:
+        """How messages name it: `list deployments.apps`, `get pods/log`, `get secrets in models`."""
+        group = f".{self.group}" if self.group else ""
+        part = f"/{self.subresource}" if self.subresource else ""
+        place = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {self.resource}{part}{group}{place}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedPermission(Permission):
+    """A permission with the server's answer."""
+
+    allowed: bool
+    reason: str = ""
+
+
+def ask_all(cluster: Cluster, wanted: Sequence[Permission]) -> tuple[AskedPermission, ...]:
+    """Ask the server about every permission (SelfSubjectAccessReview).
+
+    Raises:
+        BringupError: the API server does not answer.
+    """
+    return tuple(map_bounded(cluster.can_i, list(wanted), _AT_ONCE))
