@@ -15,15 +15,16 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.m
     SKU,
     ExpectedGpu,
     ExpectedHost,
-    MetricsView,
+    FleetMetrics,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.reading import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.parse_series import (
     Names,
     exporters_of,
     series_of,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.settings import TelemetrySettings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus.model import Sample, Target, Vector
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
 
@@ -103,7 +104,7 @@ class Metrics:
             found.append(Target("dcgm", "", "down" if error else "up", error, self.interval_s, identity, discovered))
         return tuple(found)
 
-    def view(self) -> MetricsView:
+    def view(self) -> FleetMetrics:
         hosts, settings = self.expected(), checked_settings(TelemetrySettings, "telemetry", self.settings)
         names, targets, series = Names(hosts), self.targets(), []
         for name in (FIELD, MIG_FIELD):
@@ -112,16 +113,19 @@ class Metrics:
             times = Vector(NOW, tuple(Sample(row.labels, NOW - row.age_s) for row in rows))
             series += series_of(name, values, times, targets, names, settings)
         exporters = exporters_of(targets, series, names)
-        return MetricsView(
+        return FleetMetrics(
             hosts=hosts, settings=settings, where="prometheus", at=NOW, series=tuple(series), exporters=exporters
         )
 
     def context(self) -> JudgeContext:
         hosts = tuple(Host(name=name, sku="dgx-h100", node_name=self.names.get(name, name)) for name in self.hosts)
-        site = Site(name="here", profile=SiteProfile.ON_PREMISES, hosts=hosts, capabilities=("kubernetes",))
+        aside = tuple(Quarantine(node=name, reason="r", ticket="t", who="w") for name in self.set_aside)
+        site = Site(
+            name="here", profile=SiteProfile.ON_PREMISES, hosts=hosts, capabilities=("kubernetes",), quarantine=aside
+        )
         return JudgeContext(gate="telemetry", site=site, today=date(2026, 1, 1))
 
-    def outcomes(self, view: MetricsView | None = None) -> tuple[Outcome, ...]:
+    def outcomes(self, view: FleetMetrics | None = None) -> tuple[Outcome, ...]:
         """Judge all checks of metrics."""
         seen, context = view or self.view(), self.context()
         checks = [check for check in all_checks() if check.spec.id.startswith("gpu-metrics-")]

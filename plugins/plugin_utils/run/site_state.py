@@ -10,7 +10,7 @@ from datetime import date
 from typing import Any
 
 from ..check.fabric.fabric_facts import subnets_of
-from ..check.facility.facts import FacilityObservation
+from ..check.facility.observation import FacilityObservation
 from ..check.facility.observe_facility_record import OBSERVER as FACILITY_RECORD
 from ..check.observation import saved_observation
 from ..collect.host_evidence import FABRIC, read_evidence

@@ -12,8 +12,8 @@ from ...outcome.errors import InputError, NotFoundError
 from ...outcome.model import Basis, Expectation, Measure, Outcome
 from ..kit.answer import Answer
 from ..spec import CheckSpec, JudgeContext
-from .facts import FacilityObservation, rack_subject
 from .load import Load, Quantity, number, rack_load
+from .observation import FacilityObservation, rack_subject
 from .record import FacilityRecord, RackBudget
 from .settings import Allowance
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from ...outcome.model import Outcome, SubjectKind
 from ..spec import Check, CheckSpec, JudgeContext
 from .budget import OVER_BUDGET, RACK_NOT_IN_RECORD, Budget, judge_budget
-from .facts import FacilityObservation
 from .load import HEAT
+from .observation import FacilityObservation
 from .observe_facility_record import OBSERVER
 
 SPEC = CheckSpec(

@@ -10,7 +10,7 @@ from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Sub
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
 from .budget import invalid_record
-from .facts import EvidenceDigest, FacilityObservation, site_subject
+from .observation import EvidenceDigest, FacilityObservation
 from .observe_facility_record import OBSERVER
 from .record import EvidenceFile
 
@@ -26,7 +26,7 @@ SPEC = CheckSpec(
 
 def judge(value: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome for the site; it names every file that is not as it was."""
-    answer = Answer(SPEC, context, site_subject(context.site))
+    answer = Answer.about_site(SPEC, context)
     try:
         record = value.record()
     except InputError as error:

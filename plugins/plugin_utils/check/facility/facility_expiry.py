@@ -10,7 +10,7 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
 from .budget import invalid_record
-from .facts import FacilityObservation, site_subject
+from .observation import FacilityObservation
 from .observe_facility_record import OBSERVER
 
 SPEC = CheckSpec(
@@ -26,7 +26,7 @@ _RENEW = "have the room's owner check the budgets, set new days and sign the rec
 
 def judge(value: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome for the site."""
-    answer = Answer(SPEC, context, site_subject(context.site))
+    answer = Answer.about_site(SPEC, context)
     try:
         record = value.record()
     except InputError as error:

@@ -9,7 +9,7 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
 from .budget import RACK_NOT_IN_RECORD, judge_racks
-from .facts import FacilityObservation
+from .observation import FacilityObservation
 from .observe_facility_record import OBSERVER
 from .record import FacilityRecord
 

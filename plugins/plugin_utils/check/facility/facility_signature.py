@@ -13,7 +13,7 @@ from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Sub
 from ...runtime.redaction import excerpt
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
-from .facts import FacilityObservation, site_subject
+from .observation import FacilityObservation
 from .observe_facility_record import OBSERVER
 from .record import FacilityRecord
 
@@ -29,7 +29,7 @@ SPEC = CheckSpec(
 
 def judge(value: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome for the site."""
-    answer = Answer(SPEC, context, site_subject(context.site))
+    answer = Answer.about_site(SPEC, context)
     facts = value.signature
     if facts.intact is None or facts.principals is None or facts.verified is None:
         hint = f"have the room's owner sign it: ssh-keygen -Y sign -f KEY -n {facts.namespace} {value.record_path}"

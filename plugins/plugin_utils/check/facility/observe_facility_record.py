@@ -15,7 +15,7 @@ from ...outcome.errors import InputError, NotFoundError
 from ...site.model import Site
 from ..kit.saved_settings import with_settings
 from ..spec import ObserveContext, Observer
-from .facts import EvidenceDigest, FacilityObservation
+from .observation import EvidenceDigest, FacilityObservation
 from .record import NAMESPACE, EvidenceFile, FacilityRecord, parse_record
 from .settings import GATE, FacilitySettings
 

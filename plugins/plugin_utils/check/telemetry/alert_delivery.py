@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .case import SCRAPED
-from .model import AlertView
+from .metrics_host import SCRAPED
+from .model import AlertDelivery
 from .observe_alert import OBSERVER
 
 SPEC = CheckSpec(
@@ -33,9 +33,9 @@ SPEC = CheckSpec(
 )
 
 
-def judge(view: AlertView, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(view: AlertDelivery, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome: where the alert came to its end."""
-    answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
+    answer = Answer.about_cluster(SPEC, context)
     if view.problem is not None:
         problem = view.problem
         if problem.cause == "prometheus-unreachable":
@@ -52,7 +52,7 @@ def judge(view: AlertView, context: JudgeContext) -> tuple[Outcome, ...]:
     return (answer.passed(text, **details),)
 
 
-def _lost(view: AlertView, answer: Answer, details: dict[str, Any]) -> Outcome | None:
+def _lost(view: AlertDelivery, answer: Answer, details: dict[str, Any]) -> Outcome | None:
     """Return where the alert got lost, None if it arrived."""
     limits = view.settings.alert
     if view.rule_error:
@@ -85,7 +85,7 @@ def _lost(view: AlertView, answer: Answer, details: dict[str, Any]) -> Outcome |
     return answer.failed("alert-not-received", text, hint, **details)
 
 
-def _details(view: AlertView) -> dict[str, Any]:
+def _details(view: AlertDelivery) -> dict[str, Any]:
     stages = (("rule loaded", view.loaded_s), ("alert firing", view.firing_s), ("alert received", view.received_s))
     limits = view.settings.alert
     return {

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 
-from .model import ExpectedGpu, ExpectedHost, Exporter, MetricsView, Series
+from .model import ExpectedGpu, ExpectedHost, Exporter, FleetMetrics, Series
 
 # DCGM writes numbers like 9223372036854775794 where a GPU does not have a value.
 _LARGEST = 1e9
@@ -30,9 +30,10 @@ class Stranger:
 class Fleet:
     """The series sorted by the hosts and GPUs that they belong to."""
 
-    def __init__(self, view: MetricsView) -> None:
+    def __init__(self, view: FleetMetrics) -> None:
         """Sort; nothing is judged yet."""
         self.view = view
+        self.expected = {host.name: host for host in view.hosts}
         self.owners = {gpu.uuid: host.name for host in view.hosts for gpu in host.gpus}
         self._by_host: dict[str, list[Series]] = defaultdict(list)
         for series in view.series:

@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
-from ..kit.answer import Answer
+from ..kit.counting import count
 from ..spec import Check, CheckSpec, JudgeContext
-from .case import count, gpu_subjects, gpus_measured, per_host, seen_in
-from .fleet import Fleet
-from .model import ExpectedHost, MetricsView
+from .metrics_host import MetricsHost, gpus_measured, per_host, seen_in
+from .model import FleetMetrics
 from .observe_metrics import OBSERVER
 
 SPEC = CheckSpec(
@@ -25,47 +24,47 @@ SPEC = CheckSpec(
 )
 
 
-def judge(view: MetricsView, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(view: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host; a host without any metrics is one missing host, not eight missing GPUs."""
     return per_host(SPEC, view, context, _judge_host, needs_series=False)
 
 
-def _judge_host(fleet: Fleet, host: ExpectedHost, answer: Answer) -> Outcome:
+def _judge_host(host: MetricsHost) -> Outcome:
+    fleet, expected = host.seen, host.expected
     view = fleet.view
-    field, seen = view.settings.metrics.field, len(fleet.seen_uuids(host))
+    field, seen = view.settings.metrics.field, len(fleet.seen_uuids(expected))
     details: dict[str, Any] = {
         "measured": gpus_measured(seen),
-        "expected": (Expectation("GPUs with metrics", "==", host.count, Basis.RULE, host.source),),
+        "expected": (Expectation("GPUs with metrics", "==", expected.count, Basis.RULE, expected.source),),
         "evidence": seen_in(view, field),
     }
-    missing = fleet.missing(host)
+    missing = fleet.missing(expected)
     unprofiled = tuple(gpu for gpu in missing if gpu.mig)
-    up = any(exporter.health == "up" for exporter in fleet.exporters(host))
-    if unprofiled and (up or not fleet.is_silent(host)):
+    up = any(exporter.health == "up" for exporter in fleet.exporters(expected))
+    if unprofiled and (up or not fleet.is_silent(expected)):
         mig_field = view.settings.metrics.mig_field
         text = f"{count(len(unprofiled), 'GPU')} in MIG mode without {mig_field} for every slice"
         hint = f"add {mig_field} to the counters of dcgm-exporter (its ConfigMap); {field} does not exist in MIG mode"
-        return answer.failed(
-            "profiling-field-missing", text, hint, more_subjects=gpu_subjects(host, unprofiled), **details
-        )
-    if fleet.is_silent(host):
-        return _host_missing(fleet, host, answer, field, details)
-    if missing or (not host.gpus and seen < host.count):
-        names = ", ".join(subject.name for subject in gpu_subjects(host, missing))
-        text = f"{count(host.count - seen, 'GPU')} of {host.count} without a usable {field}" + (
+        return host.answer.failed("profiling-field-missing", text, hint, more_subjects=host.gpus(unprofiled), **details)
+    if fleet.is_silent(expected):
+        return _host_missing(host, field, details)
+    if missing or (not expected.gpus and seen < expected.count):
+        names = ", ".join(subject.name for subject in host.gpus(missing))
+        text = f"{count(expected.count - seen, 'GPU')} of {expected.count} without a usable {field}" + (
             f": {names}" if names else ""
         )
         hint = f"compare with nvidia-smi -L on {host.name}; look at the log of its dcgm-exporter"
-        return answer.failed("gpu-missing", text, hint, more_subjects=gpu_subjects(host, missing), **details)
-    return answer.passed(f"metrics of {count(seen, 'GPU')} ({host.source})", **details)
+        return host.answer.failed("gpu-missing", text, hint, more_subjects=host.gpus(missing), **details)
+    return host.answer.passed(f"metrics of {count(seen, 'GPU')} ({expected.source})", **details)
 
 
-def _host_missing(fleet: Fleet, host: ExpectedHost, answer: Answer, field: str, details: dict[str, Any]) -> Outcome:
-    exporters = fleet.exporters(host)
+def _host_missing(host: MetricsHost, field: str, details: dict[str, Any]) -> Outcome:
+    exporters = host.seen.exporters(host.expected)
     said = "; ".join(f"target {entry.target} is {entry.health}: {entry.error}" for entry in exporters)
     text = f"no {field} of this host at all; {said or 'Prometheus has no target there'}"
-    hint = f"kubectl get pods -A -l app=nvidia-dcgm-exporter --field-selector spec.nodeName={host.node}; read its log"
-    return answer.failed("host-missing", text[:500], hint, **details)
+    pods = f"-l app=nvidia-dcgm-exporter --field-selector spec.nodeName={host.expected.node}"
+    hint = f"kubectl get pods -A {pods}; read its log"
+    return host.answer.failed("host-missing", text[:500], hint, **details)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ..kit.answer import Answer
+from ..kit.counting import count
 from ..spec import Check, CheckSpec, JudgeContext
-from .case import count, parts_of, per_host, seen_in
-from .fleet import Fleet
-from .model import ExpectedHost, MetricsView
+from .metrics_host import MetricsHost, per_host, seen_in
+from .model import FleetMetrics
 from .observe_metrics import OBSERVER
 
 SPEC = CheckSpec(
@@ -23,44 +22,45 @@ SPEC = CheckSpec(
 )
 
 
-def judge(view: MetricsView, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(view: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host. Prometheus shows a value for five minutes: only its own time tells its age."""
     return per_host(SPEC, view, context, _judge_host)
 
 
-def _judge_host(fleet: Fleet, host: ExpectedHost, answer: Answer) -> Outcome:
-    view, series = fleet.view, fleet.relevant(host)
+def _judge_host(host: MetricsHost) -> Outcome:
+    fleet, view = host.seen, host.seen.view
+    series = fleet.relevant(host.expected)
     query = f"timestamp({view.settings.metrics.field})"
     if any(entry.interval_s <= 0 for entry in series):
         text = "the scrape interval of its series is not known: Prometheus has no target with their job and instance"
         hint = "state it: gpufleet_settings.telemetry.interval_s"
-        return answer.unknown("interval-unknown", text, hint, evidence=seen_in(view, query))
+        return host.answer.unknown("interval-unknown", text, hint, evidence=seen_in(view, query))
     limit = min(fleet.limit_s(entry) for entry in series)
     oldest = max(view.at - entry.at for entry in series)
-    stale = fleet.stale(host)
+    stale = fleet.stale(host.expected)
     intervals = view.settings.metrics.fresh_intervals
     basis = f"{intervals:g} x {limit / intervals:g} s scrape interval"
-    expected = (Expectation("age of the last sample", "<=", limit, Basis.RULE, basis),)
+    limits = (Expectation("age of the last sample", "<=", limit, Basis.RULE, basis),)
     if stale:
         worst, age = max(stale, key=lambda pair: abs(pair[1]))
-        subjects = parts_of(host, fleet.seen_uuids(host), (entry.uuid for entry, _age in stale))
+        subjects = host.affected(fleet.seen_uuids(host.expected), (entry.uuid for entry, _age in stale))
         whose = count(len(subjects), "GPU") if subjects else "every GPU of this host"
         text = f"the last sample of {whose} is {age:.0f} s old, at most {fleet.limit_s(worst):g} s are allowed"
         if age < 0:
             text = f"the last sample of {whose} is {-age:.0f} s in the future: the exporter's clock is wrong"
         hint = "its exporter hangs, or sends times of its own: restart it, and compare with `dcgmi dmon -e 203`"
-        return answer.failed(
+        return host.answer.failed(
             "stale-series",
             text,
             hint,
             measured=(Measure("age of the last sample", round(age, 1), "s"),),
-            expected=expected,
+            expected=limits,
             evidence=seen_in(view, query),
             more_subjects=subjects,
         )
     measured = (Measure("age of the last sample", round(oldest, 1), "s"),)
     text = f"the oldest sample is {oldest:.1f} s old"
-    return answer.passed(text, measured=measured, expected=expected, evidence=seen_in(view, query))
+    return host.answer.passed(text, measured=measured, expected=limits, evidence=seen_in(view, query))
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from ...outcome.model import Outcome, Subject, SubjectKind, node_subject
+from ...outcome.model import Outcome, SubjectKind, node_subject
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
-from .case import SCRAPED, seen_in
 from .fleet import Fleet
-from .model import MetricsView
+from .metrics_host import seen_in, without_metrics
+from .model import FleetMetrics
 from .observe_metrics import OBSERVER
 
 SPEC = CheckSpec(
@@ -29,11 +29,12 @@ _HINTS = {
 _SHOWN = 5
 
 
-def judge(view: MetricsView, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(view: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome for the cluster, or one for every kind of stranger."""
-    answer, fleet = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name)), Fleet(view)
-    if view.problem is not None or fleet.blind:
-        return (answer.blocked(by=SCRAPED, because="there are no metrics to look at"),)
+    answer, fleet = Answer.about_cluster(SPEC, context), Fleet(view)
+    blocked = without_metrics(answer, fleet)
+    if blocked is not None:
+        return (blocked,)
     evidence = seen_in(view, view.settings.metrics.field)
     outcomes = []
     for cause in dict.fromkeys(stranger.cause for stranger in fleet.strangers):

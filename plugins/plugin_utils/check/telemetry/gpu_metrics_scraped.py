@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from ...outcome.model import Measure, Outcome, Subject, SubjectKind
+from ...outcome.model import Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
-from .case import seen_in
-from .model import MetricsView
+from .metrics_host import seen_in
+from .model import FleetMetrics
 from .observe_metrics import OBSERVER
 
 SPEC = CheckSpec(
@@ -22,9 +22,9 @@ SPEC = CheckSpec(
 )
 
 
-def judge(view: MetricsView, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(view: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome for the cluster."""
-    answer = Answer(SPEC, context, Subject(SubjectKind.CLUSTER, context.site.name))
+    answer = Answer.about_cluster(SPEC, context)
     if view.problem is not None:
         problem = view.problem
         return (answer.unknown(problem.cause, f"{problem.subject}: {problem.reason}", problem.hint),)

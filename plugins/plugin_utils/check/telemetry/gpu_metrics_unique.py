@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
-from ..kit.answer import Answer
+from ..kit.counting import count
 from ..spec import Check, CheckSpec, JudgeContext
-from .case import count, parts_of, per_host, seen_in
-from .fleet import Fleet
-from .model import ExpectedHost, MetricsView
+from .metrics_host import MetricsHost, per_host, seen_in
+from .model import FleetMetrics
 from .observe_metrics import OBSERVER
 
 SPEC = CheckSpec(
@@ -23,13 +22,14 @@ SPEC = CheckSpec(
 )
 
 
-def judge(view: MetricsView, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(view: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
     return per_host(SPEC, view, context, _judge_host)
 
 
-def _judge_host(fleet: Fleet, host: ExpectedHost, answer: Answer) -> Outcome:
-    view, doubles = fleet.view, fleet.doubles(host)
+def _judge_host(host: MetricsHost) -> Outcome:
+    fleet, expected = host.seen, host.expected
+    view, doubles, uuids = fleet.view, fleet.doubles(expected), fleet.seen_uuids(expected)
     evidence = seen_in(view, f"count by (UUID) ({view.settings.metrics.field}) > 1")
     if doubles:
         targets = ", ".join(next(iter(doubles.values())))
@@ -37,9 +37,9 @@ def _judge_host(fleet: Fleet, host: ExpectedHost, answer: Answer) -> Outcome:
         hint = (
             "two exporters or two monitors for one host: remove one of them; kubectl get servicemonitors,podmonitors -A"
         )
-        subjects = parts_of(host, fleet.seen_uuids(host), doubles)
-        return answer.failed("duplicate-series", text, hint, evidence=evidence, more_subjects=subjects)
-    return answer.passed(f"{count(len(fleet.seen_uuids(host)), 'GPU')}, each from one target", evidence=evidence)
+        subjects = host.affected(uuids, doubles)
+        return host.answer.failed("duplicate-series", text, hint, evidence=evidence, more_subjects=subjects)
+    return host.answer.passed(f"{count(len(uuids), 'GPU')}, each from one target", evidence=evidence)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

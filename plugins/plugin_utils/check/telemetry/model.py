@@ -75,7 +75,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricsView:
+class FleetMetrics:
     """The metrics of the fleet at one moment; `at` and the times of samples are of Prometheus' clock."""
 
     hosts: tuple[ExpectedHost, ...]
@@ -89,7 +89,7 @@ class MetricsView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlertView:
+class AlertDelivery:
     """The way of one test alert: seconds after its rule was made, None for what never happened.
 
     Args:

@@ -30,7 +30,7 @@ from ...workload.render import render
 from ..kit.saved_settings import observer_with_settings
 from ..spec import ObserveContext
 from .find import alertmanager_session, prometheus_session
-from .model import AlertView, Problem
+from .model import AlertDelivery, Problem
 from .notices import is_listening, received
 from .observe_metrics import unreachable
 from .selectors import Way, way_into
@@ -56,7 +56,7 @@ class _Plan:
     config: Way
 
 
-def observe(context: ObserveContext) -> AlertView:
+def observe(context: ObserveContext) -> AlertDelivery:
     """Send one alert on its way and return how far it came.
 
     Raises:
@@ -68,8 +68,8 @@ def observe(context: ObserveContext) -> AlertView:
             prometheus = Prometheus(prometheus_session(cluster, settings.metrics))
             wired = prometheus.alertmanagers()
         except BringupError as error:
-            return AlertView(settings=settings, problem=unreachable(error))
-        view = AlertView(settings=settings, where=prometheus.where, alertmanagers=wired)
+            return AlertDelivery(settings=settings, problem=unreachable(error))
+        view = AlertDelivery(settings=settings, where=prometheus.where, alertmanagers=wired)
         problem = _forbidden(cluster, settings)
         if problem is not None:
             return replace(view, problem=problem)
@@ -113,8 +113,8 @@ def _way(cluster: Cluster, kind: Kind, what: str) -> Way:
 
 
 def _tested(
-    context: ObserveContext, cluster: Cluster, prometheus: Prometheus, plan: _Plan, view: AlertView
-) -> AlertView:
+    context: ObserveContext, cluster: Cluster, prometheus: Prometheus, plan: _Plan, view: AlertDelivery
+) -> AlertDelivery:
     alert = view.settings.alert
     kinds = (PROMETHEUS_RULES, ALERTMANAGER_CONFIGS)
     with temporary_namespace(
@@ -179,8 +179,8 @@ def _followed(
     prometheus: Prometheus,
     space: TemporaryNamespace,
     plan: _Plan,
-    view: AlertView,
-) -> AlertView:
+    view: AlertDelivery,
+) -> AlertDelivery:
     """Make the rule and the route, and follow the alert as long as it goes on."""
     alert, started = view.settings.alert, time.monotonic()
     for obj in _objects(space, plan, alert):
@@ -212,7 +212,7 @@ def _objects(space: TemporaryNamespace, plan: _Plan, alert: AlertSettings) -> li
     return render(_TEMPLATES / "alert-rule.yaml.j2", variables)
 
 
-def _seen(prometheus: Prometheus, log: str, view: AlertView, now_s: float) -> AlertView:
+def _seen(prometheus: Prometheus, log: str, view: AlertDelivery, now_s: float) -> AlertDelivery:
     """Return how far the alert is: the rule and its state at Prometheus, the notice at the receiver."""
     try:
         rules = prometheus.alert_rules()
@@ -233,7 +233,7 @@ def _seen(prometheus: Prometheus, log: str, view: AlertView, now_s: float) -> Al
     return view
 
 
-def _asked(cluster: Cluster, view: AlertView) -> AlertView:
+def _asked(cluster: Cluster, view: AlertDelivery) -> AlertDelivery:
     """Ask Alertmanager about an alert that did not arrive; it only helps to say where it got lost."""
     try:
         alerts = Alertmanager(alertmanager_session(cluster, view.settings.metrics)).alerts("gpufleet_test", view.name)
@@ -257,10 +257,10 @@ def _sweep_foreign(cluster: Cluster, space: TemporaryNamespace, plan: _Plan) -> 
         space.leftovers.append(f"rule in {plan.rule.only_namespace}: {error.reason}")
 
 
-def _standing(view: AlertView) -> str:
+def _standing(view: AlertDelivery) -> str:
     if view.loaded_s is None:
         return "waiting for Prometheus to take up the rule"
     return "waiting for the rule to fire" if view.firing_s is None else "firing, waiting for its arrival"
 
 
-OBSERVER = observer_with_settings("alert", AlertView, observe, TelemetrySettings, GATE)
+OBSERVER = observer_with_settings("alert", AlertDelivery, observe, TelemetrySettings, GATE)

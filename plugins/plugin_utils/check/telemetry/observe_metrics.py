@@ -21,14 +21,14 @@ from ..spec import ObserveContext
 from .expected import expected_hosts
 from .find import prometheus_session
 from .fleet import Fleet
-from .model import ExpectedHost, MetricsView, Problem, Series
-from .reading import Names, exporters_of, series_of
+from .model import ExpectedHost, FleetMetrics, Problem, Series
+from .parse_series import Names, exporters_of, series_of
 from .settings import GATE, TelemetrySettings
 
 _POLL_S = 1.0
 
 
-def observe(context: ObserveContext) -> MetricsView:
+def observe(context: ObserveContext) -> FleetMetrics:
     """Look until everything is there and fresh, at most `settle_s` seconds; the last look counts.
 
     Raises:
@@ -69,7 +69,7 @@ def _expected(context: ObserveContext, cluster: Cluster | None) -> tuple[Expecte
     return expected_hosts(context.site, context.run_dir, context.hardware, slices or [])
 
 
-def _look(cluster: Cluster | None, settings: TelemetrySettings, hosts: tuple[ExpectedHost, ...]) -> MetricsView:
+def _look(cluster: Cluster | None, settings: TelemetrySettings, hosts: tuple[ExpectedHost, ...]) -> FleetMetrics:
     try:
         prometheus = Prometheus(prometheus_session(cluster, settings.metrics))
         targets = _targets(prometheus, settings)
@@ -80,8 +80,8 @@ def _look(cluster: Cluster | None, settings: TelemetrySettings, hosts: tuple[Exp
             series += series_of(field, values, times, targets, names, settings)
             moments += [vector.at for vector in (values, times)]
     except BringupError as error:
-        return MetricsView(hosts=hosts, settings=settings, problem=unreachable(error))
-    return MetricsView(
+        return FleetMetrics(hosts=hosts, settings=settings, problem=unreachable(error))
+    return FleetMetrics(
         hosts=hosts,
         settings=settings,
         where=prometheus.where,
@@ -101,7 +101,7 @@ def _targets(prometheus: Prometheus, settings: TelemetrySettings) -> tuple[Targe
         return ()
 
 
-def _standing(view: MetricsView) -> str:
+def _standing(view: FleetMetrics) -> str:
     if view.problem is not None:
         return f"{view.problem.subject}: {view.problem.reason}"
     fleet = Fleet(view)
@@ -111,4 +111,4 @@ def _standing(view: MetricsView) -> str:
     return f"{seen} of {expected} GPUs, {stale} not fresh"
 
 
-OBSERVER = observer_with_settings("metrics", MetricsView, observe, TelemetrySettings, GATE)
+OBSERVER = observer_with_settings("metrics", FleetMetrics, observe, TelemetrySettings, GATE)

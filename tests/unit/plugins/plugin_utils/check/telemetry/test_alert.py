@@ -19,7 +19,7 @@ from crd_schema import crd_schema
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.alert_delivery import SPEC, judge
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.model import AlertView, Problem
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.model import AlertDelivery, Problem
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.notices import is_listening, received
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.selectors import (
     Way,
@@ -47,7 +47,7 @@ NOTICE = f'{{"receiver": "r", "alerts": [["firing", "{NAME}"]]}}'
 def judged(**view: Any) -> Outcome:
     site = Site(name="here", profile=SiteProfile.ON_PREMISES, hosts=(Host(name="gpu01", sku="x", node_name="gpu01"),))
     context = JudgeContext(gate="telemetry", site=site, today=date(2026, 1, 1))
-    (outcome,) = judge(AlertView(settings=checked_settings(TelemetrySettings, "telemetry", {}), **view), context)
+    (outcome,) = judge(AlertDelivery(settings=checked_settings(TelemetrySettings, "telemetry", {}), **view), context)
     return outcome
 
 

@@ -11,7 +11,7 @@ import pytest
 from gpu_metrics import FIELD, Metrics, Row, uuid
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.fleet import Fleet
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.model import MetricsView, Problem
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.model import FleetMetrics, Problem
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, from_plain, to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 
@@ -190,7 +190,7 @@ def test_an_interval_that_the_site_states_is_used() -> None:
 def test_a_prometheus_that_cannot_be_asked_is_told_once() -> None:
     metrics = Metrics()
     problem = Problem(cause="prometheus-unreachable", subject="service x", reason="no pod is ready.", hint="look")
-    view = MetricsView(hosts=metrics.expected(), settings=metrics.view().settings, problem=problem)
+    view = FleetMetrics(hosts=metrics.expected(), settings=metrics.view().settings, problem=problem)
     outcomes = metrics.outcomes(view)
     assert findings(outcomes) == {("gpu-metrics-scraped", "prometheus-unreachable", ("here",))}
     assert all(o.status is Status.OTHER for o in outcomes)
@@ -210,6 +210,6 @@ def test_a_host_of_an_unknown_sku_is_not_passed() -> None:
 
 def test_a_view_is_the_same_after_it_was_saved() -> None:
     view = Metrics().view()
-    assert from_plain(MetricsView, to_plain(view), "test") == view
+    assert from_plain(FleetMetrics, to_plain(view), "test") == view
     assert FIELD in dumps(view)
     assert uuid("gpu01", 0) in dumps(view)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What gate facility works on: the site's settings for it, and what its observer saw."""
+"""What the observer of gate facility saw: the record as text, its signature, the digests of its evidence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from ...clients.signature.ssh_keygen import SignatureFacts
 from ...outcome.codec import to_plain
 from ...outcome.model import Evidence, Subject, SubjectKind
 from ...runtime.redaction import excerpt
-from ...site.model import Site
 from .record import FacilityRecord, parse_record
 from .settings import FacilitySettings
 
@@ -59,11 +58,5 @@ class FacilityObservation:
         return (Evidence(self.record_path, "controller", excerpt(text)),)
 
 
-def site_subject(site: Site) -> Subject:
-    """Return the subject for the whole site."""
-    return Subject(SubjectKind.SITE, site.name)
-
-
 def rack_subject(rack: str) -> Subject:
-    """Return the subject for a rack."""
     return Subject(SubjectKind.RACK, rack)

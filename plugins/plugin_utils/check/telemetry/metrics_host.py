@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""One host as the checks of its metrics see it: what is expected of it, and the series that belong to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+
+from ...outcome.model import Evidence, Measure, Outcome, Subject, SubjectKind
+from ..kit import host_context
+from ..kit.answer import Answer
+from ..kit.finding import Report
+from ..spec import CheckSpec, JudgeContext
+from .fleet import Fleet
+from .model import ExpectedGpu, ExpectedHost, FleetMetrics
+
+SCRAPED, COMPLETE = "gpu-metrics-scraped", "gpu-metrics-complete"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsHost(host_context.HostContext[Fleet]):
+    """One host with its metrics."""
+
+    @property
+    def expected(self) -> ExpectedHost:
+        """What the host must have metrics of."""
+        return self.seen.expected[self.name]
+
+    def gpu(self, uuid: str) -> Subject:
+        """Return the subject of a GPU, by its place on the host if that is known."""
+        uuids = [gpu.uuid for gpu in self.expected.gpus]
+        return self.part(SubjectKind.GPU, f"gpu{uuids.index(uuid)}" if uuid in uuids else uuid)
+
+    def gpus(self, gpus: Iterable[ExpectedGpu]) -> tuple[Subject, ...]:
+        return tuple(self.gpu(gpu.uuid) for gpu in gpus)
+
+    def affected(self, everything: Collection[str], uuids: Iterable[str]) -> tuple[Subject, ...]:
+        """Return the subjects of affected GPUs; none if it is all of them, for then it is the host."""
+        found = tuple(dict.fromkeys(uuids))
+        return () if set(found) == set(everything) else tuple(self.gpu(uuid) for uuid in found)
+
+
+def per_host(
+    spec: CheckSpec,
+    metrics: FleetMetrics,
+    context: JudgeContext,
+    judge_host: Callable[[MetricsHost], Report | Outcome],
+    *,
+    needs_series: bool = True,
+) -> tuple[Outcome, ...]:
+    """Return the outcomes of every host in scope (see kit.host_context.per_host).
+
+    Args:
+        spec: the check.
+        metrics: what was seen.
+        context: the context of the judgement.
+        judge_host: judges one host.
+        needs_series: a host without any series is reported by check gpu-metrics-complete alone.
+    """
+
+    def before(host: MetricsHost) -> Outcome | None:
+        return without_metrics(host.answer, host.seen) or _not_known(host, needs_series)
+
+    # How many GPUs are expected was found out when the observer looked.
+    return host_context.per_host(MetricsHost, spec, Fleet(metrics), context, judge_host, before=before, needs_sku=False)
+
+
+def without_metrics(answer: Answer, fleet: Fleet) -> Outcome | None:
+    """Return why no metrics can be judged, None if there are some."""
+    if fleet.view.problem is not None:
+        return answer.blocked(by=SCRAPED, because="Prometheus could not be asked")
+    return answer.blocked(by=SCRAPED, because="Prometheus has no GPU metrics at all") if fleet.blind else None
+
+
+def _not_known(host: MetricsHost, needs_series: bool) -> Outcome | None:
+    if host.name not in host.seen.expected:
+        return host.answer.unknown("no-data", "nobody looked for metrics of this host", "run the gate again")
+    if not host.expected.count:
+        text = f"no hardware facts for the SKU of {host.name}"
+        return host.answer.unknown("sku-unknown", text, "correct gpufleet_sku")
+    if needs_series and not host.seen.relevant(host.expected):
+        return host.answer.blocked(by=COMPLETE, because=f"there are no GPU metrics of {host.name}")
+    return None
+
+
+def seen_in(metrics: FleetMetrics, query: str, excerpt: str = "") -> tuple[Evidence, ...]:
+    """Return the evidence of a query."""
+    return (Evidence(query, metrics.where, excerpt, "observations/telemetry/metrics.json"),)
+
+
+def gpus_measured(number: int) -> tuple[Measure, ...]:
+    return (Measure("GPUs with metrics", number, "count"),)
