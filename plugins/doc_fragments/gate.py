@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The gate that a verb works on."""
+"""The gate that a module works on."""
 
 from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """The option of verbs that work on one gate."""
+    """The option of modules that work on one gate."""
 
     DOCUMENTATION = r"""
 options:

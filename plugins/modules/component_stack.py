@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Documentation of the verb component_stack; the action plugin of the same name does the work on the controller."""
+"""Documentation of component_stack; the action plugin of the same name does the work on the controller."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Documentation of the verb gate; the action plugin of the same name does the work on the controller."""
+"""Documentation of gate; the action plugin of the same name does the work on the controller."""
 
 from __future__ import annotations
 
@@ -162,12 +162,12 @@ stats:
       type: int
       returned: always
       sample: 0
-    gpufleet_rehearsal:
+    gpufleet_was_rehearsal:
       description: Whether the hardware is simulated.
       type: bool
       returned: always
       sample: false
-    gpufleet_gates:
+    gpufleet_gates_by_status:
       description: The gates by status.
       type: dict
       returned: always

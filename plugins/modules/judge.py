@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Documentation of the verb judge; the action plugin of the same name does the work on the controller."""
+"""Documentation of judge; the action plugin of the same name does the work on the controller."""
 
 from __future__ import annotations
 
@@ -38,10 +38,32 @@ verdict:
   type: str
   returned: always
 gates:
-  description: The verdict of each gate as computed now.
+  description: The verdict of each gate as computed now, in the form of RV(gpufleet.bringup.gate#module:verdict).
   type: list
   elements: dict
   returned: always
+  contains:
+    gate:
+      description: Id of the gate.
+      type: str
+      returned: always
+      sample: nodes
+    status:
+      description: Status of the gate in the words of CTRF.
+      type: str
+      returned: always
+      sample: passed
+    message:
+      description: Why, in one sentence.
+      type: str
+      returned: always
+      sample: every declared check passed
+    blocking:
+      description: What holds the gate.
+      type: list
+      elements: dict
+      returned: always
+      sample: []
 differences:
   description: What was recorded and cannot be confirmed.
   type: list

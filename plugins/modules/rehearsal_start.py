@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Documentation of the verb rehearsal_start; the action plugin of the same name does the work on the controller."""
+"""Documentation of rehearsal_start; the action plugin of the same name does the work on the controller."""
 
 from __future__ import annotations
 
@@ -101,10 +101,26 @@ directory:
   type: str
   returned: success
 hosts:
-  description: The simulated hosts with name, sku and rack.
+  description: The simulated hosts.
   type: list
   elements: dict
   returned: success
+  contains:
+    name:
+      description: Name of the host.
+      type: str
+      returned: always
+      sample: gpu01
+    sku:
+      description: Its SKU.
+      type: str
+      returned: always
+      sample: h100
+    rack:
+      description: Its rack.
+      type: str
+      returned: always
+      sample: r01
 programs:
   description: Path of every program by name.
   type: dict

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Documentation of the verb rehearsal_stop; the action plugin of the same name does the work on the controller."""
+"""Documentation of rehearsal_stop; the action plugin of the same name does the work on the controller."""
 
 from __future__ import annotations
 

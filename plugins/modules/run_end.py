@@ -52,12 +52,12 @@ stats:
       type: int
       returned: always
       sample: 0
-    gpufleet_rehearsal:
+    gpufleet_was_rehearsal:
       description: Whether the hardware is simulated.
       type: bool
       returned: always
       sample: false
-    gpufleet_gates:
+    gpufleet_gates_by_status:
       description: The gates by status.
       type: dict
       returned: always

@@ -20,7 +20,7 @@ def test_inference_is_proven_although_training_is_not_and_the_run_still_fails(tm
         ("training-loss", "loss-not-finite")
     }
     assert run.stats["gpufleet_passed"] is False and run.stats["gpufleet_exit_code"] == 8
-    assert run.stats["gpufleet_gates"] == {
+    assert run.stats["gpufleet_gates_by_status"] == {
         "passed": ["gpu_stack", "inference_acceptance"],
         "failed": ["training_acceptance"],
         "pending": ["facility", "fabric", "nodes", "telemetry", "fabric_validation"],

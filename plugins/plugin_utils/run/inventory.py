@@ -25,6 +25,8 @@ from .settings_sources import merged_settings
 
 # Hosts that look at the fabric, where the inventory has such a group.
 FABRIC_GROUP = "fabric_managers"
+# Hosts with this connection are simulated, whatever a variable says.
+SIMULATED = "gpufleet.bringup.rehearsal"
 _HOST_VARIABLES = ("gpufleet_sku", "gpufleet_rack", "gpufleet_node_name", HCAS)
 
 
@@ -69,8 +71,10 @@ def checked_site(options: Mapping[str, Any], inventory: Inventory) -> tuple[Site
         name: {key: inventory.variables[name].get(key) for key in _HOST_VARIABLES}
         for name in inventory.groups.get(group, ())
     }
+    simulated = any(inventory.variables[name].get("ansible_connection") == SIMULATED for name in hosts)
     stated = {
         **options,
+        "rehearsal": options["rehearsal"] or simulated,
         "criteria": options["criteria"] or options["default_criteria"],
         "settings": merged_settings(options["settings"], options["set"], options["forced_settings"]),
     }

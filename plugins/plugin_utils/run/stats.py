@@ -21,7 +21,8 @@ def run_stats(run: Run) -> dict[str, Any]:
         "gpufleet_verdict": run_summary(record),
         "gpufleet_passed": all_passed(record),
         "gpufleet_exit_code": 0 if all_passed(record) else 8,
-        "gpufleet_rehearsal": record.rehearsal,
-        "gpufleet_gates": {status: gates for status, gates in by_status.items() if gates},
+        # No name of a variable that a run reads: the next node of a workflow gets these as its extra variables.
+        "gpufleet_was_rehearsal": record.rehearsal,
+        "gpufleet_gates_by_status": {status: gates for status, gates in by_status.items() if gates},
         "gpufleet_report": str(run.path / "report.html"),
     }

@@ -29,7 +29,7 @@ def restart(record: RunRecord) -> str:
     gate = record.from_gate if not held else held[0] if record.history and held[0] != record.scope[0] else ""
     assignment = f"{VARIABLE}={gate}" if gate else ""
     if not record.command:
-        return f"the same with {assignment}" if assignment else "the same"
+        return f"launch it with {assignment}" if assignment else "launch it once more"
     return f"{record.command} -e {assignment}" if assignment else record.command
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import (
+    SIMULATED,
     Inventory,
     checked_site,
     hosts_to_read,
@@ -37,6 +38,7 @@ OPTIONS: dict[str, Any] = {
     "forced_settings": {},
     "recipe_data": [],
     "overrides": {},
+    "rehearsal": False,
 }
 
 
@@ -103,6 +105,13 @@ def test_a_start_in_the_middle_looks_again_and_does_not_read_what_is_taken_over(
 def test_the_tools_are_run_as_the_settings_say(options: dict[str, Any], expected: dict[str, Any]) -> None:
     site, _hardware = checked_site(OPTIONS | options, inventory())
     assert tool_options(site).items() >= expected.items()
+
+
+def test_simulated_hosts_make_a_rehearsal_whatever_the_variable_says() -> None:
+    given = inventory()
+    assert not checked_site(OPTIONS, given)[0].rehearsal
+    simulated = {name: {**found, "ansible_connection": SIMULATED} for name, found in given.variables.items()}
+    assert checked_site(OPTIONS, Inventory(given.groups, simulated))[0].rehearsal
 
 
 def test_default_criteria_count_only_where_none_is_stated() -> None:

@@ -50,7 +50,7 @@ def test_a_run_that_was_refused_starts_again_where_it_wanted_to() -> None:
 
 def test_without_a_command_the_variable_is_named() -> None:
     made = replace(record(facility=Status.PASSED, fabric=Status.OTHER), command="")
-    assert restart(made) == "the same with gpufleet_from_gate=fabric"
+    assert restart(made) == "launch it with gpufleet_from_gate=fabric"
 
 
 def test_a_passed_run_and_one_that_goes_on_say_nothing() -> None:

@@ -1,0 +1,93 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a person or a survey states on the way into a run, as Ansible brings it to preflight."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+HOST = {"gpufleet_sku": "h100", "gpufleet_rack": "r1", "ansible_connection": "local"}
+SETTINGS = {"facility": {"record": "/nowhere/record.yaml"}, "dcgm-diag": {"level": 3}}
+
+
+@pytest.fixture
+def inventory(tmp_path: Path) -> Path:
+    path = tmp_path / "hosts.yml"
+    variables = {"gpufleet_settings": SETTINGS, "gpufleet_gates": ["facility", "nodes"]}
+    path.write_text(yaml.safe_dump({"all": {"vars": variables}, "gpu_nodes": {"hosts": {"n1": HOST, "n2": HOST}}}))
+    return path
+
+
+def play(repository: Path, inventory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run site.yml with an inventory and more words."""
+    command = [str(Path(sys.executable).with_name("ansible-playbook")), str(repository / "playbooks/site.yml")]
+    environment = {
+        **os.environ,
+        "ANSIBLE_CONFIG": str(repository / "ansible.cfg"),
+        "ANSIBLE_COLLECTIONS_PATH": str(repository / ".cache"),
+        "ANSIBLE_HOME": str(inventory.parent),
+        "ANSIBLE_NOCOLOR": "1",
+    }
+    return subprocess.run(
+        [*command, "-i", str(inventory), "-e", f"gpufleet_run_dir={inventory.parent / 'runs'}", *arguments],
+        env=environment, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+def test_an_extra_variable_is_laid_over_the_settings_of_the_inventory(repository: Path, inventory: Path) -> None:
+    extra = json.dumps({"gpufleet_settings": {"dcgm-diag": {"level": 2}}})
+    done = play(repository, inventory, "--tags", "plan", "-e", extra)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the extra variable gpufleet_settings replaces dcgm-diag.level of the inventory" in done.stdout
+    assert "leaves the inventory's facility as they are" in done.stdout
+    assert "gpufleet_settings.facility.record is /nowhere/record.yaml, and there is no such file" in done.stdout
+    assert not (inventory.parent / "runs").exists()
+
+
+def test_flat_variables_of_a_survey_reach_the_checked_site(repository: Path, inventory: Path) -> None:
+    survey = {
+        "gpufleet_gates": "facility,nodes",
+        "gpufleet_minimum_nodes": "2",
+        "gpufleet_criteria": "service=generic,intent=training",
+        "gpufleet_settings": '{"dcgm-diag": {"level": 1}}',
+        "gpufleet_set": "dcgm-diag.level=2\nfacility.expiry_warning_days=3",
+        "gpufleet_rehearsal": "false",
+    }
+    done = play(repository, inventory, "-e", json.dumps(survey))
+    assert done.returncode != 0 and "Traceback" not in done.stdout + done.stderr
+    site = json.loads((inventory.parent / "runs/latest/site.json").read_text("utf-8"))
+    assert (site["gates"], site["minimum_nodes"], site["rehearsal"]) == (["facility", "nodes"], 2, False)
+    assert site["criteria"] == {"accelerator": "h100", "service": "generic", "intent": "training"}
+    assert site["settings"] == {
+        "facility": {"record": "/nowhere/record.yaml", "expiry_warning_days": 3},
+        "dcgm-diag": {"level": 2},
+    }
+    end = done.stdout.rstrip().splitlines()[-2:]
+    assert end[0] == "not looked at: nodes"
+    assert end[1].startswith("again: ansible-playbook ") and "gpufleet_from_gate" not in end[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("-e", "gpufleet_settings='quick and dirty'"), "argument 'gpufleet_settings' is of type str"),
+        (("-e", '{"gpufleet_waivers": [{"check": "gpu-census"}]}'), "found in gpufleet_waivers"),
+        (("--limit", "n1"), "leaves localhost out"),
+        (("--tags", "plan,nodes"), "Tag plan stands alone"),
+    ],
+    ids=["settings", "waiver", "limit", "plan and run"],
+)
+def test_what_cannot_be_meant_is_refused(
+    repository: Path, inventory: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    done = play(repository, inventory, *arguments)
+    assert done.returncode != 0
+    assert words in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
