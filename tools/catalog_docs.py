@@ -15,11 +15,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/catalogue.md"
-# As they appeared; the page reads from older to newer, data centre first.
-ACCELERATORS = (
-    "t4", "a10", "a100", "l4", "l40", "l40s", "h100", "h200", "b200", "b300", "gb200", "gb300", "vr200",
-    "rtx-pro-6000",
-)  # fmt: skip
 INTENTS = ("training", "inference")
 
 HEAD = """<!--
@@ -68,12 +63,18 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def accelerators_of(catalogue: Catalogue) -> list[str]:
+    """Return the kinds of GPU, the columns of the first table."""
+    return sorted(catalogue.vocabulary.dimensions["accelerator"].values)
+
+
 def _accelerators(catalogue: Catalogue) -> str:
+    accelerators = accelerators_of(catalogue)
     rows = [
-        [service, *("x" if _supported(catalogue, service=service, accelerator=name) else "" for name in ACCELERATORS)]
+        [service, *("x" if _supported(catalogue, service=service, accelerator=name) else "" for name in accelerators)]
         for service in services(catalogue)
     ]
-    return _table(["service", *ACCELERATORS], rows)
+    return _table(["service", *accelerators], rows)
 
 
 def _environments(catalogue: Catalogue) -> str:

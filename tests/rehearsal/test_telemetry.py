@@ -44,7 +44,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.accelerators import (
-    load_accelerators,
     printed_facts,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.nvidia_smi_xml import XmlRenderer
@@ -65,7 +64,6 @@ TODAY = date(2026, 1, 1)
 # Long enough for a sample to get older than two scrape intervals, on a machine that has more to do.
 SETTINGS = {"settle_s": 7.0, "load_s": 8.0, "fire_s": 8.0, "arrive_s": 12.0, "rule_interval_s": 1}
 XML = XmlRenderer(DATA)
-ACCELERATORS = load_accelerators(DATA)
 
 
 @dataclass
@@ -144,7 +142,7 @@ class Bench:
 def _leave_evidence(model: ClusterModel, run_dir: Path) -> None:
     """What gate nodes would have left: nvidia-smi of every host."""
     for node in model.nodes:
-        text = XML.render(node, printed_facts(ACCELERATORS, node.accelerator), "Thu Jan  1 00:00:00 2026")
+        text = XML.render(node, printed_facts(node.accelerator, DATA), "Thu Jan  1 00:00:00 2026")
         tools = {"nvidia_smi_xml": ToolRun(argv=("nvidia-smi", "-q", "-x"), rc=0, stdout=text)}
         write_evidence(run_dir, HostEvidence(host=node.name, reached=True, tools=tools))
 

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from ..outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
 from ..runtime.strict import decode, nearest_hint, read_yaml
+from .accelerator import Accelerator, accelerator_or_error, beside, load_accelerators
 
-Accelerator = Literal[
-    "t4", "a10", "a100", "h100", "h200", "b200", "b300", "gb200", "gb300", "l4", "l40s", "rtx-pro-6000"
-]
 _HCA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 Fabric = Literal["infiniband", "roce", "efa", "tcpx", "tcpxo", "none"]
 
@@ -36,12 +34,13 @@ class Sku:
     only as a whole has `rack_hosts` (hosts in a full rack) and the `rack_*` facts instead.
     `peak_tflops` are dense rates of one GPU; `intra_node_busbw_gbps` is the best published all_reduce bus bandwidth
     in GB/s within one NVLink domain, by algorithm (`ring`, `nvls`).
+    `accelerator` names a kind of GPU of recipes/accelerators/; load_hardware fills in `gpu`, what is known of it.
     `settings` are settings of the checks of gate nodes for hosts of this SKU, by check id, as in `gpufleet_settings`.
     """
 
     name: str
     title: str
-    accelerator: Accelerator
+    accelerator: str
     gpu_product: str
     gpu_product_label: str
     gpus: int
@@ -75,6 +74,7 @@ class Sku:
     hbm_tb_per_s: float | None = None
     intra_node_busbw_gbps: dict[str, float] = field(default_factory=dict)
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    gpu: Accelerator | None = None
 
     def __post_init__(self) -> None:
         problem = _broken_rule(self)
@@ -95,6 +95,12 @@ class Sku:
     def nic_gbps(self) -> float:
         """Rate of one NIC in Gb/s, all of its ports together."""
         return self.compute_hcas * self.hca_rate_gbps / self.nics if self.nics else 0.0
+
+    @property
+    def gpu_kind(self) -> Accelerator:
+        """What is known of its kind of GPU; of a SKU that was not loaded from files, its name."""
+        pattern = re.escape(self.gpu_product)
+        return self.gpu or Accelerator(name=self.accelerator, title=self.gpu_product, product_pattern=pattern)
 
     @property
     def usual_hca_names(self) -> tuple[str, ...]:
@@ -164,16 +170,19 @@ def hca_names_problem(names: Sequence[str], ports: int) -> str:
 def load_hardware(directories: Sequence[Path]) -> dict[str, Sku]:
     """Return every SKU by name and by alias; a SKU of a later directory replaces one of the same name.
 
+    Kinds of GPU are those of the collection and of accelerators/ beside each directory.
+
     Raises:
         ProblemsError: unreadable or invalid files, a name that is not the file's, names or aliases used twice,
-            a directory that is not there.
+            an unknown kind of GPU, a directory that is not there.
     """
+    accelerators = load_accelerators(beside(directories))
     problems: list[BringupError] = []
     by_name: dict[str, Sku] = {}
     origin: dict[str, Path] = {}
     for directory in directories:
         for path in _files(directory, problems):
-            sku = _read_sku(path, problems)
+            sku = _read_sku(path, accelerators, problems)
             if sku is not None:
                 by_name[sku.name], origin[sku.name] = sku, path
     found = _with_aliases(by_name, origin, problems)
@@ -189,9 +198,13 @@ def _files(directory: Path, problems: list[BringupError]) -> list[Path]:
     return sorted([*directory.glob("*.yaml"), *directory.glob("*.yml")])
 
 
-def _read_sku(path: Path, problems: list[BringupError]) -> Sku | None:
+def _read_sku(path: Path, accelerators: Mapping[str, Accelerator], problems: list[BringupError]) -> Sku | None:
     try:
-        sku = decode(Sku, read_yaml(path), str(path))
+        data = read_yaml(path)
+        if isinstance(data, dict) and "gpu" in data:
+            raise InputError(f"{path}: gpu", "unknown key.", "state the kind of GPU in accelerators/ beside hardware/")
+        sku = decode(Sku, data, str(path))
+        gpu = accelerator_or_error(accelerators, sku.accelerator, f"{path}: accelerator")
     except ProblemsError as error:
         problems.extend(error.problems)
         return None
@@ -201,7 +214,7 @@ def _read_sku(path: Path, problems: list[BringupError]) -> Sku | None:
     if sku.name != path.stem:
         problems.append(InputError(f"{path}: name", f"is {sku.name!r}, expected {path.stem!r} as the file is named."))
         return None
-    return sku
+    return replace(sku, accelerator=gpu.name, gpu=gpu)
 
 
 def _with_aliases(by_name: dict[str, Sku], origin: dict[str, Path], problems: list[BringupError]) -> dict[str, Sku]:

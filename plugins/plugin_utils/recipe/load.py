@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ..hardware.accelerator import DIRECTORY, Accelerator, load_accelerators
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..runtime.recipe_files import RECIPES
 from . import decode
@@ -21,6 +22,7 @@ from .tree import TreeFile, is_document, tree_files
 from .verify import verify
 
 BASE = "base"
+_ACCELERATOR = "accelerator"
 BASE_FILE = "overlays/base.yaml"
 _FIRST_GROUPS = ("aicr.nvidia.com/", "eidos.nvidia.com/")
 
@@ -93,7 +95,12 @@ def _check_os_images(document: Document, problems: list[BringupError]) -> None:
             problems.append(document.problem(("osImages", index, "pattern"), reason))
 
 
-def _vocabulary(documents: Sequence[Document], dialect: Dialect, problems: list[BringupError]) -> Vocabulary:
+def _vocabulary(
+    documents: Sequence[Document],
+    accelerators: Iterable[Accelerator],
+    dialect: Dialect,
+    problems: list[BringupError],
+) -> Vocabulary:
     """Return the vocabulary of all documents, in which an alias of the first dialect may mean something else."""
     dimensions: dict[str, Dimension] = {}
     query_keys: dict[str, str] = {}
@@ -109,6 +116,14 @@ def _vocabulary(documents: Sequence[Document], dialect: Dialect, problems: list[
             # The rules of a later directory are tried first.
             rules = _detection(document, problems) + rules
             _check_os_images(document, problems)
+    for kind in accelerators:
+        known = Dimension(
+            name=_ACCELERATOR, values=frozenset((kind.name,)), aliases=dict.fromkeys(kind.aliases, kind.name)
+        )
+        dimensions[_ACCELERATOR] = _widened(dimensions[_ACCELERATOR], known)
+        rules.append(
+            DetectionRule(dimension=_ACCELERATOR, value=kind.name, fact="gpu_product", pattern=kind.product_pattern)
+        )
     for name, values in _foreign_values(documents).items():
         if name in dimensions and not dimensions[name].number:
             new = frozenset(values) - set(dimensions[name].aliases)
@@ -243,7 +258,12 @@ def load_catalogue(directories: Sequence[Path]) -> Catalogue:
     base = next((i for i, tree in reversed(list(enumerate(trees))) if BASE_FILE in tree), 0)
     root_dialect = dialects[base] if dialects else Dialect.CURRENT
     all_documents = [document for documents in read for document in documents]
-    vocabulary = _vocabulary([*_shipped_vocabulary(loading, trees), *all_documents], root_dialect, loading.problems)
+    vocabulary = _vocabulary(
+        [*_shipped_vocabulary(loading, trees), *all_documents],
+        load_accelerators(path.expanduser() / DIRECTORY for path in directories).values(),
+        root_dialect,
+        loading.problems,
+    )
     for documents, dialect in zip(read, dialects, strict=True):
         for document in documents:
             _take(loading, document, vocabulary, dialect)

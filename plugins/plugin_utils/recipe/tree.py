@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 from ..outcome.errors import BringupError, InputError, NotFoundError
 
 MAX_BYTES = 10 * 1024 * 1024
-# Not recipes: chart values and manifests, health checks, SKU facts, templates.
-_NOT_DOCUMENTS = ("components", "checks", "hardware", "workloads")
+# Not recipes: chart values and manifests, health checks, SKU facts, kinds of GPU, templates.
+_NOT_DOCUMENTS = ("components", "checks", "hardware", "accelerators", "workloads")
 _YAML = (".yaml", ".yml")
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -132,7 +133,8 @@ class Run:
 
     def save_hardware(self, hardware: dict[str, Sku]) -> None:
         """Write the SKUs of this site, by the names that the inventory uses."""
-        write_atomic(self.path / HARDWARE, dumps({name: to_plain(sku) for name, sku in hardware.items()}))
+        facts = {name: to_plain(replace(sku, gpu=None)) for name, sku in hardware.items()}
+        write_atomic(self.path / HARDWARE, dumps(facts))
         self.hardware = hardware
 
     def save_outcomes(self, gate: str, outcomes: tuple[Outcome, ...]) -> None:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from ...hardware.sku import Sku, load_hardware, sku_or_error
 from ...runtime.recipe_files import RECIPES
@@ -21,7 +19,6 @@ from ..model.values import Node as ModelNode
 
 ADMITS_WHOLE, ADMITS_SINGLY, ADMITS_NOTHING = "all-or-nothing", "partial", "not-running"
 GPU_RESOURCE = "nvidia.com/gpu"
-_CAPABILITIES = Path(__file__).with_name("capabilities.yaml")
 _HARDWARE = RECIPES / "hardware"
 # Fails where the model does not name an operand; it waits for all others.
 _LAST_OPERAND = "nvidia-operator-validator"
@@ -122,7 +119,6 @@ def cluster_facts_of(model: ClusterModel, skus: Mapping[str, Sku]) -> ClusterFac
 
 
 def _node(node: ModelNode, sku: Sku) -> NodeFacts:
-    capability = _capabilities().get(node.accelerator) or _capabilities()["default"]
     working = tuple(_gpu(gpu) for gpu in node.working_gpus)
     view = node.kubernetes
     faults = {} if view.operands_ready else {view.failing_operand or _LAST_OPERAND: "CrashLoopBackOff"}
@@ -131,15 +127,15 @@ def _node(node: ModelNode, sku: Sku) -> NodeFacts:
         machine=sku.name.upper(),
         product=sku.gpu_product,
         label=sku.gpu_product_label,
-        family=capability["family"],
-        compute=capability["compute"],
+        family=node.accelerator.family,
+        compute=node.accelerator.compute_capability,
         memory_mib=sku.gpu_memory_mib,
         driver=node.driver_version,
         cuda=node.cuda_version,
         gpus=working,
         resources={GPU_RESOURCE: node.advertised_gpus},
         advertised=working[: node.dra_device_count],
-        mig=capability["mig"],
+        mig=node.accelerator.mig,
         pod_faults=faults,
     )
 
@@ -148,11 +144,3 @@ def _gpu(gpu: ModelGpu) -> GpuFacts:
     # The root port has a bus of its own in front of the GPU's.
     domain, bus, _rest = gpu.pci.split(":")
     return GpuFacts(gpu.index, gpu.uuid, gpu.pci, f"pci{domain}:{max(int(bus, 16) - 1, 0):02x}")
-
-
-@lru_cache(maxsize=1)
-def _capabilities() -> Mapping[str, Any]:
-    import yaml
-
-    found: Mapping[str, Any] = yaml.safe_load(_CAPABILITIES.read_text(encoding="utf-8"))
-    return found

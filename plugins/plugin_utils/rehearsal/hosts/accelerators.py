@@ -1,20 +1,24 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the simulated tools know about a kind of GPU: recipes/rehearsal/accelerators.yaml."""
+"""What the simulated tools print of a kind of GPU beyond its SKU."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+from ...hardware.accelerator import Accelerator
 from ...outcome.errors import InputError
 from ...runtime.strict import decode, read_yaml
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accelerator:
-    """Printed facts of one kind of GPU."""
+class PrintedFacts:
+    """Facts of one kind of GPU that the simulated tools print, and no check reads."""
 
     architecture: str
     title: str
@@ -35,22 +39,19 @@ class Accelerator:
     diag_gflops: float
 
 
-def load_accelerators(directory: Path) -> dict[str, Accelerator]:
-    """Return the printed facts by kind of GPU; `default` is among them.
+@cache
+def _defaults(path: Path) -> Mapping[str, Any]:
+    data = read_yaml(path)
+    if not isinstance(data, dict):
+        raise InputError(str(path), "has no mapping of facts.", "correct the file")
+    return data
+
+
+def printed_facts(kind: Accelerator, directory: Path) -> PrintedFacts:
+    """Return what the tools print of a kind of GPU; what it does not state is as in accelerators.yaml of the directory.
 
     Raises:
-        InputError: the file cannot be read or a fact is unknown, missing or of the wrong type.
+        InputError: the file cannot be read, or a fact is unknown, missing or of the wrong type.
     """
-    path = directory / "accelerators.yaml"
-    data = read_yaml(path)
-    if not isinstance(data, dict) or not isinstance(data.get("default"), dict):
-        raise InputError(str(path), "has no mapping 'default'.", "correct the file")
-    return {
-        name: decode(Accelerator, {**data["default"], **(facts or {})}, f"{path}: {name}")
-        for name, facts in data.items()
-    }
-
-
-def printed_facts(accelerators: dict[str, Accelerator], name: str) -> Accelerator:
-    """Return the printed facts of that kind of GPU, the default ones if it has none of its own."""
-    return accelerators.get(name, accelerators["default"])
+    facts = {**_defaults(directory / "accelerators.yaml"), **kind.simulated.printed}
+    return decode(PrintedFacts, facts, f"accelerator {kind.name}: simulated.printed")

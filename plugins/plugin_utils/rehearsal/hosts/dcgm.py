@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from ..model.values import Gpu, Node
-from .accelerators import Accelerator
+from .accelerators import PrintedFacts
 
 # Exit code of dcgmi when a test failed: DCGM's status -30 as an unsigned byte.
 FAILED_RC = 226
@@ -35,7 +35,7 @@ _WARNINGS: dict[str, tuple[int, int, str]] = {
 }
 
 
-def diagnostic(node: Node, facts: Accelerator) -> tuple[str, int]:
+def diagnostic(node: Node, facts: PrintedFacts) -> tuple[str, int]:
     """Return what `dcgmi diag -r 3 -j` prints and its exit code."""
     gpus = node.working_gpus
     budget = [_INFO_LINES]
@@ -57,14 +57,14 @@ def _entities(node: Node) -> list[dict[str, Any]]:
     return [{"device_id": device, "entity_id": gpu.index, "serial_num": gpu.serial} for gpu in node.working_gpus]
 
 
-def _test(name: str, gpus: tuple[Gpu, ...], facts: Accelerator, budget: list[int]) -> dict[str, Any]:
+def _test(name: str, gpus: tuple[Gpu, ...], facts: PrintedFacts, budget: list[int]) -> dict[str, Any]:
     results = [_result(name, gpu, facts, budget) for gpu in gpus]
     words = [str(result["status"]) for result in results]
     summary = next((word for word in ("Fail", "Warn", "Skip") if word in words), "Pass")
     return {"name": name, "results": results, "test_summary": {"status": summary}}
 
 
-def _result(name: str, gpu: Gpu, facts: Accelerator, budget: list[int]) -> dict[str, Any]:
+def _result(name: str, gpu: Gpu, facts: PrintedFacts, budget: list[int]) -> dict[str, Any]:
     status = gpu.diag.get(name, "Pass")
     result: dict[str, Any] = {"entity_group": "GPU", "entity_group_id": 1, "entity_id": gpu.index, "status": status}
     if status in ("Fail", "Warn"):

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ..model.values import Gpu, Node
-from .accelerators import Accelerator
+from .accelerators import PrintedFacts
 
 INACTIVE = "NVML: Unable to retrieve NVLink information as all links are inactive"
 MIG_NVLINK = "Nvlink queries are not supported for Devices in MIG mode"
@@ -34,7 +34,7 @@ def _title(position: int, gpu: Gpu) -> str:
     return f"GPU {position}: {gpu.product} (UUID: {gpu.uuid})"
 
 
-def query_fields(node: Node, facts: Accelerator) -> dict[str, tuple[str, list[str]]]:
+def query_fields(node: Node, facts: PrintedFacts) -> dict[str, tuple[str, list[str]]]:
     """Return what `--query-gpu` can be asked: field to (unit, value of every GPU). The simulated tool joins them."""
     gpus = node.listed_gpus
     columns: dict[str, tuple[str, list[str]]] = {
@@ -66,7 +66,7 @@ def query_fields(node: Node, facts: Accelerator) -> dict[str, tuple[str, list[st
     return columns
 
 
-def nvlink_status(node: Node, facts: Accelerator) -> str:
+def nvlink_status(node: Node, facts: PrintedFacts) -> str:
     """Return what `nvidia-smi nvlink -s` prints."""
     lines: list[str] = []
     for position, gpu in enumerate(node.listed_gpus):

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 from ...outcome.errors import InputError
 from ...runtime.strict import read_yaml
 from ..model.values import Gpu, Node
-from .accelerators import Accelerator
+from .accelerators import PrintedFacts
 
 LOST = "GPU is lost"
 _IDLE_CLOCK_MHZ, _CLOCK_STEP_MHZ = 345, 15
@@ -34,7 +34,7 @@ class XmlRenderer:
         self._clocks: dict[tuple[int, int], str] = {}
         self._compressed: dict[str, bytes] = {}
 
-    def render(self, node: Node, facts: Accelerator, timestamp: str) -> str:
+    def render(self, node: Node, facts: PrintedFacts, timestamp: str) -> str:
         """Return the whole document for a node."""
         gpus = node.listed_gpus
         head = (
@@ -45,7 +45,7 @@ class XmlRenderer:
         blocks = [self._block(node, gpu, position, facts) for position, gpu in enumerate(gpus)]
         return head + "\n".join(blocks) + "</nvidia_smi_log>\n"
 
-    def render_compressed(self, node: Node, facts: Accelerator, timestamp: str) -> bytes:
+    def render_compressed(self, node: Node, facts: PrintedFacts, timestamp: str) -> bytes:
         """Return the document as gzip; the long list of clocks, the same for every GPU, is compressed only once."""
         clocks = self._supported_clocks(facts)
         if clocks not in self._compressed:
@@ -55,13 +55,13 @@ class XmlRenderer:
             _compressed(part) for part in self.render(node, facts, timestamp).split(clocks)
         )
 
-    def _block(self, node: Node, gpu: Gpu, position: int, facts: Accelerator) -> str:
+    def _block(self, node: Node, gpu: Gpu, position: int, facts: PrintedFacts) -> str:
         template = self._lost if gpu.presence == "lost" else self._healthy
         words = {**_identity(node, gpu, position, facts), **_state(gpu, facts), **_health(gpu, facts)}
         words["supported_clocks"] = self._supported_clocks(facts)
         return f'\t<gpu id="{gpu.pci_bus_id}">\n{template.format_map(words)}\t</gpu>\n'
 
-    def _supported_clocks(self, facts: Accelerator) -> str:
+    def _supported_clocks(self, facts: PrintedFacts) -> str:
         key = (facts.mem_clock_mhz, facts.max_clock_mhz)
         if key not in self._clocks:
             blocks = [
@@ -109,7 +109,7 @@ def _switch(value: bool) -> str:
     return "Enabled" if value else "Disabled"
 
 
-def _identity(node: Node, gpu: Gpu, position: int, facts: Accelerator) -> dict[str, object]:
+def _identity(node: Node, gpu: Gpu, position: int, facts: PrintedFacts) -> dict[str, object]:
     domain, bus, _slot = gpu.pci_bus_id.split(":")
     vendor, _colon, device = node.gpu_pci_id.partition(":")
     return {
@@ -134,7 +134,7 @@ def _identity(node: Node, gpu: Gpu, position: int, facts: Accelerator) -> dict[s
     }
 
 
-def _state(gpu: Gpu, facts: Accelerator) -> dict[str, object]:
+def _state(gpu: Gpu, facts: PrintedFacts) -> dict[str, object]:
     in_fabric = gpu.fabric_state != "N/A"
     return {
         "persistence": _switch(gpu.persistence),
@@ -165,7 +165,7 @@ def _state(gpu: Gpu, facts: Accelerator) -> dict[str, object]:
     }
 
 
-def _health(gpu: Gpu, facts: Accelerator) -> dict[str, object]:
+def _health(gpu: Gpu, facts: PrintedFacts) -> dict[str, object]:
     rows = gpu.remapped_rows
     used = 1 if rows.failure else 0
     return {

@@ -27,7 +27,7 @@ from typing import BinaryIO, Protocol
 from ...outcome.errors import NotFoundError, UnavailableError
 from ..model.values import ClusterModel, Node, ToolState
 from . import dcgm, nvidia_smi_text, system_tools
-from .accelerators import load_accelerators, printed_facts
+from .accelerators import printed_facts
 from .nvidia_smi_xml import XmlRenderer
 
 HOST_VARIABLE = "GPUFLEET_REHEARSAL_HOST"
@@ -143,7 +143,7 @@ class _Writer:
     def __init__(self, root: Path, data: Path, now: datetime, fabric: RealTools | None) -> None:
         self._root = root
         self._now = now
-        self._accelerators = load_accelerators(data)
+        self._data = data
         self._xml = XmlRenderer(data)
         self._tools = {path.stem: path.read_bytes() for path in sorted((data / "tools").glob("*.sh"))}
         self._fabric = fabric
@@ -167,7 +167,7 @@ class _Writer:
         (home / "host.json").write_text(json.dumps(facts) + "\n", encoding="utf-8")
 
     def _outputs(self, node: Node) -> dict[str, str | bytes]:
-        facts = printed_facts(self._accelerators, node.accelerator)
+        facts = printed_facts(node.accelerator, self._data)
         xml = self._xml.render_compressed(node, facts, f"{self._now:%a %b %d %H:%M:%S %Y}")
         diag, diag_rc = dcgm.diagnostic(node, facts)
         fields = nvidia_smi_text.query_fields(node, facts)

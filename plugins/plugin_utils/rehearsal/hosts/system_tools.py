@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from ..model.values import Hca, Node
-from .accelerators import Accelerator
+from .accelerators import PrintedFacts
 
 _NIC_NAMES = {
     "MT4123": "MT28908 Family [ConnectX-6] [15b3:101b]",
@@ -23,7 +23,7 @@ _PLAIN_DEVICES = (
 )
 
 
-def pci_devices(node: Node, facts: Accelerator) -> str:
+def pci_devices(node: Node, facts: PrintedFacts) -> str:
     """Return what `lspci -Dnn` prints."""
     lines = list(_PLAIN_DEVICES)
     title = facts.title if facts.title != "GPU" else f"Device {node.gpu_pci_id.partition(':')[2]}"

@@ -122,7 +122,7 @@ def inference_settings(model: ClusterModel, *, full: bool) -> dict[str, Any]:
         load = {"concurrency_per_gpu": 1, "output_tokens": 16, "least_requests": 32, "requests_per_concurrency": 4}
         judged = {"dataset_entries": 16, "repeats": 1, "peer_tolerance": 0.95, "slo": data["slo"]["full"]}
         return {**waits, "timeout_s": 300.0, **load, **judged}
-    known = all(node.accelerator in data["tpot_ms"] for node in model.nodes)
+    known = all(node.accelerator.simulated.tpot_ms is not None for node in model.nodes)
     return waits if known else {**waits, "slo": data["slo"]["default"]}
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ...hardware.accelerator import Accelerator
+
 SCHEMA_VERSION = 1
 
 Presence = Literal["ok", "unlisted", "missing", "lost"]
@@ -220,7 +222,7 @@ class Node:
     name: str
     rack: str
     sku: str
-    accelerator: str
+    accelerator: Accelerator
     serial: str
     machine_id: str
     driver_version: str

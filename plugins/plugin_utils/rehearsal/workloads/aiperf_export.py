@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+from ...hardware.accelerator import Accelerator
 from ..model.values import Serving
 from .serving import Completion, completion, pace, serving_data
 
@@ -49,7 +50,7 @@ class _LoadResult:
 
 @lru_cache(maxsize=64)
 def _load_result(
-    accelerator: str, copies: int, serving: Serving, concurrency: int, counts: tuple[int, int, int]
+    accelerator: Accelerator, copies: int, serving: Serving, concurrency: int, counts: tuple[int, int, int]
 ) -> _LoadResult:
     warmup, requests, tokens = counts
     how = pace(accelerator, concurrency / copies, serving)
@@ -61,7 +62,9 @@ def _load_result(
     return _LoadResult(tuple(answers[:warmup]), tuple(answers[warmup:]), max(places))
 
 
-def export_of(load: LoadOptions, accelerator: str, copies: int, serving: Serving, name: str, now: datetime) -> Json:
+def export_of(
+    load: LoadOptions, accelerator: Accelerator, copies: int, serving: Serving, name: str, now: datetime
+) -> Json:
     """Return the export.
 
     Args:

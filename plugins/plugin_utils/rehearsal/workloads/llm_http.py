@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
+from ...hardware.accelerator import Accelerator
 from ..model.values import Serving
 from .serving import Completion, completion, completion_text, pace
 
@@ -25,7 +26,7 @@ class LlmServer:
     """One server; its latency depends on the model of its node and on the number of concurrent requests."""
 
     name: str
-    accelerator: str
+    accelerator: Accelerator
     copies: int
     serving: Serving
     asked: int = 0

@@ -9,6 +9,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ...hardware.accelerator import Accelerator
 from ..model.values import Gpu
 from .performance import Performance
 from .transport import IB, LIBFABRIC, SOCKET, Host
@@ -240,13 +241,13 @@ class NcclLog:
         return self._env.get("NCCL_P2P_DISABLE") == "1" and self._env.get("NCCL_SHM_DISABLE") == "1"
 
 
-def uses_nvls(accelerator: str, per_node: int, env: Mapping[str, str], data: Performance) -> bool:
+def uses_nvls(accelerator: Accelerator, per_node: int, env: Mapping[str, str], data: Performance) -> bool:
     """Tell whether NCCL uses NVLS, the reduction in the NVLink switches."""
     if env.get("NCCL_NVLS_ENABLE") == "0" or env.get("NCCL_P2P_DISABLE") == "1":
         return False
     forced = env.get("NCCL_ALGO", "").upper()
     allowed = not forced or "NVLS" in forced
-    return allowed and accelerator in data.nvls.accelerators and per_node >= data.nvls.gpus
+    return allowed and accelerator.nvls and per_node >= data.nvls.gpus
 
 
 def _subsystems(text: str) -> frozenset[str]:

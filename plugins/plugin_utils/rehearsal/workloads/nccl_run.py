@@ -68,7 +68,7 @@ class _NcclRun:
         ]
         self.ranks = ranks_of(self.hosts)
         per_node = run.places[0].gpus
-        nvls = uses_nvls(sku.accelerator, per_node, run.env, data)
+        nvls = uses_nvls(sku.gpu_kind, per_node, run.env, data)
         self.communicators = communicators_of(self.hosts, nvls and sku.nvswitches != 0, run.env)
         seed = f"{model.seed}/{name}/{run.test}"
         self.draw = random.Random(seed)

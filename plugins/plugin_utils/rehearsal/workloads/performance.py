@@ -41,9 +41,8 @@ class RunTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nvls:
-    """Accelerators whose NVLink switches reduce, and the least number of GPUs per node with which NCCL uses it."""
+    """Least number of GPUs per node with which NCCL lets NVLink switches reduce."""
 
-    accelerators: tuple[str, ...]
     gpus: int
 
 
@@ -59,10 +58,11 @@ class Versions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSpeed:
-    """`efficiency` is the share of a GPU's peak that training reaches, by accelerator; `gpu_noise` and `step_noise` are
-    relative deviations; `hidden` is the share of the compute time that hides the exchange of gradients."""
+    """`efficiency` is the share of a GPU's peak that training reaches if its kind does not state it; `gpu_noise` and
+    `step_noise` are relative deviations; `hidden` is the share of the compute time that hides the exchange of
+    gradients."""
 
-    efficiency: dict[str, float]
+    efficiency: float
     gpu_noise: float
     step_noise: float
     hidden: float

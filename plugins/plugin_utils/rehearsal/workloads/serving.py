@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from ...hardware.accelerator import Accelerator, Latency
 from ...runtime.recipe_files import RECIPES
 from ..model.values import Serving
 
@@ -60,15 +61,15 @@ def _serving_data() -> Mapping[str, Any]:
     return found
 
 
-def pace(accelerator: str, at_a_time: float, serving: Serving) -> Pace:
+def pace(accelerator: Accelerator, at_a_time: float, serving: Serving) -> Pace:
     """Return the mean latencies at `at_a_time` concurrent requests per GPU."""
     data = serving_data()
-    first = data["ttft_ms"].get(accelerator) or data["ttft_ms"]["default"]
-    each = data["tpot_ms"].get(accelerator) or data["tpot_ms"]["default"]
+    first = accelerator.simulated.ttft_ms or Latency(**data["ttft_ms"])
+    each = accelerator.simulated.tpot_ms or Latency(**data["tpot_ms"])
     more = max(at_a_time - 1, 0.0)
     return Pace(
-        ttft_ms=(first["base"] + first["each"] * more) / serving.rate,
-        tpot_ms=(each["base"] + each["each"] * more) / serving.rate,
+        ttft_ms=(first.base + first.each * more) / serving.rate,
+        tpot_ms=(each.base + each.each * more) / serving.rate,
     )
 
 

@@ -177,7 +177,7 @@ class TrainingLog:
     def _compute_s(self, rank: Rank) -> float:
         """Return the seconds that a rank computes in one step."""
         facts = self.data.training
-        part = facts.efficiency.get(self.sku.accelerator, facts.efficiency["default"])
+        part = self.sku.gpu_kind.simulated.training_efficiency or facts.efficiency
         peak = self.sku.peak_tflops.get("bf16") or self.sku.peak_tflops.get("fp16") or 65.0
         pace = rank.gpu.compute * rank.node.training.pace * self.model.stack.training_efficiency
         return self.run.flop / (peak * 1e12 * part * pace)
@@ -209,7 +209,7 @@ class TrainingLog:
             )
             for place in self.run.places
         ]  # fmt: skip
-        nvls = self.sku.accelerator in self.data.nvls.accelerators and self.sku.nvswitches != 0
+        nvls = self.sku.gpu_kind.nvls and self.sku.nvswitches != 0
         return communicators_of(hosts, nvls, self.run.env)[0]
 
     def _loss(self, number: int) -> float:

@@ -38,7 +38,7 @@ def _output(pod: Json, context: SimContext) -> PodOutput:
         _info(f"non-default args: {words[2:]}"),
     ]
     if state == "kv-cache-full":
-        return PodOutput(lines=(*lines, *_out_of_memory(words, node.accelerator)), exit_code=None, fault=_DEATHS[state])
+        return PodOutput(lines=(*lines, *_out_of_memory(words)), exit_code=None, fault=_DEATHS[state])
     port = option(words, "--port", "8000")
     lines += [
         _info(f"Starting vLLM API server 0 on http://0.0.0.0:{port}"),
@@ -51,7 +51,7 @@ def _info(text: str) -> tuple[str, str]:
     return STDOUT, f"(APIServer pid=1) INFO 11-21 12:00:00 [api_server.py:1896] {text}"
 
 
-def _out_of_memory(words: Sequence[str], accelerator: str) -> tuple[tuple[str, str], ...]:
+def _out_of_memory(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
     length = option(words, "--max-model-len", "40960")
     raised = (
         f"ValueError: To serve at least one request with the models's max seq len ({length}), (18.00 GiB KV cache is "

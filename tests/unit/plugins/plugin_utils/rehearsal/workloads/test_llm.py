@@ -57,7 +57,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def _export(serving: Serving | None = None, name: str = "load-1-1", **settings: Any) -> AiperfExport:
     wanted = load_options(list(load_command(stated_by(settings), "http://vllm-1:8000", 8)))
-    return parse(as_text(export_of(wanted, "h100", 8, serving or Serving(), name, NOW)))
+    return parse(as_text(export_of(wanted, HARDWARE["h100"].gpu_kind, 8, serving or Serving(), name, NOW)))
 
 
 def test_a_healthy_host_is_within_every_bound_by_far() -> None:
@@ -124,7 +124,7 @@ def test_a_warm_up_takes_the_cold_requests() -> None:
 
 @contextmanager
 def _serving(serving: Serving, name: str = "Qwen/Qwen3-8B") -> Iterator[int]:
-    server = LlmServer(name=name, accelerator="h100", copies=8, serving=serving)
+    server = LlmServer(name=name, accelerator=HARDWARE["h100"].gpu_kind, copies=8, serving=serving)
     ports: Queue[int] = Queue()
     loops: Queue[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Queue()
 

@@ -1,0 +1,126 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Kinds of GPU: one file for each in recipes/accelerators/, or in accelerators/ of a private recipe directory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ..outcome.errors import BringupError, InputError, ProblemsError
+from ..runtime.recipe_files import RECIPES
+from ..runtime.strict import decode, nearest_hint, read_yaml
+
+DIRECTORY = "accelerators"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Milliseconds with one request at a time, and more for each more."""
+
+    base: float
+    each: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """What a rehearsal needs to know of a kind of GPU; it has defaults for what is not stated. No check reads it.
+
+    `printed` are facts that the simulated tools print, as in recipes/rehearsal/accelerators.yaml;
+    `training_efficiency` is the part of its peak that training reaches; `ttft_ms` and `tpot_ms` are the time to the
+    first token and the time of each more, of an 8B model on one GPU.
+    """
+
+    printed: dict[str, Any] = field(default_factory=dict, hash=False)
+    training_efficiency: float | None = None
+    ttft_ms: Latency | None = None
+    tpot_ms: Latency | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accelerator:
+    """One kind of GPU.
+
+    `product_pattern` is a regular expression that is found in its product name (nvidia-smi, GPU feature discovery) and
+    in that of no other kind; `aliases` are other words for it in criteria and SKUs; `nvls`: NVLink switches reduce for
+    it; `family` and `compute_capability` are as feature discovery writes them; only a rehearsal reads these two.
+    """
+
+    name: str
+    title: str
+    product_pattern: str
+    aliases: tuple[str, ...] = ()
+    family: str = "hopper"
+    compute_capability: str = "9.0"
+    mig: bool = False
+    nvls: bool = False
+    simulated: Simulated = Simulated()
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.product_pattern)
+        except re.error as error:
+            reason = f"product_pattern is not a regular expression: {error}."
+            raise InputError(f"accelerator {self.name!r}", reason, "correct the pattern") from None
+
+
+def load_accelerators(directories: Iterable[Path] = ()) -> dict[str, Accelerator]:
+    """Return every kind of GPU by name: the collection's own, then those of the directories, of which a later one wins.
+
+    Raises:
+        ProblemsError: unreadable or invalid files, a name that is not the file's, an alias that is used twice.
+    """
+    own = (RECIPES / DIRECTORY).resolve()
+    more = dict.fromkeys(path.resolve() for path in directories if path.is_dir())
+    return dict(_loaded((own, *(path for path in more if path != own))))
+
+
+@cache
+def _loaded(directories: tuple[Path, ...]) -> Mapping[str, Accelerator]:
+    problems: list[BringupError] = []
+    found: dict[str, Accelerator] = {}
+    for path in (path for directory in directories for path in sorted(directory.glob("*.yaml"))):
+        try:
+            kind = decode(Accelerator, read_yaml(path), str(path))
+        except ProblemsError as error:
+            problems.extend(error.problems)
+            continue
+        except InputError as error:
+            problems.append(error)
+            continue
+        if kind.name != path.stem:
+            reason = f"is {kind.name!r}, expected {path.stem!r} as the file is named."
+            problems.append(InputError(f"{path}: name", reason))
+            continue
+        found[kind.name] = kind
+    words = [word for kind in found.values() for word in (kind.name, *kind.aliases)]
+    problems += [
+        InputError(f"accelerators: {word}", "is a name or alias of two kinds of GPU.", "give every word once")
+        for word in sorted({word for word in words if words.count(word) > 1})
+    ]
+    if problems:
+        raise ProblemsError("accelerators", tuple(problems))
+    return found
+
+
+def accelerator_or_error(known: Mapping[str, Accelerator], word: str, source: str) -> Accelerator:
+    """Return the kind of GPU of that name or alias.
+
+    Raises:
+        InputError: there is none; names the nearest, and how to state a new one.
+    """
+    by_word = {alias: kind for kind in known.values() for alias in (*kind.aliases, kind.name)}
+    if word in by_word:
+        return by_word[word]
+    hint = f"{nearest_hint(word, by_word)}; a new kind of GPU is one file in {DIRECTORY}/ beside hardware/"
+    raise InputError(source, f"{word!r} is no kind of GPU.", hint)
+
+
+def beside(hardware: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the directories of kinds of GPU that lie beside these directories of SKUs."""
+    return tuple(directory.parent / DIRECTORY for directory in hardware)
