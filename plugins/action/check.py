@@ -10,8 +10,12 @@ from typing import Any
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import run_day
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import observe_gate
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import require_open
+
+# Ansible loads this file in its main process before it forks the worker of the task.
+preload()
 
 
 class ActionModule(VerbBase):

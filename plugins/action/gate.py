@@ -13,9 +13,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import decide_gate, refuse_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import record_history
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import closes_the_run
+
+# Ansible loads this file in its main process before it forks the worker of the task.
+preload()
 
 
 class ActionModule(VerbBase):

@@ -65,6 +65,13 @@ def _scalar(value: Any, _kind: Any) -> Any:
     raise TypeError(f"expected text, a number, true, false or null, found {type(value).__name__}")
 
 
+def prepare(*kinds: type[Any]) -> None:
+    """Build what reads and writes value objects of those classes now, instead of with the first of each."""
+    for kind in kinds:
+        _converter().get_structure_hook(kind)
+        _converter().get_unstructure_hook(kind)
+
+
 def to_plain(value: Any) -> Any:
     """Return the value object as dicts, lists and scalars."""
     return _converter().unstructure(value)

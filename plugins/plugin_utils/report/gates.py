@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from ..check.registry import all_checks
+from ..check.registry import all_checks, checks_of
 from ..outcome.gates import GATES
 from ..outcome.model import Outcome, Status
 from ..runtime.redaction import redact
@@ -110,14 +110,19 @@ def clock_text(moment: datetime, first: datetime) -> str:
     return f"{moment:%H:%M:%S}" if moment.date() == first.date() else f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
-def titles() -> dict[str, str]:
-    """Return the titles of this release's checks by id."""
-    return {check.spec.id: check.spec.title for check in all_checks()}
+def titles(facts: RunFacts) -> dict[str, str]:
+    """Return the titles by id of this release's checks, for gates that were looked at: no other gate is imported."""
+    looked = [verdict.gate for verdict in facts.record.gates if verdict.status is not Status.PENDING]
+    if facts.site is None:
+        checks = all_checks() if looked else ()
+    else:
+        checks = tuple(check for gate in looked for check in checks_of(gate, facts.site))
+    return {check.spec.id: check.spec.title for check in checks}
 
 
 def check_lines(facts: RunFacts) -> dict[str, tuple[CheckLine, ...]]:
     """Return what each check of each gate answered, for gates that were looked at."""
-    known, decided = titles(), decisions_of(facts.record)
+    known, decided = titles(facts), decisions_of(facts.record)
     found: dict[str, tuple[CheckLine, ...]] = {}
     for gate in GATES:
         by_check: dict[str, list[Outcome]] = {}

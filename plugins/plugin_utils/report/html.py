@@ -63,7 +63,7 @@ def render_page(facts: RunFacts) -> str:
         passed=all_passed(facts.record),
         gates=gate_lines(facts),
         gate_titles={gate.id: f"{gate.number}. {gate.title}" for gate in GATES},
-        check_titles=titles(),
+        check_titles=titles(facts),
         groups=case_groups(facts),
         decisions=decision_lines(facts),
         quarantine=quarantine_lines(facts),

@@ -1,0 +1,37 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What every gate imports, imported once: Ansible forks a worker for each task, and a worker inherits what is there."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from importlib import import_module
+
+from ..check.declare import Declaration
+from ..check.registry import all_checks
+from ..hardware.sku import Sku
+from ..outcome.codec import prepare
+from ..outcome.model import Outcome
+from ..site.model import Site
+from ..store.tables import tables
+from ..verdict.run import RunRecord
+
+# Modules that functions of the core import, with third-party packages behind them.
+_IMPORTED_LATE = ("jinja2", "junitparser", "sqlalchemy.dialects.sqlite", "yaml")
+
+
+def preload() -> None:
+    """Import the checks of all gates and the libraries that gates use, and prepare reading and writing of values.
+
+    To be called in the main process. Without it every task of a gate would pay for it again, 0.6 s each. A package
+    that is not there is reported by preflight, not here.
+    """
+    all_checks()
+    for name in _IMPORTED_LATE:
+        with suppress(ImportError):
+            import_module(name)
+    with suppress(ImportError):
+        tables()
+    with suppress(ImportError):
+        prepare(Declaration, Outcome, RunRecord, Site, Sku)
