@@ -14,6 +14,7 @@ from ..outcome.model import Outcome, Status
 from ..report.junit import write_junit
 from ..report.run_report import REPORTS
 from ..report.suites import ctrf_path, junit_path
+from ..site.model import Site
 from ..verdict.gate import GateVerdict
 from ..verdict.run import RunRecord
 from .decision import run_day, verdict_from_files
@@ -31,7 +32,7 @@ def rejudge(run: Run) -> tuple[RunRecord, list[str]]:
             differences.extend(_not_as_taken_over(run, recorded))
             continue
         try:
-            verdict, changed = _again(run, record, recorded)
+            verdict, changed = _again(run, recorded)
         except BringupError as error:
             verdict = replace(
                 recorded, status=Status.OTHER, message=f"gate {recorded.gate} is not passed: {error.reason}"
@@ -80,21 +81,33 @@ def _not_as_taken_over(run: Run, recorded: GateVerdict) -> list[str]:
     return [text] if wrong or len(written) != recorded.counts.get(Status.SKIPPED.value) else []
 
 
-def _again(run: Run, record: RunRecord, recorded: GateVerdict) -> tuple[GateVerdict, list[str]]:
+def _again(run: Run, recorded: GateVerdict) -> tuple[GateVerdict, list[str]]:
     gate = recorded.gate
-    declaration = run.declaration(gate)
-    judged = judge_gate(declaration, run.judge_context(gate, run_day(record)), run.path)
-    changed = _changed(gate, run.own_outcomes(gate), judged)
-    verdict = verdict_from_files(run, declaration)
+    changed = changed_results(gate, run.own_outcomes(gate), judged_again(run, gate))
+    verdict = verdict_from_files(run, run.declaration(gate))
     if verdict.status is not recorded.status:
         changed.append(f"gate {gate}: recorded {recorded.status.value}, computed {verdict.status.value}")
     return replace(verdict, started=recorded.started, duration_s=recorded.duration_s), changed
 
 
-def _changed(gate: str, written: tuple[Outcome, ...], judged: tuple[Outcome, ...]) -> list[str]:
+def judged_again(run: Run, gate: str, site: Site | None = None) -> tuple[Outcome, ...]:
+    """Return what the judges of a gate say of its saved observations now; `site` if it is not the run's own."""
+    context = run.judge_context(gate, run_day(run.record))
+    if site is not None:
+        context = replace(context, site=site)
+    return judge_gate(run.declaration(gate), context, run.path)
+
+
+def changed_results(
+    gate: str,
+    written: tuple[Outcome, ...],
+    judged: tuple[Outcome, ...],
+    words: tuple[str, str] = ("recorded", "computed"),
+) -> list[str]:
+    """Return a line for each check and subject of which the two say different things; `words` call them so."""
     then, now = _by_subject(written), _by_subject(judged)
     return [
-        f"{gate}: {check} on {subject}: recorded {_word(then, key)}, computed {_word(now, key)}"
+        f"{gate}: {check} on {subject}: {words[0]} {_word(then, key)}, {words[1]} {_word(now, key)}"
         for key in sorted(then.keys() | now.keys())
         if then.get(key) != now.get(key)
         for check, subject in [key]

@@ -93,7 +93,7 @@ class Run:
         """Whether a gate in scope converges a recipe."""
         return needs_recipe(self.site)
 
-    @property
+    @cached_property
     def settings(self) -> dict[str, dict[str, Any]]:
         """The settings saved with the run, by gate or check id and name."""
         return read_settings(self.path, all_settings)
@@ -156,7 +156,7 @@ class Run:
 
     def reload(self) -> None:
         """Drop everything that was read, so that it is read again when it is asked for."""
-        for name in ("site", "record", "hardware", "recipe"):
+        for name in ("site", "record", "hardware", "recipe", "settings"):
             self.__dict__.pop(name, None)
         self._outcomes.clear()
 
