@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which nodes have GPUs that nobody uses: what the device plugin or DRA offers, less what pods and claims hold."""
+"""GPUs that are free on nodes: those that the device plugin or DRA offers, less those that pods and claims hold."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _OPEN_TAINTS = ("nvidia.com/gpu",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCapacity:
-    """GPUs of one node: `total` by the device plugin or, where that offers none, by DRA; `closed` says why pods may
-    not come."""
+    """GPUs of one node: `total` by the device plugin or, where that offers none, by DRA; `closed` says why no
+    pod may be placed there."""
 
     name: str
     total: int
@@ -38,7 +38,7 @@ class NodeCapacity:
 
 
 def read_node_capacity(cluster: Cluster, names: Collection[str]) -> dict[str, NodeCapacity]:
-    """Return the room on each of these nodes as the API server knows it now.
+    """Return the capacity of each of these nodes as the API server knows it now.
 
     Raises:
         BringupError: the API server does not answer.
@@ -65,7 +65,7 @@ def _dra(cluster: Cluster, kind: Any) -> list[Json]:
 def node_capacity(
     nodes: Iterable[Json], pods: Iterable[Json], claims: Iterable[Json], slices: Iterable[Json], names: Collection[str]
 ) -> dict[str, NodeCapacity]:
-    """Return the room on each of these nodes; a name that is no node has none and is closed."""
+    """Return the capacity of each of these nodes; a name that is no node has none and is closed."""
     held, offered = _held(pods, claims), _offered(slices)
     found: dict[str, NodeCapacity] = {}
     for node in nodes:

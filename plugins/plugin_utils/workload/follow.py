@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where a job stands, from what the API server says about its pods. Pure."""
+"""Whether and how a job ended, from what the API server says about its pods. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 ROLE_LABEL = "training.kubeflow.org/job-role"
 REPLICA_LABEL = "training.kubeflow.org/replica-index"
-# An image that cannot be had; ErrImagePull comes first and may mend itself, the kubelet then says ImagePullBackOff.
+# An image that cannot be pulled. ErrImagePull comes first and may pass; if not, the kubelet says ImagePullBackOff.
 _IMAGE_WORDS = ("ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
 _NEVER_PULLED = ("not found", "unauthorized", "denied", "does not exist", "manifest unknown")
 _CONTAINER_WORDS = (
@@ -33,20 +33,18 @@ SPARE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a job ended, and why."""
-
     state: JobState
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class ObservedJob:
     """What is seen of one job.
 
     Args:
         pods: its pods.
         refusals: messages of controllers that could not make a pod of it.
-        lost_nodes: nodes of its pods that do not answer, with the node's own words.
+        lost_nodes: nodes of its pods that do not answer, with the node's own message.
         age_s: time since it was created.
         ended_s: time since the first of its pods ended; 0 while none has.
         gone: names of pods that were there before and are not any more.
@@ -60,10 +58,10 @@ class Sight:
     gone: Sequence[str] = ()
 
 
-def ending_of(spec: JobSpec, sight: Sight) -> Ending | None:
+def ending_of(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     """Return how a job ended; None while it may still go well."""
     for rule in (_done, _disturbed, _crashed, _lost, _not_started, _refused, _not_scheduled, _too_long):
-        ending = rule(spec, sight)
+        ending = rule(spec, seen)
         if ending:
             return ending
     return None
@@ -102,12 +100,11 @@ def node_of(pod: Json) -> str:
 
 
 def phase_of(pod: Json) -> str:
-    """Return the phase of a pod."""
     return str((pod.get("status") or {}).get("phase") or "Pending")
 
 
 def termination_of(pod: Json) -> tuple[int | None, str]:
-    """Return the exit code of a pod's container and the kubelet's word for it; None while it has none."""
+    """Return the exit code of a pod's container and the kubelet's reason for it; None while it has none."""
     for status in (pod.get("status") or {}).get("containerStatuses") or []:
         ended = (status.get("state") or {}).get("terminated")
         if ended:
@@ -121,8 +118,8 @@ def where(pod: Json) -> str:
     return f"{pod['metadata']['name']} on {node}" if node else str(pod["metadata"]["name"])
 
 
-def words_of(pods: Iterable[Json]) -> str:
-    """Return how pods stand, for a progress line: `1 of 2 pods running`."""
+def progress_of(pods: Iterable[Json]) -> str:
+    """Return the state of pods for a progress line: `1 of 2 pods running`."""
     phases = [phase_of(pod) for pod in pods]
     if not phases:
         return "no pod yet"
@@ -145,24 +142,24 @@ def _waiting(pod: Json) -> tuple[str, str]:
     return "", ""
 
 
-def _done(spec: JobSpec, sight: Sight) -> Ending | None:
-    """The launcher has the exit code of the whole; the others are given a moment to end, MPIJob's workers never do."""
-    launcher = next((pod for pod in sight.pods if role_of(pod) == "launcher"), None)
+def _done(spec: JobSpec, seen: ObservedJob) -> Ending | None:
+    """The launcher has the exit code of the whole; the others get SPARE_S, and MPIJob's workers never end."""
+    launcher = next((pod for pod in seen.pods if role_of(pod) == "launcher"), None)
     if launcher is None or phase_of(launcher) != "Succeeded":
         return None
     if spec.kind == "torchrun":
         # Every pod has ranks of its own, and so an exit code that counts.
-        ended = len(sight.pods) == len(spec.nodes) and all(phase_of(pod) == "Succeeded" for pod in sight.pods)
-        return Ending("succeeded", f"exit code 0 of {len(sight.pods)} pods") if ended else None
-    open_pods = [pod for pod in sight.pods if phase_of(pod) not in ("Succeeded", "Failed")]
-    if open_pods and spec.kind == "gang-job" and sight.ended_s < SPARE_S:
+        ended = len(seen.pods) == len(spec.nodes) and all(phase_of(pod) == "Succeeded" for pod in seen.pods)
+        return Ending("succeeded", f"exit code 0 of {len(seen.pods)} pods") if ended else None
+    open_pods = [pod for pod in seen.pods if phase_of(pod) not in ("Succeeded", "Failed")]
+    if open_pods and spec.kind == "gang-job" and seen.ended_s < SPARE_S:
         return None
     return Ending("succeeded", f"exit code 0 of {where(launcher)}")
 
 
-def _disturbed(spec: JobSpec, sight: Sight) -> Ending | None:
+def _disturbed(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     """Somebody else ended a pod: a user's pod that needs the place, or the loss of the node."""
-    for pod in sight.pods:
+    for pod in seen.pods:
         disruption = _condition(pod, "DisruptionTarget")
         word = str(disruption.get("reason") or "")
         text = str(disruption.get("message") or word)
@@ -178,35 +175,35 @@ def _disturbed(spec: JobSpec, sight: Sight) -> Ending | None:
     return None
 
 
-def _crashed(spec: JobSpec, sight: Sight) -> Ending | None:
-    failed = sorted((pod for pod in sight.pods if phase_of(pod) == "Failed"), key=order_of)
+def _crashed(spec: JobSpec, seen: ObservedJob) -> Ending | None:
+    failed = sorted((pod for pod in seen.pods if phase_of(pod) == "Failed"), key=order_of)
     if not failed:
         return None
     # A worker that dies takes the launcher with it, and the launcher can say more.
-    launcher_open = any(role_of(pod) == "launcher" and phase_of(pod) == "Running" for pod in sight.pods)
-    if launcher_open and sight.ended_s < SPARE_S:
+    launcher_open = any(role_of(pod) == "launcher" and phase_of(pod) == "Running" for pod in seen.pods)
+    if launcher_open and seen.ended_s < SPARE_S:
         return None
     code, word = termination_of(failed[0])
     status = failed[0].get("status") or {}
-    told = word if word not in ("", "Error") else str(status.get("reason") or "")
+    cause = word if word not in ("", "Error") else str(status.get("reason") or "")
     message = str(status.get("message") or "")
-    more = f" ({'; '.join(part for part in (told, message) if part)})" if told or message else ""
+    more = f" ({'; '.join(part for part in (cause, message) if part)})" if cause or message else ""
     ended = f"ended with exit code {code}" if code is not None else "failed"
     return Ending("failed", f"{where(failed[0])} {ended}{more}")
 
 
-def _lost(spec: JobSpec, sight: Sight) -> Ending | None:
-    for pod in sight.pods:
-        words = sight.lost_nodes.get(node_of(pod))
-        if words is not None:
-            return Ending("lost-node", f"{where(pod)}: the node does not answer ({words})")
-    if sight.gone:
-        return Ending("lost-node", f"pod {sight.gone[0]} was removed by somebody else while it ran")
+def _lost(spec: JobSpec, seen: ObservedJob) -> Ending | None:
+    for pod in seen.pods:
+        reason = seen.lost_nodes.get(node_of(pod))
+        if reason is not None:
+            return Ending("lost-node", f"{where(pod)}: the node does not answer ({reason})")
+    if seen.gone:
+        return Ending("lost-node", f"pod {seen.gone[0]} was removed by somebody else while it ran")
     return None
 
 
-def _not_started(spec: JobSpec, sight: Sight) -> Ending | None:
-    for pod in sight.pods:
+def _not_started(spec: JobSpec, seen: ObservedJob) -> Ending | None:
+    for pod in seen.pods:
         word, message = _waiting(pod)
         text = f"{where(pod)}: {word}" + (f": {message}" if message else "")
         final = word == "ErrImagePull" and any(known in message.lower() for known in _NEVER_PULLED)
@@ -217,28 +214,28 @@ def _not_started(spec: JobSpec, sight: Sight) -> Ending | None:
     return None
 
 
-def _refused(spec: JobSpec, sight: Sight) -> Ending | None:
-    if sight.refusals:
-        return Ending("refused", sight.refusals[-1])
-    if not sight.pods and sight.age_s > spec.schedule_s:
+def _refused(spec: JobSpec, seen: ObservedJob) -> Ending | None:
+    if seen.refusals:
+        return Ending("refused", seen.refusals[-1])
+    if not seen.pods and seen.age_s > spec.schedule_s:
         who = "mpi-operator" if spec.kind == "mpijob" else "the job controller"
         return Ending("refused", f"no pod was made within {spec.schedule_s:.0f} s; does {who} run?")
     return None
 
 
-def _not_scheduled(spec: JobSpec, sight: Sight) -> Ending | None:
-    if sight.age_s <= spec.schedule_s:
+def _not_scheduled(spec: JobSpec, seen: ObservedJob) -> Ending | None:
+    if seen.age_s <= spec.schedule_s:
         return None
-    waiting = [pod for pod in sight.pods if not node_of(pod)]
+    waiting = [pod for pod in seen.pods if not node_of(pod)]
     if not waiting:
         return None
     messages = [str(_condition(pod, "PodScheduled").get("message") or "") for pod in waiting]
-    words = next((message for message in messages if message), "the scheduler said nothing about it")
-    text = f"{len(waiting)} of {len(sight.pods)} pods not scheduled after {spec.schedule_s:.0f} s: {words}"
+    reason = next((message for message in messages if message), "the scheduler gives no reason")
+    text = f"{len(waiting)} of {len(seen.pods)} pods not scheduled after {spec.schedule_s:.0f} s: {reason}"
     return Ending("unschedulable", text)
 
 
-def _too_long(spec: JobSpec, sight: Sight) -> Ending | None:
-    if sight.age_s <= spec.timeout_s:
+def _too_long(spec: JobSpec, seen: ObservedJob) -> Ending | None:
+    if seen.age_s <= spec.timeout_s:
         return None
-    return Ending("timeout", f"not done after {spec.timeout_s:.0f} s: {words_of(sight.pods)}")
+    return Ending("timeout", f"not done after {spec.timeout_s:.0f} s: {progress_of(seen.pods)}")

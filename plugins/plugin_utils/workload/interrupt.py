@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""SIGTERM as an exception, so that what a test made is removed on that way out, too."""
+"""SIGTERM as an exception, so that what a test made is removed then, too."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from ..clients.kube.kinds import (
 from ..outcome.errors import InputError
 from ..runtime.clock import Deadline
 from ..runtime.progress import Emit, Progress, silent
-from .follow import Ending, words_of
+from .follow import Ending, progress_of
 from .manifests import JOB_LABEL, access_objects
 from .model import JobKind, JobResult, JobSpec, JobState, PodResult, PodRole
 from .namespace import TemporaryNamespace, temporary_namespace
@@ -88,7 +88,7 @@ def run_jobs(
             queue.abort()
             break
         moved = queue.step()
-        progress.tick(queue.words(len(specs)))
+        progress.tick(queue.progress(len(specs)))
         pause_s = _POLL_S if moved else min(pause_s * 1.2, _POLL_MOST_S)
         if queue.waiting or queue.running or queue.clearing:
             time.sleep(min(pause_s, deadline.left_s))
@@ -112,7 +112,7 @@ class _JobQueue:
         self.nodes = NodeWatch(self.cluster)
 
     def step(self) -> bool:
-        """Start what fits, look at what runs, let go of what is gone; tell whether anything moved."""
+        """Start what fits, look at what runs, forget what is gone; return whether anything changed."""
         before = len(self.waiting), len(self.running), len(self.clearing)
         self._start()
         pods = self._pods()
@@ -131,7 +131,7 @@ class _JobQueue:
         pods = self._pods()
         for job in list(self.running):
             job.pods = pods.get(job.spec.name, [])
-            job.end(Ending("aborted", f"the time of the whole run was over: {words_of(job.pods)}"))
+            job.end(Ending("aborted", f"the time of the whole run was over: {progress_of(job.pods)}"))
             self._settle(job)
         for spec in self.waiting:
             job = RunningJob(spec, self.cluster, self.namespace)
@@ -139,15 +139,14 @@ class _JobQueue:
             self._settle(job, known=False)
         self.waiting, self.clearing = [], []
 
-    def words(self, total: int) -> str:
-        """Return where all jobs stand, in a line."""
+    def progress(self, total: int) -> str:
         failed = sum(result.state != "succeeded" for result in self.results.values())
         text = f"{self.namespace.name}: {len(self.results)} of {total} jobs done"
         if failed:
             text += f", {failed} not well"
         if self.running:
             job = self.running[0]
-            text += f", {len(self.running)} running; {job.spec.name}: {words_of(job.pods)}"
+            text += f", {len(self.running)} running; {job.spec.name}: {progress_of(job.pods)}"
         return text
 
     def _settle(self, job: RunningJob, *, known: bool = True) -> None:
@@ -179,7 +178,7 @@ class _JobQueue:
         return found
 
     def _refusals(self, pods: Mapping[str, list[Json]]) -> dict[str, list[str]]:
-        """What kept a controller from making pods; asked only for jobs that lack some."""
+        """Return what kept controllers from making pods; asked only for jobs that lack some."""
         short = {
             j.spec.name for j in self.running if not j.result and len(pods.get(j.spec.name, ())) < len(j.spec.nodes)
         }

@@ -116,7 +116,7 @@ class JobResult:
         state: `succeeded`, or what it failed of: the command (`failed`), the scheduler (`unschedulable`), an image that
             cannot be had (`image`), quota or admission (`refused`), a node that went away (`lost-node`), a user's
             pod that took the place (`preempted`), its time limit (`timeout`), the end of the whole run (`aborted`).
-        reason: in a sentence, with the words of the scheduler, the API server or the kubelet.
+        reason: one sentence, with the message of the scheduler, the API server or the kubelet.
         pods: its pods, the launcher first; empty when none was made.
         started: when it was created, RFC 3339.
         duration_s: from its creation to its end.

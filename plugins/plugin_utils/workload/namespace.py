@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A namespace of its own for one test, with everything in it gone at the end, however it ends."""
+"""A namespace of its own for one test, removed with everything in it however the test ends."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def sweep(
     makers: tuple[Kind, ...] = (),
     emit: Emit = silent,
 ) -> tuple[str, ...]:
-    """Remove what runs that are dead left behind; return the names of the spaces removed."""
+    """Remove what dead runs left behind; return the names of the namespaces that were removed."""
     swept = []
     for found in cluster.list_objects(NAMESPACES, labels=_SELECTOR):
         name = found["metadata"]["name"]

@@ -31,12 +31,12 @@ class NodeWatch:
     _looked_at: float = field(default_factory=time.monotonic)
 
     def lost(self, names: Iterable[str]) -> Mapping[str, str]:
-        """Return the nodes, of these, that were not Ready at the last two looks, each with its own words."""
+        """Return the nodes, of these, that were not Ready at the last two looks, each with its own message."""
         wanted = sorted(names)
         pause_s = _LOOK_S if len(wanted) <= _MANY else _MANY_LOOK_S
         if time.monotonic() - self._looked_at >= pause_s:
             now = self._look(wanted)
-            self._lost = {name: words for name, words in now.items() if name in self._silent}
+            self._lost = {name: reason for name, reason in now.items() if name in self._silent}
             self._silent, self._looked_at = now, time.monotonic()
         return self._lost
 
@@ -47,12 +47,12 @@ class NodeWatch:
         else:
             every = {node["metadata"]["name"]: node for node in self.cluster.list_objects(NODES)}
             found = {name: every.get(name) for name in names}
-        words = {name: _words(node) for name, node in found.items()}
-        return {name: text for name, text in words.items() if text}
+        reasons = {name: _not_ready(node) for name, node in found.items()}
+        return {name: reason for name, reason in reasons.items() if reason}
 
 
-def _words(node: dict[str, Any] | None) -> str:
-    """What a node that is not Ready says of itself; empty for one that is."""
+def _not_ready(node: dict[str, Any] | None) -> str:
+    """Return why a node is not Ready; empty if it is."""
     if node is None:
         return _GONE
     conditions = (node.get("status") or {}).get("conditions") or []

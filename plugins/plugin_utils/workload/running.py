@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One job on its way: made, looked at, its logs taken, removed."""
+"""One job from its creation to its removal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..runtime.clock import Deadline, now_utc
 from ..runtime.pool import map_bounded
 from .follow import (
     Ending,
-    Sight,
+    ObservedJob,
     ending_of,
     hostname_of,
     index_of,
@@ -56,7 +56,6 @@ class RunningJob:
 
     @property
     def age_s(self) -> float:
-        """Seconds since it was created."""
         return time.monotonic() - self.began_at
 
     def create(self) -> None:
@@ -74,7 +73,7 @@ class RunningJob:
             self.end(Ending("refused", f"{error.subject}: {error.reason}"))
 
     def look(self, pods: Sequence[Json], refusals: Sequence[str], lost: Mapping[str, str]) -> None:
-        """Take in what is seen of it now; it may end by that."""
+        """Take in what is seen of it now, and end it if that says so."""
         self.pods = sorted(pods, key=order_of)
         names = {pod["metadata"]["name"] for pod in pods}
         gone = sorted(self._seen - names)
@@ -82,8 +81,10 @@ class RunningJob:
         if not self._first_end_at and any(phase_of(pod) in ("Succeeded", "Failed") for pod in pods):
             self._first_end_at = time.monotonic()
         ended_s = time.monotonic() - self._first_end_at if self._first_end_at else 0.0
-        sight = Sight(pods=self.pods, refusals=refusals, lost_nodes=lost, age_s=self.age_s, ended_s=ended_s, gone=gone)
-        ending = ending_of(self.spec, sight)
+        seen = ObservedJob(
+            pods=self.pods, refusals=refusals, lost_nodes=lost, age_s=self.age_s, ended_s=ended_s, gone=gone
+        )
+        ending = ending_of(self.spec, seen)
         if ending:
             self.end(ending)
 
@@ -106,7 +107,7 @@ class RunningJob:
         self._made = groups
 
     def cleared(self, pods: Sequence[Json]) -> bool:
-        """Tell whether its nodes are free again: no pod of it is left, or it is left to the end of the namespace."""
+        """Return whether its nodes are free again: no pod is left, or its removal is left to that of the namespace."""
         for pod in pods:
             if not pod["metadata"].get("deletionTimestamp"):
                 self._delete(PODS, pod["metadata"]["name"])

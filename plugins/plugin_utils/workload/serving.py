@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Servers as Deployments with a Service each: made, followed until they serve or cannot any more, removed."""
+"""Servers as Deployments with a Service each: made, followed until they serve or never will, removed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..runtime.clock import Deadline, now_utc
 from ..runtime.pool import map_bounded
 from ..runtime.progress import Progress, silent
 from ..runtime.recipe_files import RECIPES
-from .follow import Ending, Sight, ending_of, node_of, where
+from .follow import Ending, ObservedJob, ending_of, node_of, where
 from .manifests import JOB_LABEL
 from .model import JobSpec, JobState
 from .namespace import TemporaryNamespace
@@ -76,7 +76,7 @@ class ServerSpec:
 
     @property
     def as_job(self) -> JobSpec:
-        """What follow.py has to know of it."""
+        """The same as a job, for the rules of follow.py."""
         return JobSpec(
             name=self.name, nodes=(self.node,), gpus_per_node=self.gpus, image=self.image, command=self.command,
             kind="plain-job", timeout_s=self.ready_s, schedule_s=self.schedule_s, gang="none",
@@ -85,7 +85,7 @@ class ServerSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerResult:
-    """How a server stood in the end; `log` are its last words where it is not ready."""
+    """How a server ended, or that it is ready; `log` are its last log lines where it is not ready."""
 
     name: str
     state: ServerState
@@ -120,13 +120,13 @@ def start_servers(
     progress: Progress,
     deadline: Deadline,
 ) -> tuple[ServerResult, ...]:
-    """Return how every server stands, in the order of the specs, once each is ready or cannot be any more.
+    """Return the result of every server, in the order of the specs, once each is ready or cannot become ready.
 
     Args:
         cluster: where.
         namespace: open namespace of the run.
         specs: the servers.
-        final: tells from the log of a server that died whether starting it again is no use.
+        final: says from the log of a server that died whether starting it again is no use.
         progress: takes the progress lines.
         deadline: end of the whole run; what is not ready then is `aborted`.
 
@@ -146,7 +146,7 @@ def look_again(
     final: Callable[[str], bool],
     deadline: Deadline,
 ) -> ServerResult | None:
-    """Return how a server that was ready and does not answer stands now; None if its pod is still ready.
+    """Return the result of a server that was ready and does not answer; None if its pod is still ready.
 
     Raises:
         BringupError: the cluster does not answer.
@@ -167,7 +167,7 @@ def _follow(
                 watch.end(spec, Ending("aborted", "the time of the whole run was over"))
             break
         watch.look()
-        progress.tick(watch.words())
+        progress.tick(watch.progress())
         if watch.open:
             time.sleep(min(pause_s, max(deadline.left_s, 0.0)))
             pause_s = min(pause_s * 1.15, _POLL_MOST_S)
@@ -223,25 +223,23 @@ class _Watch:
             if any(is_ready(pod) for pod in pods):
                 self._settle(spec, "ready", "", pods)
                 continue
-            sight = Sight(pods=pods, refusals=refusals.get(spec.name, ()), lost_nodes=lost, age_s=age_s)
-            ending = (
-                self._dying(spec, pods) if any(deaths_of(pod)[0] for pod in pods) else ending_of(spec.as_job, sight)
-            )
+            seen = ObservedJob(pods=pods, refusals=refusals.get(spec.name, ()), lost_nodes=lost, age_s=age_s)
+            ending = self._dying(spec, pods) if any(deaths_of(pod)[0] for pod in pods) else ending_of(spec.as_job, seen)
             if ending is None and age_s > spec.ready_s:
-                ending = Ending("timeout", f"not ready after {spec.ready_s:.0f} s: {loading_words(pods)}")
+                ending = Ending("timeout", f"not ready after {spec.ready_s:.0f} s: {loading_progress(pods)}")
             if ending:
                 self.end(spec, ending)
 
     def end(self, spec: ServerSpec, ending: Ending) -> None:
         self._settle(spec, ending.state, ending.reason, self.pods.get(spec.name, []))
 
-    def words(self) -> str:
+    def progress(self) -> str:
         ready = sum(result.state == "ready" for result in self.results.values())
         text = f"{self.namespace.name}: {ready} of {len(self.specs)} servers ready"
         if len(self.results) > ready:
             text += f", {len(self.results) - ready} not well"
         if self.open:
-            text += f"; {self.open[0].node}: {loading_words(self.pods.get(self.open[0].name, []))}"
+            text += f"; {self.open[0].node}: {loading_progress(self.pods.get(self.open[0].name, []))}"
         return text
 
     def _dying(self, spec: ServerSpec, pods: Sequence[Json]) -> Ending | None:
@@ -264,7 +262,7 @@ class _Watch:
         )  # fmt: skip
 
     def _log(self, pod: Json) -> str:
-        """The words of the one that died last, or of the one that runs."""
+        """Return the last log lines of the container that died last, or of the one that runs."""
         name = pod["metadata"]["name"]
         for previous in (True, False):
             try:
@@ -301,8 +299,8 @@ def deaths_of(pod: Json) -> tuple[int, int | None]:
     return 0, None
 
 
-def loading_words(pods: Sequence[Json]) -> str:
-    """Return where a server is on its way, for a progress line."""
+def loading_progress(pods: Sequence[Json]) -> str:
+    """Return how far a server is from being ready, for a progress line."""
     if not pods:
         return "no pod yet"
     pod = pods[0]

@@ -13,7 +13,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import node_capacity
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow import (
     INDEX_LABEL,
-    Sight,
+    ObservedJob,
     ending_of,
     hostname_of,
     order_of,
@@ -60,64 +60,68 @@ TRAINING = replace(SPEC, kind="torchrun")
 
 def test_every_pod_of_a_torchrun_counts() -> None:
     """No pod speaks for the others: one that still runs is waited for, one that failed is told."""
-    assert ending_of(TRAINING, Sight(pods=[ended(0, 0), pod(1)], ended_s=100)) is None
-    assert ending_of(TRAINING, Sight(pods=[ended(0, 0)], ended_s=100)) is None
-    whole = ending_of(TRAINING, Sight(pods=[ended(0, 0), ended(1, 0)]))
+    assert ending_of(TRAINING, ObservedJob(pods=[ended(0, 0), pod(1)], ended_s=100)) is None
+    assert ending_of(TRAINING, ObservedJob(pods=[ended(0, 0)], ended_s=100)) is None
+    whole = ending_of(TRAINING, ObservedJob(pods=[ended(0, 0), ended(1, 0)]))
     assert whole is not None and (whole.state, whole.reason) == ("succeeded", "exit code 0 of 2 pods")
-    broken = ending_of(TRAINING, Sight(pods=[ended(0, 0), ended(1, 1)]))
+    broken = ending_of(TRAINING, ObservedJob(pods=[ended(0, 0), ended(1, 1)]))
     assert broken is not None and (broken.state, "pair-1-x on gpu02" in broken.reason) == ("failed", True)
-    late = ending_of(TRAINING, Sight(pods=[ended(0, 0), pod(1)], ended_s=100, age_s=9999))
+    late = ending_of(TRAINING, ObservedJob(pods=[ended(0, 0), pod(1)], ended_s=100, age_s=9999))
     assert late is not None and late.state == "timeout"
 
 
 ENDINGS = {
-    "both done": (Sight(pods=[ended(0, 0), ended(1, 0)]), "succeeded", "exit code 0"),
-    "worker that does not end": (Sight(pods=[ended(0, 0), pod(1)], ended_s=11), "succeeded", "pair-0-x on gpu01"),
-    "crash": (Sight(pods=[ended(0, 3), pod(1)]), "failed", "pair-0-x on gpu01 ended with exit code 3"),
-    "out of memory": (Sight(pods=[ended(0, 137, "OOMKilled"), pod(1)]), "failed", "137 (OOMKilled)"),
-    "worker crash": (Sight(pods=[pod(0), ended(1, 71)], ended_s=11), "failed", "pair-1-x on gpu02"),
-    "eviction": (Sight(pods=[pod(0, "Failed", reason="Evicted", message="disk full")]), "failed", "disk full"),
-    "preemption": (Sight(pods=[disturbed(0, "PreemptionByScheduler"), pod(1)]), "preempted", "pair-0-x"),
-    "taint": (Sight(pods=[pod(0), disturbed(1, "DeletionByTaintManager")]), "lost-node", "gpu02"),
-    "shutdown": (Sight(pods=[pod(0), pod(1, "Failed", reason="NodeShutdown")]), "lost-node", "NodeShutdown"),
-    "silent node": (Sight(pods=[pod(0), pod(1)], lost_nodes={"gpu02": "NodeStatusUnknown"}), "lost-node", "Unknown"),
-    "pod taken away": (Sight(pods=[pod(0)], gone=["pair-1-x"]), "lost-node", "pair-1-x"),
-    "image backoff": (Sight(pods=[waiting(0, "ImagePullBackOff"), pod(1)]), "image", "ImagePullBackOff"),
-    "image unknown": (Sight(pods=[waiting(0, "ErrImagePull", "manifest unknown")]), "image", "manifest unknown"),
-    "bad mount": (Sight(pods=[waiting(0, "CreateContainerConfigError", "no secret")]), "failed", "no secret"),
-    "quota": (Sight(pods=[], refusals=["exceeded quota: small"]), "refused", "exceeded quota"),
-    "no controller": (Sight(pods=[], age_s=31), "refused", "job controller"),
+    "both done": (ObservedJob(pods=[ended(0, 0), ended(1, 0)]), "succeeded", "exit code 0"),
+    "worker that does not end": (ObservedJob(pods=[ended(0, 0), pod(1)], ended_s=11), "succeeded", "pair-0-x on gpu01"),
+    "crash": (ObservedJob(pods=[ended(0, 3), pod(1)]), "failed", "pair-0-x on gpu01 ended with exit code 3"),
+    "out of memory": (ObservedJob(pods=[ended(0, 137, "OOMKilled"), pod(1)]), "failed", "137 (OOMKilled)"),
+    "worker crash": (ObservedJob(pods=[pod(0), ended(1, 71)], ended_s=11), "failed", "pair-1-x on gpu02"),
+    "eviction": (ObservedJob(pods=[pod(0, "Failed", reason="Evicted", message="disk full")]), "failed", "disk full"),
+    "preemption": (ObservedJob(pods=[disturbed(0, "PreemptionByScheduler"), pod(1)]), "preempted", "pair-0-x"),
+    "taint": (ObservedJob(pods=[pod(0), disturbed(1, "DeletionByTaintManager")]), "lost-node", "gpu02"),
+    "shutdown": (ObservedJob(pods=[pod(0), pod(1, "Failed", reason="NodeShutdown")]), "lost-node", "NodeShutdown"),
+    "silent node": (
+        ObservedJob(pods=[pod(0), pod(1)], lost_nodes={"gpu02": "NodeStatusUnknown"}),
+        "lost-node",
+        "Unknown",
+    ),
+    "pod taken away": (ObservedJob(pods=[pod(0)], gone=["pair-1-x"]), "lost-node", "pair-1-x"),
+    "image backoff": (ObservedJob(pods=[waiting(0, "ImagePullBackOff"), pod(1)]), "image", "ImagePullBackOff"),
+    "image unknown": (ObservedJob(pods=[waiting(0, "ErrImagePull", "manifest unknown")]), "image", "manifest unknown"),
+    "bad mount": (ObservedJob(pods=[waiting(0, "CreateContainerConfigError", "no secret")]), "failed", "no secret"),
+    "quota": (ObservedJob(pods=[], refusals=["exceeded quota: small"]), "refused", "exceeded quota"),
+    "no controller": (ObservedJob(pods=[], age_s=31), "refused", "job controller"),
     "no room": (
-        Sight(pods=[unplaced(0, "0/2 nodes are available"), pod(1)], age_s=31),
+        ObservedJob(pods=[unplaced(0, "0/2 nodes are available"), pod(1)], age_s=31),
         "unschedulable",
         "1 of 2 pods not scheduled after 30 s: 0/2 nodes are available",
     ),
-    "too long": (Sight(pods=[pod(0), pod(1)], age_s=601), "timeout", "not done after 600 s"),
+    "too long": (ObservedJob(pods=[pod(0), pod(1)], age_s=601), "timeout", "not done after 600 s"),
 }
 
 
-@pytest.mark.parametrize(("sight", "state", "words"), ENDINGS.values(), ids=ENDINGS.keys())
-def test_every_end_is_told_apart(sight: Sight, state: str, words: str) -> None:
-    ending = ending_of(SPEC, sight)
+@pytest.mark.parametrize(("seen", "state", "words"), ENDINGS.values(), ids=ENDINGS.keys())
+def test_every_end_is_told_apart(seen: ObservedJob, state: str, words: str) -> None:
+    ending = ending_of(SPEC, seen)
     assert ending is not None
     assert ending.state == state
     assert words in ending.reason
 
 
 @pytest.mark.parametrize(
-    "sight",
+    "seen",
     [
-        Sight(pods=[]),
-        Sight(pods=[pod(0), pod(1)], age_s=599),
-        Sight(pods=[ended(0, 0), pod(1)], ended_s=1),
-        Sight(pods=[pod(0), ended(1, 71)], ended_s=1),
-        Sight(pods=[waiting(0, "ErrImagePull", "i/o timeout"), pod(1)]),
-        Sight(pods=[waiting(0, "ContainerCreating"), pod(1)]),
-        Sight(pods=[unplaced(0, "0/2 nodes are available"), pod(1)], age_s=29),
+        ObservedJob(pods=[]),
+        ObservedJob(pods=[pod(0), pod(1)], age_s=599),
+        ObservedJob(pods=[ended(0, 0), pod(1)], ended_s=1),
+        ObservedJob(pods=[pod(0), ended(1, 71)], ended_s=1),
+        ObservedJob(pods=[waiting(0, "ErrImagePull", "i/o timeout"), pod(1)]),
+        ObservedJob(pods=[waiting(0, "ContainerCreating"), pod(1)]),
+        ObservedJob(pods=[unplaced(0, "0/2 nodes are available"), pod(1)], age_s=29),
     ],
 )
-def test_what_may_still_go_well_goes_on(sight: Sight) -> None:
-    assert ending_of(SPEC, sight) is None
+def test_what_may_still_go_well_goes_on(seen: ObservedJob) -> None:
+    assert ending_of(SPEC, seen) is None
 
 
 def test_the_launcher_comes_first_and_is_called_by_its_hostname() -> None:

@@ -20,7 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.serving 
     ServerSpec,
     deaths_of,
     is_ready,
-    loading_words,
+    loading_progress,
     server_objects,
 )
 
@@ -111,10 +111,10 @@ def test_deaths(status: dict[str, Any], deaths: tuple[int, int | None]) -> None:
 
 
 def test_where_a_server_is_on_its_way() -> None:
-    assert loading_words([]) == "no pod yet"
-    assert loading_words([_pod("")]) == "waiting for the scheduler"
-    assert loading_words([_pod(state={"waiting": {"reason": "ContainerCreating"}})]) == "ContainerCreating"
-    assert loading_words([_pod(state={"running": {"startedAt": "12:00"}})]) == "loading since 12:00"
+    assert loading_progress([]) == "no pod yet"
+    assert loading_progress([_pod("")]) == "waiting for the scheduler"
+    assert loading_progress([_pod(state={"waiting": {"reason": "ContainerCreating"}})]) == "ContainerCreating"
+    assert loading_progress([_pod(state={"running": {"startedAt": "12:00"}})]) == "loading since 12:00"
     ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     assert is_ready(ready)
     assert not is_ready(_pod())
