@@ -80,12 +80,12 @@ def compare(
 
 
 def _allowed(members: int, limits: PeerLimits) -> int:
-    """Return how many suspects a cohort may have; two of eight can be two bad nodes, two of six cannot be told."""
+    """Return how many suspects a cohort may have; two of eight can be two bad nodes, two of six cannot be told from an uneven cohort."""
     return max(int(limits.share * members), 2 if members >= 2 * limits.least else 1)
 
 
 def confirmed(samples: Sequence[bool], repeats: int = 3) -> bool:
-    """Tell whether a suspicion holds: of `repeats` samples more than half were over the line.
+    """Return whether a suspicion holds: of `repeats` samples more than half were over the line.
 
     One sample confirms nothing, and neither do repeats that were not run.
     """

@@ -80,7 +80,7 @@ def port_filter(ports: Iterable[str]) -> dict[str, str]:
 
 
 def adapter_offers(cluster: Cluster, names: Iterable[str], settings: NetworkSettings) -> dict[str, dict[str, int]]:
-    """Return by node how much it offers of each resource that stands for adapters.
+    """Return by node how much it offers of each resource that gives pods adapters.
 
     Raises:
         BringupError: the API server does not answer.

@@ -70,7 +70,7 @@ def of_problem(answer: Answer, problem: Problem, hints: Mapping[str, str], what:
     """Return the outcome of a problem: failed if it proves a defect, else unknown.
 
     Args:
-        answer: for whom.
+        answer: makes the outcome.
         problem: the problem.
         hints: what to do, by cause.
         what: what was run, put before the problem's text.

@@ -44,13 +44,16 @@ class Session:
 
 
 class Benchmark(ABC, Generic[PlanT, WantT, RunT]):
-    """One observation of a benchmark gate. `name` is a part of the name of its namespace."""
+    """One observation of a benchmark gate.
+
+    `name` is a part of the name of its namespace; `total_s` and `cleanup_s` limit all runs and the removal. `plan` is
+    set before any other method is called.
+    """
 
     gate: ClassVar[str]
     name: ClassVar[str]
 
     def __init__(self, context: ObserveContext, *, total_s: float, cleanup_s: float) -> None:
-        """Take the time limits of all runs and of the removal."""
         self.context = context
         self.total_s = total_s
         self.cleanup_s = cleanup_s

@@ -80,13 +80,13 @@ def _failed(answer: Answer, host: PlannedHost, run: Run, transport: Transport) -
 
 
 def _proven(answer: Answer, host: PlannedHost, run: Run, transport: Transport) -> Outcome:
-    said = host_log(run, host.name)
-    channels = said.network_channels if said else ()
+    log = host_log(run, host.name)
+    channels = log.network_channels if log else ()
     return answer.passed(
         transport.text,
         measured=(
-            Measure("network", said.networks[0] if said and said.networks else ""),
-            Measure("adapters", len(said.devices) if said else 0, "count"),
+            Measure("network", log.networks[0] if log and log.networks else ""),
+            Measure("adapters", len(log.devices) if log else 0, "count"),
             Measure("connections", len(channels), "count"),
             Measure("connections with GPUDirect", sum(channel.direct for channel in channels), "count"),
         ),
@@ -95,8 +95,8 @@ def _proven(answer: Answer, host: PlannedHost, run: Run, transport: Transport) -
 
 
 def _lines(run: Run, host: PlannedHost) -> Evidence:
-    said = host_log(run, host.name)
-    words = [*(f"Using network {name}" for name in said.networks), *said.warnings[:3]] if said else []
+    log = host_log(run, host.name)
+    words = [*(f"Using network {name}" for name in log.networks), *log.warnings[:3]] if log else []
     kept = evidence(run)
     return Evidence(kept.source, host.name, "; ".join(words)[:400], kept.path)
 

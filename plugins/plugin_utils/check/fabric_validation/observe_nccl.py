@@ -71,7 +71,6 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
     name = "nccl"
 
     def __init__(self, context: ObserveContext, settings: FabricValidationSettings) -> None:
-        """Take the gate's settings."""
         super().__init__(context, total_s=settings.run.total_s, cleanup_s=settings.run.cleanup_s)
         self.settings = settings
         self._serial = count(1)
@@ -102,11 +101,9 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
         return job_permissions(self.settings.run.kind, gang_api=gang, by_dra=bool(device_class(*self.plan.open_hosts)))
 
     def next_runs(self) -> tuple[Wanted, ...]:
-        """What the analysis of the runs so far asks for."""
         return next_runs(Results(plan=self.plan, runs=tuple(self.runs)), self.context.hardware)
 
     def parallel(self, wanted: Sequence[Wanted]) -> int:
-        """As many as the settings allow."""
         return self.settings.run.parallel
 
     def job(self, want: Wanted) -> JobSpec:
@@ -153,7 +150,6 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
         return parse_run(record, kept.text, self.settings)
 
     def announce(self, wanted: Sequence[Wanted]) -> str:
-        """How many runs of which phase."""
         counts = Counter(want.phase for want in wanted)
         again = " again" if all(want.attempt > 1 for want in wanted) else ""
         return "nccl-tests: " + ", ".join(f"{count} x {_PHASES[phase]}" for phase, count in counts.items()) + again

@@ -43,19 +43,19 @@ _HINTS = {
 
 def transport_of(run: Run, host: PlannedHost, plan: Plan, sku: Sku) -> Transport:
     """Return what the log of a run between hosts proves about one of them."""
-    said = host_log(run, host.name)
-    if said is None:
+    log = host_log(run, host.name)
+    if log is None:
         return Transport("unproven", text="no line of NCCL about this host in the log")
     facts = plan.settings.networks.get(sku.fabric, NetworkFacts(names=(), plugin=False))
-    broken = _memlock(said, run) or _network(said, host, plan, facts) or _adapters(said, run, host)
+    broken = _memlock(log, run) or _network(log, host, plan, facts) or _adapters(log, run, host)
     if broken is not None:
         return broken
-    channels = said.network_channels
+    channels = log.network_channels
     if any(channel.network == "Socket" for channel in channels) and facts.names != ("Socket",):
         return Transport("elsewhere", text="its channels use TCP because of the other host")
     if plan.settings.judge.gpudirect and facts.names != ("Socket",):
-        return _gpudirect(said)
-    return Transport("proven", text=_words(said))
+        return _gpudirect(log)
+    return Transport("proven", text=_words(log))
 
 
 def host_log(run: Run, host: str) -> HostLog | None:
@@ -70,67 +70,67 @@ def _broken(cause: str, text: str) -> Transport:
     return Transport("broken", cause, text, _HINTS[cause])
 
 
-def _memlock(said: HostLog, run: Run) -> Transport | None:
-    if "memlock" not in said.reasons or not (said.uses_socket or run.problem):
+def _memlock(log: HostLog, run: Run) -> Transport | None:
+    if "memlock" not in log.reasons or not (log.uses_socket or run.problem):
         return None
-    words = next((text for text in said.warnings if "allocate memory" in text), "locked memory ran out")
+    words = next((text for text in log.warnings if "allocate memory" in text), "locked memory ran out")
     return _broken("memlock-limit", f"adapters cannot lock memory: {words}")
 
 
-def _network(said: HostLog, host: PlannedHost, plan: Plan, facts: NetworkFacts) -> Transport | None:
+def _network(log: HostLog, host: PlannedHost, plan: Plan, facts: NetworkFacts) -> Transport | None:
     if facts.names == ("Socket",):
         return None
-    if said.uses_socket:
-        return _socket(said, host, plan, facts)
-    strange = [name for name in said.networks if not name.startswith(facts.names)]
+    if log.uses_socket:
+        return _socket(log, host, plan, facts)
+    strange = [name for name in log.networks if not name.startswith(facts.names)]
     if strange:
         return _broken("wrong-network", f"NCCL uses network {strange[0]}, expected {' or '.join(facts.names)}")
     return None
 
 
-def _socket(said: HostLog, host: PlannedHost, plan: Plan, facts: NetworkFacts) -> Transport:
-    start = f"plain TCP over {', '.join(said.sockets) or 'a socket'} instead of RDMA"
-    if facts.plugin and "plugin-missing" in said.reasons:
+def _socket(log: HostLog, host: PlannedHost, plan: Plan, facts: NetworkFacts) -> Transport:
+    start = f"plain TCP over {', '.join(log.sockets) or 'a socket'} instead of RDMA"
+    if facts.plugin and "plugin-missing" in log.reasons:
         return _broken("net-plugin-missing", f"{start}: NCCL's network plugin was not found")
-    if "verbs-missing" in said.reasons:
+    if "verbs-missing" in log.reasons:
         return _broken("verbs-missing", f"{start}: libibverbs is not in the image")
-    if "no-device" in said.reasons:
+    if "no-device" in log.reasons:
         if not plan.rdma_resource or not host.rdma_offered:
             asked = plan.rdma_resource or "no RDMA resource"
             return _broken("rdma-resource-missing", f"{start}: the pod has no adapter, it asks for {asked}")
-        if said.filters:
-            return _broken("hca-filter-no-match", f"{start}: no adapter matches NCCL_IB_HCA {said.filters[0]}")
-    if "plugin-missing" in said.reasons and "no-device" not in said.reasons:
+        if log.filters:
+            return _broken("hca-filter-no-match", f"{start}: no adapter matches NCCL_IB_HCA {log.filters[0]}")
+    if "plugin-missing" in log.reasons and "no-device" not in log.reasons:
         return _broken("net-plugin-missing", f"{start}: NCCL's network plugin was not found")
     return _broken("socket-transport", f"{start}; NCCL does not say why")
 
 
-def _adapters(said: HostLog, run: Run, host: PlannedHost) -> Transport | None:
+def _adapters(log: HostLog, run: Run, host: PlannedHost) -> Transport | None:
     planned = run.record.hcas.get(host.name, ())
-    if not planned or not said.devices or set(planned) == set(said.devices):
+    if not planned or not log.devices or set(planned) == set(log.devices):
         return None
-    extra = [name for name in said.devices if name not in planned]
-    absent = [name for name in planned if name not in said.devices]
+    extra = [name for name in log.devices if name not in planned]
+    absent = [name for name in planned if name not in log.devices]
     texts = [f"{', '.join(extra)} not of the plan"] if extra else []
     texts += [f"{', '.join(absent)} of the plan not used"] if absent else []
     return _broken("hca-set-differs", "NCCL's adapters: " + "; ".join(texts))
 
 
-def _gpudirect(said: HostLog) -> Transport:
-    channels = said.network_channels
+def _gpudirect(log: HostLog) -> Transport:
+    channels = log.network_channels
     staged = [channel for channel in channels if not channel.direct]
     if staged:
         one = staged[0]
         text = f"{len(staged)} of {len(channels)} connections go through host memory, such as rank {one.source} to "
         return _broken("gpudirect-missing", f"{text}{one.target} via {one.via}/{one.device} without /GDRDMA")
-    if said.direct_enabled is False and not channels:
+    if log.direct_enabled is False and not channels:
         return _broken("gpudirect-missing", "NCCL says `GPU Direct RDMA Disabled`")
-    if channels or (said.networks and said.direct_enabled):
-        return Transport("proven", text=_words(said))
+    if channels or (log.networks and log.direct_enabled):
+        return Transport("proven", text=_words(log))
     return Transport("unproven", text="no channel line says which way the data went")
 
 
-def _words(said: HostLog) -> str:
-    network = said.networks[0] if said.networks else next((c.network for c in said.network_channels), "")
-    direct = " with GPUDirect" if any(channel.direct for channel in said.network_channels) else ""
-    return f"network {network}{direct}, {len(said.devices)} adapters" if said.devices else f"network {network}{direct}"
+def _words(log: HostLog) -> str:
+    network = log.networks[0] if log.networks else next((c.network for c in log.network_channels), "")
+    direct = " with GPUDirect" if any(channel.direct for channel in log.network_channels) else ""
+    return f"network {network}{direct}, {len(log.devices)} adapters" if log.devices else f"network {network}{direct}"

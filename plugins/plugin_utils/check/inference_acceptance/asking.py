@@ -71,11 +71,11 @@ def _read(text: str, latency_s: float) -> SmokeAnswer:
     try:
         data: Any = json.loads(text)
         choice, usage = data["choices"][0], data["usage"]
-        said, finish = choice["text"], choice["finish_reason"]
+        answer_text, finish = choice["text"], choice["finish_reason"]
         tokens = {name: usage[name] for name in ("prompt_tokens", "completion_tokens")}
     except (ValueError, KeyError, IndexError, TypeError) as error:
         return SmokeAnswer(status=200, latency_s=latency_s, problem=f"not a completion: {type(error).__name__} {error}")
     counts = all(isinstance(count, int) and not isinstance(count, bool) for count in tokens.values())
-    if not isinstance(said, str) or not isinstance(finish, str) or not counts:
+    if not isinstance(answer_text, str) or not isinstance(finish, str) or not counts:
         return SmokeAnswer(status=200, latency_s=latency_s, problem="not a completion: text, reason or usage are none")
-    return SmokeAnswer(status=200, text=said[:400], finish=finish, latency_s=latency_s, **tokens)
+    return SmokeAnswer(status=200, text=answer_text[:400], finish=finish, latency_s=latency_s, **tokens)

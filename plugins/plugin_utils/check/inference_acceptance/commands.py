@@ -8,7 +8,7 @@ from __future__ import annotations
 from .settings import InferenceSettings
 
 # By way of the log, for it needs nothing that a log has not: no exec into a pod that ended, no volume, no way out.
-# Length and digest tell a log that was cut from a whole one.
+# Length and digest show whether the log was cut.
 _SCRIPT = """\
 set -u
 if [ -n "$PACKAGE" ]; then

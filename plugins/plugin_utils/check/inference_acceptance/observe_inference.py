@@ -94,7 +94,6 @@ class InferenceBenchmark(Benchmark[Plan, str, Measured]):
     name = "inference"
 
     def __init__(self, context: ObserveContext, settings: InferenceSettings) -> None:
-        """Take the gate's settings."""
         super().__init__(context, total_s=settings.server.total_s, cleanup_s=settings.server.cleanup_s)
         self.settings = settings
         self.servers: list[Server] = []
@@ -120,7 +119,6 @@ class InferenceBenchmark(Benchmark[Plan, str, Measured]):
         return Plan(hosts=tuple(planned), settings=self.settings)
 
     def permissions(self) -> tuple[Permission, ...]:
-        """What servers and loads need, by the settings."""
         return permissions(self.settings, by_dra=bool(device_class(*self.plan.open_hosts)))
 
     def make_runs(self, session: Session) -> None:
@@ -147,7 +145,6 @@ class InferenceBenchmark(Benchmark[Plan, str, Measured]):
         return first or [name for name in again if name in self._group]
 
     def announce(self, wanted: Sequence[str]) -> str:
-        """How many hosts are loaded."""
         return f"AIPerf: {len(wanted)} hosts under load"
 
     def job(self, want: str) -> JobSpec:

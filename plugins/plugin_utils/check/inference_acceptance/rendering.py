@@ -22,9 +22,9 @@ def load_evidence(measured: Measured) -> Evidence:
     figure = ""
     if export is not None:
         figure = f"{export.requests} requests, {export.errors} failed, {export.output_tokens_per_s:.0f} tokens/s"
-    said = measured.problem.text if measured.problem else figure
+    summary = measured.problem.text if measured.problem else figure
     command = " ".join(load.command) or "aiperf profile"
-    return Evidence(f"{command}, run {load.attempt}", load.host, said, load.export or load.log)
+    return Evidence(f"{command}, run {load.attempt}", load.host, summary, load.export or load.log)
 
 
 def curve(figure: str, host: str, found: Distribution, bound: float) -> Series:

@@ -74,7 +74,6 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
     name = "training"
 
     def __init__(self, context: ObserveContext, settings: TrainingSettings) -> None:
-        """Take the gate's settings."""
         super().__init__(context, total_s=settings.run.total_s, cleanup_s=settings.run.cleanup_s)
         self.settings = settings
 
@@ -115,7 +114,6 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
         return [cohort for cohort in cohorts if cohort.wants_more]
 
     def announce(self, wanted: Sequence[SkuCohort]) -> str:
-        """How many ranks, and whether a suspicion is to be confirmed."""
         ranks = sum(len(cohort.open_hosts) * self._sku(cohort).gpus for cohort in wanted)
         attempt = max(len(cohort.runs) for cohort in wanted) + 1
         again = f", run {attempt} to confirm what the first showed" if attempt > 1 else ""

@@ -58,7 +58,7 @@ def _launch(cause: str, text: str, hosts: Iterable[str], *, bad: bool = False) -
 
 
 def _named(record: Record) -> tuple[str, ...]:
-    """The hosts whose pod the reason speaks of: `train-1-2-x7 on gpu03: ImagePullBackOff`."""
+    """Return the hosts whose pod the reason names: `train-1-2-x7 on gpu03: ImagePullBackOff`."""
     return tuple(pod.host for pod in record.pods if pod.node and f" on {pod.node}:" in f"{record.reason}:")
 
 
@@ -87,7 +87,7 @@ def _hung(record: Record, ranks: Ranks) -> HostProblem:
     every = sum(len(logs) for logs in ranks.values())
     if absent and len(absent) < every:
         gpus = [f"{host}/gpu{log.local_rank}" for host, log in absent]
-        text = f"stood still in step {done + 1}: {_words(gpus)} never ended its own part, the others waited"
+        text = f"hung in step {done + 1}: {_words(gpus)} never ended its own part, the others waited"
         return _ended("run-hung", text, [host for host, _log in absent], gpus)
     return _ended("run-hung", f"did not end in its time, after {done} steps: {record.reason}", record.hosts)
 
@@ -145,7 +145,7 @@ def _incomplete(
 
 
 def _wrong(host: str, record: Record, ranks: Ranks, unreadable: Mapping[str, str], settings: TrainingSettings) -> str:
-    """What is missing in the output of a host; empty if nothing is."""
+    """Return what is missing in the output of a host; empty if nothing is."""
     pod = next((pod for pod in record.pods if pod.host == host), None)
     if pod is None:
         return "there was no pod on it"
