@@ -93,8 +93,10 @@ def test_one_host_needs_no_network() -> None:
 
 
 def test_ports_are_stated_or_counted(dgx: Sku) -> None:
-    assert ports_of("gpu01", dgx, None, SETTINGS) == tuple(f"mlx5_{n}:1" for n in range(8))
-    assert ports_of("gpu01", dgx, None, replace(SETTINGS, hcas=("mlx5_3", "mlx5_9:2"))) == ("mlx5_3:1", "mlx5_9:2")
+    assert ports_of(HOST, dgx, None, SETTINGS) == tuple(f"mlx5_{n}:1" for n in range(8))
+    assert ports_of(HOST, dgx, None, replace(SETTINGS, hcas=("mlx5_3", "mlx5_9:2"))) == ("mlx5_3:1", "mlx5_9:2")
+    own = replace(HOST, hcas=("own_0", "own_1"))
+    assert ports_of(own, dgx, None, SETTINGS) == ("own_0:1", "own_1:1")
     assert port_filter(["mlx5_3:1", "mlx5_3:1", "mlx5_9:2"]) == {"NCCL_IB_HCA": "=mlx5_3:1,mlx5_9:2"}
     assert port_filter([]) == {}
 
