@@ -80,7 +80,7 @@ def compare(
 
 
 def _allowed(members: int, limits: PeerLimits) -> int:
-    """Return how many suspects a cohort may have; two of eight can be two bad nodes, two of six may be an uneven cohort."""
+    """Return how many suspects a cohort may have: two of eight can be two bad nodes, two of six an uneven cohort."""
     return max(int(limits.share * members), 2 if members >= 2 * limits.least else 1)
 
 
