@@ -5,17 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..check.fabric.settings import GATE as FABRIC
 from ..check.fabric.settings import FabricSettings
-from ..check.kit.settings_layers import settings_for
+from ..check.kit.settings_layers import SITE, Layer, Loaded, applied, load_settings, threshold_layers
 from ..check.nodes.dcgm_diag import SPEC as DCGM_DIAG
 from ..check.nodes.dcgm_diag import DcgmDiagSettings
-from ..check.registry import all_checks
+from ..check.registry import all_checks, all_settings
 from ..hardware.sku import Sku, load_hardware
+from ..outcome.errors import BringupError
 from ..outcome.gates import GATE_IDS
+from ..outcome.model import SubjectKind
 from ..runtime.recipe_files import recipe_directories, recipe_roots
 from ..site.adapters import VARIABLE as HCAS
 from ..site.inventory import InventoryFacts, site_from_inventory
@@ -28,6 +31,15 @@ FABRIC_GROUP = "fabric_managers"
 # Hosts with this connection are simulated, whatever a variable says.
 SIMULATED = "gpufleet.bringup.rehearsal"
 _HOST_VARIABLES = ("gpufleet_sku", "gpufleet_rack", "gpufleet_node_name", HCAS)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedInventory:
+    """What preflight takes from inventory and variables: the site, its SKUs, and every setting that applies."""
+
+    site: Site
+    hardware: dict[str, Sku]
+    settings: Loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +66,8 @@ def gates_of_release() -> tuple[str, ...]:
     return tuple(gate for gate in GATE_IDS if gate in gates)
 
 
-def checked_site(options: Mapping[str, Any], inventory: Inventory) -> tuple[Site, dict[str, Sku]]:
-    """Return the site and the hardware facts of its SKUs, without any contact and without writing.
+def checked_inventory(options: Mapping[str, Any], inventory: Inventory) -> CheckedInventory:
+    """Return the site with its SKUs and settings, without any contact and without writing.
 
     Args:
         options: the options of `preflight_inventory`.
@@ -72,11 +84,14 @@ def checked_site(options: Mapping[str, Any], inventory: Inventory) -> tuple[Site
         for name in inventory.groups.get(group, ())
     }
     simulated = any(inventory.variables[name].get("ansible_connection") == SIMULATED for name in hosts)
+    settings = merged_settings(options["settings"], options["set"], options["forced_settings"])
+    names = dict.fromkeys(str(variables.get("gpufleet_sku")) for variables in hosts.values())
+    loaded, problems = checked_settings_of(settings, extra, [hardware[name] for name in names if name in hardware])
     stated = {
         **options,
         "rehearsal": options["rehearsal"] or simulated,
         "criteria": options["criteria"] or options["default_criteria"],
-        "settings": merged_settings(options["settings"], options["set"], options["forced_settings"]),
+        "settings": settings,
     }
     site = site_from_inventory(
         InventoryFacts(
@@ -86,11 +101,45 @@ def checked_site(options: Mapping[str, Any], inventory: Inventory) -> tuple[Site
             options=stated,
             default_gates=gates_of_release(),
             profiles=load_profiles(recipe_roots(extra)),
-            known_settings=(*GATE_IDS, *(check.spec.id for check in all_checks())),
+            checks=checks_by_id(settings),
             hardware=hardware,
+            problems=tuple(problems),
         )
     )
-    return site, {host.sku: hardware[host.sku] for host in site.hosts}
+    return CheckedInventory(site, {host.sku: hardware[host.sku] for host in site.hosts}, loaded)
+
+
+def checked_settings_of(
+    stated: Mapping[str, Any], recipe_data: Sequence[str], skus: Iterable[Sku]
+) -> tuple[Loaded, list[BringupError]]:
+    """Return every setting that applies, with where it is stated, and everything that is wrong with one.
+
+    Args:
+        stated: what the site states, by gate or check id.
+        recipe_data: private recipe directories; their `thresholds/` come over those of the release.
+        skus: the SKUs of the hosts; what one states applies to the checks of gate nodes of its hosts.
+    """
+    kinds, shipped = all_settings(), threshold_layers(recipe_data)
+    loaded, problems = load_settings(kinds, [*shipped, Layer(SITE, stated)])
+    per_host = {check.spec.id: kinds[check.spec.id] for check in all_checks() if check.spec.gate == "nodes"}
+    values = {key: {name: entry.value for name, entry in loaded.get(key, {}).items()} for key in per_host}
+    for sku in skus:
+        if sku.settings:
+            problems += load_settings(
+                per_host, [Layer("run", values, release=True), Layer(f"settings of SKU {sku.name}", sku.settings)]
+            )[1]
+    return loaded, problems
+
+
+def checks_by_id(settings: Mapping[str, Any]) -> dict[str, SubjectKind]:
+    """Return every check with the kind of its subjects: those of the release, and the site's third-party suites."""
+    suites = [
+        str(name)
+        for options in settings.values()
+        if isinstance(options, Mapping) and isinstance(options.get("ctrf"), Mapping)
+        for name in options["ctrf"]
+    ]
+    return {check.spec.id: check.spec.per for check in all_checks()} | dict.fromkeys(suites, SubjectKind.SITE)
 
 
 def hosts_to_read(
@@ -129,10 +178,11 @@ def _silent(inventory: Inventory, host: str) -> bool:
     return found is not None and not found.get("reached")
 
 
-def tool_options(site: Site) -> dict[str, Any]:
-    """Return with which options the site's settings want the tools of hosts and fabric to be run."""
-    fabric = settings_for(FabricSettings, "fabric", site.settings.get("fabric", {}))
-    diagnostic = settings_for(DcgmDiagSettings, DCGM_DIAG.id, site.settings.get(DCGM_DIAG.id, {}))
+def tool_options(checked: CheckedInventory) -> dict[str, Any]:
+    """Return with which options the settings want the tools of hosts and fabric to be run."""
+    site = checked.site
+    fabric = applied(checked.settings, FabricSettings, FABRIC)
+    diagnostic = applied(checked.settings, DcgmDiagSettings, DCGM_DIAG.id)
     return {
         "diag_level": 0 if site.driver_owner is DriverOwner.OPERATOR else diagnostic.level,
         "fabric_ports": list(fabric.ports),

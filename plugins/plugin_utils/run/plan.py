@@ -16,7 +16,7 @@ from ..outcome.gates import GATES
 from ..recipe.hydrate import plain
 from ..runtime.clock import elapsed_text
 from ..site.model import Site
-from .inventory import Inventory, checked_site
+from .inventory import Inventory, checked_inventory
 from .preflight import answer_for, site_lines, with_dra
 from .run import components_of, needs_recipe
 
@@ -40,7 +40,7 @@ def planned(options: Mapping[str, Any], inventory: Inventory) -> Plan:
     Raises:
         BringupError: inventory, variables or recipe are wrong.
     """
-    site, _hardware = checked_site(options, inventory)
+    site = checked_inventory(options, inventory).site
     notes, warnings = site_lines(site, options), _warnings(site)
     components: tuple[str, ...] = ()
     if needs_recipe(site):

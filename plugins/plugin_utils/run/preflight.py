@@ -11,14 +11,15 @@ from dataclasses import replace
 from typing import Any
 
 from ..check.gpu_stack.roots import recipe_offers_gpus_by_dra
-from ..outcome.errors import BringupError
+from ..outcome.errors import BringupError, ProblemsError
 from ..outcome.gates import GATE_IDS
 from ..recipe.output import documents, write_documents
 from ..recipe.request import Answer, answer, request_of
 from ..runtime.progress import Emit
+from ..site.decisions import component_problems
 from ..site.model import Site
 from ..verdict.run import RunRecord, new_run, unproven_before, with_site
-from .inventory import Inventory, checked_site, hosts_to_read, tool_options
+from .inventory import Inventory, checked_inventory, checks_by_id, hosts_to_read, tool_options
 from .pending import write_pending_suites
 from .run import Run, needs_recipe
 
@@ -34,14 +35,16 @@ def problem_recorded(run: Run) -> Iterator[None]:
 
 
 def check_inventory(run: Run, options: Mapping[str, Any], inventory: Inventory, emit: Emit) -> dict[str, Any]:
-    """Check inventory and variables, and write site.json and hardware.json.
+    """Check inventory and variables, and write site.json, hardware.json and settings.json.
 
     Raises:
         ProblemsError: everything that is wrong, in one list.
     """
-    site, hardware = checked_site(options, inventory)
+    checked = checked_inventory(options, inventory)
+    site = checked.site
     run.save_site(site)
-    run.save_hardware(hardware)
+    run.save_hardware(checked.hardware)
+    run.save_settings(checked.settings)
     run.save_record(_scoped(run, site))
     write_pending_suites(run)
     for line in site_lines(site, options):
@@ -50,7 +53,7 @@ def check_inventory(run: Run, options: Mapping[str, Any], inventory: Inventory, 
         "gates": list(site.gates),
         "before": list(site.before_from_gate),
         "hosts": hosts_to_read(site, inventory, options["fabric_host"]),
-        "tools": tool_options(site),
+        "tools": tool_options(checked),
     }
 
 
@@ -103,10 +106,16 @@ def answer_for(site: Site, options: Mapping[str, Any]) -> Answer:
     """Return the recipe that the site asks for.
 
     Raises:
-        BringupError: wrong criteria, an unsupported combination, or wrong recipe data.
+        BringupError: wrong criteria, an unsupported combination, wrong recipe data, or a waiver for a component that
+            the recipe does not have.
     """
     stated = {"criteria": site.criteria, "recipe_data": options["recipe_data"], "overrides": options["overrides"]}
-    return answer(request_of(stated))
+    answered, checks = answer(request_of(stated)), checks_by_id(site.settings)
+    problems = component_problems("gpufleet_waivers", site.waivers, checks, answered.result.order)
+    problems += component_problems("gpufleet_acceptances", site.acceptances, checks, answered.result.order)
+    if problems:
+        raise ProblemsError("inventory and recipe", tuple(problems))
+    return answered
 
 
 def with_dra(site: Site, recipe: Mapping[str, Any]) -> Site:

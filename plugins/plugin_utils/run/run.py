@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ..check.declare import Declaration, declare
-from ..check.kit.saved_settings import read_settings
+from ..check.kit.saved_settings import read_settings, settings_document
+from ..check.kit.settings_layers import Loaded
 from ..check.registry import all_settings
 from ..check.spec import JudgeContext, ObserveContext
 from ..hardware.sku import Sku
@@ -24,7 +25,7 @@ from ..report.run_report import write_report
 from ..report.suites import read_foreign_outcomes, read_own_outcomes, write_suites
 from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
-from ..runtime.run_dir import HARDWARE, RECIPE, RUN, SITE
+from ..runtime.run_dir import HARDWARE, RECIPE, RUN, SETTINGS, SITE
 from ..site.model import Site
 from ..verdict.run import RunRecord
 from ..verdict.saved import record_from_plain
@@ -136,6 +137,11 @@ class Run:
         facts = {name: to_plain(replace(sku, gpu=None)) for name, sku in hardware.items()}
         write_atomic(self.path / HARDWARE, dumps(facts))
         self.hardware = hardware
+
+    def save_settings(self, settings: Loaded) -> None:
+        """Write every setting that applies to this run, with where it is stated."""
+        write_atomic(self.path / SETTINGS, dumps(settings_document(settings)))
+        self.__dict__.pop("settings", None)
 
     def save_outcomes(self, gate: str, outcomes: tuple[Outcome, ...]) -> None:
         """Write the gate's CTRF and JUnit suites. What decides is what can be read back, so nothing is kept here."""

@@ -5,21 +5,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import Any
 
 from ..hardware.sku import Sku, hca_names_problem
-from ..outcome.codec import from_plain
-from ..outcome.decisions import Acceptance, Quarantine, Waiver
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..outcome.gates import GATE_IDS
 from .adapters import VARIABLE as HCAS
+from .decisions import Checks, acceptances_of, quarantine_of, waivers_of
 from .model import DriverOwner, Host, Site, SiteProfile
 from .profiles import Profile
 
-T = TypeVar("T")
 # What is installed is known only after hosts were asked, and what is declared must be known before.
 _NO_IBDIAGNET = "gpufleet_settings.ibdiagnet is not given; set it to {} where ibutils2 is installed"
 
@@ -29,7 +27,8 @@ class InventoryFacts:
     """What preflight read from Ansible.
 
     `hosts` maps the names in group `group` to their gpufleet_* variables; `groups` are all group names, for the
-    error; `options` are the run's own gpufleet_* options without the prefix.
+    error; `options` are the run's own gpufleet_* options without the prefix; `checks` are all checks by id;
+    `problems` are those found before, such as wrong settings: they are reported in the same list.
     """
 
     group: str
@@ -38,8 +37,9 @@ class InventoryFacts:
     options: Mapping[str, Any]
     default_gates: tuple[str, ...]
     profiles: Mapping[str, Profile]
-    known_settings: tuple[str, ...]
+    checks: Checks
     hardware: Mapping[str, Sku] = field(default_factory=dict)
+    problems: tuple[BringupError, ...] = ()
 
 
 def site_from_inventory(facts: InventoryFacts) -> Site:
@@ -48,17 +48,16 @@ def site_from_inventory(facts: InventoryFacts) -> Site:
     Raises:
         ProblemsError: everything wrong with the inventory and its variables, as one list.
     """
-    problems: list[BringupError] = []
+    problems: list[BringupError] = list(facts.problems)
     hosts = _hosts(facts, problems)
     gates = _gates(facts, problems)
     from_gate = _from_gate(facts, gates, problems)
     options = facts.options
-    quarantine = _decisions(Quarantine, options.get("quarantine"), "gpufleet_quarantine", problems)
-    _check_quarantine(quarantine, hosts, problems)
-    _check_settings(facts, problems)
+    quarantine = quarantine_of(options.get("quarantine"), hosts, problems)
+    name = str(options.get("site_name") or "cluster")
     profile = SiteProfile(options.get("profile") or "on_premises")
     site = Site(
-        name=str(options.get("site_name") or "cluster"),
+        name=name,
         profile=profile,
         hosts=hosts,
         gates=gates,
@@ -68,8 +67,8 @@ def site_from_inventory(facts: InventoryFacts) -> Site:
         minimum_nodes=int(options.get("minimum_nodes") or 0),
         criteria=_criteria(facts, hosts),
         settings={k: dict(v) for k, v in (options.get("settings") or {}).items() if isinstance(v, Mapping)},
-        waivers=_decisions(Waiver, options.get("waivers"), "gpufleet_waivers", problems),
-        acceptances=_decisions(Acceptance, options.get("acceptances"), "gpufleet_acceptances", problems),
+        waivers=waivers_of(options.get("waivers"), facts.checks, name, hosts, problems),
+        acceptances=acceptances_of(options.get("acceptances"), facts.checks, name, hosts, problems),
         quarantine=quarantine,
         rehearsal=bool(options.get("rehearsal")),
         capabilities=(),
@@ -177,55 +176,6 @@ def _from_gate(facts: InventoryFacts, gates: tuple[str, ...], problems: list[Bri
         reason = f"gate {wanted} is outside the scope of this run."
         problems.append(InputError(name, reason, f"choose from {', '.join(gates)}, or add it to gpufleet_gates"))
     return ""
-
-
-def _decisions(kind: type[T], entries: Any, variable: str, problems: list[BringupError]) -> tuple[T, ...]:
-    if entries is None:
-        return ()
-    if not isinstance(entries, list):
-        problems.append(
-            InputError(variable, f"is {type(entries).__name__}, expected a list.", "write a list of entries")
-        )
-        return ()
-    made = [_decision(kind, entry, f"{variable}[{number}]", problems) for number, entry in enumerate(entries)]
-    return tuple(entry for entry in made if entry is not None)
-
-
-def _texts(entry: Any) -> Any:
-    # YAML reads an unquoted day as a date; the decision holds it as text.
-    return {key: str(value) for key, value in entry.items()} if isinstance(entry, Mapping) else entry
-
-
-def _decision(kind: type[T], entry: Any, source: str, problems: list[BringupError]) -> T | None:
-    try:
-        return from_plain(kind, _texts(entry), source)
-    except BringupError as error:
-        problems.append(error)
-        return None
-
-
-def _check_quarantine(entries: Iterable[Quarantine], hosts: tuple[Host, ...], problems: list[BringupError]) -> None:
-    names = [host.name for host in hosts]
-    for entry in entries:
-        if entry.node not in names:
-            near = get_close_matches(entry.node, names, n=1)
-            hint = f"did you mean {near[0]}?" if near else "use the name that the inventory gives to the host"
-            problems.append(InputError("gpufleet_quarantine", f"{entry.node!r} is not a host of the group.", hint))
-
-
-def _check_settings(facts: InventoryFacts, problems: list[BringupError]) -> None:
-    settings = facts.options.get("settings") or {}
-    for name, value in settings.items():
-        if name not in facts.known_settings:
-            near = get_close_matches(str(name), facts.known_settings, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(facts.known_settings)}"
-            problems.append(InputError("gpufleet_settings", f"{name!r} is neither a check nor a gate.", hint))
-        if not isinstance(value, Mapping):
-            problems.append(
-                InputError(
-                    f"gpufleet_settings.{name}", f"is {type(value).__name__}, expected options.", "write option: value"
-                )
-            )
 
 
 def _check_orchestrator(site: Site, problems: list[BringupError]) -> None:

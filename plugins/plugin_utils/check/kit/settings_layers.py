@@ -154,6 +154,15 @@ def _put(values: dict[str, Value], name: str, value: Any, source: str) -> None:
     values[name] = Value(merged({name: below.value}, {name: value})[name], sources)
 
 
+def applied(loaded: Loaded, kind: type[T], key: str) -> T:
+    """Return the typed settings of a gate or check as loaded.
+
+    Raises:
+        InputError: they contradict each other.
+    """
+    return build(kind, {name: entry.value for name, entry in loaded[key].items()}, f"{SITE}.{key}")
+
+
 def settings_for(
     kind: type[T],
     key: str,

@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import (
     SIMULATED,
     Inventory,
-    checked_site,
+    checked_inventory,
+    checked_settings_of,
     hosts_to_read,
     tool_options,
 )
@@ -24,6 +27,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.settings_sour
     merged_settings,
     replaced_options,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import recipe_directories
 
 NAMES = ["gpu01", "gpu02", "gpu03"]
 CRITERIA = {"service": "generic", "intent": "training", "os": "ubuntu", "platform": "volcano"}
@@ -56,7 +60,7 @@ def inventory(managers: list[str] | None = None, silent: tuple[str, ...] = ()) -
 
 
 def hosts(given: Inventory, fabric_host: str = "", taken: tuple[str, ...] = (), **options: Any) -> dict[str, list[str]]:
-    site, _hardware = checked_site(OPTIONS | options, given)
+    site = checked_inventory(OPTIONS | options, given).site
     return hosts_to_read(site, given, fabric_host, taken)
 
 
@@ -103,22 +107,21 @@ def test_a_start_in_the_middle_looks_again_and_does_not_read_what_is_taken_over(
     ],
 )
 def test_the_tools_are_run_as_the_settings_say(options: dict[str, Any], expected: dict[str, Any]) -> None:
-    site, _hardware = checked_site(OPTIONS | options, inventory())
-    assert tool_options(site).items() >= expected.items()
+    assert tool_options(checked_inventory(OPTIONS | options, inventory())).items() >= expected.items()
 
 
 def test_simulated_hosts_make_a_rehearsal_whatever_the_variable_says() -> None:
     given = inventory()
-    assert not checked_site(OPTIONS, given)[0].rehearsal
+    assert not checked_inventory(OPTIONS, given).site.rehearsal
     simulated = {name: {**found, "ansible_connection": SIMULATED} for name, found in given.variables.items()}
-    assert checked_site(OPTIONS, Inventory(given.groups, simulated))[0].rehearsal
+    assert checked_inventory(OPTIONS, Inventory(given.groups, simulated)).site.rehearsal
 
 
 def test_default_criteria_count_only_where_none_is_stated() -> None:
     default = {"service": "kind", "intent": "inference"}
-    stated, _hardware = checked_site(OPTIONS | {"default_criteria": default}, inventory())
+    stated = checked_inventory(OPTIONS | {"default_criteria": default}, inventory()).site
     assert stated.criteria == {"accelerator": "h100"} | CRITERIA
-    bare, _hardware = checked_site(OPTIONS | {"criteria": {}, "default_criteria": default}, inventory())
+    bare = checked_inventory(OPTIONS | {"criteria": {}, "default_criteria": default}, inventory()).site
     assert bare.criteria == {"accelerator": "h100"} | default
 
 
@@ -164,3 +167,50 @@ def test_the_plan_refuses_what_preflight_refuses() -> None:
         planned(OPTIONS | {"gates": ["node"]}, inventory())
     with pytest.raises(BringupError, match="gkee"):
         planned(OPTIONS | {"criteria": CRITERIA | {"service": "gkee"}}, inventory())
+
+
+def test_everything_that_is_wrong_with_settings_and_decisions_comes_in_one_list() -> None:
+    waiver = {"check": "clock-syn", "subject": "gpu22", "reason": "r", "who": "ada", "until": "2026-12-31"}
+    settings = {
+        "hca-state": {"hca_names": ["mlx5_2"]},
+        "fabric_validation": {"largst": 5, "timeout_s": "soon", "bad": 1.5},
+        "clock-sync": {"clock_offset_s": "0.01"},
+        "telemetri": {},
+        "link-errors": {"growth_per_hour": {"SymbolErrorCounter": -1}},
+    }
+    stated = {"settings": settings, "waivers": [waiver, waiver | {"check": "clock-sync"}]}
+    with pytest.raises(ProblemsError) as caught:
+        planned(OPTIONS | stated, inventory())
+    assert [str(problem) for problem in caught.value.problems] == [
+        "gpufleet_settings.hca-state.hca_names: unknown setting. Fix: did you mean 'hcas'?",
+        "gpufleet_settings.fabric_validation.largst: unknown setting. Fix: did you mean 'largest'?",
+        "gpufleet_settings.fabric_validation.timeout_s: is 'soon', expected a number. Fix: correct the value",
+        "gpufleet_settings.fabric_validation.bad: is 1.5, expected more than 0 and 1 or less. Fix: correct the value",
+        "gpufleet_settings.clock-sync.clock_offset_s: is '0.01', expected a number. Fix: correct the value",
+        "gpufleet_settings.telemetri: is neither a gate nor a check. Fix: did you mean 'telemetry'?",
+        "gpufleet_settings.link-errors.growth_per_hour: is -1, expected 0 or more. Fix: correct the value",
+        "gpufleet_waivers[0].check: 'clock-syn' is not a check. Fix: did you mean 'clock-sync'?",
+        "gpufleet_waivers[1].subject: 'gpu22' matches no host of the group. "
+        "Fix: did you mean 'gpu02' or 'gpu03' or 'gpu01'?",
+    ]
+
+
+def test_private_thresholds_and_settings_of_a_sku_are_checked_alike(tmp_path: Path) -> None:
+    for name, text in (
+        ("thresholds/nodes.yaml", "clock-sync: {clock_offset_s: 0.01}\ngpu-ecc: {ecc_dram: 5}\n"),
+        ("thresholds/telemetry.yaml", "telemetry: {host_labels: [machine]}\n"),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    own = load_hardware(recipe_directories("hardware"))["h100"]
+    sku = replace(own, settings={"hca-state": {"rate_gbps": "400"}, "telemetry": {"url": "x"}})
+    loaded, problems = checked_settings_of({"clock-sync": {"clock_offset_s": 0.02}}, [str(tmp_path)], [sku])
+    assert loaded["clock-sync"]["clock_offset_s"].sources == ("gpufleet_settings",)
+    assert loaded["telemetry"]["host_labels"].value == ["machine"]
+    texts = [str(problem) for problem in problems]
+    assert any(
+        text.startswith(f"{tmp_path}/thresholds/nodes.yaml: gpu-ecc.ecc_dram: unknown setting") for text in texts
+    )
+    assert any("settings of SKU" in text and "hca-state.rate_gbps: is '400', expected" in text for text in texts)
+    assert any("settings of SKU" in text and "telemetry: is neither" in text for text in texts)
+    assert len(texts) == 3

@@ -10,12 +10,26 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import (
+    SITE,
+    Layer,
+    load_settings,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import SubjectKind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.decisions import component_problems
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.inventory import InventoryFacts, site_from_inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.profiles import load_profiles
 
+CHECKS = {
+    "gpu-census": SubjectKind.NODE,
+    "facility-power": SubjectKind.RACK,
+    "link-errors": SubjectKind.SITE,
+    "component-health": SubjectKind.COMPONENT,
+}
+SETTINGS: dict[str, tuple[type[Any], ...]] = {"facility": (), "gpu-census": ()}
 HOSTS = {f"gpu0{n}": {"gpufleet_sku": "h100", "gpufleet_rack": "a1"} for n in (1, 2, 3)}
 DECISION = {"check": "gpu-census", "subject": "gpu01", "reason": "r", "who": "ada", "until": "2026-12-31"}
 QUARANTINE = {"node": "gpu02", "reason": "r", "ticket": "T-1", "who": "ada"}
@@ -42,7 +56,8 @@ def site_of(repository: Path) -> Any:
                 options=options,
                 default_gates=("facility", "nodes", "gpu_stack"),
                 profiles=load_profiles([recipes]),
-                known_settings=("facility", "gpu-census"),
+                checks=CHECKS,
+                problems=tuple(load_settings(SETTINGS, [Layer(SITE, options.get("settings") or {})])[1]),
                 hardware=load_hardware([recipes / "hardware"]),
             )
         )
@@ -87,8 +102,31 @@ def test_one_host_is_no_fabric_of_several(site_of: Any) -> None:
         (None, {"waivers": DECISION}, ["gpufleet_waivers", "expected a list"]),
         (None, {"quarantine": [QUARANTINE | {"node": "gpu04"}]}, ["'gpu04'", "did you mean"]),
         (None, {"quarantine": [QUARANTINE], "minimum_nodes": 3}, ["2 of 3", "gpufleet_minimum_nodes is 3"]),
+        (None, {"waivers": [DECISION | {"check": "gpu-cencus"}]}, ["waivers[0].check", "did you mean 'gpu-census'?"]),
+        (
+            None,
+            {"waivers": [DECISION | {"subject": "gpu22"}]},
+            ["waivers[0].subject: 'gpu22' matches no host", "'gpu02'"],
+        ),
+        (None, {"waivers": [DECISION | {"subject": "node*"}]}, ["'node*' matches no host of the group"]),
+        (None, {"waivers": [DECISION | {"subject": "node1/gpu3"}]}, ["'node1/gpu3' matches no host of the group"]),
+        (
+            None,
+            {"acceptances": [DECISION | {"subject": "gpu04"}]},
+            ["gpufleet_acceptances[0].subject", "matches no host"],
+        ),
+        (
+            None,
+            {"waivers": [DECISION | {"check": "facility-power", "subject": "a2"}]},
+            ["'a2' matches no rack of the hosts", "a1"],
+        ),
+        (
+            None,
+            {"waivers": [DECISION | {"check": "link-errors", "subject": "lab"}]},
+            ["'lab' matches no site, host or rack"],
+        ),
         (None, {"orchestrator": "slurm"}, ["gpufleet_orchestrator", "'slurm'", "not in this release"]),
-        (None, {"settings": {"gpu-cencus": {}}}, ["'gpu-cencus'", "did you mean gpu-census?"]),
+        (None, {"settings": {"gpu-cencus": {}}}, ["gpufleet_settings.gpu-cencus", "did you mean 'gpu-census'?"]),
         (None, {"settings": {"facility": "x"}}, ["gpufleet_settings.facility", "expected options"]),
     ],
 )
@@ -96,6 +134,30 @@ def test_each_mistake_is_named_with_its_fix(site_of: Any, hosts: Any, options: A
     with pytest.raises(ProblemsError) as caught:
         site_of(hosts, **options)
     assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("check", "subject"),
+    [
+        ("gpu-census", "gpu0[12]"),
+        ("gpu-census", "*"),
+        ("gpu-census", "gpu01/gpu3"),
+        ("facility-power", "a1"),
+        ("link-errors", "cluster"),
+        ("link-errors", "leaf1:3 - spine1:2"),
+        ("component-health", "gpu-operator"),
+    ],
+)
+def test_what_can_apply_is_taken(site_of: Any, check: str, subject: str) -> None:
+    site = site_of(waivers=[DECISION | {"check": check, "subject": subject}])
+    assert site.waivers[0].subject == subject
+
+
+def test_a_waiver_of_a_component_that_the_recipe_lacks_is_a_problem(site_of: Any) -> None:
+    waivers = site_of(waivers=[DECISION | {"check": "component-health", "subject": "gpu-operatr"}]).waivers
+    (problem,) = component_problems("gpufleet_waivers", waivers, CHECKS, ["gpu-operator", "nfd"])
+    assert "'gpu-operatr' matches no component of the recipe. Fix: did you mean 'gpu-operator'?" in str(problem)
+    assert component_problems("gpufleet_waivers", waivers, CHECKS, ["gpu-operatr"]) == []
 
 
 def test_all_mistakes_come_in_one_list(site_of: Any) -> None:

@@ -1,0 +1,127 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Reads waivers, acceptances and quarantine from the inventory, and finds those that can never apply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date
+from fnmatch import fnmatchcase
+from typing import Any, TypeVar
+
+from ..outcome.decisions import Acceptance, Quarantine, Waiver
+from ..outcome.errors import BringupError, InputError, ProblemsError
+from ..outcome.model import SubjectKind
+from ..runtime.strict import decode, nearest_hint
+from .model import Host
+
+T = TypeVar("T")
+Checks = Mapping[str, SubjectKind]
+"""Every check that can be waived or accepted, with the kind of its subjects."""
+_OF_THE_WHOLE = (SubjectKind.SITE, SubjectKind.CLUSTER)
+# Names of links and of parts of hosts, which only the observation knows.
+_PART = ("/", ":", " ")
+
+
+def quarantine_of(entries: Any, hosts: Iterable[Host], problems: list[BringupError]) -> tuple[Quarantine, ...]:
+    """Return the nodes set aside, and note what is wrong with them."""
+    names = [host.name for host in hosts]
+
+    def unknown(entry: Quarantine, where: str) -> list[BringupError]:
+        if entry.node in names:
+            return []
+        return [
+            InputError(f"{where}.node", f"{entry.node!r} is not a host of the group.", nearest_hint(entry.node, names))
+        ]
+
+    return _entries(Quarantine, entries, "gpufleet_quarantine", unknown, problems)
+
+
+def waivers_of(
+    entries: Any, checks: Checks, site_name: str, hosts: Iterable[Host], problems: list[BringupError]
+) -> tuple[Waiver, ...]:
+    """Return the waivers, and note those that are incomplete, name no check, or match no subject."""
+    return _entries(Waiver, entries, "gpufleet_waivers", _lookup(checks, site_name, hosts), problems)
+
+
+def acceptances_of(
+    entries: Any, checks: Checks, site_name: str, hosts: Iterable[Host], problems: list[BringupError]
+) -> tuple[Acceptance, ...]:
+    """Return the acceptances, and note those that are incomplete, name no check, or match no subject."""
+    return _entries(Acceptance, entries, "gpufleet_acceptances", _lookup(checks, site_name, hosts), problems)
+
+
+def component_problems(
+    variable: str, entries: Iterable[Waiver], checks: Checks, components: Iterable[str]
+) -> list[BringupError]:
+    """Return the waivers or acceptances of checks per component that match none of the recipe's components."""
+    names = tuple(components)
+    return [
+        _no_match(f"{variable}: check {entry.check}", entry.subject, "component of the recipe", names)
+        for entry in entries
+        if checks.get(entry.check) is SubjectKind.COMPONENT and not _matches(entry.subject, names)
+    ]
+
+
+def _lookup(checks: Checks, site_name: str, hosts: Iterable[Host]) -> Callable[[Waiver, str], list[BringupError]]:
+    nodes = tuple(host.name for host in hosts)
+    racks = tuple(sorted({host.rack for host in hosts if host.rack}))
+
+    def wrong(entry: Waiver, where: str) -> list[BringupError]:
+        kind = checks.get(entry.check)
+        if kind is None:
+            hint = nearest_hint(entry.check, checks)
+            return [InputError(f"{where}.check", f"{entry.check!r} is not a check.", hint)]
+        if kind is SubjectKind.NODE and not _matches(entry.subject.partition("/")[0], nodes):
+            return [_no_match(f"{where}.subject", entry.subject, "host of the group", nodes)]
+        if kind is SubjectKind.RACK and not _matches(entry.subject, racks):
+            return [_no_match(f"{where}.subject", entry.subject, "rack of the hosts", racks)]
+        known = (site_name, *nodes, *racks)
+        part = any(sign in entry.subject for sign in _PART)
+        if kind in _OF_THE_WHOLE and not part and not _matches(entry.subject, known):
+            return [_no_match(f"{where}.subject", entry.subject, "site, host or rack", known)]
+        return []
+
+    return wrong
+
+
+def _matches(pattern: str, names: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for name in names)
+
+
+def _no_match(where: str, pattern: str, thing: str, names: tuple[str, ...]) -> BringupError:
+    return InputError(where, f"{pattern!r} matches no {thing}.", nearest_hint(pattern, names))
+
+
+def _entries(
+    kind: type[T],
+    entries: Any,
+    variable: str,
+    wrong: Callable[[T, str], list[BringupError]],
+    problems: list[BringupError],
+) -> tuple[T, ...]:
+    if entries is None:
+        return ()
+    if not isinstance(entries, list):
+        reason = f"is {type(entries).__name__}, expected a list."
+        problems.append(InputError(variable, reason, "write a list of entries"))
+        return ()
+    found: list[T] = []
+    for number, entry in enumerate(entries):
+        where = f"{variable}[{number}]"
+        try:
+            made = decode(kind, _texts(entry), where)
+        except ProblemsError as error:
+            problems.extend(error.problems)
+            continue
+        problems.extend(wrong(made, where))
+        found.append(made)
+    return tuple(found)
+
+
+def _texts(entry: Any) -> Any:
+    # YAML reads an unquoted day as a date and a bare ticket as a number; a decision holds texts.
+    if not isinstance(entry, Mapping):
+        return entry
+    return {key: str(value) if isinstance(value, (int, float, date)) else value for key, value in entry.items()}
