@@ -67,13 +67,13 @@ def page(table: HostTools) -> str:
 
 def _table(tools: list[HostTool]) -> list[str]:
     rows = [
-        "| tool | command | tells | root | seconds | owner | cause |",
+        "| tool | command | reports | root | seconds | owner | cause |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for tool in tools:
         commands = "<br>else ".join(_command(command) for command in tool.commands)
         root = "yes" if tool.needs_root else ""
-        cells = (tool.name, commands, tool.tells, root, f"{tool.timeout_s:g}", f"`{tool.owner}`", f"`{tool.cause}-…`")
+        cells = (tool.name, commands, tool.reports, root, f"{tool.timeout_s:g}", f"`{tool.owner}`", f"`{tool.cause}-…`")
         rows.append(f"| {' | '.join(cells)} |")
     return rows
 

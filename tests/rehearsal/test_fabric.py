@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import ibstat, smpquery
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import ibstat
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric import programs as programs_module
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.cabling import write_cabling
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.plan import SimulatedFabric, plan_fabric
@@ -205,9 +206,9 @@ def test_every_host_has_the_tools_for_its_own_adapters(large: Running, monkeypat
         ("Active", "LinkUp", 200, "InfiniBand")
     }
     tool = tools_path(large.directory, "gpu07") / "smpquery"
-    info = smpquery.parse(os.popen(f"{tool} -C mlx5_3 -D portinfo 0 1").read())
-    assert (info.state, info.width, info.lane_gbps) == ("Active", "4X", 53.125)
-    assert info.lid == hcas[3].ports[0].base_lid
+    info = dict(re.findall(r"^(\w+):\.*(.*)$", os.popen(f"{tool} -C mlx5_3 -D portinfo 0 1").read(), re.M))
+    assert (info["LinkState"], info["LinkWidthActive"], info["LinkSpeedExtActive"]) == ("Active", "4X", "53.125 Gbps")
+    assert int(info["Lid"]) == hcas[3].ports[0].base_lid
     assert "can't open UMAD port" in os.popen(f"{tool} -C mlx5_9 -D portinfo 0 1 2>&1").read()
 
 

@@ -37,7 +37,7 @@ T = TypeVar("T")
 class HostFacts:
     """One host, parsed. `evidence` and `driver_evidence` are files relative to the run directory.
 
-    `unread` tells why a host that was not reached is unknown: `unreachable`, `missing` (no evidence file) or
+    `unread` says why a host that was not reached is unknown: `unreachable`, `missing` (no evidence file) or
     `unreadable` (a broken one). `cut` names the tools whose output was too long to keep whole.
     """
 
@@ -52,7 +52,7 @@ class HostFacts:
     values: dict[str, Any]
 
     def read(self, fact: str, kind: type[T]) -> T | ProbeFailure:
-        """Return what a tool said, by the `fact` of its line in the table of tools.
+        """Return what a tool printed, parsed, by the `fact` of its entry in recipes/tools.yaml.
 
         Raises:
             TypeError: its parser makes something else than `kind`.
@@ -130,16 +130,15 @@ def load_hosts(run_dir: Path, site: Site) -> dict[str, HostFacts]:
 def fleet_facts(
     hosts: dict[str, HostFacts], xids: XidCatalogue, site: Site, rated_gbps: Mapping[str, int] | None = None
 ) -> FleetFacts:
-    """Return the hosts together with what only the fleet as a whole tells."""
+    """Return the hosts together with what follows from all of them: the usual PCI addresses by SKU."""
     return FleetFacts(hosts=hosts, xids=xids, slots=_slots(hosts, site), rated_gbps=dict(rated_gbps or {}))
 
 
 def host_facts(host: str, run_dir: Path, owner: DriverOwner) -> HostFacts:
-    """Return the facts of one host."""
     evidence, unread = _read(host, run_dir, HOSTS)
     driver, _unread = (evidence, "") if owner is DriverOwner.HOST else _read(host, run_dir, DRIVERS)
     tools = load_host_tools().used_by("host_probe")
-    sources = {tool.name: driver if tool.speaks_to_driver else evidence for tool in tools}
+    sources = {tool.name: driver if tool.asks_driver else evidence for tool in tools}
     kept = {name: source.tools[name] for name, source in sources.items() if name in source.tools}
     return HostFacts(
         host=host,

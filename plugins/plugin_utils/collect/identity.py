@@ -15,7 +15,7 @@ from ..site.model import DriverOwner, Host, Site
 from .host_evidence import DRIVERS, HOSTS, HostEvidence, evidence_file, read_evidence
 from .tool_reading import ProbeFailure, read_tool
 
-# What only the driver's own tools tell; where the operator owns the driver they run in gate gpu_stack alone.
+# What only the driver's own tools report; where the operator owns the driver they run in gate gpu_stack alone.
 DRIVER_FACTS = ("driver", "GPU firmware", "GPUs")
 
 

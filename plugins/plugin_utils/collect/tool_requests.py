@@ -99,7 +99,7 @@ def pod_tools(diag_level: int = 0) -> tuple[tuple[HostTool, tuple[str, ...]], ..
     Args:
         diag_level: level of the diagnostic; 0 leaves out what loads the GPUs.
     """
-    tools = (tool for tool in load_host_tools().used_by("host_probe") if tool.speaks_to_driver)
+    tools = (tool for tool in load_host_tools().used_by("host_probe") if tool.asks_driver)
     return tuple(
         (tool, tuple(_at_level(tool.pod_command, diag_level)))
         for tool in tools

@@ -17,7 +17,8 @@ from ..runtime.strict import decode, read_yaml
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XidRule:
-    """What an XID means: `fatal` (the GPU or node must be mended), `marginal` (a person looks), `note` (told only).
+    """What an XID means: `fatal` (the GPU or node must be repaired), `marginal` (a person looks),
+    `note` (reported only).
 
     `by_text`: the driver says Fatal or Nonfatal in the line itself, and only a fatal one is.
     """

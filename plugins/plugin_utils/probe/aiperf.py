@@ -236,9 +236,9 @@ def _phases(data: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _refuse_contradictions(export: AiperfExport) -> None:
-    told = sum(kind.count for kind in export.error_kinds)
-    if told != export.errors:
-        raise unreadable(TOOL, f"{export.errors} errors and a summary of {told}", "the same number")
+    counted = sum(kind.count for kind in export.error_kinds)
+    if counted != export.errors:
+        raise unreadable(TOOL, f"{export.errors} errors and a summary of {counted}", "the same number")
     if (export.errors == 0) != (export.error_rate_percent == 0):
         raise unreadable(TOOL, f"{export.errors} errors at a rate of {export.error_rate_percent:g} %", "both or none")
     if export.ttft.count != export.requests:

@@ -113,7 +113,7 @@ def _take(log: _Log, host: _Host, level: str, text: str) -> None:
 
 
 def _take_network(host: _Host, text: str) -> bool:
-    """Take a line about network devices; tell whether it was one."""
+    """Take a line about network devices, and return whether it was one."""
     if network := _NETWORK.fullmatch(text):
         host.networks[network.group(1)] = None
     elif text.startswith("NET/IB : Using"):

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel:
-    """A connection from rank to rank; the channels that share it are told once.
+    """A connection from rank to rank; the channels that share it are listed once.
 
     `via` is the transport (`P2P/IPC`, `SHM/direct`, `NET/IB`), `device` the number of the network device,
-    `direct` tells of GPUDirect RDMA, `proxy` is the rank whose NIC carries it (PXN).
+    `direct` is whether GPUDirect RDMA is used, `proxy` is the rank whose NIC carries it (PXN).
     """
 
     source: int
@@ -95,6 +95,6 @@ class NcclDebug:
         return self.ranks_expected is not None and len(self.ranks_ready) == self.ranks_expected
 
     def algorithm(self, size: int, collective: str = "AllReduce") -> str:
-        """Return the algorithm for that size in lower case, empty where nothing tells it or tells two."""
+        """Return the algorithm for that size in lower case, empty where no line names one, or lines name two."""
         named = {c.algorithm for c in self.choices if c.size == size and c.collective in ("", collective)}
         return next(iter(named)) if len(named) == 1 else ""

@@ -36,7 +36,7 @@ def parse(text: str) -> NcclTest:
     """Return what the run reported.
 
     Raises:
-        InputError: no table, no row, a second table, or a row that is not whole; lines that tell of a failure are
+        InputError: no table, no row, a second table, or a row that is not whole; lines that report a failure are
             its evidence.
     """
     lines = [_LABEL.sub("", line, count=1) for line in plain(text).splitlines()]
@@ -105,7 +105,6 @@ class _Facts:
         return match.group(number) if match else None
 
     def result(self) -> NcclTest:
-        """Return the run."""
         if not self._rows:
             found = "a table without rows" if self._columns else "no table"
             raise InputError(

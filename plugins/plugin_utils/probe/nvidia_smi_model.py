@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EccCounters:
-    """Error counts of one period; `sram_uncorrectable` sums parity and SEC-DED errors where they are told apart."""
+    """Error counts of one period; `sram_uncorrectable` sums parity and SEC-DED errors where the tool counts both."""
 
     sram_correctable: int | None = None
     sram_uncorrectable: int | None = None
@@ -55,7 +55,7 @@ class GpuFabric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigDevice:
-    """One slice of a GPU in MIG mode; `instance` is the id of its GPU instance, where the tool tells it."""
+    """One slice of a GPU in MIG mode; `instance` is the id of its GPU instance, where the tool prints it."""
 
     index: int
     memory_mib: int

@@ -19,7 +19,7 @@ _NIC_LEGEND = re.compile(r"^\s*(NIC\d+):\s*(\S+)\s*$", re.M)
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Who reaches whom, and how: `paths[("GPU0", "mlx5_3")]` is `PIX`. NICs carry their device names."""
+    """How GPUs and NICs reach each other: `paths[("GPU0", "mlx5_3")]` is `PIX`. NICs carry their device names."""
 
     gpus: tuple[str, ...]
     nics: tuple[str, ...]

@@ -39,7 +39,7 @@ class HostTool:
     parser: str
     owner: str
     cause: str
-    tells: str
+    reports: str
     package: str
     fact: str = ""
     pod: PodCommand | None = None
@@ -65,13 +65,13 @@ class HostTool:
             raise InputError(f"tool {self.name}", reason, nearest_hint(unknown[0], FAILURE_KINDS))
 
     @property
-    def speaks_to_driver(self) -> bool:
+    def asks_driver(self) -> bool:
         """Whether it is asked in a pod where the operator owns the driver."""
         return self.pod is not None
 
     @property
     def pod_command(self) -> tuple[str, ...]:
-        """Its command in the pod, for a tool that speaks to the driver."""
+        """Its command in the pod, for a tool that asks the driver."""
         return (self.pod.command if self.pod is not None else ()) or self.commands[0]
 
     @property

@@ -71,7 +71,7 @@ class NodeContext(host_context.HostContext[FleetFacts]):
         return (Evidence(tool.shown, self.name, excerpt, self._evidence_path(fact)),)
 
     def _evidence_path(self, fact: str) -> str:
-        driver = load_host_tools().of_fact(fact).speaks_to_driver
+        driver = load_host_tools().of_fact(fact).asks_driver
         return self.facts.driver_evidence if driver else self.facts.evidence
 
     def tool_failure(self, fact: str, failure: ProbeFailure) -> Outcome:

@@ -30,7 +30,7 @@ def test_everything_that_a_tool_names_exists(tool: HostTool) -> None:
     assert tool.owner in specs and specs[tool.owner].gate == gate
     assert callable(parser_named(tool.parser))
     assert set(tool.advice) == set(FAILURE_KINDS) and "{" not in "".join(tool.advice.values())
-    assert not tool.speaks_to_driver or specs[tool.owner].needs_driver
+    assert not tool.asks_driver or specs[tool.owner].needs_driver
 
 
 def test_every_tool_of_a_node_is_simulated() -> None:
@@ -42,7 +42,7 @@ def test_every_tool_of_a_node_is_simulated() -> None:
 def write(tmp_path: Path, **changes: str) -> Path:
     fields = {
         "name": "toy", "used_by": "host_probe", "commands": "[[toy, list]]", "parser": "word", "owner": "clock-sync",
-        "cause": "toy", "tells": "toys", "package": "toys",
+        "cause": "toy", "reports": "toys", "package": "toys",
     } | changes  # fmt: skip
     advice = "".join(f"  {kind}: do\n" for kind in FAILURE_KINDS)
     lines = "".join(f"    {name}: {value}\n" for name, value in fields.items())
@@ -54,7 +54,7 @@ def write(tmp_path: Path, **changes: str) -> Path:
 def test_defaults_are_filled_in(tmp_path: Path) -> None:
     tool = load_host_tools(write(tmp_path)).named("toy")
     assert (tool.fact, tool.shown, tool.timeout_s, tool.programs) == ("toy", "toy list", 60.0, ("toy",))
-    assert tool.advice["timeout"] == "do" and not tool.speaks_to_driver
+    assert tool.advice["timeout"] == "do" and not tool.asks_driver
 
 
 @pytest.mark.parametrize(
