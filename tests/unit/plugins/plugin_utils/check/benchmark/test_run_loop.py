@@ -17,8 +17,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.plan import BenchmarkHost, BenchmarkPlan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.run_loop import Benchmark
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Permission
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import (
+    AskedPermission,
+    Permission,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site, SiteProfile
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobResult, JobSpec, PodResult
@@ -71,8 +74,11 @@ class Cluster:
     def __exit__(self, *_exc: object) -> None:
         pass
 
-    def can_i(self, permission: Permission) -> tuple[bool, str]:
-        return f"{permission.verb} {permission.resource}" not in self.refused, ""
+    def can_i(self, permission: Permission) -> AskedPermission:
+        allowed = f"{permission.verb} {permission.resource}" not in self.refused
+        return AskedPermission(
+            verb=permission.verb, resource=permission.resource, group=permission.group, allowed=allowed, reason=""
+        )
 
 
 @dataclass
