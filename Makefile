@@ -63,6 +63,10 @@ catalog-check: setup ## Prove the recipe catalogue: every layer resolves, nothin
 catalog-docs: setup ## Write docs/catalogue.md, the table of what the recipe catalogue supports
 	@python -m tools.catalog_docs
 
+.PHONY: check-docs
+check-docs: setup ## Write docs/checks.md, the table of all checks
+	@python -m tools.check_docs
+
 .PHONY: fault-docs
 fault-docs: setup ## Write docs/faults.md, the table of the faults of a rehearsal
 	@python -m tools.fault_docs

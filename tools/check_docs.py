@@ -1,0 +1,55 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Writes docs/checks.md, the table of all checks, from their specifications."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import CheckSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATES
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs/checks.md"
+_HEAD = """<!--
+SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+SPDX-License-Identifier: GPL-3.0-or-later
+-->
+<!-- Generated from the checks (make check-docs); a test compares the two. -->
+# Checks
+
+Every check of every gate: what it proves, about what, and the causes with which it fails. A check that needs
+the driver belongs to gate gpu_stack where `gpufleet_driver_owner` is `operator`. A check is declared only where
+the site has what it requires (`recipes/site_profiles.yaml` and the inventory); the report names those that are
+not. What is not known is `other` with a cause of its own, and never passes.
+"""
+
+
+def page(specs: Sequence[CheckSpec]) -> str:
+    """Return the page, in the order of the gates."""
+    return _HEAD + "".join(line for gate in GATES for line in _gate(gate.number, gate.id, specs))
+
+
+def _gate(number: int, gate: str, specs: Sequence[CheckSpec]) -> Iterator[str]:
+    own = [spec for spec in specs if spec.gate == gate]
+    yield f"\n## {number}. {gate}\n\nGuide: [{gate}.md]({gate}.md)\n\n"
+    yield "| check | proves | of each | disturbs | driver | requires | fails with |\n| --- | --- | --- | --- | --- | --- | --- |\n"
+    for spec in own:
+        causes = ", ".join(f"`{cause}`" for cause in spec.causes)
+        driver = "yes" if spec.needs_driver else ""
+        requires = ", ".join(spec.requires)
+        yield (
+            f"| `{spec.id}` | {spec.title} | {spec.per.value} | {spec.disturbs.value} | {driver} | {requires} "
+            f"| {causes} |\n"
+        )
+
+
+def main() -> None:
+    PAGE.write_text(page([check.spec for check in all_checks()]), encoding="utf-8")
+    print(f"check-docs: {PAGE.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
