@@ -37,7 +37,7 @@ class ActionModule(VerbBase):
             verdict = decide_gate(run, options["gate"])
         self.emit(f"gate {verdict.gate}: {verdict.status.value}. {verdict.key_figure or verdict.message}")
         for entry in verdict.blocking[:10]:
-            self.emit(f"{entry.status.value} {entry.check} on {entry.subject}: {entry.cause}: {entry.summary}"[:199])
+            self.emit(f"{entry.status.value} {entry.check} on {entry.shown}: {entry.cause}: {entry.summary}"[:199])
         # After the verdict is saved: the history must not be able to stop it.
         store = None if self.check_mode else options["store"]
         warnings = record_history(run, verdict, store, self.emit, self.trace, converged=not options["problem"])

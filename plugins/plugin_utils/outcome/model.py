@@ -150,6 +150,29 @@ class Outcome:
         if problem:
             raise InputError(f"outcome of check {self.check!r}", problem, "fix the check that made it")
 
+    @property
+    def about(self) -> str:
+        """The names of its most specific subjects, for people: the link, and not also the cluster and the adapter."""
+        first = min(_SPECIFIC.index(subject.kind) for subject in self.subjects)
+        names = [subject.name for subject in self.subjects if _SPECIFIC.index(subject.kind) == first]
+        return ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else "")
+
+
+# The most specific first.
+_SPECIFIC = (
+    SubjectKind.LINK,
+    SubjectKind.GPU,
+    SubjectKind.HCA,
+    SubjectKind.SWITCH,
+    SubjectKind.RAIL,
+    SubjectKind.COMPONENT,
+    SubjectKind.NODE,
+    SubjectKind.RACK,
+    SubjectKind.CLUSTER,
+    SubjectKind.SITE,
+)
+_MOST_NAMES = 4
+
 
 def blocked_cause(check: str) -> str:
     """Return the cause of an outcome that waits for what that check reports."""

@@ -126,7 +126,7 @@ def _cases(
 
 def _blocking(entry: Blocking, outcomes: list[Outcome]) -> Case:
     bare = Case(
-        subject=entry.subject,
+        subject=entry.shown,
         status=entry.status.value,
         rating="",
         summary=redact(entry.summary),
@@ -141,7 +141,7 @@ def _blocking(entry: Blocking, outcomes: list[Outcome]) -> Case:
 
 def _case(outcome: Outcome) -> Case:
     return Case(
-        subject=subjects_text(outcome),
+        subject=outcome.about,
         status=outcome.status.value,
         rating=outcome.rating.value if outcome.status is Status.OTHER else "",
         summary=redact(outcome.summary),

@@ -68,7 +68,7 @@ def _next(record: RunRecord) -> list[str]:
 def _reasons(verdict: GateVerdict, limit: int = 20) -> list[str]:
     lines: list[str] = []
     for entry in verdict.blocking[:limit]:
-        lines.append(f"{entry.status.value:8} {entry.check} on {entry.subject}: {entry.cause}")
+        lines.append(f"{entry.status.value:8} {entry.check} on {entry.shown}: {entry.cause}")
         lines.append(f"         {entry.summary}")
         if entry.hint:
             lines.append(f"         do: {entry.hint}")

@@ -28,7 +28,11 @@ class NotDeclared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocking:
-    """One reason why a gate is not passed; `blocked_by` is the check whose result it waits for, if any."""
+    """One reason why a gate is not passed.
+
+    `blocked_by` is the check whose result it waits for, if any. `subject` names all subjects of the outcome, `about`
+    the most specific ones for people (empty: the same).
+    """
 
     check: str
     subject: str
@@ -37,6 +41,12 @@ class Blocking:
     summary: str
     hint: str = ""
     blocked_by: str = ""
+    about: str = ""
+
+    @property
+    def shown(self) -> str:
+        """What it is about, for people."""
+        return self.about or self.subject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +232,7 @@ def _blocking(outcome: Outcome, status: Status, cause: str, summary: str) -> Blo
         summary=summary,
         hint=outcome.hint,
         blocked_by=outcome.blocked_by,
+        about=outcome.about,
     )
 
 
@@ -254,4 +265,4 @@ def _message(gate: str, status: Status, sorting: _Sorting, blocking: list[Blocki
         return ", ".join(["every declared check passed", *(f"{count} {word}" for count, word in decided if count)])
     first = blocking[0]
     more = f" and {len(blocking) - 1} more" if len(blocking) > 1 else ""
-    return f"gate {gate} is not passed: {first.check} on {first.subject}: {first.cause}{more}"
+    return f"gate {gate} is not passed: {first.check} on {first.shown}: {first.cause}{more}"

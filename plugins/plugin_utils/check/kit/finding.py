@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...outcome.model import Evidence, Expectation, Measure, Outcome, Subject
+from ...outcome.model import Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
 from .answer import Answer
 
 
@@ -48,7 +48,7 @@ def conclude(answer: Answer, report: Report) -> tuple[Outcome, ...]:
         (answer.marginal if finding.marginal else answer.failed)(
             finding.cause,
             finding.text,
-            finding.hint,
+            filled(finding.hint, finding.subjects),
             more_subjects=finding.subjects,
             measured=finding.measured or report.measured,
             expected=finding.expected or report.expected,
@@ -56,6 +56,22 @@ def conclude(answer: Answer, report: Report) -> tuple[Outcome, ...]:
         )
         for finding in sorted(report.findings, key=lambda finding: finding.marginal)
     )
+
+
+def filled(hint: str, subjects: Sequence[Subject]) -> str:
+    """Return the hint with the subject's own names in the place of `<hca>` and `<gpu>`.
+
+    A command takes one adapter, so of several none is filled in; `nvidia-smi -i` takes several GPUs.
+    """
+    adapters = {_part(subject).partition(":")[0] for subject in subjects if subject.kind is SubjectKind.HCA}
+    gpus = [_part(subject).removeprefix("gpu") for subject in subjects if subject.kind is SubjectKind.GPU]
+    if len(adapters) == 1:
+        hint = hint.replace("<hca>", adapters.pop())
+    return hint.replace("<gpu>", ",".join(dict.fromkeys(gpus))) if gpus else hint
+
+
+def _part(subject: Subject) -> str:
+    return subject.name.rpartition("/")[2]
 
 
 def one_per_cause(findings: Sequence[Finding]) -> tuple[Finding, ...]:
