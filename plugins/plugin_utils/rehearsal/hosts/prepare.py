@@ -189,6 +189,7 @@ class _Writer:
             "uname.txt": f"{node.kernel}\n",
             "ofed.txt": f"{node.ofed_version}:\n",
             "services.txt": "".join(f"{name} {state}\n" for name, state in sorted(node.services.items())),
+            **{f"{program}.printed": f"{text}\n" for program, text in node.printed.items()},
             **system_tools.kernel_logs(node, self._now - _BOOTED_BEFORE),
         }
 

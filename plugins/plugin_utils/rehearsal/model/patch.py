@@ -18,7 +18,7 @@ from .spec import Change, Fault, ModelSpec
 from .values import ClusterModel, FacilityRecord, InfiniBand, Node, Rack, Rail, Stack
 
 # Dictionaries whose keys are free words take new ones; records do not.
-_FREE_WORDS = ("tools", "services", "diag", "components")
+_FREE_WORDS = ("tools", "services", "diag", "components", "printed")
 _OPERATIONS = ("set", "append", "add", "multiply")
 
 

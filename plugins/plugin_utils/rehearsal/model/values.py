@@ -217,7 +217,8 @@ class Training:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One GPU host."""
+    """One GPU host. `printed` is by program what it prints in place of its usual output, for programs whose script in
+    recipes/rehearsal/tools/ reads it (`out/<program>.printed`)."""
 
     name: str
     rack: str
@@ -240,6 +241,7 @@ class Node:
     clock: Clock = Clock()
     services: dict[str, str] = field(default_factory=dict)
     tools: dict[str, ToolState] = field(default_factory=dict)
+    printed: dict[str, str] = field(default_factory=dict)
     kernel_log: tuple[LogLine, ...] = ()
     kubernetes: KubernetesNode = KubernetesNode()
     performance: Performance = Performance()

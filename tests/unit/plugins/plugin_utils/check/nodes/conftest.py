@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner, Host, Site, SiteProfile
 
 SKU = Sku(
@@ -137,7 +141,9 @@ class FakeHost:
         """What host_probe would have collected."""
         if self.unreachable:
             return unreached(self.name, self.unreachable)
-        runs = {name: ToolRun(argv=(name,), rc=0, stdout=text) for name, text in self._texts().items()}
+        texts = self._texts()
+        texts |= _simulated(frozenset((*texts, "dcgmi_diag")))
+        runs = {name: ToolRun(argv=(name,), rc=0, stdout=text) for name, text in texts.items()}
         runs["dcgmi_diag"] = ToolRun(
             argv=("dcgmi", "diag", "-r", "3", "-j"), rc=226 if self.diag else 0, stdout=self._diag()
         )
@@ -212,6 +218,18 @@ class FakeHost:
             categories.append({"category": category, "tests": [test]})
         root = {"test_categories": categories}
         return "a line before the document\n" + json.dumps({"DCGM Diagnostic": root, "metadata": {"version": "4.2.3"}})
+
+
+@cache
+def _simulated(known: frozenset[str]) -> dict[str, str]:
+    """What the simulated hosts' own scripts print for tools that no test changes."""
+    found = {}
+    for tool in load_host_tools().used_by("host_probe"):
+        if tool.name not in known:
+            script = RECIPES / "rehearsal" / "tools" / f"{tool.programs[0]}.sh"
+            command = ["sh", str(script), *tool.commands[0][1:]]
+            found[tool.name] = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return found
 
 
 def _ca(name: str, values: dict[str, str]) -> str:

@@ -21,11 +21,14 @@ from fleet_faults import (
     weak_links,
 )
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes import observe_hosts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
 
-CHECKS = 19
+CHECKS = len(
+    [check for check in all_checks() if check.spec.gate == "nodes" and check.observer.key == observe_hosts.OBSERVER.key]
+)
 
 
 def test_healthy_fleet_passes_every_check(fleet: AnyFleet) -> None:

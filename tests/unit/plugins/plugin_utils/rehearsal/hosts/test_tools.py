@@ -192,6 +192,12 @@ def test_a_broken_tool_breaks_on_its_own_host_only(state: str, rc: int, seen: bo
     assert run("nvidia-smi -q -x", "gpu02").stdout.startswith("<?xml")
 
 
+def test_what_a_program_is_to_print_lies_beside_the_other_outputs(tmp_path: Path) -> None:
+    run = prepared(tmp_path, with_node(printed={"nvme": "no drive"}))
+    assert run(f"cat {host_directory(tmp_path, 'gpu01')}/out/nvme.printed").stdout == "no drive\n"
+    assert run(f"ls {host_directory(tmp_path, 'gpu02')}/out/nvme.printed").returncode != 0
+
+
 def test_a_hanging_tool_hangs(tmp_path: Path) -> None:
     run = prepared(tmp_path, with_node(tools={"dcgmi": "hang"}))
     assert run("timeout 0.5 dcgmi diag -r 3 -j").returncode == 124
