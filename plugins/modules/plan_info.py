@@ -14,7 +14,7 @@ author: gpufleet.bringup contributors (@gpufleet)
 description:
   - Makes the same checks of inventory, variables and recipe as M(gpufleet.bringup.preflight_inventory), and shows for
     each gate its declared checks, what they do to the cluster, how long they take, and what is not declared and why.
-  - Nothing is touched: no run directory, no report, no host.
+  - Nothing is touched, neither a run directory nor a report nor a host.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
   - gpufleet.bringup.site
