@@ -75,6 +75,10 @@ fault-docs: setup ## Write docs/faults.md, the table of the faults of a rehearsa
 tool-docs: setup ## Write docs/tools.md, the table of the tools that hosts must have
 	@python -m tools.tool_docs
 
+.PHONY: settings-docs
+settings-docs: setup ## Write docs/settings.md, the reference of every setting
+	@python -m tools.settings_docs
+
 .PHONY: format
 format: setup ## Let ruff format and mend
 	ruff check --fix-only .

@@ -1,0 +1,96 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Tests of settings that were saved with a run, by this release and by older ones."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.saved_settings import (
+    read_settings,
+    settings_document,
+    with_plan_settings,
+    with_settings,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import (
+    SITE,
+    Layer,
+    load_settings,
+    release_settings,
+    settings_for,
+    threshold_layers,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes.clock_sync import ClockSyncSettings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.settings import TelemetrySettings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site, SiteProfile
+
+BARE = Site(name="lab", profile=SiteProfile.ON_PREMISES, hosts=())
+# What a release before settings.json wrote: the settings as `rules`, without those that came later.
+OLD: dict[str, Any] = {
+    "metrics": {"url": "", "service": "", "way": "service-proxy", "timeout_s": 15.0, "fresh_intervals": 3.0},
+    "alert": {"image": "own/python"},
+}
+
+
+def test_settings_survive_in_the_run_directory_with_their_places(tmp_path: Path) -> None:
+    stated = {"clock-sync": {"clock_offset_s": 0.5}}
+    loaded, _problems = load_settings(all_settings(), [*threshold_layers(()), Layer(SITE, stated)])
+    document = settings_document(loaded)
+    assert document["settings"]["clock-sync"]["clock_offset_s"] == {"value": 0.5, "sources": [SITE]}
+    assert document["settings"]["gpu-ecc"]["ecc_dram_correctable"]["sources"] == ["release"]
+    (tmp_path / "settings.json").write_text(json.dumps(document))
+    saved = read_settings(tmp_path, all_settings)
+    assert saved["clock-sync"] == {"clock_offset_s": 0.5}
+    (tmp_path / "settings.json").write_text(json.dumps({"schema_version": 2}))
+    with pytest.raises(InputError, match="schema_version"):
+        read_settings(tmp_path, all_settings)
+
+
+def test_limits_of_an_older_run_are_taken_from_its_observations(tmp_path: Path) -> None:
+    for name, data in (
+        ("nodes/hosts.json", {"rules": {"limits": {"clock_offset_s": 0.25, "link_flaps": 9}, "catalogue": {}}}),
+        ("fabric/fabric.json", {"limits": {"growth_per_hour": {"SymbolErrorCounter": 1}}}),
+    ):
+        path = tmp_path / "observations" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps({"data": data}))
+    saved = read_settings(tmp_path, all_settings)
+    assert saved == {
+        "clock-sync": {"clock_offset_s": 0.25},
+        "hca-state": {"link_flaps": 9},
+        "link-errors": {"growth_per_hour": {"SymbolErrorCounter": 1}},
+    }
+    assert settings_for(ClockSyncSettings, "clock-sync", {}, saved["clock-sync"]).clock_offset_s == 0.25
+    assert read_settings(tmp_path / "other", all_settings) == {}
+
+
+def test_a_setting_that_a_saved_run_lacks_is_as_this_release_ships_it() -> None:
+    found = with_settings({"rules": OLD, "series": []}, TelemetrySettings, "telemetry", BARE)["settings"]
+    shipped = release_settings()["telemetry"]
+    assert found["metrics"]["way"] == "service-proxy" and found["metrics"]["fresh_intervals"] == 3.0
+    assert found["metrics"]["settle_s"] == shipped["settle_s"]
+    assert found["alert"]["image"] == "own/python" and found["alert"]["fire_s"] == shipped["fire_s"]
+    assert list(found["host_labels"]) == shipped["host_labels"]
+
+
+def test_what_the_site_states_wins_over_what_was_saved() -> None:
+    site = replace(BARE, settings={"telemetry": {"fresh_intervals": 5.0, "ctrf": {"own": "x.json"}}})
+    plan = with_plan_settings({"plan": {"rules": OLD}, "runs": []}, TelemetrySettings, "telemetry", site)["plan"]
+    assert plan["settings"]["metrics"]["fresh_intervals"] == 5.0
+    assert "rules" not in plan
+
+
+@pytest.mark.parametrize("data", [None, [], {}, {"rules": 5}, {"settings": {"metrics": {"urls": ""}}}])
+def test_saved_data_that_is_not_settings_is_refused(data: Any) -> None:
+    with pytest.raises(InputError):
+        with_settings(data, TelemetrySettings, "telemetry", BARE)
+    with pytest.raises(InputError):
+        with_plan_settings({"plan": data}, TelemetrySettings, "telemetry", BARE)

@@ -1,0 +1,126 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Writes docs/settings.md, the reference of every setting, from the declarations and recipes/thresholds/."""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings import (
+    GateSettings,
+    Setting,
+    settings_in,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import release_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks, all_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATES
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs/settings.md"
+_WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false", type(None): "null"}
+_LONGEST_DEFAULT = 60
+_INTRODUCTION = """<!--
+SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+SPDX-License-Identifier: GPL-3.0-or-later
+-->
+
+# Settings
+
+Every setting of every gate and check, written by `make settings-docs`. Preflight and `--tags plan` check all of them
+before anything is touched, also those of gates outside the scope: an unknown name, a wrong type and an impossible
+value are one line each, with the nearest valid name. Nothing is converted: `"5"` is not 5, and a version such as
+`"570.10"` needs its quotes.
+
+## Where a setting is stated
+
+All places have the same form: gate or check id, name, value. A later place wins; mappings are merged key by key,
+everything else is replaced.
+
+| place | form |
+| --- | --- |
+| the release | `recipes/thresholds/<gate>.yaml` |
+| a private recipe directory (`gpufleet_recipe_data`) | `thresholds/*.yaml`; the only place of what is marked *data* below |
+| a SKU (`recipes/hardware/`, or private) | `settings:`, for the checks of gate nodes, for hosts of that SKU |
+| the site | `gpufleet_settings`, for example `gpufleet_settings: {clock-sync: {clock_offset_s: 0.01}}` |
+
+`settings.json` in the run directory has every value of a run, with the places that state it. A run is judged again by
+those values. *run* says how a gate looks: what it saw cannot be judged by another value later. *judge* is what is
+judged by.
+
+Waivers, acceptances and quarantine are no settings: `gpufleet_waivers` and `gpufleet_acceptances` are lists of
+`{check, subject, reason, who, until}` (a check's id; a name or a pattern with `*` and `?`; a day such as 2026-12-31),
+`gpufleet_quarantine` of `{node, reason, ticket, who}`. An unknown check, and a subject that matches nothing, are
+refused by preflight, too.
+
+Every gate also takes `ctrf` (run, default {}): """
+
+
+def page() -> str:
+    """Return docs/settings.md."""
+    return _INTRODUCTION + next(iter(settings_in(GateSettings).values())).meaning + "\n" + "".join(_gates())
+
+
+def _gates() -> Iterator[str]:
+    kinds, checks = all_settings(), all_checks()
+    for gate in GATES:
+        keys = {gate.id: "the gate"}
+        keys |= {c.spec.id: f"check `{c.spec.id}`: {c.spec.title}" for c in checks if c.spec.gate == gate.id}
+        rows = {key: [entry for kind in kinds[key] if kind is not GateSettings for entry in settings_in(kind).values()]
+                for key in keys}  # fmt: skip
+        stated = {key: entries for key, entries in rows.items() if entries}
+        if stated:
+            yield f"\n## {gate.number}. {gate.title}\n"
+        for key, entries in stated.items():
+            yield f"\n### `{key}`\n\nSettings of {keys[key]}.\n\n"
+            yield "| name | type | default | unit | for | meaning |\n| --- | --- | --- | --- | --- | --- |\n"
+            yield from (_row(key, entry) for entry in entries)
+    yield _none(kinds)
+
+
+def _none(kinds: dict[str, tuple[type[Any], ...]]) -> str:
+    names = [f"`{key}`" for key, own in kinds.items() if not own]
+    return f"\n## Checks without settings\n\n{', '.join(names)}\n"
+
+
+def _row(key: str, entry: Setting) -> str:
+    default = json.dumps(release_settings()[key][entry.name], ensure_ascii=False)
+    shown = f"`{default}`" if len(default) <= _LONGEST_DEFAULT else f"`recipes/thresholds/{_file(key)}`"
+    bounds = f", {entry.bounds}" if entry.bounds else ""
+    keys = f", keys {', '.join(entry.keys)}" if entry.keys else ""
+    use = "data" if entry.release_only else entry.use
+    cells = (f"`{entry.name}`", f"{_type(entry.type)}{keys}{bounds}", shown, entry.unit, use, entry.meaning)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+def _file(key: str) -> str:
+    gate = {check.spec.id: check.spec.gate for check in all_checks()}.get(key, key)
+    return f"{gate}.yaml"
+
+
+def _type(kind: Any) -> str:
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_type(option) for option in inner)
+    if origin is Literal:
+        return " or ".join(str(word) for word in inner)
+    if origin is tuple:
+        return f"list of {_type(inner[0])}"
+    if origin is dict:
+        return f"mapping to {_type(inner[1])}"
+    if is_dataclass(kind):
+        return f"mapping of {', '.join(field.name for field in fields(kind))}"
+    return _WORDS.get(kind, "any value")
+
+
+def main() -> None:
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"settings-docs: {PAGE.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
