@@ -17,19 +17,53 @@ description:
   - Writes the reports of the run again, as judged now (C(report.html), C(report.md), C(report.json), C(metrics.prom)
     and C(junit/)). What the run observed and recorded stays as it is.
   - Fails if the run is not passed, or if what it recorded cannot be confirmed.
+  - With settings that differ from those of the run, it judges a second time by them and shows that as a what-if, in a
+    directory of its own. The run, its verdict and the result of this module stay as they are.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
   - gpufleet.bringup.run
 attributes:
   check_mode:
     support: full
-    description: Judges and compares, and writes nothing.
+    description: Judges and compares, and writes nothing; a what-if is left out.
+options:
+  settings:
+    description:
+      - Settings by check id or gate id for a what-if; C(docs/settings.md) lists them all.
+      - Those that say how a gate looks are named and not applied, because the run has looked already.
+    type: dict
+    default: {}
+  set:
+    description: Single settings for a what-if as C(check.option=value), over O(settings).
+    type: list
+    elements: str
+    default: []
+  thresholds:
+    description:
+      - Whether the what-if takes the thresholds that were saved with the run, or those of now, from C(recipes/thresholds)
+        and from O(recipe_data).
+    type: str
+    choices: [saved, current]
+    default: saved
+  recipe_data:
+    description: Private recipe directories; their C(thresholds) count for O(thresholds=current).
+    type: list
+    elements: path
+    default: []
+  what_if_dir:
+    description: Empty directory for the what-if. By default a new one below C(what-if) beside the run.
+    type: path
 """
 
 EXAMPLES = r"""
 - name: Judge a run again
   gpufleet.bringup.judge:
     run_dir: .run/latest
+
+- name: Ask what a lower target for MFU would have said
+  gpufleet.bringup.judge:
+    run_dir: .run/latest
+    set: [training_acceptance.mfu_target=0.3]
 """
 
 RETURN = r"""
@@ -70,4 +104,32 @@ differences:
   elements: str
   returned: always
   sample: []
+what_if:
+  description: The second judgement, by other settings than those of the run.
+  type: dict
+  returned: if settings differ
+  contains:
+    verdict:
+      description: Its verdict in one sentence, which begins with C(WHAT IF).
+      type: str
+      returned: always
+    gates:
+      description: The verdict of each gate.
+      type: list
+      elements: dict
+      returned: always
+    settings:
+      description: The settings that differ, with what they were.
+      type: list
+      elements: str
+      returned: always
+    results:
+      description: The results that differ from the recorded ones.
+      type: list
+      elements: str
+      returned: always
+    run_dir:
+      description: Directory with its reports.
+      type: path
+      returned: always
 """

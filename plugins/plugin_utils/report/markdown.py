@@ -46,7 +46,8 @@ def render_markdown(facts: RunFacts) -> str:
     """Return the summary."""
     record = facts.record
     word = "passed" if all_passed(record) and not record.problem else "not passed"
-    lines = [f"## {'REHEARSAL: ' if record.rehearsal else ''}bring-up of {plain(record.site)}: {word}", ""]
+    label = ("WHAT IF: " if record.what_if else "") + ("REHEARSAL: " if record.rehearsal else "")
+    lines = [f"## {label}bring-up of {plain(record.site)}: {word}", ""]
     if record.rehearsal:
         lines += ["**REHEARSAL: the hardware is simulated. This is not, and can never be, an acceptance.**", ""]
     lines += [plain(redact(run_summary(record)), 1500), "", *_next(record)]

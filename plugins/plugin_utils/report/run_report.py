@@ -36,4 +36,6 @@ def write_report(
     write_atomic(run_dir / PAGE, render_page(facts))
     write_atomic(run_dir / SUMMARY, render_markdown(facts))
     write_atomic(run_dir / MACHINE, dumps(record))
-    write_atomic(run_dir / METRICS, render_metrics(facts))
+    if not record.what_if:
+        # Samples of a site are what was seen there.
+        write_atomic(run_dir / METRICS, render_metrics(facts))

@@ -22,8 +22,16 @@ from .run import Run
 
 
 def rejudge(run: Run) -> tuple[RunRecord, list[str]]:
-    """Return the run's record as computed now, and every difference to what was recorded then."""
+    """Return the run's record as computed now, and every difference to what was recorded then.
+
+    Raises:
+        InputError: the directory holds a what-if.
+    """
     record = run.record
+    if record.what_if:
+        raise InputError(
+            str(run.path), "is a what-if, nothing that was recorded.", "judge the run that it was made from"
+        )
     differences: list[str] = []
     for recorded in record.gates:
         if recorded.status is Status.PENDING:

@@ -22,7 +22,8 @@ class RunRecord:
     `problem` says why nothing was started; `updated` is when the record was last written (RFC 3339); `versions` names
     the software that made the run; `from_gate` is where the run was asked to start, `resumed` what became of the
     gates before it, one line each; `command` is how the run was started (empty: not known), without `from_gate`;
-    `history` tells whether its gates are recorded for later runs.
+    `history` tells whether its gates are recorded for later runs. `what_if` names the settings that a saved run was
+    judged by instead of its own: such a record is no verdict about anything.
     """
 
     run_id: str
@@ -40,6 +41,7 @@ class RunRecord:
     resumed: tuple[str, ...] = ()
     command: str = ""
     history: bool = False
+    what_if: str = ""
     schema_version: int = 1
 
     def gate(self, gate_id: str) -> GateVerdict:
@@ -131,6 +133,8 @@ def run_summary(record: RunRecord) -> str:
 
     Only a run over all eight gates on real hardware ever says `accepted`. What was not proven in this run is said too.
     """
+    if record.what_if:
+        return f"WHAT IF {record.what_if}: {_what_if(record)}; this is no verdict of the run"
     if record.problem:
         return f"not started: {record.problem}"
     stuck = [gate for gate in record.scope if not record.gate(gate).opens_next]
@@ -147,6 +151,13 @@ def run_summary(record: RunRecord) -> str:
         head = f"passed for {proven}"
     never = ["a rehearsal is never an acceptance"] if record.rehearsal else []
     return "; ".join((head, *_not_proven(record), *never))
+
+
+def _what_if(record: RunRecord) -> str:
+    stuck = [gate for gate in record.scope if not record.gate(gate).opens_next]
+    if stuck:
+        return _not_passed(record, stuck)
+    return f"every gate in scope would pass ({', '.join(record.scope)})"
 
 
 def _not_proven(record: RunRecord) -> list[str]:

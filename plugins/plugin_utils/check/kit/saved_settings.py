@@ -107,3 +107,28 @@ def observer_with_settings(
         return from_plain(result, with_settings(data, kind, gate, site), f"observation {key}")
 
     return Observer(key, result, observe, restore)
+
+
+def stated_by_thresholds(run_dir: Path, stated: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return of these values those that nothing above the thresholds (recipe, SKU, site) stated in that run.
+
+    Raises:
+        InputError: settings.json cannot be read.
+    """
+    path = run_dir / SETTINGS
+    saved: Any = load_json(path).get("settings", {}) if path.is_file() else {}
+    found: dict[str, dict[str, Any]] = {}
+    for key, options in stated.items():
+        entries = saved.get(key, {})
+        mine = {
+            name: value
+            for name, value in options.items()
+            if all(_is_thresholds(source) for source in entries.get(name, {}).get("sources", ()))
+        }
+        if mine:
+            found[key] = mine
+    return found
+
+
+def _is_thresholds(source: str) -> bool:
+    return source == "release" or Path(source).parent.name == "thresholds"
