@@ -28,11 +28,12 @@ BUDGET_S, BUDGET_NODES = 180.0, 16
 FLEET_RATIO = 2.5
 _PLAY = re.compile(r"PLAY \[(.+?)\]")
 _GATE = re.compile(r"Gate (\d), ")
-# Plays that belong to a stage by their name; a gate's own play and what collects for it are told below.
+# Plays that belong to a stage by their name; a gate's own play and what collects for it are named below.
 _STAGES = {
     "Start the rehearsal": "start of the control plane",
-    "Read the fabric": "gate 2",
-    "Probe the hosts": "gate 3",
+    "Read the fabric, which one host sees as a whole": "gate 2",
+    "Read the hosts": "gate 3",
+    "End of the run": "stop",
     "Stop the rehearsal": "stop",
 }
 _BEFORE = "preflight and contact"
@@ -93,7 +94,7 @@ def _followed(command: list[str]) -> Timings:
 
 def _stage_of(play: str) -> str:
     gate = _GATE.match(play)
-    return f"gate {gate.group(1)}" if gate else _STAGES.get(play, "stop" if "Gate 7 again" in play else _BEFORE)
+    return f"gate {gate.group(1)}" if gate else _STAGES.get(play, _BEFORE)
 
 
 def table(timings: Timings, other: Timings | None = None) -> list[str]:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""validate-modules does not look at action-backed modules: every verb's argument spec comes from its documentation."""
+"""validate-modules does not look at action-backed modules: every argument spec comes from its documentation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[4]
-VERBS = sorted(path.stem for path in (ROOT / "plugins/action").glob("*.py"))
+ACTIONS = sorted(path.stem for path in (ROOT / "plugins/action").glob("*.py"))
 # In a process of its own: Ansible's collection loader replaces the plain imports of the tests.
 _PRINT_SPECS = """
 import json, sys
@@ -23,35 +23,35 @@ from ansible.plugins.loader import init_plugin_loader
 init_plugin_loader([sys.argv[1]])
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import argument_spec
 found = {}
-for verb in sys.argv[2:]:
+for action in sys.argv[2:]:
     try:
-        found[verb] = argument_spec(verb)
+        found[action] = argument_spec(action)
     except Exception as error:
-        found[verb] = str(error)
+        found[action] = str(error)
 print(json.dumps(found))
 """
 
 
 @pytest.fixture(scope="module")
 def specs() -> dict[str, Any]:
-    """The argument spec of every verb, or the text of what went wrong."""
-    argv = [sys.executable, "-c", _PRINT_SPECS, str(ROOT / ".cache"), *VERBS]
+    """The argument spec of every action, or the text of what went wrong."""
+    argv = [sys.executable, "-c", _PRINT_SPECS, str(ROOT / ".cache"), *ACTIONS]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_has_documentation_that_gives_its_argument_spec(verb: str, specs: dict[str, Any]) -> None:
-    spec = specs[verb]
+@pytest.mark.parametrize("action", ACTIONS)
+def test_every_action_has_documentation_that_gives_its_argument_spec(action: str, specs: dict[str, Any]) -> None:
+    spec = specs[action]
     assert isinstance(spec, dict), spec
     for name, option in spec.items():
-        assert option.get("type"), f"{verb}: option {name} has no type"
+        assert option.get("type"), f"{action}: option {name} has no type"
         if option["type"] == "list":
-            assert option.get("elements"), f"{verb}: option {name} has no elements"
+            assert option.get("elements"), f"{action}: option {name} has no elements"
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_is_in_the_action_group(verb: str) -> None:
+@pytest.mark.parametrize("action", ACTIONS)
+def test_every_action_is_in_the_action_group(action: str) -> None:
     runtime = yaml.safe_load((ROOT / "meta/runtime.yml").read_text(encoding="utf-8"))
-    assert verb in runtime["action_groups"]["all"]
+    assert action in runtime["action_groups"]["all"]
