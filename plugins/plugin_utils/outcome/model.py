@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -83,6 +84,34 @@ def node_subject(name: str) -> Subject:
     return Subject(SubjectKind.NODE, name, name)
 
 
+def names_of(subjects: Iterable[Subject]) -> str:
+    """Return the names of subjects for people, `gpu01, gpu01/gpu3`; values are compared by the subjects themselves."""
+    return ", ".join(subject.name for subject in subjects)
+
+
+# The most specific first.
+_SPECIFIC = (
+    SubjectKind.LINK,
+    SubjectKind.GPU,
+    SubjectKind.HCA,
+    SubjectKind.SWITCH,
+    SubjectKind.RAIL,
+    SubjectKind.COMPONENT,
+    SubjectKind.NODE,
+    SubjectKind.RACK,
+    SubjectKind.CLUSTER,
+    SubjectKind.SITE,
+)
+_MOST_NAMES = 4
+
+
+def most_specific(subjects: Sequence[Subject]) -> str:
+    """Return the names of the most specific subjects, for people: the link, not the cluster and the adapter as well."""
+    first = min(_SPECIFIC.index(subject.kind) for subject in subjects)
+    names = [subject.name for subject in subjects if _SPECIFIC.index(subject.kind) == first]
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else "")
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """One observed value with its unit (`GB/s`, `W`, `count`, empty for words)."""
@@ -152,26 +181,8 @@ class Outcome:
 
     @property
     def about(self) -> str:
-        """The names of its most specific subjects, for people: the link, and not also the cluster and the adapter."""
-        first = min(_SPECIFIC.index(subject.kind) for subject in self.subjects)
-        names = [subject.name for subject in self.subjects if _SPECIFIC.index(subject.kind) == first]
-        return ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else "")
-
-
-# The most specific first.
-_SPECIFIC = (
-    SubjectKind.LINK,
-    SubjectKind.GPU,
-    SubjectKind.HCA,
-    SubjectKind.SWITCH,
-    SubjectKind.RAIL,
-    SubjectKind.COMPONENT,
-    SubjectKind.NODE,
-    SubjectKind.RACK,
-    SubjectKind.CLUSTER,
-    SubjectKind.SITE,
-)
-_MOST_NAMES = 4
+        """What it is about, for people."""
+        return most_specific(self.subjects)
 
 
 def blocked_cause(check: str) -> str:

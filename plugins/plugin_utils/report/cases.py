@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..outcome.gates import GATES
-from ..outcome.model import Evidence, Expectation, Outcome, Status
+from ..outcome.model import Evidence, Expectation, Outcome, Status, Subject
 from ..runtime.redaction import redact
-from ..verdict.gate import Blocking, Decided, GateVerdict
+from ..verdict.gate import AppliedDecision, Blocking, GateVerdict
 from .facts import RunFacts
-from .matrix import subjects_text
 from .words import measure_name, with_unit
 
+_Key = tuple[str, tuple[Subject, ...], str]
 # Beyond these a page cannot be read any more; the CTRF files hold every one of them.
 MOST_WHOLE = 120
 MOST_WHOLE_ALIKE = 8
@@ -33,7 +33,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class ReportEntry:
     """One result that is not a plain pass.
 
     `blocked_by` is the check whose result it waits for, `decision` says which person lets it not hold the gate.
@@ -52,15 +52,15 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaseGroup:
+class EntryGroup:
     """Results of one check with one cause: `whole` with everything, `short` the others, `more` only counted."""
 
     gate: str
     check: str
     cause: str
     status: str
-    whole: tuple[Case, ...]
-    short: tuple[Case, ...] = ()
+    whole: tuple[ReportEntry, ...]
+    short: tuple[ReportEntry, ...] = ()
     more: int = 0
 
     @property
@@ -69,7 +69,7 @@ class CaseGroup:
         return len(self.whole) + len(self.short) + self.more
 
 
-def case_groups(facts: RunFacts) -> tuple[CaseGroup, ...]:
+def case_groups(facts: RunFacts) -> tuple[EntryGroup, ...]:
     """Return all cases by gate, check and cause: what holds a gate first, then what persons decided about."""
     whole, short = MOST_WHOLE, MOST_SHORT
     shown = []
@@ -81,7 +81,7 @@ def case_groups(facts: RunFacts) -> tuple[CaseGroup, ...]:
         brief = min(len(cases) - full, max(short, 0 if full else 1))
         whole, short = whole - full, short - brief
         shown.append(
-            CaseGroup(
+            EntryGroup(
                 gate=gate,
                 check=check,
                 cause=cause,
@@ -94,38 +94,36 @@ def case_groups(facts: RunFacts) -> tuple[CaseGroup, ...]:
     return tuple(shown)
 
 
-def _groups(facts: RunFacts) -> dict[tuple[str, str, str, str], list[Case]]:
-    groups: dict[tuple[str, str, str, str], list[Case]] = {}
+def _groups(facts: RunFacts) -> dict[tuple[str, str, str, str], list[ReportEntry]]:
+    groups: dict[tuple[str, str, str, str], list[ReportEntry]] = {}
     for gate in GATES:
         verdict = facts.record.gate(gate.id)
-        by_subject = _by_subject(facts.outcomes.get(gate.id, ()))
-        for check, cause, status, case in _cases(verdict, by_subject):
+        by_key = _by_key(facts.outcomes.get(gate.id, ()))
+        for check, cause, status, case in _cases(verdict, by_key):
             groups.setdefault((gate.id, check, cause, status), []).append(case)
     return groups
 
 
-def _by_subject(outcomes: tuple[Outcome, ...]) -> dict[tuple[str, str, str], list[Outcome]]:
-    found: dict[tuple[str, str, str], list[Outcome]] = {}
+def _by_key(outcomes: tuple[Outcome, ...]) -> dict[_Key, list[Outcome]]:
+    found: dict[_Key, list[Outcome]] = {}
     for outcome in outcomes:
-        found.setdefault((outcome.check, subjects_text(outcome), outcome.cause), []).append(outcome)
+        found.setdefault((outcome.check, outcome.subjects, outcome.cause), []).append(outcome)
     return found
 
 
-def _cases(
-    verdict: GateVerdict, outcomes: Mapping[tuple[str, str, str], list[Outcome]]
-) -> Iterator[tuple[str, str, str, Case]]:
+def _cases(verdict: GateVerdict, outcomes: Mapping[_Key, list[Outcome]]) -> Iterator[tuple[str, str, str, ReportEntry]]:
     for entry in verdict.blocking:
-        found = outcomes.get((entry.check, entry.subject, entry.cause), [])
+        found = outcomes.get((entry.check, entry.subjects, entry.cause), [])
         yield entry.check, entry.cause, entry.status.value, _blocking(entry, found)
     for word, decided in (("waived", verdict.waived), ("accepted", verdict.accepted)):
         for decision in decided:
-            for outcome in outcomes.get((decision.check, decision.subject, decision.cause), []):
+            for outcome in outcomes.get((decision.check, decision.subjects, decision.cause), []):
                 case = replace(_case(outcome), decision=_decision(word, decision))
                 yield outcome.check, outcome.cause, outcome.status.value, case
 
 
-def _blocking(entry: Blocking, outcomes: list[Outcome]) -> Case:
-    bare = Case(
+def _blocking(entry: Blocking, outcomes: list[Outcome]) -> ReportEntry:
+    bare = ReportEntry(
         subject=entry.shown,
         status=entry.status.value,
         rating="",
@@ -139,8 +137,8 @@ def _blocking(entry: Blocking, outcomes: list[Outcome]) -> Case:
     return replace(first, status=bare.status, summary=bare.summary, hint=bare.hint)
 
 
-def _case(outcome: Outcome) -> Case:
-    return Case(
+def _case(outcome: Outcome) -> ReportEntry:
+    return ReportEntry(
         subject=outcome.about,
         status=outcome.status.value,
         rating=outcome.rating.value if outcome.status is Status.OTHER else "",
@@ -173,5 +171,5 @@ def safe_link(path: str) -> str:
     return quote(path)
 
 
-def _decision(word: str, decided: Decided) -> str:
+def _decision(word: str, decided: AppliedDecision) -> str:
     return f"{word} by {decided.who} until {decided.until}: {redact(decided.reason)}"

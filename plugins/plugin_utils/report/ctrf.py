@@ -17,7 +17,7 @@ from typing import Any
 
 from ..outcome.codec import load_json, to_plain
 from ..outcome.errors import InputError
-from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
+from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind, names_of
 from ..outcome.saved import outcome_from_plain
 from ..runtime.files import write_atomic
 
@@ -68,7 +68,7 @@ def suite_of(gate: str, outcomes: Sequence[Outcome], *, run_id: str, rehearsal: 
 
 
 def _test(outcome: Outcome, *, rehearsal: bool) -> dict[str, Any]:
-    names = ", ".join(subject.name for subject in outcome.subjects)
+    names = names_of(outcome.subjects)
     labels: dict[str, Any] = {"gate": outcome.gate, "check": outcome.check, "rating": outcome.rating.value}
     labels["subject"] = [subject.name for subject in outcome.subjects]
     labels |= {key: value for key, value in (("cause", outcome.cause), ("node", outcome.subjects[0].node)) if value}

@@ -10,7 +10,7 @@ from datetime import date
 
 from ..outcome.decisions import Waiver
 from ..runtime.redaction import redact
-from ..verdict.gate import Decided
+from ..verdict.gate import AppliedDecision
 from .facts import RunFacts
 from .words import compressed
 
@@ -52,7 +52,9 @@ def decision_lines(facts: RunFacts) -> tuple[DecisionLine, ...]:
     )
 
 
-def _line(kind: str, entry: Waiver, used: list[Decided], expired: list[Decided], day: date) -> DecisionLine:
+def _line(
+    kind: str, entry: Waiver, used: list[AppliedDecision], expired: list[AppliedDecision], day: date
+) -> DecisionLine:
     return DecisionLine(
         kind=kind,
         check=entry.check,
@@ -65,12 +67,12 @@ def _line(kind: str, entry: Waiver, used: list[Decided], expired: list[Decided],
     )
 
 
-def _same(decided: Decided, entry: Waiver) -> bool:
+def _same(decided: AppliedDecision, entry: Waiver) -> bool:
     mine = (entry.check, entry.who, entry.reason, entry.until)
     return (decided.check, decided.who, decided.reason, decided.until) == mine
 
 
-def _effect(kind: str, used: list[Decided], expired: list[Decided]) -> str:
+def _effect(kind: str, used: list[AppliedDecision], expired: list[AppliedDecision]) -> str:
     if used:
         word = "waived" if kind == "waiver" else "accepted"
         told = sorted({entry.cause for entry in used})

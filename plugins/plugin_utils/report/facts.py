@@ -18,6 +18,7 @@ from ..outcome.model import Outcome
 from ..runtime.run_dir import RECIPE, SITE
 from ..site.model import Site
 from ..verdict.run import RunRecord
+from .earlier_records import with_subjects
 from .suites import ctrf_path, read_foreign_outcomes, read_own_outcomes
 
 
@@ -71,7 +72,7 @@ def load_facts(
         recipe, recipe_digest = _recipe(run_dir / RECIPE, unreadable)
     outcomes = {gate.id: _outcomes(run_dir, gate.id, site, read.own_outcomes, unreadable) for gate in GATES}
     return RunFacts(
-        record=record,
+        record=with_subjects(record, outcomes),
         outcomes=outcomes,
         site=site,
         recipe=recipe,

@@ -15,7 +15,7 @@ from ..outcome.model import Outcome, Status
 from ..runtime.redaction import redact
 from ..verdict.gate import GateVerdict
 from .facts import RunFacts
-from .matrix import Mark, decisions_of, mark_of
+from .matrix import Decisions, Mark, decisions_of, mark_of
 from .words import number
 
 _ROUTINE = "every declared check passed"
@@ -141,9 +141,7 @@ def waiting_checks(facts: RunFacts) -> dict[str, tuple[str, ...]]:
     return {gate: checks for gate, checks in found.items() if checks}
 
 
-def _check_line(
-    name: str, known: Mapping[str, str], outcomes: list[Outcome], decided: Mapping[tuple[str, str, str], str]
-) -> CheckLine:
+def _check_line(name: str, known: Mapping[str, str], outcomes: list[Outcome], decided: Decisions) -> CheckLine:
     counts: dict[Mark, int] = {}
     for outcome in outcomes:
         mark = mark_of(outcome, decided)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..outcome.model import Outcome, Status
+from ..outcome.model import Outcome, Status, names_of
 from ..runtime.files import write_atomic
 
 
@@ -30,7 +30,7 @@ def write_junit(path: Path, gate: str, outcomes: Sequence[Outcome], *, rehearsal
 def _case(outcome: Outcome) -> Any:
     from junitparser import Error, Failure, Skipped, TestCase
 
-    names = ", ".join(subject.name for subject in outcome.subjects)
+    names = names_of(outcome.subjects)
     case = TestCase(f"{outcome.check} [{names}]", outcome.gate, outcome.duration_s)
     kind = {Status.FAILED: Failure, Status.OTHER: Error, Status.SKIPPED: Skipped, Status.PENDING: Skipped}.get(
         outcome.status

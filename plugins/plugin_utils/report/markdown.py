@@ -11,7 +11,7 @@ from ..runtime.clock import elapsed_text
 from ..runtime.redaction import redact
 from ..verdict.restart import not_looked_at, restart
 from ..verdict.run import RunRecord, all_passed, run_summary
-from .cases import Case, CaseGroup, case_groups
+from .cases import EntryGroup, ReportEntry, case_groups
 from .decisions import decision_lines, quarantine_lines
 from .facts import RunFacts
 from .gates import GateLine, gate_lines
@@ -92,7 +92,7 @@ def _resumed(facts: RunFacts) -> list[str]:
     return [f"Started at gate {plain(facts.record.from_gate)}:", "", *told, ""] if told else []
 
 
-def _held(groups: tuple[CaseGroup, ...]) -> list[str]:
+def _held(groups: tuple[EntryGroup, ...]) -> list[str]:
     held = [group for group in groups if any(not case.decision for case in (*group.whole, *group.short))]
     if not held:
         return []
@@ -110,10 +110,10 @@ def _held(groups: tuple[CaseGroup, ...]) -> list[str]:
     return [*lines, ""]
 
 
-def _arithmetic(case: Case) -> list[str]:
+def _arithmetic(entry: ReportEntry) -> list[str]:
     return [
         f"  - expected {plain(text)} ({plain(basis)}{f': {plain(how)}' if how else ''})"
-        for text, basis, how in case.expected[:3]
+        for text, basis, how in entry.expected[:3]
     ]
 
 

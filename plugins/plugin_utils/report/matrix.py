@@ -9,12 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..outcome.gates import GATES
-from ..outcome.model import Outcome, Rating, Status, SubjectKind
-from ..verdict.gate import Decided, GateVerdict
+from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
+from ..verdict.gate import AppliedDecision, GateVerdict
 from ..verdict.run import RunRecord
 from .facts import RunFacts
 from .words import compressed
 
+# By gate, check and subjects.
+Decisions = dict[tuple[str, str, tuple[Subject, ...]], str]
 # A table of more rows is not read; above it, nodes with the same letters share a row.
 MOST_ROWS = 64
 
@@ -72,14 +74,14 @@ class Matrix:
     note: str = ""
 
 
-def mark_of(outcome: Outcome, decided: Mapping[tuple[str, str, str], str]) -> Mark:
+def mark_of(outcome: Outcome, decided: Decisions) -> Mark:
     """Return the letter of an outcome; `decided` is what decisions_of returns."""
     if outcome.status is Status.PASSED:
         return PASSED
-    word = decided.get((outcome.gate, outcome.check, subjects_text(outcome)))
+    word = decided.get((outcome.gate, outcome.check, outcome.subjects))
     if word:
         return ACCEPTED if word == "accepted" else WAIVED
-    if outcome.status is Status.SKIPPED and (outcome.gate, "", "") in decided:
+    if outcome.status is Status.SKIPPED and (outcome.gate, "", ()) in decided:
         return TAKEN_OVER
     if outcome.status is Status.OTHER:
         if outcome.rating is Rating.MARGINAL:
@@ -88,25 +90,20 @@ def mark_of(outcome: Outcome, decided: Mapping[tuple[str, str, str], str]) -> Ma
     return {Status.FAILED: FAILED, Status.SKIPPED: SKIPPED}.get(outcome.status, PENDING)
 
 
-def subjects_text(outcome: Outcome) -> str:
-    """Return the names of its subjects as verdicts write them."""
-    return ", ".join(subject.name for subject in outcome.subjects)
-
-
-def decisions_of(record: RunRecord) -> dict[tuple[str, str, str], str]:
+def decisions_of(record: RunRecord) -> Decisions:
     """Return gate, check and subjects of every outcome that a person decided about: `waived` or `accepted`.
 
     A gate without check and subjects was `taken over` as a whole.
     """
-    found: dict[tuple[str, str, str], str] = {}
+    found: Decisions = {}
     for verdict in record.gates:
-        found |= {(verdict.gate, "", ""): "taken over"} if verdict.taken_over is not None else {}
+        found |= {(verdict.gate, "", ()): "taken over"} if verdict.taken_over is not None else {}
         for word, entries in _decided(verdict):
-            found |= {(verdict.gate, entry.check, entry.subject): word for entry in entries}
+            found |= {(verdict.gate, entry.check, entry.subjects): word for entry in entries}
     return found
 
 
-def _decided(verdict: GateVerdict) -> Iterable[tuple[str, tuple[Decided, ...]]]:
+def _decided(verdict: GateVerdict) -> Iterable[tuple[str, tuple[AppliedDecision, ...]]]:
     return ("waived", verdict.waived), ("accepted", verdict.accepted)
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ..check.judge import judge_gate
 from ..outcome.errors import BringupError, InputError
-from ..outcome.model import Outcome, Status
+from ..outcome.model import Outcome, Status, Subject, names_of
 from ..report.junit import write_junit
 from ..report.run_report import REPORTS
 from ..report.suites import ctrf_path, junit_path
@@ -19,6 +19,8 @@ from ..verdict.gate import GateVerdict
 from ..verdict.run import RunRecord
 from .decision import run_day, verdict_from_files
 from .run import Run
+
+_Key = tuple[str, tuple[Subject, ...]]
 
 
 def rejudge(run: Run) -> tuple[RunRecord, list[str]]:
@@ -113,22 +115,21 @@ def changed_results(
     words: tuple[str, str] = ("recorded", "computed"),
 ) -> list[str]:
     """Return a line for each check and subject of which the two say different things; `words` call them so."""
-    then, now = _by_subject(written), _by_subject(judged)
+    then, now = _by_subjects(written), _by_subjects(judged)
     return [
-        f"{gate}: {check} on {subject}: {words[0]} {_word(then, key)}, {words[1]} {_word(now, key)}"
+        f"{gate}: {check} on {names_of(subjects)}: {words[0]} {_word(then, key)}, {words[1]} {_word(now, key)}"
         for key in sorted(then.keys() | now.keys())
         if then.get(key) != now.get(key)
-        for check, subject in [key]
+        for check, subjects in [key]
     ]
 
 
-def _by_subject(outcomes: tuple[Outcome, ...]) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+def _by_subjects(outcomes: tuple[Outcome, ...]) -> dict[_Key, list[tuple[str, str]]]:
+    found: dict[_Key, list[tuple[str, str]]] = {}
     for outcome in outcomes:
-        key = (outcome.check, ", ".join(subject.name for subject in outcome.subjects))
-        found.setdefault(key, []).append((outcome.status.value, outcome.cause))
+        found.setdefault((outcome.check, outcome.subjects), []).append((outcome.status.value, outcome.cause))
     return found
 
 
-def _word(found: dict[tuple[str, str], list[tuple[str, str]]], key: tuple[str, str]) -> str:
+def _word(found: dict[_Key, list[tuple[str, str]]], key: _Key) -> str:
     return ", ".join(f"{status} {cause}".strip() for status, cause in found.get(key, [])) or "nothing"

@@ -13,7 +13,7 @@ from enum import Enum
 from ..fingerprint.dependencies import Change, Dependencies, SiteState, changes, dependencies_of, in_words, unseen
 from ..outcome.model import SubjectKind
 from ..site.model import Site
-from ..verdict.gate import Decided, TakenOver
+from ..verdict.gate import AppliedDecision, TakenOver
 from .model import NonPass, Pass
 
 
@@ -52,7 +52,7 @@ class GateFreshness:
 
     gate: str
     fresh: tuple[Pass, ...] = ()
-    decided: tuple[Decided, ...] = ()
+    decided: tuple[AppliedDecision, ...] = ()
     stale: tuple[Stale, ...] = ()
     not_looked_at: tuple[str, ...] = ()
 
@@ -121,7 +121,7 @@ def gate_freshness(
     mine = {(entry.check, entry.subject): entry for entry in passes if entry.gate == gate}
     bad = sorted((entry for entry in non_passes if entry.gate == gate), key=lambda entry: entry.seen, reverse=True)
     fresh: list[Pass] = []
-    decided: list[Decided] = []
+    decided: list[AppliedDecision] = []
     stale: list[Stale] = []
     blind: set[str] = set()
     for need in needed:
@@ -173,14 +173,14 @@ def _is_about(non_pass: NonPass, need: Needed) -> bool:
     )
 
 
-def _decision(non_pass: NonPass, need: Needed, context: FreshnessContext) -> Decided | None:
+def _decision(non_pass: NonPass, need: Needed, context: FreshnessContext) -> AppliedDecision | None:
     """Return the decision of a person that lets this result through today, as it did or would have done then."""
     outcome, today = non_pass.outcome, context.now.date()
     if outcome is None:
         return None
     for decision in (*context.site.acceptances, *context.site.waivers):
         if decision.covers(outcome) and decision.active_on(today):
-            return Decided(
+            return AppliedDecision(
                 check=need.check,
                 subject=need.subject,
                 cause=outcome.cause,

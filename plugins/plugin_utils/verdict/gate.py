@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from ..outcome.decisions import Acceptance, Waiver
-from ..outcome.model import Outcome, Status
+from ..outcome.model import Outcome, Status, Subject, most_specific, names_of
 from ..site.model import Site
 
 
@@ -30,8 +30,8 @@ class NotDeclared:
 class Blocking:
     """One reason why a gate is not passed.
 
-    `blocked_by` is the check whose result it waits for, if any. `subject` names all subjects of the outcome, `about`
-    the most specific ones for people (empty: the same).
+    `subjects` are those of its outcome, none where no result came back; `subject` names all of them. `blocked_by` is
+    the check whose result it waits for, if any.
     """
 
     check: str
@@ -41,17 +41,17 @@ class Blocking:
     summary: str
     hint: str = ""
     blocked_by: str = ""
-    about: str = ""
+    subjects: tuple[Subject, ...] = ()
 
     @property
     def shown(self) -> str:
         """What it is about, for people."""
-        return self.about or self.subject
+        return most_specific(self.subjects) if self.subjects else self.subject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
-    """An outcome that a person's decision keeps from holding the gate."""
+class AppliedDecision:
+    """An outcome that a person's decision keeps from holding the gate; `subject` names its `subjects` for people."""
 
     check: str
     subject: str
@@ -59,6 +59,7 @@ class Decided:
     who: str
     reason: str
     until: str
+    subjects: tuple[Subject, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +95,9 @@ class GateVerdict:
     checks: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     blocking: tuple[Blocking, ...] = ()
-    waived: tuple[Decided, ...] = ()
-    accepted: tuple[Decided, ...] = ()
-    expired: tuple[Decided, ...] = ()
+    waived: tuple[AppliedDecision, ...] = ()
+    accepted: tuple[AppliedDecision, ...] = ()
+    expired: tuple[AppliedDecision, ...] = ()
     not_declared: tuple[NotDeclared, ...] = ()
     taken_over: TakenOver | None = None
     key_figure: str = ""
@@ -187,9 +188,9 @@ class _Sorting:
     def __init__(self, site: Site, today: date) -> None:
         self._site, self._today = site, today
         self.blocking: list[Blocking] = []
-        self.waived: list[Decided] = []
-        self.accepted: list[Decided] = []
-        self.expired: list[Decided] = []
+        self.waived: list[AppliedDecision] = []
+        self.accepted: list[AppliedDecision] = []
+        self.expired: list[AppliedDecision] = []
 
     def add(self, outcome: Outcome, *, declared: bool) -> None:
         if not declared:
@@ -205,9 +206,9 @@ class _Sorting:
                 _blocking(outcome, outcome.status, outcome.cause or outcome.status.value, outcome.summary)
             )
         elif isinstance(decision, Acceptance):
-            self.accepted.append(_decided(outcome, decision))
+            self.accepted.append(_applied(outcome, decision))
         else:
-            self.waived.append(_decided(outcome, decision))
+            self.waived.append(_applied(outcome, decision))
 
     def _decision(self, outcome: Outcome) -> Waiver | None:
         for decision in (*self._site.acceptances, *self._site.waivers):
@@ -215,31 +216,28 @@ class _Sorting:
                 continue
             if decision.active_on(self._today):
                 return decision
-            self.expired.append(_decided(outcome, decision))
+            self.expired.append(_applied(outcome, decision))
         return None
-
-
-def _names(outcome: Outcome) -> str:
-    return ", ".join(subject.name for subject in outcome.subjects)
 
 
 def _blocking(outcome: Outcome, status: Status, cause: str, summary: str) -> Blocking:
     return Blocking(
         check=outcome.check,
-        subject=_names(outcome),
+        subject=names_of(outcome.subjects),
+        subjects=outcome.subjects,
         status=status,
         cause=cause,
         summary=summary,
         hint=outcome.hint,
         blocked_by=outcome.blocked_by,
-        about=outcome.about,
     )
 
 
-def _decided(outcome: Outcome, decision: Waiver) -> Decided:
-    return Decided(
+def _applied(outcome: Outcome, decision: Waiver) -> AppliedDecision:
+    return AppliedDecision(
         check=outcome.check,
-        subject=_names(outcome),
+        subject=names_of(outcome.subjects),
+        subjects=outcome.subjects,
         cause=outcome.cause,
         who=decision.who,
         reason=decision.reason,
