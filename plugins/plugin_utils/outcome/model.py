@@ -45,7 +45,6 @@ class Basis(str, Enum):
     RECIPE = "recipe"
     CEILING = "ceiling"
     PEERS = "peers"
-    HISTORY = "history"
     SLO = "slo"
     RECORD = "record"
     RULE = "rule"

@@ -20,7 +20,7 @@ from ..verdict.run import RunRecord
 from .database import open_database, told
 from .dependency_rows import keep_dependencies, kept_dependencies
 from .facts import DRIVER_VERSION, GateFacts, agreed, baselines, measured_drivers, passes
-from .model import Baseline, BaselineKey, NonPass, Pass, Recorded
+from .model import Baseline, NonPass, Pass, Recorded
 from .tables import tables
 
 
@@ -60,22 +60,6 @@ class Store:
             keep_dependencies(connection, [entry.dependencies for entry in ledger])
             _insert(connection, tables().baseline, [_baseline_row(verdict.gate, entry) for entry in figures])
         return Recorded(outcomes=len(facts.outcomes), passes=len(ledger), baselines=len(figures), notes=notes)
-
-    def baselines(self, *, rehearsal: bool, site: str = "") -> tuple[Baseline, ...]:
-        """Return the accepted figure of every key, check, site and subject: the oldest one, so that drift adds up.
-
-        Raises:
-            BringupError: the file cannot be read.
-        """
-        table = tables().baseline
-        query = table.select().where(table.c.rehearsal.is_(rehearsal)).order_by(table.c.accepted, table.c.run_id)
-        if site:
-            query = query.where(table.c.site == site)
-        first: dict[tuple[Any, ...], Baseline] = {}
-        for row in self._rows(query):
-            entry = _baseline(row)
-            first.setdefault((entry.site, entry.key, entry.check, entry.subject), entry)
-        return tuple(first.values())
 
     def last_passes(self, site: str, *, rehearsal: bool) -> tuple[Pass, ...]:
         """Return the newest pass of every gate, check and subject of that site.
@@ -279,10 +263,3 @@ def _silence(row: Mapping[str, Any]) -> NonPass:
 def _baseline_row(gate: str, entry: Baseline) -> dict[str, Any]:
     row = asdict(entry)
     return {**row.pop("key"), "check_id": row.pop("check"), "gate": gate, **row}
-
-
-def _baseline(row: Mapping[str, Any]) -> Baseline:
-    parts = ("rehearsal", "sku", "nodes", "test", "size", "algorithm", "nccl_version", "driver_version")
-    names = ("subject", "busbw_gb_per_s", "run_id", "site", "accepted")
-    key = BaselineKey(**{name: row[name] for name in parts})
-    return Baseline(key=key, check=row["check_id"], **{name: row[name] for name in names})

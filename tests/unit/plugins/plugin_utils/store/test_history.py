@@ -33,6 +33,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import Recorded, Store, open_store
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.model import Baseline, BaselineKey
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import decide
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
@@ -93,6 +94,24 @@ def record(
     return store.record_gate(run, verdict, outcomes, site, HARDWARE, **more)
 
 
+def accepted(store: Store, *, rehearsal: bool) -> tuple[Baseline, ...]:
+    """The oldest accepted figure of every key, check, site and subject."""
+    key_parts = tuple(BaselineKey.__dataclass_fields__)
+    others = ("subject", "busbw_gb_per_s", "run_id", "site", "accepted")
+    with sqlite3.connect(store.path) as connection:
+        connection.row_factory = sqlite3.Row
+        rows = connection.execute(
+            "SELECT * FROM baseline WHERE rehearsal = ? ORDER BY accepted, run_id", (rehearsal,)
+        ).fetchall()
+    connection.close()
+    first: dict[Any, Baseline] = {}
+    for row in rows:
+        key = BaselineKey(**{name: row[name] for name in key_parts} | {"rehearsal": bool(row["rehearsal"])})
+        entry = Baseline(key=key, check=row["check_id"], **{name: row[name] for name in others})
+        first.setdefault((entry.site, entry.key, entry.check, entry.subject), entry)
+    return tuple(first.values())
+
+
 def counts(store: Store) -> dict[str, int]:
     connection = sqlite3.connect(store.path)
     try:
@@ -110,7 +129,7 @@ def test_figures_of_a_passed_gate_come_back_with_their_whole_key(store: Store) -
     record(store, "nodes", drivers())
     said = record(store, "fabric_validation", [figure()])
     assert (said.outcomes, said.passes, said.baselines, said.notes) == (1, 1, 1, ())
-    (entry,) = open_store(store.path).baselines(rehearsal=False)
+    (entry,) = accepted(open_store(store.path), rehearsal=False)
     assert (entry.check, entry.subject, entry.busbw_gb_per_s, entry.run_id) == (
         "nccl-intra-node-bw",
         "gpu01",
@@ -134,7 +153,7 @@ def test_the_figures_of_gate_fabric_validation_become_baselines(store: Store, re
     record(store, "nodes", versions, site)
     said = record(store, "fabric_validation", list(fleet.outcomes()), site)
     assert (said.baselines, said.notes) == (9, ())
-    found = store.baselines(rehearsal=False)
+    found = accepted(store, rehearsal=False)
     assert {(b.check, b.key.nodes) for b in found} == {
         ("nccl-intra-node-bw", 1),
         ("nccl-pair-bw", 2),
@@ -148,17 +167,17 @@ def test_the_figures_of_gate_fabric_validation_become_baselines(store: Store, re
 def test_recorded_again_changes_nothing(store: Store) -> None:
     record(store, "nodes", drivers())
     record(store, "fabric_validation", [figure()])
-    before = counts(store), store.baselines(rehearsal=False), store.last_passes("island", rehearsal=False)
+    before = counts(store), accepted(store, rehearsal=False), store.last_passes("island", rehearsal=False)
     record(store, "nodes", drivers())
     record(store, "fabric_validation", [figure()])
-    assert (counts(store), store.baselines(rehearsal=False), store.last_passes("island", rehearsal=False)) == before
+    assert (counts(store), accepted(store, rehearsal=False), store.last_passes("island", rehearsal=False)) == before
 
 
 def test_a_gate_judged_bad_later_takes_its_passes_and_figures_back(store: Store) -> None:
     record(store, "nodes", drivers())
     record(store, "fabric_validation", [figure()])
     record(store, "fabric_validation", [figure(status=Status.FAILED)])
-    assert store.baselines(rehearsal=False) == ()
+    assert accepted(store, rehearsal=False) == ()
     assert {p.gate for p in store.last_passes("island", rehearsal=False)} == {"nodes"}
 
 
@@ -167,7 +186,7 @@ def test_the_oldest_figure_stays_the_baseline_and_the_newest_pass_counts(store: 
         run_id, started = f"run-{number}", f"2026-11-2{number}T10:00:00Z"
         record(store, "nodes", drivers(), run_id=run_id)
         record(store, "fabric_validation", [replace(figure(busbw=busbw), started=started)], run_id=run_id)
-    assert [b.busbw_gb_per_s for b in store.baselines(rehearsal=False)] == [480.0]
+    assert [b.busbw_gb_per_s for b in accepted(store, rehearsal=False)] == [480.0]
     newest = [p for p in store.last_passes("island", rehearsal=False) if p.gate == "fabric_validation"]
     assert [(p.run_id, p.passed) for p in newest] == [("run-2", "2026-11-22T10:00:00Z")]
 
@@ -176,13 +195,13 @@ def test_a_rehearsal_never_becomes_a_baseline_or_a_pass_of_the_real_site(store: 
     simulated = replace(SITE, rehearsal=True)
     record(store, "nodes", drivers(), simulated)
     record(store, "fabric_validation", [figure()], simulated)
-    assert store.baselines(rehearsal=False) == () and store.last_passes("island", rehearsal=False) == ()
-    (entry,) = store.baselines(rehearsal=True)
+    assert accepted(store, rehearsal=False) == () and store.last_passes("island", rehearsal=False) == ()
+    (entry,) = accepted(store, rehearsal=True)
     assert entry.key.rehearsal
     record(store, "nodes", drivers(), run_id="run-2")
     record(store, "fabric_validation", [figure(busbw=470.0)], run_id="run-2")
-    assert [b.busbw_gb_per_s for b in store.baselines(rehearsal=False)] == [470.0]
-    assert [b.busbw_gb_per_s for b in store.baselines(rehearsal=True)] == [480.5]
+    assert [b.busbw_gb_per_s for b in accepted(store, rehearsal=False)] == [470.0]
+    assert [b.busbw_gb_per_s for b in accepted(store, rehearsal=True)] == [480.5]
 
 
 DECISION = {"check": "nccl-intra-node-bw", "subject": "gpu01", "reason": "r", "who": "w", "until": "2026-12-31"}
@@ -203,7 +222,7 @@ def test_what_a_person_let_through_is_no_pass_and_no_baseline(
     said = record(store, "fabric_validation", [figure(status=status), good], replace(SITE, **decisions))
     # The gate passed, and so did the other host.
     assert (said.passes, said.baselines) == (1, 1)
-    assert [b.subject for b in store.baselines(rehearsal=False)] == ["gpu02"]
+    assert [b.subject for b in accepted(store, rehearsal=False)] == ["gpu02"]
     ledger = [p for p in store.last_passes("island", rehearsal=False) if p.gate == "fabric_validation"]
     assert [(p.subject, p.gate_passed) for p in ledger] == [("gpu02", True)]
 
