@@ -44,7 +44,7 @@ everything else is replaced.
 | place | form |
 | --- | --- |
 | the release | `recipes/thresholds/<gate>.yaml` |
-| a private recipe directory (`gpufleet_recipe_data`) | `thresholds/*.yaml`; the only place of what is marked *data* below |
+| a private directory (`gpufleet_recipe_data`) | `thresholds/*.yaml`; the only place of what is marked *data* below |
 | a SKU (`recipes/hardware/`, or private) | `settings:`, for the checks of gate nodes, for hosts of that SKU |
 | the site | `gpufleet_settings`, for example `gpufleet_settings: {clock-sync: {clock_offset_s: 0.01}}` |
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from ..check.fabric.settings import GATE as FABRIC
 from ..check.fabric.settings import FabricSettings
+from ..check.facility.settings import GATE as FACILITY
+from ..check.kit.settings import merged
 from ..check.kit.settings_layers import SITE, Layer, Loaded, applied, load_settings, threshold_layers
 from ..check.nodes.dcgm_diag import SPEC as DCGM_DIAG
 from ..check.nodes.dcgm_diag import DcgmDiagSettings
@@ -27,6 +29,7 @@ from ..site.profiles import load_profiles
 from .settings_sources import merged_settings
 
 # Hosts that look at the fabric, where the inventory has such a group.
+_FILES = ((FACILITY, "record"), (FABRIC, "plan"), *((gate, "ctrf") for gate in GATE_IDS))
 FABRIC_GROUP = "fabric_managers"
 # Hosts with this connection are simulated, whatever a variable says.
 SIMULATED = "gpufleet.bringup.rehearsal"
@@ -87,6 +90,7 @@ def checked_inventory(options: Mapping[str, Any], inventory: Inventory) -> Check
     settings = merged_settings(options["settings"], options["set"], options["forced_settings"])
     names = dict.fromkeys(str(variables.get("gpufleet_sku")) for variables in hosts.values())
     loaded, problems = checked_settings_of(settings, extra, [hardware[name] for name in names if name in hardware])
+    settings = _with_files(settings, loaded)
     stated = {
         **options,
         "rehearsal": options["rehearsal"] or simulated,
@@ -129,6 +133,13 @@ def checked_settings_of(
                 per_host, [Layer("run", values, release=True), Layer(f"settings of SKU {sku.name}", sku.settings)]
             )[1]
     return loaded, problems
+
+
+def _with_files(settings: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:
+    """Return what the site states, with the files that a private recipe directory names instead: other rooms read
+    those from the site."""
+    found = {key: {name: loaded[key][name].value} for key, name in _FILES if loaded.get(key, {}).get(name)}
+    return merged({key: stated for key, stated in found.items() if any(stated.values())}, settings)
 
 
 def checks_by_id(settings: Mapping[str, Any]) -> dict[str, SubjectKind]:

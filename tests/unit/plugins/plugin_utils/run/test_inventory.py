@@ -214,3 +214,12 @@ def test_private_thresholds_and_settings_of_a_sku_are_checked_alike(tmp_path: Pa
     assert any("settings of SKU" in text and "hca-state.rate_gbps: is '400', expected" in text for text in texts)
     assert any("settings of SKU" in text and "telemetry: is neither" in text for text in texts)
     assert len(texts) == 3
+
+
+def test_files_that_private_thresholds_name_are_those_of_the_site(tmp_path: Path) -> None:
+    (tmp_path / "thresholds").mkdir()
+    (tmp_path / "thresholds/own.yaml").write_text("nodes: {ctrf: {burn-in: a.json}}\nfacility: {record: r.yaml}\n")
+    options = OPTIONS | {"recipe_data": [str(tmp_path)], "set": ["facility.record=s.yaml"]}
+    site = checked_inventory(options, inventory()).site
+    assert site.settings == {"nodes": {"ctrf": {"burn-in": "a.json"}}, "facility": {"record": "s.yaml"}}
+    assert checked_inventory(OPTIONS, inventory()).site.settings == {}
