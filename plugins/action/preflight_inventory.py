@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.simulated import hosts_are_simulated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import Inventory
@@ -23,4 +24,9 @@ class ActionModule(VerbBase):
         run = Run(existing_run_dir(options["run_dir"]))
         with problem_recorded(run):
             stated = stated_settings(options, task_vars, self._templar, self.emit)
-            return check_inventory(run, stated, Inventory.of(task_vars), self.emit)
+            return check_inventory(
+                run,
+                stated,
+                Inventory.of(task_vars, simulated=hosts_are_simulated(options["group"], task_vars)),
+                self.emit,
+            )

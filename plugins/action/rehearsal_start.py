@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
     catalogue_table,
@@ -20,7 +21,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
     RehearsalRequest,
     planned_nodes,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import StatedSite
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.settings_sources import merged_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import COLLECTION_ROOT, RECIPES
 
@@ -50,6 +53,7 @@ class ActionModule(VerbBase):
             keep=options["keep"],
             recipe_data=tuple(Path(path).expanduser() for path in options["recipe_data"]),
             full=options["full"],
+            site=_stated_site(stated_settings(options, task_vars, self._templar, lambda _line: None), task_vars),
         )
         rehearsal = bring_up(request, Progress(self.emit))
         return {
@@ -61,14 +65,25 @@ class ActionModule(VerbBase):
             "hosts": [{"name": node.name, "sku": node.sku, "rack": node.rack} for node in rehearsal.nodes],
             "programs": rehearsal.programs,
             "version": rehearsal.version,
-            "settings": rehearsal.settings,
+            "settings": rehearsal.substitution.settings,
+            "notes": list(rehearsal.substitution.notes),
         }
 
 
 def _inventory_hosts(group: str, task_vars: dict[str, Any]) -> list[dict[str, Any]]:
+    wanted = ("sku", "rack", "hcas")
     names = task_vars.get("groups", {}).get(group, [])
     variables = {name: task_vars["hostvars"][name] for name in names}
-    return [
-        {"name": name, "sku": host.get("gpufleet_sku"), "rack": host.get("gpufleet_rack")}
-        for name, host in variables.items()
-    ]
+    return [{"name": name, **{key: host.get(f"gpufleet_{key}") for key in wanted}} for name, host in variables.items()]
+
+
+def _stated_site(options: dict[str, Any], task_vars: dict[str, Any]) -> StatedSite:
+    groups, hostvars = task_vars.get("groups", {}), task_vars["hostvars"]
+    simulated = groups.get(options["group"], [])
+    return StatedSite(
+        criteria=options["criteria"],
+        settings=merged_settings(options["settings"], options["set"], {}),
+        default_criteria=options["default_criteria"],
+        other_hosts=tuple(name for name in groups.get("all", []) if name not in (*simulated, "localhost")),
+        node_names=any(hostvars[name].get("gpufleet_node_name") not in (None, name) for name in simulated),
+    )

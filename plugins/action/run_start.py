@@ -14,6 +14,7 @@ from typing import Any
 from ansible.release import __version__ as core_version
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.command_line import command_line
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.simulated import hosts_are_simulated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
@@ -31,9 +32,9 @@ class ActionModule(VerbBase):
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Create the directory; nothing is proven yet, and the report says so from the first second."""
-        del task_vars
+        simulated = hosts_are_simulated(options["group"], task_vars)
         run_dir = create_run_dir(Path(options["base"]).expanduser().absolute())
-        record = new_run(run_dir.name, options["site_name"], now_utc(), GATE_IDS, rehearsal=options["rehearsal"])
+        record = new_run(run_dir.name, options["site_name"], now_utc(), GATE_IDS, rehearsal=simulated)
         run = Run(run_dir)
         command = command_line(sys.argv, os.environ, Path.cwd())
         versions = software_versions(core_version)

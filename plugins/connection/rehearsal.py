@@ -67,6 +67,8 @@ class Connection(ConnectionBase):
 
     transport = "gpufleet.bringup.rehearsal"
     has_pipelining = True
+    # Every page and file of a run over this connection says that its hosts are simulated.
+    simulates_hosts = True
 
     def _connect(self) -> Connection:
         if not self._connected:

@@ -158,8 +158,9 @@ options:
     type: list
     elements: path
     default: []
-  rehearsal:
-    description: Whether the hardware is simulated.
-    type: bool
-    default: false
+  notes:
+    description: What people should know of this run, one line each. Its output and its report show them.
+    type: list
+    elements: str
+    default: []
 """

@@ -31,8 +31,9 @@ options:
     required: true
   group:
     description:
-      - Inventory group whose hosts are simulated, with the SKU and rack of their variables C(gpufleet_sku) and
-        C(gpufleet_rack). If it has no hosts there are O(nodes) hosts called gpu01, gpu02 and so on, four to a rack.
+      - Inventory group whose hosts are simulated, with the SKU, rack and names of compute adapters of their
+        variables C(gpufleet_sku), C(gpufleet_rack) and C(gpufleet_hcas). If it has no hosts there are O(nodes) hosts
+        called gpu01, gpu02 and so on, four to a rack.
     type: str
     default: gpu_nodes
   nodes:
@@ -65,6 +66,23 @@ options:
     description: Directories with recipe data of the site; their charts and hardware are in the rehearsal, too.
     type: list
     elements: path
+    default: []
+  criteria:
+    description: Criteria that the site states. They are rehearsed as they are.
+    type: dict
+    default: {}
+  default_criteria:
+    description: Criteria of the recipe where O(criteria) is empty.
+    type: dict
+    default: {}
+  settings:
+    description: Options of checks and gates that the site states, by check id or gate id.
+    type: dict
+    default: {}
+  set:
+    description: Single settings over O(settings), as C(check.option=value).
+    type: list
+    elements: str
     default: []
   full:
     description:
@@ -126,9 +144,16 @@ programs:
   type: dict
   returned: success
 settings:
-  description: Part of C(gpufleet_settings) that fits this rehearsal.
+  description: Settings that are not the site's own, by check id or gate id, for C(gpufleet_forced_settings).
   type: dict
   returned: success
+  sample: {fabric: {interval_s: 2}}
+notes:
+  description: What is not the site's own, one line each, for C(gpufleet_notes).
+  type: list
+  elements: str
+  returned: success
+  sample: ["rehearsal: hosts: 4 simulated, SKU dgx-h100"]
 version:
   description: Version of Kubernetes.
   type: str

@@ -33,10 +33,11 @@ options:
   store:
     description: File of the history in which the gates are recorded. A report then says how to start again at a gate.
     type: path
-  rehearsal:
-    description: Whether the hardware is simulated. Every page and file of the run then says so.
-    type: bool
-    default: false
+  group:
+    description:
+      - Inventory group of the GPU hosts. Where their connection simulates them, every page and file of the run says so.
+    type: str
+    default: gpu_nodes
 """
 
 EXAMPLES = r"""

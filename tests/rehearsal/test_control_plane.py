@@ -58,7 +58,7 @@ SITE = """
         dest: "{{ lookup('ansible.builtin.env', 'PWD') }}/facts.json"
         mode: "0600"
         content: >-
-          {{ {'kubeconfig': gpufleet_kubeconfig, 'mirror': gpufleet_chart_mirror, 'rehearsal': gpufleet_rehearsal,
+          {{ {'kubeconfig': gpufleet_kubeconfig, 'mirror': gpufleet_chart_mirror, 'notes': gpufleet_notes,
               'settings': gpufleet_forced_settings, 'hosts': groups['gpu_nodes'],
               'racks': groups['gpu_nodes'] | map('extract', hostvars, 'gpufleet_rack') | list} | to_json }}
     - name: Wait for the test
@@ -145,7 +145,7 @@ def test_up_used_and_down_without_inventory_and_configuration(bench: Bench) -> N
     facts = json.loads((bench.path / "facts.json").read_text())
     assert facts["hosts"] == ["gpu01", "gpu02", "gpu03", "gpu04", "gpu05"]
     assert facts["racks"] == ["rack-a1"] * 4 + ["rack-a2"]
-    assert facts["rehearsal"] is True
+    assert facts["notes"][0].startswith("rehearsal: hosts: 5 simulated")
     assert list(Path(facts["mirror"]).glob("gpu-operator-*.tgz"))
     assert Path(facts["settings"]["facility"]["record"]).is_file()
     assert "5 nodes Ready, Kubernetes v1.36." in output

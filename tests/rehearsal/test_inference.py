@@ -29,7 +29,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.simulators import inference_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.derive import healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
     Change,
@@ -38,6 +37,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
     read_spec,
     write_spec,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.settings import inference_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
 
 GATE = "inference_acceptance"

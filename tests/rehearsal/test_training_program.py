@@ -26,7 +26,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_ac
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.parse_run import parse_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.training_log import Setup, parse
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.simulators import training_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.settings import training_settings
 
 PROGRAM = ROOT / "recipes" / "workloads" / "training" / "train.py"
 SETTINGS = {**training_settings(1, full=True), "steps": 40}

@@ -52,6 +52,7 @@ def render_markdown(facts: RunFacts) -> str:
         lines += ["**REHEARSAL: the hardware is simulated. This is not, and can never be, an acceptance.**", ""]
     lines += [plain(redact(run_summary(record)), 1500), "", *_next(record)]
     lines += [
+        *_notes(facts),
         *_differences(facts),
         *_gates(gate_lines(facts)),
         *_resumed(facts),
@@ -67,6 +68,11 @@ def _next(record: RunRecord) -> list[str]:
     unseen, again = not_looked_at(record), restart(record)
     lines = [f"Not looked at: {plain(', '.join(unseen))}", ""] if unseen else []
     return [*lines, *(["Start again:", "", f"    {again}", ""] if again else [])]
+
+
+def _notes(facts: RunFacts) -> list[str]:
+    lines = [f"- {plain(redact(line))}" for line in facts.record.notes]
+    return ["**Notes:**", "", *lines, ""] if lines else []
 
 
 def _differences(facts: RunFacts) -> list[str]:

@@ -31,8 +31,6 @@ from .settings_sources import merged_settings
 # Hosts that look at the fabric, where the inventory has such a group.
 _FILES = ((FACILITY, "record"), (FABRIC, "plan"), *((gate, "ctrf") for gate in GATE_IDS))
 FABRIC_GROUP = "fabric_managers"
-# Hosts with this connection are simulated, whatever a variable says.
-SIMULATED = "gpufleet.bringup.rehearsal"
 _HOST_VARIABLES = ("gpufleet_sku", "gpufleet_rack", "gpufleet_node_name", HCAS)
 
 
@@ -47,15 +45,19 @@ class CheckedInventory:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The inventory as Ansible gives it: the hosts of each group, and the variables of each host."""
+    """The inventory as Ansible gives it: the hosts of each group, the variables of each host.
+
+    `simulated`: the connection of GPU hosts says that they are simulated.
+    """
 
     groups: Mapping[str, Sequence[str]]
     variables: Mapping[str, Mapping[str, Any]]
+    simulated: bool = False
 
     @classmethod
-    def of(cls, task_vars: Mapping[str, Any]) -> Inventory:
+    def of(cls, task_vars: Mapping[str, Any], *, simulated: bool = False) -> Inventory:
         """Return what the variables of a task hold of it."""
-        return cls(task_vars.get("groups") or {}, task_vars.get("hostvars") or {})
+        return cls(task_vars.get("groups") or {}, task_vars.get("hostvars") or {}, simulated)
 
     def contact(self, host: str) -> Mapping[str, Any] | None:
         """Return what the contact to that host found, None if it was not asked."""
@@ -86,14 +88,13 @@ def checked_inventory(options: Mapping[str, Any], inventory: Inventory) -> Check
         name: {key: inventory.variables[name].get(key) for key in _HOST_VARIABLES}
         for name in inventory.groups.get(group, ())
     }
-    simulated = any(inventory.variables[name].get("ansible_connection") == SIMULATED for name in hosts)
     settings = merged_settings(options["settings"], options["set"], options["forced_settings"])
     names = dict.fromkeys(str(variables.get("gpufleet_sku")) for variables in hosts.values())
     loaded, problems = checked_settings_of(settings, extra, [hardware[name] for name in names if name in hardware])
     settings = _with_files(settings, loaded)
     stated = {
         **options,
-        "rehearsal": options["rehearsal"] or simulated,
+        "rehearsal": inventory.simulated,
         "criteria": options["criteria"] or options["default_criteria"],
         "settings": settings,
     }

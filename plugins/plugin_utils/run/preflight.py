@@ -45,7 +45,7 @@ def check_inventory(run: Run, options: Mapping[str, Any], inventory: Inventory, 
     run.save_site(site)
     run.save_hardware(checked.hardware)
     run.save_settings(checked.settings)
-    run.save_record(_scoped(run, site))
+    run.save_record(replace(_scoped(run, site), notes=tuple(options["notes"])))
     write_pending_suites(run)
     for line in site_lines(site, options):
         emit(line)
@@ -65,6 +65,7 @@ def site_lines(site: Site, options: Mapping[str, Any]) -> list[str]:
     if options["default_criteria"] and not options["criteria"] and needs_recipe(site):
         chosen = ", ".join(f"{name} {value}" for name, value in site.criteria.items())
         lines.append(f"gpufleet_criteria states nothing; the recipe is that for {chosen}")
+    lines.extend(options["notes"])
     outside = [gate for gate in GATE_IDS if gate not in site.gates]
     if outside:
         lines.append(f"outside the scope of this run, so never called accepted: {', '.join(outside)}")

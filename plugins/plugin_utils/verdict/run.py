@@ -22,8 +22,9 @@ class RunRecord:
     `problem` says why nothing was started; `updated` is when the record was last written (RFC 3339); `versions` names
     the software that made the run; `from_gate` is where the run was asked to start, `resumed` what became of the
     gates before it, one line each; `command` is how the run was started (empty: not known), without `from_gate`;
-    `history` tells whether its gates are recorded for later runs. `what_if` names the settings that a saved run was
-    judged by instead of its own: such a record is no verdict about anything.
+    `history` tells whether its gates are recorded for later runs; `notes` are what people should know
+    of it. `what_if` names the settings that a saved run was judged by instead of its own: such a record is no verdict
+    about anything.
     """
 
     run_id: str
@@ -42,6 +43,7 @@ class RunRecord:
     command: str = ""
     history: bool = False
     what_if: str = ""
+    notes: tuple[str, ...] = ()
     schema_version: int = 1
 
     def gate(self, gate_id: str) -> GateVerdict:

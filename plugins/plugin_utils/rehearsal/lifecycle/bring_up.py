@@ -55,7 +55,7 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
         nodes=request.nodes,
         programs={name: str(program.path) for name, program in programs.items()},
         version=version,
-        settings=simulated.settings,
+        substitution=simulated.substitution,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from ...outcome.errors import InputError
 from ...runtime.recipe_files import RECIPES
 from ..model.spec import PlannedNode, numbered_nodes, rack_name
+from ..substitution.replacements import StatedSite, Substitution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,7 @@ class RehearsalRequest:
         faults: fault ids or files.
         keep: leave it up after the controller's end.
         recipe_data: recipe directories of the site, beside the collection's own.
+        site: what else the site states.
         full: run for real what can run without the hardware, see `full_sets`.
     """
 
@@ -38,6 +40,7 @@ class RehearsalRequest:
     keep: bool = False
     recipe_data: tuple[Path, ...] = ()
     full: bool = False
+    site: StatedSite = field(default_factory=StatedSite)
 
     @property
     def recipes(self) -> tuple[Path, ...]:
@@ -55,7 +58,7 @@ class Rehearsal:
     """A rehearsal that is up.
 
     Args:
-        settings: `gpufleet_settings` that only the rehearsal can know, such as where the facility record lies.
+        substitution: what is not the site's own in a run on it.
         programs: path of every program by name.
     """
 
@@ -65,14 +68,14 @@ class Rehearsal:
     nodes: tuple[PlannedNode, ...]
     programs: dict[str, str]
     version: str
-    settings: dict[str, Any] = field(default_factory=dict)
+    substitution: Substitution = field(default_factory=Substitution)
 
 
 def planned_nodes(hosts: list[dict[str, Any]], count: int, sku: str) -> tuple[PlannedNode, ...]:
     """Return the hosts to simulate: those of an inventory, or `count` numbered ones when it has none.
 
     Args:
-        hosts: `name`, `sku` and `rack` of each; an empty `sku` or `rack` gets the default.
+        hosts: `name`, `sku`, `rack` and `hcas` of each; an empty `sku` or `rack` gets the default.
 
     Raises:
         InputError: the count is less than 1 or a host has no name.
@@ -84,7 +87,7 @@ def planned_nodes(hosts: list[dict[str, Any]], count: int, sku: str) -> tuple[Pl
         name = str(host.get("name") or "")
         if not name:
             raise InputError("rehearsal hosts", f"entry {index + 1} has no name.", "give each host name, sku and rack")
-        nodes.append(
-            PlannedNode(name=name, sku=str(host.get("sku") or sku), rack=str(host.get("rack") or rack_name(index)))
-        )
+        hcas = tuple(str(hca) for hca in host.get("hcas") or ())
+        rack = str(host.get("rack") or rack_name(index))
+        nodes.append(PlannedNode(name=name, sku=str(host.get("sku") or sku), rack=rack, hcas=hcas))
     return tuple(nodes)

@@ -30,8 +30,8 @@ from ..model.derive import healthy_cluster
 from ..model.patch import build_model
 from ..model.spec import ModelSpec, write_spec
 from ..model.values import ClusterModel, Node
+from ..substitution.replacements import Simulation, Substitution, substitution_for
 from ..telemetry.programs import Prometheus, ensure_prometheus
-from ..workloads.serving import serving_data
 from .catalog import charts_of
 from .request import RehearsalRequest
 
@@ -39,19 +39,16 @@ MODEL_FILE = "model.yaml"
 _DAY_FILE = "facility-day"
 _SEED = 1
 _ISSUED_DAYS_AGO = 30
-_COUNTER_INTERVAL_S = 2
-# Nothing of a cluster's size is in the way of an alert here.
-_TELEMETRY = {"settle_s": 20.0, "load_s": 10.0, "fire_s": 10.0, "arrive_s": 15.0, "rule_interval_s": 1}
 
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What the simulators left in the directory."""
+    """What the simulators left in the directory, and what is not the site's own in a run on it."""
 
     model: ClusterModel
     model_file: Path
     chart_mirror: Path
-    settings: dict[str, Any]
+    substitution: Substitution
     fabric: SimulatedFabric | None = None
     prometheus: Prometheus | None = None
 
@@ -75,18 +72,19 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress, alive: Cal
     write_spec(spec, model_file)
     fabric = _fabric(request, model, progress, alive)
     prepare_hosts(model, request.directory, data, fabric=fabric)
-    settings: dict[str, Any] = {"facility": draw_facility(request, model, healthy, hardware, datetime.now(UTC).date())}
+    facility = draw_facility(request, model, healthy, hardware, datetime.now(UTC).date())
+    cabling = request.directory / "cabling.yaml"
     if fabric is not None:
-        cabling = request.directory / "cabling.yaml"
         write_cabling(healthy.nodes, cabling)
-        settings["fabric"] = {"plan": str(cabling), "interval_s": _COUNTER_INTERVAL_S}
-    # A run takes seconds here; nobody wants to wait a quarter of an hour for one that hangs.
-    settings["fabric_validation"] = {"timeout_s": 60.0 + 0.1 * len(request.nodes), "schedule_s": 30.0}
-    settings["training_acceptance"] = training_settings(len(request.nodes), full=request.full)
-    settings["inference_acceptance"] = inference_settings(healthy, full=request.full)
-    settings["telemetry"] = _TELEMETRY
+    substitution = substitution_for(
+        Simulation(
+            site=request.site, model=healthy, facility=facility,
+            facility_fault=room_state(model, healthy) != room_state(healthy, healthy),
+            cabling=str(cabling) if fabric is not None else "", full=request.full,
+        )
+    )  # fmt: skip
     prometheus = _prometheus(request, progress, alive)
-    return Simulated(model, model_file, _mirror(request, model), settings, fabric, prometheus)
+    return Simulated(model, model_file, _mirror(request, model), substitution, fabric, prometheus)
 
 
 def _prometheus(request: RehearsalRequest, progress: Progress, alive: Callable[[], None]) -> Prometheus | None:
@@ -96,34 +94,6 @@ def _prometheus(request: RehearsalRequest, progress: Progress, alive: Callable[[
     except UnavailableError as error:
         progress.say(f"rehearsal: no Prometheus, so gate telemetry cannot look: {error}")
         return None
-
-
-def training_settings(nodes: int, *, full: bool) -> dict[str, Any]:
-    """Return the settings of gate training_acceptance: short waits and, where the program really trains, a model that
-    a CPU can train. How fast that is depends on what else this machine does, so times hardly count then."""
-    waits: dict[str, Any] = {"timeout_s": 60.0 + 0.1 * nodes, "schedule_s": 20.0, "total_s": 600.0}
-    if not full:
-        return waits
-    shape = {"layers": 2, "hidden": 128, "heads": 4, "sequence": 64, "batch": 4, "vocabulary": 128}
-    model = {"device": "cpu", "dtype": "float32", "steps": 50, "shape": {**shape, "learning_rate": 0.001}}
-    # A core has about this peak; many ranks share one.
-    times = {"peak_tflops": 0.05, "mfu": 0.0001, "step_time_cv": 9.0, "step_time_cv_bad": 9.0, "growth": 9.0}
-    peers = {"peer_marginal": 0.7, "peer_bad": 0.8, "repeats": 1, "start_s": 120.0}
-    return {**waits, "timeout_s": 300.0 + 60.0 * nodes, "total_s": 3600.0, "stuck_s": 120.0, **model, **times, **peers}
-
-
-def inference_settings(model: ClusterModel, *, full: bool) -> dict[str, Any]:
-    """Return the settings of gate inference_acceptance: short waits, bounds for GPUs that have none of their own, and,
-    where a real AIPerf makes the load, a small one with bounds for it: this machine is no GPU server."""
-    nodes, data = len(model.nodes), serving_data()
-    waits: dict[str, Any] = {"ready_s": 60.0 + 0.1 * nodes, "schedule_s": 30.0, "timeout_s": 60.0 + 0.1 * nodes}
-    if full:
-        # The host of the real one has computed ones as peers, which no real one reaches.
-        load = {"concurrency_per_gpu": 1, "output_tokens": 16, "least_requests": 32, "requests_per_concurrency": 4}
-        judged = {"dataset_entries": 16, "repeats": 1, "peer_tolerance": 0.95, "slo": data["slo"]["full"]}
-        return {**waits, "timeout_s": 300.0, **load, **judged}
-    known = all(node.accelerator.simulated.tpot_ms is not None for node in model.nodes)
-    return waits if known else {**waits, "slo": data["slo"]["default"]}
 
 
 def _fabric(

@@ -1,35 +1,37 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""From the model file and the SKU facts to a healthy cluster: every serial, UUID and bus id follows from the seed."""
+"""Derives a healthy cluster from the model file and the SKU facts: serials, UUIDs and bus ids follow from the seed."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping
 
-from ...hardware.sku import Sku, sku_or_error
+from ...hardware.sku import Sku, hca_names_problem, sku_or_error
+from ...outcome.errors import InputError
 from .spec import ModelSpec, PlannedNode
 from .values import ClusterModel, Gpu, Hca, InfiniBand, LogLine, Node, Rack, Rail, Switch, Uplink
 from .wiring import wire
 
-# Where an 8-GPU HGX machine has its GPUs, and the adapter beside each, on the bus.
+# PCI buses of the GPUs of an 8-GPU HGX machine, and of the adapter next to each.
 _GPU_BUSES = ("1B", "43", "52", "61", "9D", "C3", "D1", "DF")
 _HCA_BUSES = ("18", "40", "4F", "5E", "9A", "C0", "CE", "DC")
 _MODULE_IDS = (3, 1, 2, 4, 7, 5, 6, 8)
 _CA_TYPES = {"ConnectX-6": "MT4123", "ConnectX-7": "MT4129", "ConnectX-8": "MT4131"}
 _FIRMWARE = {"ConnectX-6": "20.43.2566", "ConnectX-7": "28.43.2566", "ConnectX-8": "40.45.1200"}
 _HEADROOM = 1.25
-# For a host whose own figure nobody states; not zero, so that a fault can lower what the room grants.
+# For a host whose SKU does not state the figure; not zero, so that a fault can lower what the room grants.
 _UNKNOWN_W, _UNKNOWN_KG = 10_000, 100.0
 _LINK_LAYERS = {"infiniband": "InfiniBand"}
 
 
 def healthy_cluster(spec: ModelSpec, hardware: Mapping[str, Sku]) -> ClusterModel:
-    """Return the cluster as the file plans it, without its faults.
+    """Return the cluster without the faults of the file.
 
     Raises:
         NotFoundError: a SKU that recipes/hardware/ does not have.
+        InputError: the adapter names of a host do not fit its SKU.
     """
     nodes = tuple(_node(spec, planned, index, hardware) for index, planned in enumerate(spec.nodes))
     racks: dict[str, list[PlannedNode]] = {}
@@ -68,14 +70,14 @@ def _node(spec: ModelSpec, planned: PlannedNode, index: int, hardware: Mapping[s
         gpu_pci_id=sku.gpu_pci_id or "10de:ffff",
         nvswitches=sku.nvswitches or 0,
         gpus=tuple(_gpu(sku, n, draw) for n in range(sku.gpus)),
-        hcas=tuple(_hca(sku, n, index, draw) for n in range(sku.compute_hcas)),
+        hcas=tuple(_hca(sku, name, n, index, draw) for n, name in enumerate(_hca_names(planned, sku))),
         services={"nvidia-fabricmanager": "active"} if sku.nvswitches else {},
         kernel_log=_boot_log(sku, spec.driver_version),
     )
 
 
 def _bus(buses: tuple[str, ...], index: int, domain_digits: int) -> str:
-    # Beyond eight devices the next ones stand in the next PCI domain.
+    # After eight devices the next PCI domain begins.
     domain, place = divmod(index, len(buses))
     return f"{domain:0{domain_digits}X}:{buses[place]}:00.0"
 
@@ -104,11 +106,18 @@ def _gpu(sku: Sku, index: int, draw: random.Random) -> Gpu:
     )
 
 
-def _hca(sku: Sku, index: int, node_index: int, draw: random.Random) -> Hca:
+def _hca_names(planned: PlannedNode, sku: Sku) -> tuple[str, ...]:
+    wrong = hca_names_problem(planned.hcas, sku.compute_hcas)
+    if wrong:
+        raise InputError(f"host {planned.name}: gpufleet_hcas", wrong, "correct it, or the SKU of the host")
+    return planned.hcas or sku.usual_hca_names
+
+
+def _hca(sku: Sku, name: str, index: int, node_index: int, draw: random.Random) -> Hca:
     model = sku.hca_model or "ConnectX-7"
     return Hca(
         index=index,
-        name=f"mlx5_{index}",
+        name=name,
         guid=f"0x9c0591{draw.getrandbits(40):010x}",
         pci=_bus(_HCA_BUSES, index, 4).lower(),
         model=_CA_TYPES.get(model, "MT4129"),
@@ -129,7 +138,7 @@ def _boot_log(sku: Sku, driver_version: str) -> tuple[LogLine, ...]:
     ]
     if sku.nvswitches:
         lines += [(12.0 + n / 10, f"nvidia-nvswitch{n}: using MSI") for n in range(sku.nvswitches)]
-    # Ordinary noise, as every machine has it.
+    # An ordinary line that has nothing to do with GPUs.
     lines.append((86400.0, "perf: interrupt took too long (2503 > 2500), lowering kernel.perf_event_max_sample_rate"))
     return tuple(LogLine(at_s=at_s, text=text) for at_s, text in lines)
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a rehearsal is made from: the model file with its hosts and faults. The whole model follows from it."""
+"""The model file of a rehearsal: its hosts and faults. The whole cluster model follows from it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ SubjectWord = Literal["cluster", "rack", "rail", "node", "gpu", "hca", "switch",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedNode:
-    """A host to simulate."""
+    """A host to simulate. `hcas` names its compute adapters in the order of the rails; empty: those of the SKU."""
 
     name: str
     sku: str
     rack: str
+    hcas: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A patch to the model: `subject` is the name of what it hits (`gpu03`, `gpu03/gpu5`, `gpu03/mlx5_0`, `rack-a1`,
+    """A patch to the model; `subject` names the affected part (`gpu03`, `gpu03/gpu5`, `gpu03/mlx5_0`, `rack-a1`,
     `rail3`, or the cluster's name)."""
 
     id: str
@@ -117,8 +118,7 @@ def read_spec(path: Path) -> ModelSpec:
 
 
 def file_version(path: Path) -> str:
-    """Return what tells this writing of a model file from every other, also within one tick of the clock; nothing where
-    there is no such file."""
+    """Return a text that differs for every write of a file, also within one tick of the clock; empty without a file."""
     try:
         found = path.stat()
     except OSError:
@@ -127,7 +127,7 @@ def file_version(path: Path) -> str:
 
 
 def applied_file(path: Path) -> Path:
-    """Return where the operators of a rehearsal say with which writing of its model they work (file_version)."""
+    """Return the file in which the simulated operators write the version of the model that they applied."""
     return path.with_name(f"{path.stem}.seen")
 
 
@@ -139,8 +139,13 @@ def _plain(spec: ModelSpec) -> dict[str, Any]:
         "driver_version": spec.driver_version,
         "cuda_version": spec.cuda_version,
         "faults": [_plain_fault(fault) for fault in spec.faults],
-        "nodes": [{"name": node.name, "sku": node.sku, "rack": node.rack} for node in spec.nodes],
+        "nodes": [_plain_node(node) for node in spec.nodes],
     }
+
+
+def _plain_node(node: PlannedNode) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": node.name, "sku": node.sku, "rack": node.rack}
+    return row | {"hcas": list(node.hcas)} if node.hcas else row
 
 
 def _plain_fault(fault: Fault) -> dict[str, Any]:
@@ -148,7 +153,7 @@ def _plain_fault(fault: Fault) -> dict[str, Any]:
 
 
 def plain_patch(patch: Sequence[Change]) -> list[dict[str, Any]]:
-    """Return a patch as plain data, each change with only the words that it uses."""
+    """Return a patch as plain data, each change with only the keys that it uses."""
     words = ("at", "set", "append", "add", "multiply")
     rows = [{word: getattr(change, word) for word in words} for change in patch]
     return [{word: value for word, value in row.items() if value is not None} for row in rows]

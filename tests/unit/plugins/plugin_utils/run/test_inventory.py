@@ -14,7 +14,6 @@ import pytest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import (
-    SIMULATED,
     Inventory,
     checked_inventory,
     checked_settings_of,
@@ -37,12 +36,12 @@ OPTIONS: dict[str, Any] = {
     "from_gate": "",
     "criteria": CRITERIA,
     "default_criteria": {},
+    "notes": [],
     "settings": {},
     "set": [],
     "forced_settings": {},
     "recipe_data": [],
     "overrides": {},
-    "rehearsal": False,
 }
 
 
@@ -110,11 +109,11 @@ def test_the_tools_are_run_as_the_settings_say(options: dict[str, Any], expected
     assert tool_options(checked_inventory(OPTIONS | options, inventory())).items() >= expected.items()
 
 
-def test_simulated_hosts_make_a_rehearsal_whatever_the_variable_says() -> None:
+def test_simulated_hosts_make_a_rehearsal_whatever_a_variable_says() -> None:
     given = inventory()
-    assert not checked_inventory(OPTIONS, given).site.rehearsal
-    simulated = {name: {**found, "ansible_connection": SIMULATED} for name, found in given.variables.items()}
-    assert checked_inventory(OPTIONS, Inventory(given.groups, simulated)).site.rehearsal
+    assert not checked_inventory(OPTIONS | {"rehearsal": True}, given).site.rehearsal
+    simulated = Inventory(given.groups, given.variables, simulated=True)
+    assert checked_inventory(OPTIONS | {"rehearsal": False}, simulated).site.rehearsal
 
 
 def test_default_criteria_count_only_where_none_is_stated() -> None:

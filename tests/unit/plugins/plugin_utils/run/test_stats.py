@@ -24,5 +24,5 @@ def test_no_artifact_has_the_name_of_a_variable(tmp_path: Path, repository: Path
     for spec in (repository / "roles").glob("*/meta/argument_specs.yml"):
         for entry in yaml.safe_load(spec.read_text("utf-8"))["argument_specs"].values():
             variables |= set(entry["options"])
-    assert {"gpufleet_gates", "gpufleet_rehearsal"} <= variables
+    assert {"gpufleet_gates", "gpufleet_settings"} <= variables
     assert variables.isdisjoint(stats)

@@ -11,11 +11,16 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, NotFoundError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import apply_fault, build_model
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import (
+    apply_fault,
+    build_model,
+    subject_names,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
     Change,
     Fault,
     ModelSpec,
+    PlannedNode,
     numbered_nodes,
     rack_name,
     read_spec,
@@ -57,6 +62,22 @@ def test_every_sku_can_be_rehearsed(name: str) -> None:
     model = build_model(replace(SPEC, nodes=numbered_nodes(1, name)), HARDWARE)
     assert len(model.nodes[0].gpus) == HARDWARE[name].gpus
     assert len({gpu.pci_bus_id for gpu in model.nodes[0].gpus}) == HARDWARE[name].gpus
+
+
+def test_adapters_have_the_names_of_the_host_else_of_the_sku(tmp_path: Path) -> None:
+    names = tuple(f"ibp{number}s0" for number in range(8))
+    own = replace(HARDWARE["dgx-h100"], name="own", hca_names=tuple(f"mlx5_{number}" for number in range(2, 10)))
+    nodes = (PlannedNode(name="a", sku="own", rack="r"), PlannedNode(name="b", sku="own", rack="r", hcas=names))
+    write_spec(replace(SPEC, nodes=nodes), tmp_path / "model.yaml")
+    model = build_model(read_spec(tmp_path / "model.yaml"), {"own": own})
+    assert [tuple(hca.name for hca in node.hcas) for node in model.nodes] == [own.hca_names, names]
+    assert "b/ibp3s0" in subject_names(model, "hca") and "b/mlx5_3" not in subject_names(model, "hca")
+
+
+def test_a_wrong_number_of_adapter_names_is_refused() -> None:
+    nodes = (PlannedNode(name="a", sku="h100", rack="r", hcas=("mlx5_0", "mlx5_1")),)
+    with pytest.raises(InputError, match=r"host a: gpufleet_hcas.*has 2 names"):
+        build_model(replace(SPEC, nodes=nodes), HARDWARE)
 
 
 def test_racks_hold_four_nodes_and_have_names_of_their_own() -> None:

@@ -1,0 +1,200 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a rehearsal uses in the place of the site's own: one list, from which settings and notes are made.
+
+Everything that is not in REPLACEMENTS is rehearsed as the site states it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..model.values import ClusterModel
+from .settings import COUNTER_INTERVAL_S, TELEMETRY, inference_settings, nccl_settings, training_settings
+
+# The fastest links of the InfiniBand simulator: HDR, four lanes.
+_SIMULATED_GBPS = 200
+_MANY_NAMES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedSite:
+    """What the site states: `gpufleet_criteria`, `gpufleet_settings`, and hosts of its inventory that have no GPU.
+
+    `default_criteria` are those of the rehearsal, for a site that states none; `node_names` says whether a host has a
+    `gpufleet_node_name` of its own.
+    """
+
+    criteria: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    default_criteria: Mapping[str, Any] = field(default_factory=dict)
+    other_hosts: tuple[str, ...] = ()
+    node_names: bool = False
+
+    def option(self, gate: str, name: str) -> Any:
+        """Return a stated option, None if it is not stated."""
+        options = self.settings.get(gate)
+        return options.get(name) if isinstance(options, Mapping) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    """What was simulated for the site.
+
+    Args:
+        site: what the site states.
+        model: the healthy cluster.
+        facility: settings of the drawn facility record.
+        facility_fault: whether a fault of this rehearsal is in the facility record.
+        cabling: file with the plan of the simulated fabric; empty without one.
+        full: whether programs really run where they can.
+    """
+
+    site: StatedSite
+    model: ClusterModel
+    facility: Mapping[str, str]
+    facility_fault: bool = False
+    cabling: str = ""
+    full: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """One thing that is not the site's own: the note that says so, and the settings that make it so."""
+
+    note: str
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Substitution:
+    """What a run on the simulated cluster needs: `gpufleet_forced_settings` and `gpufleet_notes`."""
+
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def substitution_for(simulation: Simulation) -> Substitution:
+    """Return everything that is not the site's own in a run on the simulated cluster."""
+    found = [entry for replace_one in REPLACEMENTS if (entry := replace_one(simulation)) is not None]
+    settings: dict[str, dict[str, Any]] = {}
+    for entry in found:
+        for gate, options in entry.settings.items():
+            settings[gate] = settings.get(gate, {}) | dict(options)
+    return Substitution(settings=settings, notes=tuple(f"rehearsal: {entry.note}" for entry in found))
+
+
+def _hosts(simulation: Simulation) -> Replacement:
+    nodes = simulation.model.nodes
+    skus = sorted({node.sku for node in nodes})
+    adapters = sorted({", ".join(hca.name for hca in node.hcas) for node in nodes if node.hcas})
+    shown = f", adapters {adapters[0]}" if len(adapters) == 1 else ""
+    note = f"hosts: {len(nodes)} simulated, SKU {', '.join(skus)}{shown}; no machine of the inventory is contacted"
+    if simulation.site.other_hosts:
+        names = list(simulation.site.other_hosts)
+        more = f" and {len(names) - _MANY_NAMES} more" if len(names) > _MANY_NAMES else ""
+        note += f". {', '.join(names[:_MANY_NAMES])}{more}: simulated by {nodes[0].name}"
+    return Replacement(note=note)
+
+
+def _node_names(simulation: Simulation) -> Replacement | None:
+    if not simulation.site.node_names:
+        return None
+    return Replacement(note="Kubernetes nodes: named as the hosts of the inventory, not by gpufleet_node_name")
+
+
+def _facility_record(simulation: Simulation) -> Replacement:
+    stated = simulation.site.option("facility", "record")
+    drawn = {"facility": dict(simulation.facility)}
+    if not stated:
+        note = "facility record: drawn for this rehearsal, because gpufleet_settings.facility.record is not stated"
+        return Replacement(note=note, settings=drawn)
+    if simulation.facility_fault:
+        note = f"facility record: drawn for this rehearsal and not {stated}, because a fault of this rehearsal is in it"
+        return Replacement(note=note, settings=drawn)
+    problem = _unreadable(Path(str(stated)).expanduser())
+    if problem:
+        return Replacement(note=f"facility record: drawn for this rehearsal; {stated}: {problem}", settings=drawn)
+    return Replacement(note=f"facility record: the site's own, {stated}")
+
+
+def _unreadable(path: Path) -> str:
+    try:
+        path.read_bytes()
+    except OSError as error:
+        return str(error.strerror)
+    return ""
+
+
+def _cabling_plan(simulation: Simulation) -> Replacement | None:
+    if not simulation.cabling:
+        return None
+    stated = simulation.site.option("fabric", "plan")
+    other = str(stated) if stated else "the one generated from the inventory"
+    fastest = max((hca.rate_gbps for node in simulation.model.nodes for hca in node.hcas), default=0)
+    slower = f", with HDR links ({_SIMULATED_GBPS} Gb/s; the simulator has none of {fastest} Gb/s)"
+    return Replacement(
+        note=f"cabling plan: that of the simulated fabric and not {other}{slower if fastest > _SIMULATED_GBPS else ''}",
+        settings={"fabric": {"plan": simulation.cabling}},
+    )
+
+
+def _criteria(simulation: Simulation) -> Replacement:
+    stated, usual = simulation.site.criteria, simulation.site.default_criteria
+    if not stated:
+        note = f"criteria: {_listed(usual)}, because gpufleet_criteria is empty"
+        return Replacement(note=note)
+    unused = {key: value for key, value in usual.items() if stated.get(key) != value}
+    differs = f"; the rehearsal's own are not used: {_listed(unused)}" if unused else ""
+    return Replacement(note=f"criteria: as the site states them, {_listed(stated)}{differs}")
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in values.items()) or "none"
+
+
+def _time_limits(simulation: Simulation) -> Replacement:
+    nodes = len(simulation.model.nodes)
+    settings: dict[str, Mapping[str, Any]] = {
+        "fabric_validation": nccl_settings(nodes),
+        "training_acceptance": training_settings(nodes, full=simulation.full),
+        "inference_acceptance": _inference(simulation),
+        "telemetry": TELEMETRY,
+    }
+    if simulation.cabling:
+        settings = {"fabric": {"interval_s": COUNTER_INTERVAL_S}, **settings}
+    replaced = [
+        f"{gate}.{name} {stated}"
+        for gate, options in settings.items()
+        for name, value in options.items()
+        if (stated := simulation.site.option(gate, name)) is not None and stated != value
+    ]
+    words = "time limits and sizes that this machine can do" if simulation.full else "short ones"
+    instead = f" and not {', '.join(replaced)}" if replaced else ""
+    return Replacement(note=f"time limits of gates {', '.join(settings)}: {words}{instead}", settings=settings)
+
+
+def _inference(simulation: Simulation) -> Mapping[str, Any]:
+    found = inference_settings(simulation.model, full=simulation.full)
+    stated = simulation.site.option("inference_acceptance", "slo") is not None and not simulation.full
+    return {name: value for name, value in found.items() if name != "slo"} if stated else found
+
+
+def _software(_simulation: Simulation) -> Replacement:
+    return Replacement(note="charts: stand-ins with the names and versions of the recipe's, which control no hardware")
+
+
+REPLACEMENTS: tuple[Callable[[Simulation], Replacement | None], ...] = (
+    _hosts,
+    _node_names,
+    _facility_record,
+    _cabling_plan,
+    _criteria,
+    _time_limits,
+    _software,
+)
+"""Everything that a rehearsal replaces, in the order of the notes."""
