@@ -6,18 +6,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.kinds import NODES
+from ...clients.kube.permission import Permission
 from ...component_stack.facts import stack_facts
 from ...hardware.sku import Sku
 from ...site.adapters import hca_names
-from ...site.cabling import CablingPlan
+from ...site.cabling import CablingPlan, site_cabling
 from ...site.model import Host
+from ...workload.model import JobKind
+from ...workload.permission import job_permissions
 from ..spec import ObserveContext
+from .plan import BenchmarkHost, device_class
 
 # Fabrics on which NCCL_IB_HCA picks adapters.
 FILTERED_FABRICS = ("infiniband", "roce")
@@ -63,14 +67,64 @@ def pod_network(
     return PodNetwork(gang=gang, rdma_resource=rdma_resource, rdma_count=rdma_count, annotations=annotations)
 
 
-def ports_of(host: Host, sku: Sku, cabling: CablingPlan | None, settings: NetworkSettings) -> tuple[str, ...]:
-    """Return the ports for GPU traffic (`mlx5_0:1`), never those for storage or management, in the order of their
-    rails: by the setting of the gate, else by the cabling plan, else as inventory or SKU call them."""
-    links = [link for link in cabling.links if link.host == host.name] if cabling else []
-    planned = sorted((link.rail, link.hca, link.near.port) for link in links)
-    names = settings.hcas or tuple(f"{hca}:{port}" for _rail, hca, port in planned)
-    names = names or hca_names(host, sku)
-    return tuple(name if ":" in name else f"{name}:1" for name in names)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """The network as it is: `resource` is what pods ask for to get adapters, empty for nothing; `offers` has, by node,
+    how much it offers of each such resource; `gang` is who admits gangs, by the recipe."""
+
+    settings: NetworkSettings
+    resource: str
+    offers: Mapping[str, Mapping[str, int]]
+    gang: str
+    cabling: CablingPlan | None = None
+
+    def offered(self, host: Host) -> int:
+        """Return how much of the resource the node of a host offers."""
+        return self.offers.get(host.node_name, {}).get(self.resource, 0)
+
+    def ports(self, host: Host, sku: Sku) -> tuple[str, ...]:
+        """Return the ports for GPU traffic (`mlx5_0:1`), never those for storage or management, in the order of their
+        rails: by the setting of the gate, else by the cabling plan, else as inventory or SKU call them."""
+        links = [link for link in self.cabling.links if link.host == host.name] if self.cabling else []
+        planned = sorted((link.rail, link.hca, link.near.port) for link in links)
+        names = self.settings.hcas or tuple(f"{hca}:{port}" for _rail, hca, port in planned)
+        names = names or hca_names(host, sku)
+        return tuple(name if ":" in name else f"{name}:1" for name in names)
+
+
+def read_network(cluster: Cluster, context: ObserveContext, settings: NetworkSettings) -> Network:
+    """Return the network of the hosts in scope.
+
+    Raises:
+        InputError: the cabling plan cannot be used.
+        BringupError: the API server does not answer.
+    """
+    prefixes = tuple({*settings.rdma_prefixes, *([settings.rdma_resource] if settings.rdma_resource else [])})
+    wanted, offers = {host.node_name for host in context.site.in_scope}, {}
+    for node in cluster.list_objects(NODES):
+        if node["metadata"]["name"] in wanted:
+            amounts = (node.get("status") or {}).get("allocatable") or {}
+            offers[node["metadata"]["name"]] = {
+                name: int(amount)
+                for name, amount in amounts.items()
+                if name.startswith(prefixes) and str(amount).isdigit()
+            }
+    components = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
+    return Network(
+        settings=settings,
+        resource=adapter_resource(offers, settings.rdma_resource),
+        offers=offers,
+        gang=next((name for name in stack_facts().gangs if name in components), "native"),
+        cabling=site_cabling(context.site, context.hardware),
+    )
+
+
+def adapter_resource(offers: Mapping[str, Mapping[str, int]], stated: str) -> str:
+    """Return the resource that pods ask for: the one that is stated, else the one that most nodes offer."""
+    if stated:
+        return "" if stated == _NO_RESOURCE else stated
+    seen = Counter(name for resources in offers.values() for name, amount in sorted(resources.items()) if amount)
+    return seen.most_common(1)[0][0] if seen else ""
 
 
 def port_filter(ports: Iterable[str]) -> dict[str, str]:
@@ -79,41 +133,7 @@ def port_filter(ports: Iterable[str]) -> dict[str, str]:
     return {"NCCL_IB_HCA": f"={names}"} if names else {}
 
 
-def adapter_offers(cluster: Cluster, names: Iterable[str], settings: NetworkSettings) -> dict[str, dict[str, int]]:
-    """Return by node how much it offers of each resource that gives pods adapters.
-
-    Raises:
-        BringupError: the API server does not answer.
-    """
-    wanted, found = set(names), {}
-    prefixes = tuple({*settings.rdma_prefixes, *([settings.rdma_resource] if settings.rdma_resource else [])})
-    for node in cluster.list_objects(NODES):
-        if node["metadata"]["name"] in wanted:
-            amounts = (node.get("status") or {}).get("allocatable") or {}
-            found[node["metadata"]["name"]] = {
-                name: int(amount)
-                for name, amount in amounts.items()
-                if name.startswith(prefixes) and str(amount).isdigit()
-            }
-    return found
-
-
-def adapter_resource(offers: Mapping[str, Mapping[str, int]], settings: NetworkSettings) -> str:
-    """Return the resource that pods ask for: the one that is stated, else the one that most nodes offer."""
-    stated = settings.rdma_resource
-    if stated:
-        return "" if stated == _NO_RESOURCE else stated
-    seen = Counter(name for resources in offers.values() for name, amount in sorted(resources.items()) if amount)
-    return seen.most_common(1)[0][0] if seen else ""
-
-
-def gang_of(context: ObserveContext) -> str:
-    """Return who admits gangs, by the recipe."""
-    names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
-    return next((name for name in stack_facts().gangs if name in names), "native")
-
-
-def gang_api(gang: str) -> str:
-    """Return the API version of the PodGroups of a gang scheduler; empty for one that makes none."""
-    facts = stack_facts().gangs.get(gang)
-    return facts.api_version if facts else ""
+def gang_permissions(kind: JobKind, hosts: Sequence[BenchmarkHost], gang: str) -> tuple[Permission, ...]:
+    """Return what jobs over these hosts need beside BASIC of workload.permission; one host needs no gang."""
+    facts = stack_facts().gangs.get(gang) if len(hosts) > 1 else None
+    return job_permissions(kind, gang_api=facts.api_version if facts else "", by_dra=bool(device_class(*hosts)))

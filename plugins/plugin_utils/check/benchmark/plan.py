@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypedDict, TypeVar
 
+from ...clients.kube.cluster import Cluster
 from ...component_stack.facts import stack_facts
-from ...hardware.sku import Sku
+from ...hardware.sku import Sku, sku_or_error
 from ...site.model import Host
-from ...workload.capacity import NodeCapacity
+from ...workload.capacity import NodeCapacity, read_node_capacity
+from ..spec import ObserveContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +85,20 @@ def placement(host: Host, sku: Sku, capacity: NodeCapacity, least: int = 0) -> P
     if not closed and min(capacity.free, sku.gpus) < needed:
         closed = f"{capacity.free} of {sku.gpus} GPUs are free on {capacity.name}, {needed} are needed"
     return Placement(name=host.name, node=host.node_name, sku=host.sku, closed=closed, by_dra=capacity.by_dra)
+
+
+def planned_hosts(
+    cluster: Cluster, context: ObserveContext, make: Callable[[Host, Sku, NodeCapacity], HostT_co]
+) -> tuple[HostT_co, ...]:
+    """Return the hosts in scope as `make` plans them.
+
+    Raises:
+        NotFoundError: a SKU without facts.
+        BringupError: the API server does not answer.
+    """
+    hosts = context.site.in_scope
+    capacities = read_node_capacity(cluster, {host.node_name for host in hosts})
+    return tuple(make(host, sku_or_error(context.hardware, host.sku), capacities[host.node_name]) for host in hosts)
 
 
 def device_class(*hosts: BenchmarkHost) -> str:

@@ -15,22 +15,11 @@ from ...clients.kube.cluster import Cluster
 from ...clients.kube.permission import Permission
 from ...hardware.sku import Sku, sku_or_error
 from ...outcome.codec import from_plain
-from ...site.cabling import site_cabling
-from ...site.model import Site
-from ...workload.capacity import read_node_capacity
+from ...site.model import Host, Site
+from ...workload.capacity import NodeCapacity
 from ...workload.model import JobResult, JobSpec
-from ...workload.permission import job_permissions
-from ..benchmark.network import (
-    FILTERED_FABRICS,
-    adapter_offers,
-    adapter_resource,
-    gang_api,
-    gang_of,
-    pod_network,
-    port_filter,
-    ports_of,
-)
-from ..benchmark.plan import device_class, placement
+from ..benchmark.network import FILTERED_FABRICS, gang_permissions, pod_network, port_filter, read_network
+from ..benchmark.plan import device_class, placement, planned_hosts
 from ..benchmark.records import ended, kept_text
 from ..benchmark.run_loop import Benchmark
 from ..kit.saved_settings import with_plan_settings
@@ -77,28 +66,19 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
 
     def make_plan(self, cluster: Cluster) -> Plan:
         """Look at the nodes: free GPUs, adapters for pods."""
-        context, network = self.context, network_settings(self.settings)
-        hosts = context.site.in_scope
-        names = {host.node_name for host in hosts}
-        capacities, offers = read_node_capacity(cluster, names), adapter_offers(cluster, names, network)
-        resource, cabling = adapter_resource(offers, network), site_cabling(context.site, context.hardware)
-        planned = []
-        for host in hosts:
-            sku = sku_or_error(context.hardware, host.sku)
-            planned.append(
-                PlannedHost(
-                    **placement(host, sku, capacities[host.node_name]),
-                    rack=host.rack,
-                    hcas=ports_of(host, sku, cabling, network),
-                    rdma_offered=offers.get(host.node_name, {}).get(resource, 0),
-                )
-            )
-        return Plan(hosts=tuple(planned), settings=self.settings, rdma_resource=resource, gang=gang_of(context))
+        network = read_network(cluster, self.context, network_settings(self.settings))
+
+        def planned(host: Host, sku: Sku, capacity: NodeCapacity) -> PlannedHost:
+            return PlannedHost(
+                **placement(host, sku, capacity), rack=host.rack, hcas=network.ports(host, sku),
+                rdma_offered=network.offered(host),
+            )  # fmt: skip
+
+        hosts = planned_hosts(cluster, self.context, planned)
+        return Plan(hosts=hosts, settings=self.settings, rdma_resource=network.resource, gang=network.gang)
 
     def permissions(self) -> tuple[Permission, ...]:
-        """What jobs of the chosen kind need, and gangs where there are several hosts."""
-        gang = gang_api(self.plan.gang) if len(self.plan.open_hosts) > 1 else ""
-        return job_permissions(self.settings.run.kind, gang_api=gang, by_dra=bool(device_class(*self.plan.open_hosts)))
+        return gang_permissions(self.settings.run.kind, self.plan.open_hosts, self.plan.gang)
 
     def next_runs(self) -> tuple[Wanted, ...]:
         return next_runs(Results(plan=self.plan, runs=tuple(self.runs)), self.context.hardware)

@@ -17,17 +17,17 @@ from typing import Any
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.permission import Permission
-from ...hardware.sku import sku_or_error
+from ...hardware.sku import Sku
 from ...outcome.codec import from_plain
 from ...outcome.errors import InputError
 from ...probe import aiperf
 from ...runtime.redaction import excerpt, redact
-from ...site.model import Site
-from ...workload.capacity import read_node_capacity
+from ...site.model import Host, Site
+from ...workload.capacity import NodeCapacity
 from ...workload.model import JobResult, JobSpec
 from ...workload.permission import job_permissions
 from ...workload.serving import remove_servers
-from ..benchmark.plan import device_class, placement
+from ..benchmark.plan import device_class, placement, planned_hosts
 from ..benchmark.records import ended, kept_text
 from ..benchmark.run_loop import Benchmark, Session
 from ..kit.saved_settings import with_plan_settings
@@ -103,20 +103,15 @@ class InferenceBenchmark(Benchmark[Plan, str, Measured]):
 
     def make_plan(self, cluster: Cluster) -> Plan:
         """Look at the nodes: each server gets the free GPUs of its host, in whole copies of the model."""
-        hosts, copy = self.context.site.in_scope, self.settings.server.tensor_parallel
-        capacities = read_node_capacity(cluster, {host.node_name for host in hosts})
-        planned = []
-        for host in hosts:
-            sku, capacity = sku_or_error(self.context.hardware, host.sku), capacities[host.node_name]
-            planned.append(
-                PlannedHost(
-                    **placement(host, sku, capacity, least=copy),
-                    accelerator=sku.accelerator,
-                    gpus=min(capacity.free, sku.gpus) // copy * copy,
-                    gpus_of_host=sku.gpus,
-                )
-            )
-        return Plan(hosts=tuple(planned), settings=self.settings)
+        copy = self.settings.server.tensor_parallel
+
+        def planned(host: Host, sku: Sku, capacity: NodeCapacity) -> PlannedHost:
+            return PlannedHost(
+                **placement(host, sku, capacity, least=copy), accelerator=sku.accelerator,
+                gpus=min(capacity.free, sku.gpus) // copy * copy, gpus_of_host=sku.gpus,
+            )  # fmt: skip
+
+        return Plan(hosts=planned_hosts(cluster, self.context, planned), settings=self.settings)
 
     def permissions(self) -> tuple[Permission, ...]:
         return permissions(self.settings, by_dra=bool(device_class(*self.plan.open_hosts)))

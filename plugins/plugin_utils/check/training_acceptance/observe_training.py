@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,22 +16,11 @@ from ...clients.kube.permission import Permission
 from ...hardware.sku import Sku, sku_or_error
 from ...outcome.codec import from_plain
 from ...runtime.recipe_files import RECIPES
-from ...site.cabling import site_cabling
-from ...site.model import Site
-from ...workload.capacity import read_node_capacity
+from ...site.model import Host, Site
+from ...workload.capacity import NodeCapacity
 from ...workload.model import JobResult, JobSpec
-from ...workload.permission import job_permissions
-from ..benchmark.network import (
-    FILTERED_FABRICS,
-    adapter_offers,
-    adapter_resource,
-    gang_api,
-    gang_of,
-    pod_network,
-    port_filter,
-    ports_of,
-)
-from ..benchmark.plan import device_class, placement
+from ..benchmark.network import FILTERED_FABRICS, gang_permissions, pod_network, port_filter, read_network
+from ..benchmark.plan import device_class, placement, planned_hosts
 from ..benchmark.records import ended, kept_text
 from ..benchmark.run_loop import Benchmark
 from ..fabric_validation.network import site_network
@@ -79,34 +69,27 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
 
     def make_plan(self, cluster: Cluster) -> Plan:
         """Look at the nodes: free GPUs, adapters for pods; choose a model for each SKU."""
-        context, settings, network = self.context, self.settings, site_network(self.context)
-        hosts = context.site.in_scope
-        names = {host.node_name for host in hosts}
-        capacities, cabling = read_node_capacity(cluster, names), site_cabling(context.site, context.hardware)
-        planned = []
-        for host in hosts:
-            sku = sku_or_error(context.hardware, host.sku)
-            hcas = ports_of(host, sku, cabling, network) if sku.fabric in FILTERED_FABRICS else ()
-            planned.append(PlannedHost(**placement(host, sku, capacities[host.node_name]), hcas=hcas))
-        several = len(hosts) > 1
+        network = read_network(cluster, self.context, site_network(self.context))
+
+        def planned(host: Host, sku: Sku, capacity: NodeCapacity) -> PlannedHost:
+            hcas = network.ports(host, sku) if sku.fabric in FILTERED_FABRICS else ()
+            return PlannedHost(**placement(host, sku, capacity), hcas=hcas)
+
+        hosts, settings, stated = planned_hosts(cluster, self.context, planned), self.settings, network.settings
+        counts, several = Counter(host.sku for host in hosts), len(hosts) > 1
         return Plan(
-            hosts=tuple(planned),
+            hosts=hosts,
             settings=settings,
-            shapes={
-                name: settings.shape_for(sku_or_error(context.hardware, name), len([h for h in hosts if h.sku == name]))
-                for name in {host.sku for host in hosts}
-            },
-            rdma_resource=adapter_resource(adapter_offers(cluster, names, network), network) if several else "",
-            rdma_count=network.rdma_count,
-            gang=settings.run.gang or gang_of(context),
-            annotations=dict(network.annotations) if several else {},
-            env={**network.env, **settings.run.env},
+            shapes={name: settings.shape_for(self.context.hardware[name], count) for name, count in counts.items()},
+            rdma_resource=network.resource if several else "",
+            rdma_count=stated.rdma_count,
+            gang=settings.run.gang or network.gang,
+            annotations=dict(stated.annotations) if several else {},
+            env={**stated.env, **settings.run.env},
         )
 
     def permissions(self) -> tuple[Permission, ...]:
-        """What torchrun jobs need, and gangs where there are several hosts."""
-        gang = gang_api(self.plan.gang) if len(self.plan.open_hosts) > 1 else ""
-        return job_permissions("torchrun", gang_api=gang, by_dra=bool(device_class(*self.plan.open_hosts)))
+        return gang_permissions("torchrun", self.plan.open_hosts, self.plan.gang)
 
     def next_runs(self) -> list[SkuCohort]:
         """The cohorts of which another run would say more."""

@@ -4,19 +4,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
-from typing import get_args
+from typing import Any, cast, get_args
 
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.network import (
+    Network,
     NetworkSettings,
     adapter_resource,
-    gang_api,
+    gang_permissions,
     pod_network,
     port_filter,
-    ports_of,
+    read_network,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.plan import (
     BenchmarkHost,
@@ -29,11 +31,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.p
     launch_problem,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.records import EvidenceFolder, kept_text
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import NodeCapacity
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobKind, JobState
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.permission import job_permissions
 
 HOST = Host(name="gpu01", sku="dgx-h100", node_name="node-1")
 SETTINGS = NetworkSettings(
@@ -92,34 +94,66 @@ def test_one_host_needs_no_network() -> None:
     assert (alone["gang"], alone["rdma_resource"], alone["annotations"]) == ("none", "", {})
 
 
+def network(**stated: Any) -> Network:
+    return Network(
+        settings=replace(SETTINGS, **stated), resource="rdma/hca", offers={"node-1": {"rdma/hca": 8}}, gang=""
+    )
+
+
 def test_ports_are_stated_or_counted(dgx: Sku) -> None:
-    assert ports_of(HOST, dgx, None, SETTINGS) == tuple(f"mlx5_{n}:1" for n in range(8))
-    assert ports_of(HOST, dgx, None, replace(SETTINGS, hcas=("mlx5_3", "mlx5_9:2"))) == ("mlx5_3:1", "mlx5_9:2")
-    own = replace(HOST, hcas=("own_0", "own_1"))
-    assert ports_of(own, dgx, None, SETTINGS) == ("own_0:1", "own_1:1")
+    assert network().ports(HOST, dgx) == tuple(f"mlx5_{n}:1" for n in range(8))
+    assert network(hcas=("mlx5_3", "mlx5_9:2")).ports(HOST, dgx) == ("mlx5_3:1", "mlx5_9:2")
+    assert network().ports(replace(HOST, hcas=("own_0", "own_1")), dgx) == ("own_0:1", "own_1:1")
     assert port_filter(["mlx5_3:1", "mlx5_3:1", "mlx5_9:2"]) == {"NCCL_IB_HCA": "=mlx5_3:1,mlx5_9:2"}
     assert port_filter([]) == {}
+    assert (network().offered(HOST), network().offered(replace(HOST, node_name="other"))) == (8, 0)
 
 
 def test_pods_ask_for_the_resource_that_most_nodes_offer() -> None:
     offers = {"a": {"rdma/one": 1}, "b": {"rdma/two": 8}, "c": {"rdma/one": 0, "rdma/two": 8}}
-    assert adapter_resource(offers, SETTINGS) == "rdma/two"
-    assert adapter_resource({}, SETTINGS) == ""
-    assert adapter_resource(offers, replace(SETTINGS, rdma_resource="rdma/own")) == "rdma/own"
-    assert adapter_resource(offers, replace(SETTINGS, rdma_resource="none")) == ""
+    assert adapter_resource(offers, "") == "rdma/two"
+    assert adapter_resource({}, "") == ""
+    assert adapter_resource(offers, "rdma/own") == "rdma/own"
+    assert adapter_resource(offers, "none") == ""
+
+
+@dataclass
+class Nodes:
+    """A cluster that lists nodes."""
+
+    offers: dict[str, dict[str, str]]
+
+    def list_objects(self, _kind: Any) -> list[dict[str, Any]]:
+        return [
+            {"metadata": {"name": name}, "status": {"allocatable": amounts}} for name, amounts in self.offers.items()
+        ]
+
+
+def test_the_network_is_that_of_the_hosts_in_scope(tmp_path: Path) -> None:
+    site = Site(name="here", profile=SiteProfile.ON_PREMISES, hosts=(HOST,), capabilities=())
+    recipe = {"deploymentOrder": ["gpu-operator", "volcano"]}
+    context = ObserveContext(site=site, run_dir=tmp_path, today=date(2026, 1, 1), recipe=recipe)
+    nodes = Nodes({"node-1": {"rdma/hca": "8", "cpu": "64", "rdma/half": "500m"}, "other": {"rdma/own": "1"}})
+    found = read_network(cast(Any, nodes), context, SETTINGS)
+    assert (found.resource, found.offered(HOST), found.gang) == ("rdma/hca", 8, "volcano")
+    assert found.offers == {"node-1": {"rdma/hca": 8}}
+    bare = read_network(cast(Any, Nodes({})), replace(context, recipe=None), SETTINGS)
+    assert (bare.resource, bare.offered(HOST), bare.gang) == ("", 0, "native")
 
 
 @pytest.mark.parametrize("kind", get_args(JobKind))
-@pytest.mark.parametrize("gang", ["", "volcano"])
-def test_permissions_follow_what_the_jobs_are_made_of(kind: JobKind, gang: str) -> None:
-    found = {f"{p.verb} {p.resource}.{p.group}" for p in job_permissions(kind, gang_api=gang_api(gang))}
+@pytest.mark.parametrize("count", [1, 2])
+def test_permissions_follow_what_the_jobs_are_made_of(kind: JobKind, count: int) -> None:
+    hosts = [BenchmarkHost(name=f"{n}", node=f"{n}", sku="x") for n in range(count)]
+    found = {permission.text for permission in gang_permissions(kind, hosts, "volcano")}
     owner = "mpijobs.kubeflow.org" if kind == "mpijob" else "jobs.batch"
     assert {f"create {owner}", f"delete {owner}"} <= found
-    assert ("create secrets." in found) is (kind in ("gang-job", "torchrun"))
-    assert ("create configmaps." in found) is (kind == "torchrun")
-    assert ("create podgroups.scheduling.volcano.sh" in found) is (bool(gang) and kind != "mpijob")
-    dra = {f"{p.verb} {p.resource}.{p.group}" for p in job_permissions(kind, by_dra=True)}
-    assert "create resourceclaimtemplates.resource.k8s.io" in dra
+    assert ("create secrets" in found) is (kind in ("gang-job", "torchrun"))
+    assert ("create configmaps" in found) is (kind == "torchrun")
+    assert ("create podgroups.scheduling.volcano.sh" in found) is (count > 1 and kind != "mpijob")
+    assert not any("resourceclaimtemplates" in text for text in found)
+    by_dra = gang_permissions(kind, [replace(host, by_dra=True) for host in hosts], "volcano")
+    assert "create resourceclaimtemplates.resource.k8s.io" in {permission.text for permission in by_dra}
 
 
 def test_a_text_that_was_kept_is_read_again(tmp_path: Path) -> None:
