@@ -37,6 +37,7 @@ class PrintedFacts:
     remap_banks: int
     nvlink_gbytes_per_s: str
     diag_gflops: float
+    nvswitch: str
 
 
 @cache

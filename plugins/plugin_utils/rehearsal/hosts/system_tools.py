@@ -32,7 +32,7 @@ def pci_devices(node: Node, facts: PrintedFacts) -> str:
         for gpu in node.gpus_on_bus
     ]
     lines += [
-        f"0000:{7 + n:02x}:00.0 Bridge [0680]: NVIDIA Corporation GH100 [H100 NVSwitch] [10de:22a3] (rev a1)"
+        f"0000:{7 + n:02x}:00.0 Bridge [0680]: NVIDIA Corporation {facts.nvswitch} (rev a1)"
         for n in range(node.nvswitches)
     ]
     for hca in node.present_hcas:
