@@ -35,7 +35,8 @@ def page(specs: Sequence[CheckSpec]) -> str:
 def _gate(number: int, gate: str, specs: Sequence[CheckSpec]) -> Iterator[str]:
     own = [spec for spec in specs if spec.gate == gate]
     yield f"\n## {number}. {gate}\n\nGuide: [{gate}.md]({gate}.md)\n\n"
-    yield "| check | proves | of each | disturbs | driver | requires | fails with |\n| --- | --- | --- | --- | --- | --- | --- |\n"
+    columns = ("check", "proves", "of each", "disturbs", "driver", "requires", "fails with")
+    yield f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}\n"
     for spec in own:
         causes = ", ".join(f"`{cause}`" for cause in spec.causes)
         driver = "yes" if spec.needs_driver else ""

@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..check.declare import Declaration
 from ..check.judge import judge_gate
 from ..outcome.errors import BringupError, InputError
 from ..outcome.model import Outcome, Status, Subject, names_of
 from ..report.junit import write_junit
 from ..report.run_report import REPORTS
-from ..report.suites import ctrf_path, junit_path
+from ..report.suites import ctrf_path, foreign_suites, junit_path
 from ..site.model import Site
-from ..verdict.gate import GateVerdict
+from ..verdict.gate import GateVerdict, NotDeclared
 from ..verdict.run import RunRecord
 from .decision import run_day, verdict_from_files
 from .run import Run
@@ -94,10 +95,29 @@ def _not_as_taken_over(run: Run, recorded: GateVerdict) -> list[str]:
 def _again(run: Run, recorded: GateVerdict) -> tuple[GateVerdict, list[str]]:
     gate = recorded.gate
     changed = changed_results(gate, run.own_outcomes(gate), judged_again(run, gate))
-    verdict = verdict_from_files(run, run.declaration(gate))
+    verdict = verdict_from_files(run, declaration_then(run, gate))
     if verdict.status is not recorded.status:
         changed.append(f"gate {gate}: recorded {recorded.status.value}, computed {verdict.status.value}")
     return replace(verdict, started=recorded.started, duration_s=recorded.duration_s), changed
+
+
+def declaration_then(run: Run, gate: str) -> Declaration:
+    """Return what the gate declared when it was judged: without the checks that are newer than the run.
+
+    A check without a result is newer only if the run recorded just as many checks as there are results of: else the
+    results of a check were removed since, which is a difference.
+    """
+    declaration, recorded = run.declaration(gate), run.record.gate(gate)
+    known = {outcome.check for outcome in run.own_outcomes(gate)}
+    if len(known) + len(foreign_suites(run.site, gate)) != recorded.checks:
+        return declaration
+    newer = tuple(
+        NotDeclared(id=check.id, title=check.title, reason="the check is newer than the run")
+        for check in declaration.checks
+        if check.id not in known
+    )
+    kept = tuple(check for check in declaration.checks if check.id in known)
+    return replace(declaration, checks=kept, not_declared=(*declaration.not_declared, *newer))
 
 
 def judged_again(run: Run, gate: str, site: Site | None = None) -> tuple[Outcome, ...]:
@@ -105,7 +125,7 @@ def judged_again(run: Run, gate: str, site: Site | None = None) -> tuple[Outcome
     context = run.judge_context(gate, run_day(run.record))
     if site is not None:
         context = replace(context, site=site)
-    return judge_gate(run.declaration(gate), context, run.path)
+    return judge_gate(declaration_then(run, gate), context, run.path)
 
 
 def changed_results(

@@ -27,7 +27,7 @@ from ..report.suites import ctrf_path
 from ..verdict.gate import GateVerdict
 from ..verdict.run import RunRecord
 from .decision import verdict_from_files
-from .rejudge import changed_results, judged_again
+from .rejudge import changed_results, declaration_then, judged_again
 from .run import Run
 from .settings_sources import laid_over
 from .version import collection_version
@@ -164,7 +164,7 @@ def _judged(run: Run, other: Run, record: RunRecord, recorded: GateVerdict, resu
         run_id=record.run_id, rehearsal=record.rehearsal, version=collection_version(),
     )  # fmt: skip
     other.record = record
-    verdict = verdict_from_files(other, run.declaration(gate))
+    verdict = verdict_from_files(other, declaration_then(run, gate))
     return replace(verdict, started=recorded.started, duration_s=recorded.duration_s)
 
 

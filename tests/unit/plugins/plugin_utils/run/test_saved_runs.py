@@ -92,3 +92,42 @@ def _key(outcome: Outcome) -> tuple[Any, ...]:
 def _plain_key(plain: dict[str, Any]) -> tuple[Any, ...]:
     subjects = tuple((subject["kind"], subject["name"], subject["node"]) for subject in plain["subjects"])
     return plain["check"], plain["status"], plain["rating"], plain["cause"], subjects
+
+
+def _without(run: Run, gate: str, check: str) -> None:
+    path = run.path / "ctrf" / f"{gate}.json"
+    document: Any = json.loads(path.read_text(encoding="utf-8"))
+    results = document["results"]
+    kept = [test for test in results["tests"] if test["extra"]["outcome"]["check"] != check]
+    assert len(kept) < len(results["tests"])
+    statuses = Counter(test["status"] for test in kept)
+    results["summary"] |= {"tests": len(kept)} | {name: statuses[name] for name in ("passed", "failed", "other")}
+    results["tests"] = kept
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+
+def _with_checks(run: Run, gate: str, number: int) -> None:
+    path = run.path / "run.json"
+    document: Any = json.loads(path.read_text(encoding="utf-8"))
+    next(entry for entry in document["gates"] if entry["gate"] == gate)["checks"] += number
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+
+def test_a_check_that_is_newer_than_the_run_is_named_and_no_difference(saved: tuple[str, Run]) -> None:
+    """As if the run came from a release without check facility-pdus: neither results nor counted."""
+    _name, run = saved
+    _without(run, "facility", "facility-pdus")
+    _with_checks(run, "facility", -1)
+    record, differences = rejudge(Run(run.path))
+    assert differences == []
+    assert ("facility-pdus", "the check is newer than the run") in [
+        (left.id, left.reason) for left in record.gate("facility").not_declared
+    ]
+
+
+def test_results_of_a_check_that_were_removed_from_a_run_are_a_difference(saved: tuple[str, Run]) -> None:
+    _name, run = saved
+    _without(run, "facility", "facility-pdus")
+    record, differences = rejudge(Run(run.path))
+    assert any("facility-pdus" in line and "recorded nothing" in line for line in differences)
+    assert record.gate("facility").status.value != "passed"
