@@ -31,7 +31,7 @@ class _Kept:
         self.cut = 0
 
     def add(self, chunk: bytes) -> None:
-        """Keep what fits."""
+        """Add to the end; `cut` counts the bytes that were dropped from the middle."""
         room = self._half - len(self._head)
         self._head += chunk[:room]
         self._tail += chunk[room:] if room < len(chunk) else b""

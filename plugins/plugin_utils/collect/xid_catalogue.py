@@ -44,7 +44,6 @@ class XidCatalogue:
             raise InputError("recipes/xid.yaml", f"XIDs given twice: {twice}." if twice else "lists no XID.")
 
     def rule(self, number: int) -> XidRule | None:
-        """Return what is known about that XID."""
         return next((rule for rule in self.xids if rule.number == number), None)
 
 

@@ -64,7 +64,6 @@ class _Facts:
         self._failures: list[str] = []
 
     def read(self, line: str) -> None:
-        """Take one line."""
         if failure := _FAILURE.search(line):
             self._failures.append(failure.group(0).strip()[:300])
         if _DEBUG.search(line):

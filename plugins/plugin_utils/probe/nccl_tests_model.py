@@ -25,7 +25,7 @@ class Half:
 
     @property
     def validated(self) -> bool:
-        """Whether the values were looked at."""
+        """Whether nccl-tests compared the values with what they must be."""
         return self.wrong is not None or self.error is not None
 
 

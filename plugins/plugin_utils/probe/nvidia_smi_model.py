@@ -20,7 +20,7 @@ class EccCounters:
 
     @property
     def reported(self) -> bool:
-        """Whether an uncorrectable counter has a value."""
+        """Whether the GPU counts uncorrectable errors at all."""
         return self.sram_uncorrectable is not None or self.dram_uncorrectable is not None
 
     @property

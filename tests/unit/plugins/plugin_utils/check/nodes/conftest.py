@@ -53,7 +53,7 @@ SKU = Sku(
     pcie_generation=5,
     pcie_width=16,
 )
-_DRIVER_TOOLS = ("nvidia_smi_xml", "nvidia_smi_topo", "nvidia_smi_nvlink", "dcgmi_diag", "fabric_manager")
+_DRIVER_TOOLS = tuple(tool.name for tool in load_host_tools().tools if tool.asks_driver)
 
 
 @dataclass
