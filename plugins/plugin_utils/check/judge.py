@@ -83,7 +83,7 @@ def _answers(
 
 
 def answers_for(outcome: Outcome, subject_name: str) -> bool:
-    """Tell whether the outcome speaks about that subject or a part of it."""
+    """Tell whether the outcome is about that subject or a part of it."""
     return any(subject_name in (subject.name, subject.node) for subject in outcome.subjects)
 
 

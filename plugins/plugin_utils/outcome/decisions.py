@@ -47,7 +47,7 @@ class Waiver:
         _parsed_day(self.until, owner)
 
     def active_on(self, day: date) -> bool:
-        """Tell whether the waiver still holds on that day."""
+        """Tell whether the waiver applies on that day."""
         return day <= _parsed_day(self.until, f"waiver for check {self.check!r}")
 
     def covers(self, outcome: Outcome) -> bool:

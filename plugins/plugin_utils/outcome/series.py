@@ -51,4 +51,4 @@ class Series:
         finite = all(map(math.isfinite, (*xs, *ys, *(bound.value for bound in self.bounds))))
         if not self.points or not rising or not finite:
             reason = "needs points of finite numbers with x rising."
-            raise InputError(f"series {self.name!r} of figure {self.figure!r}", reason, "mend the check that made it")
+            raise InputError(f"series {self.name!r} of figure {self.figure!r}", reason, "fix the check that made it")

@@ -25,16 +25,16 @@ SPEC = CheckSpec(
 )
 
 
-def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Cables that changed places are one finding. A generated plan tells rails apart, not ports."""
     answer = Answer.about_site(SPEC, context)
-    stopped = before_links(answer, value)
+    stopped = before_links(answer, seen)
     if stopped is not None:
         return (stopped,)
-    overlay = lay_over(value, context.site)
-    findings = tuple(_finding(group) for group in misplaced(overlay, value.plan))
-    what = "every adapter is on its rail" if value.plan.generated else "every cable is where the plan has it"
-    return conclude(answer, Report(summary=what, findings=findings, evidence=evidence_of(value, "iblinkinfo -l")))
+    overlay = lay_over(seen, context.site)
+    findings = tuple(_finding(group) for group in misplaced(overlay, seen.plan))
+    what = "every adapter is on its rail" if seen.plan.generated else "every cable is where the plan has it"
+    return conclude(answer, Report(summary=what, findings=findings, evidence=evidence_of(seen, "iblinkinfo -l")))
 
 
 def _finding(group: tuple[CableState, ...]) -> Finding:

@@ -27,28 +27,28 @@ SPEC = CheckSpec(
 )
 
 
-def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Every stage without an error; warnings do not count."""
     answer = Answer.about_site(SPEC, context)
-    stopped = before_links(answer, value)
+    stopped = before_links(answer, seen)
     if stopped is not None:
         return (stopped,)
     tool = load_host_tools().named("ibdiagnet")
     findings: list[Finding] = []
     stages = 0
-    for subnet in value.subnets:
+    for subnet in seen.subnets:
         diagnosis = subnet.diagnosis or ProbeFailure(tool, "not-collected", "ibdiagnet was not run")
         if isinstance(diagnosis, ProbeFailure):
-            return (unusable(answer, value, diagnosis),)
+            return (unusable(answer, seen, diagnosis),)
         stages += len(diagnosis.stages)
         for stage in diagnosis.stages:
             if stage.errors:
                 text = f"{stage.name}: {stage.errors} errors {stage.comment}".strip()
-                hint = f"read what `{tool.shown}` wrote on {value.host} about {stage.name}"
+                hint = f"read what `{tool.shown}` wrote on {seen.host} about {stage.name}"
                 measured = (Measure("errors", stage.errors, "count"),)
                 findings.append(Finding(cause="ibdiagnet-errors", text=text, hint=hint, measured=measured))
     summary = f"{stages} stages without an error"
-    evidence = evidence_of(value, tool.shown)
+    evidence = evidence_of(seen, tool.shown)
     return conclude(answer, Report(summary=summary, findings=tuple(findings), evidence=evidence))
 
 

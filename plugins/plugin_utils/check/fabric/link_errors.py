@@ -68,26 +68,26 @@ class _Change:
         return self.after - self.before
 
 
-def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judged by growth between two readings; counters are never cleared."""
     answer = Answer.about_site(SPEC, context)
-    stopped = before_links(answer, value)
+    stopped = before_links(answer, seen)
     if stopped is not None:
         return (stopped,)
-    for subnet in value.subnets:
+    for subnet in seen.subnets:
         for report in (subnet.errors_before, subnet.errors):
             if isinstance(report, ProbeFailure):
-                return (unusable(answer, value, report),)
-    changes = _changes(value)
-    links = _links(value, context)
+                return (unusable(answer, seen, report),)
+    changes = _changes(seen)
+    links = _links(seen, context)
     findings = [
         finding
         for link, ends in links.items()
-        if (finding := _finding(link, [c for end in ends for c in changes.get(end, [])], value, context)) is not None
+        if (finding := _finding(link, [c for end in ends for c in changes.get(end, [])], seen, context)) is not None
     ]
     old = sum(change.after for ends in links.values() for end in ends for change in changes.get(end, []))
-    summary = f"no counter of {len(links)} links grew in {value.interval_s:g} s ({old} older errors)"
-    evidence = evidence_of(value, "ibqueryerrors, twice")
+    summary = f"no counter of {len(links)} links grew in {seen.interval_s:g} s ({old} older errors)"
+    evidence = evidence_of(seen, "ibqueryerrors, twice")
     return conclude(answer, Report(summary=summary, findings=tuple(findings), evidence=evidence))
 
 

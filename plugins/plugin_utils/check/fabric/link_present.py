@@ -25,18 +25,18 @@ SPEC = CheckSpec(
 )
 
 
-def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """A switch that is not there is one finding, not one for each of its cables; so is a host."""
     answer = Answer.about_site(SPEC, context)
-    stopped = before_links(answer, value)
+    stopped = before_links(answer, seen)
     if stopped is not None:
         return (stopped,)
-    overlay = lay_over(value, context.site)
+    overlay = lay_over(seen, context.site)
     findings = [*_switches(overlay), *_hosts(overlay)]
     findings += [_link(entry) for entry in overlay.cables if entry.missing and entry.link.name not in overlay.explained]
-    summary = f"all {len(overlay.cables)} planned links of {value.plan.source} are there"
+    summary = f"all {len(overlay.cables)} planned links of {seen.plan.source} are there"
     return conclude(
-        answer, Report(summary=summary, findings=tuple(findings), evidence=evidence_of(value, "iblinkinfo -l"))
+        answer, Report(summary=summary, findings=tuple(findings), evidence=evidence_of(seen, "iblinkinfo -l"))
     )
 
 

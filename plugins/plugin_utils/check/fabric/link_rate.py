@@ -29,13 +29,13 @@ SPEC = CheckSpec(
 _ROUNDING = 0.001
 
 
-def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Rated by the plan; the actual width and speed are what the port says that it runs at."""
     answer = Answer.about_site(SPEC, context)
-    stopped = before_links(answer, value)
+    stopped = before_links(answer, seen)
     if stopped is not None:
         return (stopped,)
-    overlay = lay_over(value, context.site)
+    overlay = lay_over(seen, context.site)
     running = [(entry, ends) for entry in overlay.cables if (ends := [end for end in entry.running if end.width])]
     findings = [finding for entry, ends in running if (finding := _finding(entry, min(ends, key=_rate))) is not None]
     rates = sorted({f"{entry.link.width} {entry.link.speed}" for entry, _ends in running})
@@ -46,7 +46,7 @@ def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
         summary=summary,
         findings=tuple(findings),
         measured=(Measure("links", len(running), "count"),),
-        evidence=evidence_of(value, "iblinkinfo -l"),
+        evidence=evidence_of(seen, "iblinkinfo -l"),
     )
     return conclude(answer, report)
 

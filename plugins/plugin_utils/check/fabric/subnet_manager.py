@@ -33,35 +33,35 @@ SPEC = CheckSpec(
 _START = "start it (`systemctl start opensm` on its host, or on the switch); `sminfo` must name a master"
 
 
-def judge(value: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Settled: every planned port with a signal is Active, LIDs are unique, two readings are the same."""
     answer = Answer.about_site(SPEC, context)
-    if not value.subnets:
-        reason = value.reason or "no tool was run"
+    if not seen.subnets:
+        reason = seen.reason or "no tool was run"
         hint = "restore the way to the host, or look from another one (gpufleet_fabric_host)"
-        return (answer.unknown("fabric-host-unreachable", f"{value.host}: {reason}", hint),)
+        return (answer.unknown("fabric-host-unreachable", f"{seen.host}: {reason}", hint),)
     findings: list[Finding] = []
-    for subnet in value.subnets:
+    for subnet in seen.subnets:
         for failure in (subnet.master, subnet.master_again):
             if isinstance(failure, ProbeFailure):
-                return (unusable(answer, value, failure),)
+                return (unusable(answer, seen, failure),)
         if subnet.master_again is None:
             findings.append(_none(subnet))
             continue
         if isinstance(subnet.managers, ProbeFailure):
-            return (unusable(answer, value, subnet.managers),)
+            return (unusable(answer, seen, subnet.managers),)
         findings += _managers(subnet, subnet.managers)
     if not findings:
-        for subnet in value.subnets:
+        for subnet in seen.subnets:
             if isinstance(subnet.links, ProbeFailure):
-                return (unusable(answer, value, subnet.links),)
-        findings = _unsettled(value, lay_over(value, context.site))
-    masters = [subnet.master_again for subnet in value.subnets if isinstance(subnet.master_again, SmInfo)]
+                return (unusable(answer, seen, subnet.links),)
+        findings = _unsettled(seen, lay_over(seen, context.site))
+    masters = [subnet.master_again for subnet in seen.subnets if isinstance(subnet.master_again, SmInfo)]
     names = ", ".join(f"{sm.guid} (LID {sm.lid}, priority {sm.priority})" for sm in masters)
     report = Report(
         summary=f"master {names}, a standby, settled",
         findings=tuple(findings),
-        evidence=evidence_of(value, "sminfo; saquery -s"),
+        evidence=evidence_of(seen, "sminfo; saquery -s"),
     )
     return conclude(answer, report)
 

@@ -32,43 +32,43 @@ class Budget:
 
 
 def judge_budget(
-    spec: CheckSpec, budget: Budget, value: FacilityObservation, context: JudgeContext
+    spec: CheckSpec, budget: Budget, seen: FacilityObservation, context: JudgeContext
 ) -> tuple[Outcome, ...]:
     """Return one outcome per rack of the inventory."""
     return judge_racks(
-        spec, value, context, lambda answer, rack, record: _judge_rack(budget, answer, rack, record, value)
+        spec, seen, context, lambda answer, rack, record: _judge_rack(budget, answer, rack, record, seen)
     )
 
 
 def judge_racks(
     spec: CheckSpec,
-    value: FacilityObservation,
+    seen: FacilityObservation,
     context: JudgeContext,
     judge_one: Callable[[Answer, str, FacilityRecord], Outcome],
 ) -> tuple[Outcome, ...]:
     """Return `judge_one` for every rack that the record has; without a record or a rack, the reason."""
     answers = {rack: Answer(spec, context, rack_subject(rack)) for rack in context.site.racks}
     try:
-        record = value.record()
+        record = seen.record()
     except InputError as error:
-        return tuple(invalid_record(answer, error, value) for answer in answers.values())
+        return tuple(invalid_record(answer, error, seen) for answer in answers.values())
     return tuple(
-        judge_one(answer, rack, record) if rack in record.racks else _rack_missing(answer, rack, record, value)
+        judge_one(answer, rack, record) if rack in record.racks else _rack_missing(answer, rack, record, seen)
         for rack, answer in answers.items()
     )
 
 
-def invalid_record(answer: Answer, error: InputError, value: FacilityObservation) -> Outcome:
+def invalid_record(answer: Answer, error: InputError, seen: FacilityObservation) -> Outcome:
     """Return the outcome for a record that is not valid: nothing is known from it."""
     return answer.unknown(
         "record-invalid",
         f"the record is not valid: {'; '.join(error.evidence) or error}"[:1000],
         "correct the record and have it signed again (docs/facility.md)",
-        evidence=value.evidence(),
+        evidence=seen.evidence(),
     )
 
 
-def _rack_missing(answer: Answer, rack: str, record: FacilityRecord, value: FacilityObservation) -> Outcome:
+def _rack_missing(answer: Answer, rack: str, record: FacilityRecord, seen: FacilityObservation) -> Outcome:
     hosts = sum(host.rack == rack for host in answer.context.site.hosts)
     racks = ", ".join(sorted(record.racks)) or "none"
     return answer.failed(
@@ -77,24 +77,24 @@ def _rack_missing(answer: Answer, rack: str, record: FacilityRecord, value: Faci
         f"correct gpufleet_rack of those hosts, or have the room's owner add {rack} to the record and sign it again",
         measured=(Measure("racks in the record", len(record.racks), "count"),),
         expected=(Expectation("rack", "is in the record", rack, Basis.INVENTORY),),
-        evidence=value.rack_evidence(rack),
+        evidence=seen.rack_evidence(rack),
     )
 
 
 def _judge_rack(
-    budget: Budget, answer: Answer, rack: str, record: FacilityRecord, value: FacilityObservation
+    budget: Budget, answer: Answer, rack: str, record: FacilityRecord, seen: FacilityObservation
 ) -> Outcome:
     context, quantity = answer.context, budget.quantity
     skus = [host.sku for host in context.site.hosts if host.rack == rack]
     try:
-        load = rack_load(quantity, skus, context.hardware, budget.allowed(value.settings.allowance(rack)))
+        load = rack_load(quantity, skus, context.hardware, budget.allowed(seen.settings.allowance(rack)))
     except (InputError, NotFoundError) as error:
         cause = "sku-unknown" if isinstance(error, NotFoundError) else "fact-not-known"
-        return answer.unknown(cause, f"{error.subject}: {error.reason}", error.hint, evidence=value.rack_evidence(rack))
-    return _compared(budget, answer, load, budget.granted(record.racks[rack]), value)
+        return answer.unknown(cause, f"{error.subject}: {error.reason}", error.hint, evidence=seen.rack_evidence(rack))
+    return _compared(budget, answer, load, budget.granted(record.racks[rack]), seen)
 
 
-def _compared(budget: Budget, answer: Answer, load: Load, granted: float, value: FacilityObservation) -> Outcome:
+def _compared(budget: Budget, answer: Answer, load: Load, granted: float, seen: FacilityObservation) -> Outcome:
     quantity = budget.quantity
     left = granted - load.value
     # Half a gram or half a watt is not a verdict: it is the rounding of decimal fractions.
@@ -103,7 +103,7 @@ def _compared(budget: Budget, answer: Answer, load: Load, granted: float, value:
     arithmetic = f"{load.arithmetic}; record grants {number(granted)} {quantity.unit}; {gap}"
     measured = (Measure(f"{quantity.name} of the rack", load.value, quantity.unit),)
     expected = (Expectation(budget.field, "<=", granted, Basis.RECORD, quantity.unit, arithmetic),)
-    details = {"measured": measured, "expected": expected, "evidence": value.rack_evidence(answer.subject.name)}
+    details = {"measured": measured, "expected": expected, "evidence": seen.rack_evidence(answer.subject.name)}
     if not over:
         return answer.passed(arithmetic, **details)
     return answer.failed(

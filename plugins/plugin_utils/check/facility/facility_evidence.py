@@ -24,19 +24,19 @@ SPEC = CheckSpec(
 )
 
 
-def judge(value: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return one outcome for the site; it names every file that is not as it was."""
+def judge(seen: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
+    """One outcome names every file that is not as it was."""
     answer = Answer.about_site(SPEC, context)
     try:
-        record = value.record()
+        record = seen.record()
     except InputError as error:
-        return (invalid_record(answer, error, value),)
+        return (invalid_record(answer, error, seen),)
     if not record.evidence:
         hint = "add the reports that back the budgets (load test, floor survey) and sign the record again"
-        return (answer.failed("evidence-none", "the record names no evidence", hint, evidence=value.evidence()),)
-    found = {digest.path: digest for digest in value.digests}
+        return (answer.failed("evidence-none", "the record names no evidence", hint, evidence=seen.evidence()),)
+    found = {digest.path: digest for digest in seen.digests}
     verdicts = [_compared(entry, found.get(entry.path)) for entry in record.evidence]
-    return (_summed(answer, record.evidence, verdicts, value),)
+    return (_summed(answer, record.evidence, verdicts, seen),)
 
 
 def _compared(entry: EvidenceFile, digest: EvidenceDigest | None) -> tuple[str, str]:
@@ -52,21 +52,21 @@ def _compared(entry: EvidenceFile, digest: EvidenceDigest | None) -> tuple[str, 
 
 
 def _summed(
-    answer: Answer, entries: tuple[EvidenceFile, ...], verdicts: list[tuple[str, str]], value: FacilityObservation
+    answer: Answer, entries: tuple[EvidenceFile, ...], verdicts: list[tuple[str, str]], seen: FacilityObservation
 ) -> Outcome:
     bad = [(cause, text) for cause, text in verdicts if cause]
     details = {
         "measured": (Measure("files as signed", len(entries) - len(bad), "count"),),
         "expected": (Expectation("files as signed", "==", len(entries), Basis.RECORD, "count"),),
         "evidence": tuple(
-            Evidence(digest.path, "controller", digest.sha256 or digest.problem) for digest in value.digests
+            Evidence(digest.path, "controller", digest.sha256 or digest.problem) for digest in seen.digests
         ),
     }
     if not bad:
         return answer.passed(f"{len(entries)} evidence file(s) as signed", **details)
     causes = [cause for cause, _text in bad]
     summary = "; ".join(text for _cause, text in bad)
-    hint = f"restore the signed files beside {value.record_path}, or have the new ones recorded and signed again"
+    hint = f"restore the signed files beside {seen.record_path}, or have the new ones recorded and signed again"
     for cause in ("evidence-changed", "evidence-missing"):
         if cause in causes:
             return answer.failed(cause, summary, hint, **details)

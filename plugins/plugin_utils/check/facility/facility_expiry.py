@@ -24,20 +24,19 @@ SPEC = CheckSpec(
 _RENEW = "have the room's owner check the budgets, set new days and sign the record again (docs/facility.md)"
 
 
-def judge(value: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return one outcome for the site."""
+def judge(seen: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
     answer = Answer.about_site(SPEC, context)
     try:
-        record = value.record()
+        record = seen.record()
     except InputError as error:
-        return (invalid_record(answer, error, value),)
-    today, warning_days = context.today, value.settings.expiry_warning_days
+        return (invalid_record(answer, error, seen),)
+    today, warning_days = context.today, seen.settings.expiry_warning_days
     left_days = (record.expires_on - today).days
     arithmetic = f"issued {record.issued}, expires {record.expires}, today {today.isoformat()}: {left_days} day(s) left"
     details = {
         "measured": (Measure("days left", left_days, "d"),),
         "expected": (Expectation("days left", ">", warning_days, Basis.RULE, "d", arithmetic),),
-        "evidence": value.evidence(),
+        "evidence": seen.evidence(),
     }
     if record.issued_on > today:
         hint = "correct the day of issue and sign again, or correct the controller's clock"

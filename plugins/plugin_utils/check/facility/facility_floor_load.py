@@ -28,9 +28,8 @@ _BUDGET = Budget(
 )
 
 
-def judge(value: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return one outcome per rack."""
-    return judge_budget(SPEC, _BUDGET, value, context)
+def judge(seen: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
+    return judge_budget(SPEC, _BUDGET, seen, context)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

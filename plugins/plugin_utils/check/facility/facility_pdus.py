@@ -23,22 +23,21 @@ SPEC = CheckSpec(
 )
 
 
-def judge(value: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return one outcome per rack."""
+def judge(seen: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
 
     def judge_one(answer: Answer, rack: str, record: FacilityRecord) -> Outcome:
-        return _judge_rack(answer, rack, record, value)
+        return _judge_rack(answer, rack, record, seen)
 
-    return judge_racks(SPEC, value, context, judge_one)
+    return judge_racks(SPEC, seen, context, judge_one)
 
 
-def _judge_rack(answer: Answer, rack: str, record: FacilityRecord, value: FacilityObservation) -> Outcome:
+def _judge_rack(answer: Answer, rack: str, record: FacilityRecord, seen: FacilityObservation) -> Outcome:
     pdus = record.racks[rack].pdus
     dead = [pdu.name for pdu in pdus if not pdu.energized]
     details = {
         "measured": (Measure("energized units", len(pdus) - len(dead), "count"),),
         "expected": (Expectation("energized units", "==", len(pdus), Basis.RECORD, "count"),),
-        "evidence": value.rack_evidence(rack),
+        "evidence": seen.rack_evidence(rack),
     }
     if not pdus:
         return answer.failed(

@@ -27,23 +27,23 @@ SPEC = CheckSpec(
 )
 
 
-def judge(value: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return one outcome for the site."""
+def judge(seen: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
+    """First whether the text is what was signed, then by whom, then whose record it is."""
     answer = Answer.about_site(SPEC, context)
-    facts = value.signature
+    facts = seen.signature
     if facts.intact is None or facts.principals is None or facts.verified is None:
-        hint = f"have the room's owner sign it: ssh-keygen -Y sign -f KEY -n {facts.namespace} {value.record_path}"
+        hint = f"have the room's owner sign it: ssh-keygen -Y sign -f KEY -n {facts.namespace} {seen.record_path}"
         return (answer.failed("signature-missing", f"no signature at {facts.signature}", hint),)
     runs = (facts.intact, facts.principals, facts.verified)
     if any(run.rc is None for run in runs):
         return (answer.unknown("signature-not-verified", "ssh-keygen did not end in time", evidence=_evidence(facts)),)
-    return (_judge_signature(answer, value, facts.intact, facts.principals, facts.verified),)
+    return (_judge_signature(answer, seen, facts.intact, facts.principals, facts.verified),)
 
 
 def _judge_signature(
-    answer: Answer, value: FacilityObservation, intact: ToolRun, principals: ToolRun, verified: ToolRun
+    answer: Answer, seen: FacilityObservation, intact: ToolRun, principals: ToolRun, verified: ToolRun
 ) -> Outcome:
-    facts = value.signature
+    facts = seen.signature
     details: dict[str, Any] = {
         "measured": (Measure("signed by", " ".join(principals.stdout.split()) or "nobody known"),),
         "expected": (Expectation("signed by", "==", facts.identity, Basis.RULE),),
@@ -51,27 +51,25 @@ def _judge_signature(
     }
     if intact.rc != 0:
         summary = f"the record is not what was signed: {_last_words(intact)}"
-        hint = f"restore the signed record, or have {value.record_path} checked and signed again"
+        hint = f"restore the signed record, or have {seen.record_path} checked and signed again"
         return answer.failed("signature-bad", summary, hint, **details)
     if verified.rc != 0:
         summary = f"signed, but not by {facts.identity} as an allowed signer: {_last_words(principals, verified)}"
-        hint = f"have an allowed signer sign it, or add the signer's key to {value.settings.allowed_signers}"
+        hint = f"have an allowed signer sign it, or add the signer's key to {seen.settings.allowed_signers}"
         return answer.failed("signer-unknown", summary, hint, **details)
     if not verified.stdout.startswith(f'Good "{facts.namespace}" signature for {facts.identity} '):
         summary = "ssh-keygen ended well but did not say that the signature is good"
         return answer.unknown("signature-not-verified", summary, **details)
     try:
-        record = value.record()
+        record = seen.record()
     except InputError:
-        # Whose record it is cannot be told; the checks that need its content say why.
+        # Whose record it is cannot be known; the checks that need its content say why.
         return answer.unknown("record-invalid", f"well signed by {facts.identity}, but not a valid record", **details)
-    return _judge_owner(answer, record, value, details)
+    return _judge_owner(answer, record, seen, details)
 
 
-def _judge_owner(
-    answer: Answer, record: FacilityRecord, value: FacilityObservation, details: dict[str, Any]
-) -> Outcome:
-    facts, site = value.signature, answer.context.site.name
+def _judge_owner(answer: Answer, record: FacilityRecord, seen: FacilityObservation, details: dict[str, Any]) -> Outcome:
+    facts, site = seen.signature, answer.context.site.name
     if record.signed_by != facts.identity:
         summary = f"the record names {record.signed_by} as its signer, gpufleet_settings asks for {facts.identity}"
         return answer.failed("signer-unknown", summary, f"have {facts.identity} put the name in and sign it", **details)

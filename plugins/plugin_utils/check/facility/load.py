@@ -55,7 +55,7 @@ def rack_load(quantity: Quantity, skus: Sequence[str], hardware: Mapping[str, Sk
         quantity: POWER, HEAT or WEIGHT.
         skus: SKU name or alias of every host in the rack.
         hardware: the SKU facts.
-        allowance: what stands beside the hosts, in the quantity's unit.
+        allowance: what else is in the rack, in the quantity's unit.
 
     Raises:
         NotFoundError: an unknown SKU.

@@ -22,7 +22,6 @@ SPEC = CheckSpec(
 
 
 def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return one outcome: everything allowed, or what is not."""
     answer = Answer.about_cluster(SPEC, context)
     if not seen.permissions:
         return (answer.unknown("no-data", "no permission was asked for", "run the gate again"),)

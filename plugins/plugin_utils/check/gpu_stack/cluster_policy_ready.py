@@ -39,7 +39,7 @@ _NODES_NAMED = 16
 
 
 def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return one outcome if all is well, else one per root."""
+    """Of operands that wait for each other only the ones at the root are reported."""
     answer = Answer.about_cluster(SPEC, context)
     hidden = blocked_by_permissions(answer, seen)
     if hidden:
@@ -60,7 +60,7 @@ def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _gpu_operator(answer: Answer, cluster: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     if not cluster.cluster_policies:
-        hint = "kubectl get clusterpolicies; the GPU operator's chart makes one unless told not to"
+        hint = "kubectl get clusterpolicies; the GPU operator's chart makes one unless its values say otherwise"
         return (answer.failed("cluster-policy-missing", "there is no ClusterPolicy", hint, **_facts(cluster)),)
     if not cluster.operands:
         hint = "kubectl get daemonsets -n gpu-operator"

@@ -34,7 +34,7 @@ SPEC = CheckSpec(
 
 
 def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return one outcome per component of the recipe."""
+    """Components of the recipe in the order of their installation."""
     names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
     return tuple(_one(seen, context, name) for name in names)
 

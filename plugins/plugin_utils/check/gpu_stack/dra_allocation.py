@@ -27,7 +27,7 @@ SPEC = CheckSpec(
 
 
 def judge(seen: ClaimResult, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return the one outcome."""
+    """A recipe whose DRA driver gives out no GPUs fails: the check is declared, so somebody wants them."""
     answer = Answer.about_cluster(SPEC, context)
     if not offers_gpus_by_dra(context):
         hint = (

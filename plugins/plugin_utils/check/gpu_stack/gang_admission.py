@@ -26,7 +26,7 @@ SPEC = CheckSpec(
 
 
 def judge(seen: GangResult, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return the one outcome."""
+    """Two gangs compete for room that fits one: exactly one must be placed, as a whole."""
     answer = Answer.about_cluster(SPEC, context)
     if seen.problem:
         return (_not_tried(answer, seen),)

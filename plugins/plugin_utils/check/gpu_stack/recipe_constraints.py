@@ -37,7 +37,7 @@ _PER_NODE: dict[str, Callable[[NodeState], str | None]] = {
 
 
 def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return one outcome if all hold (or there are none), else one per constraint that does not."""
+    """One outcome if all constraints hold (or there are none), else one for each that does not."""
     answer = Answer.about_cluster(SPEC, context)
     hidden = blocked_by_permissions(answer, seen)
     if hidden:

@@ -39,9 +39,9 @@ def node_fault(node: NodeState | None) -> tuple[str, str] | None:
 
 
 def bad_nodes(cluster: ClusterState, context: JudgeContext) -> frozenset[str]:
-    """Return the names of the nodes in scope that do not work; check node-ready tells why.
+    """Return the names of the nodes in scope that do not work; check node-ready reports why.
 
-    Quarantined nodes count as well: what is not ready only there is nobody's fault any more.
+    Quarantined nodes count as well: what is not ready only there holds nothing.
     """
     names = [host.node_name for host in context.site.hosts]
     quarantined = {host.node_name for host in context.site.hosts if host.name in context.site.quarantined}
@@ -106,7 +106,7 @@ def wanted_version(name: str, context: JudgeContext) -> str:
 
 
 def unhealthy(cluster: ClusterState, name: str, context: JudgeContext) -> bool:
-    """Tell whether a component of the recipe does not work; check component-health tells why."""
+    """Tell whether a component of the recipe does not work; check component-health reports why."""
     component = cluster.component(name)
     return component is not None and component_fault(cluster, component, context) is not None
 
@@ -134,7 +134,7 @@ def offers_gpus_by_dra(context: JudgeContext) -> bool:
 
 
 def recipe_offers_gpus_by_dra(recipe: Mapping[str, Any]) -> bool:
-    """Tell the same of a resolved recipe."""
+    """Tell whether a resolved recipe gives out GPUs by DRA."""
     refs = recipe.get("componentRefs") or []
     component: Any = next((ref for ref in refs if ref.get("name") == DRA_DRIVER), None)
     if component is None:

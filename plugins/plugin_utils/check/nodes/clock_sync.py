@@ -40,9 +40,9 @@ _NO_DAEMON = "506 cannot talk to daemon"
 _GOOD_LEAP = ("Normal", "Insert second", "Delete second")
 
 
-def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """An offset of 0 without a source means nothing, so leap status and stratum come first."""
-    return per_host(SPEC, value, context, _judge)
+    return per_host(SPEC, seen, context, _judge)
 
 
 def _judge(host: NodeContext) -> Report | Outcome:

@@ -50,9 +50,9 @@ _SETTING = re.compile(r"persistence|permission|environment|library|denylist|nouv
 _Pairs = list[tuple[DiagTest, DiagResult]]
 
 
-def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Fail fails, Warn (and a Pass with warnings) is marginal, a required test that did not run leaves it unknown."""
-    return per_host(SPEC, value, context, _judge, needs=("diag",))
+    return per_host(SPEC, seen, context, _judge, needs=("diag",))
 
 
 def _judge(host: NodeContext) -> Report | Outcome:
@@ -76,9 +76,9 @@ def _judge(host: NodeContext) -> Report | Outcome:
 
 def _report(host: NodeContext, diag: DiagReport, wanted: int, findings: tuple[Finding, ...] = ()) -> Report:
     skipped = sorted({test.key for test in diag.tests if any(r.status in ("skip", "not run") for r in test.results)})
-    told = f"; skipped, not required: {', '.join(skipped)}" if skipped else ""
+    note = f"; skipped, not required: {', '.join(skipped)}" if skipped else ""
     return Report(
-        summary=f"level {host.facts.diag_level or wanted}, {len(diag.tests)} tests, none failed{told}",
+        summary=f"level {host.facts.diag_level or wanted}, {len(diag.tests)} tests, none failed{note}",
         findings=findings,
         measured=(
             Measure("level", host.facts.diag_level),
@@ -126,7 +126,7 @@ def _only_lost_gpus(host: NodeContext, failed: _Pairs) -> bool:
 def _failure(host: NodeContext, test: DiagTest, result: DiagResult) -> Finding:
     gpus = _gpus(host, result)
     if _is_setting(test, result):
-        cause, hint = "dcgm-diag-configuration", "mend the setting that it names, then run the gate again"
+        cause, hint = "dcgm-diag-configuration", "fix the setting that it names, then run the gate again"
     else:
         cause = "dcgm-diag-failed"
         hint = f"drain {host.name}, reset the GPU, run `dcgmi diag -r 3` again; replace the GPU if it fails twice"
@@ -157,7 +157,7 @@ def _gpus(host: NodeContext, result: DiagResult) -> tuple[Subject, ...]:
 
 
 def _is_setting(test: DiagTest, result: DiagResult) -> bool:
-    """Tell a wrong setting of the node from a fault of its hardware."""
+    """Distinguish a wrong setting of the node from a fault of its hardware."""
     if test.category != "Deployment" and test.key != "software":
         return False
     return bool(result.warnings) and all(

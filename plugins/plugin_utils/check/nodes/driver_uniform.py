@@ -26,15 +26,15 @@ SPEC = CheckSpec(
 )
 
 
-def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """The version of setting `version`, else that of most hosts; the minority is the culprit."""
     versions = {
         host.name: smi.driver_version
         for host in context.site.in_scope
-        if host.name in value.hosts and isinstance(smi := value.hosts[host.name].smi, SmiLog)
+        if host.name in seen.hosts and isinstance(smi := seen.hosts[host.name].smi, SmiLog)
     }
     same = uniformity(versions, context.settings_of(SPEC.id, VersionSettings).version)
-    return per_host(SPEC, value, context, lambda host: _judge(host, same), needs=("smi",))
+    return per_host(SPEC, seen, context, lambda host: _judge(host, same), needs=("smi",))
 
 
 def _judge(host: NodeContext, same: Uniformity) -> Report:

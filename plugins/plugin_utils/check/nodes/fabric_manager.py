@@ -26,9 +26,9 @@ SPEC = CheckSpec(
 )
 
 
-def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """A host without NVSwitches of its own needs no fabric manager."""
-    return per_host(SPEC, value, context, _judge)
+    return per_host(SPEC, seen, context, _judge)
 
 
 def _judge(host: NodeContext) -> Report | Outcome:

@@ -50,17 +50,17 @@ _MISMATCH = "driver/library version mismatch"
 _NO_DEVICE = "no devices were found"
 
 
-def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Count, identity, memory and life of the GPUs as the driver shows them."""
-    uuids, serials = _owners(value)
-    return per_host(SPEC, value, context, lambda host: _judge(host, uuids, serials))
+    uuids, serials = _owners(seen)
+    return per_host(SPEC, seen, context, lambda host: _judge(host, uuids, serials))
 
 
-def _owners(value: FleetFacts) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+def _owners(seen: FleetFacts) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """Return the hosts of every UUID (once per GPU) and of every serial (once per host)."""
     uuids: dict[str, list[str]] = {}
     serials: dict[str, list[str]] = {}
-    for name, facts in value.hosts.items():
+    for name, facts in seen.hosts.items():
         if not isinstance(facts.smi, SmiLog):
             continue
         for gpu in facts.smi.gpus:
@@ -110,7 +110,7 @@ def _report(host: NodeContext, smi: SmiLog, findings: tuple[Finding, ...]) -> Re
 
 
 def _without_list(host: NodeContext, failure: ProbeFailure) -> Outcome:
-    """Tell a driver that is not there, which was observed, from a tool that did not answer."""
+    """Distinguish a driver that is not there, which was observed, from a tool that did not answer."""
     said = failure.text.lower()
     details = {"evidence": host.evidence("smi", failure.text)}
     if any(text in said for text in _NO_DRIVER):

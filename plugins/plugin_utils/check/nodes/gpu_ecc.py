@@ -45,9 +45,9 @@ _RESET = (
 )
 
 
-def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Volatile counters judge; aggregate ones are the GPU's past and are only told."""
-    return per_host(SPEC, value, context, _judge, needs=("smi",))
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Volatile counters judge; aggregate ones are the GPU's past and only reported."""
+    return per_host(SPEC, seen, context, _judge, needs=("smi",))
 
 
 def _judge(host: NodeContext) -> Report | Outcome:
@@ -61,9 +61,9 @@ def _judge(host: NodeContext) -> Report | Outcome:
 def _report(host: NodeContext, number: int) -> Report:
     past = sum(gpu.ecc_aggregate.uncorrectable for gpu in host.live_gpus)
     now = sum(gpu.ecc_volatile.uncorrectable for gpu in host.live_gpus)
-    told = f"; {past} in their whole life" if past else ""
+    note = f"; {past} in their whole life" if past else ""
     return Report(
-        summary=f"no uncorrectable error on {count(number, 'GPU')} since the driver was loaded{told}",
+        summary=f"no uncorrectable error on {count(number, 'GPU')} since the driver was loaded{note}",
         measured=(
             Measure("uncorrectable_volatile", now, "count"),
             Measure("uncorrectable_aggregate", past, "count"),

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check gpu-pcie-link: every GPU's PCIe link has its full width. The generation drops at idle and is only told."""
+"""Check gpu-pcie-link: every GPU's PCIe link has its full width. The generation drops at idle and is only reported."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ SPEC = CheckSpec(
 _RESEAT = "reseat the GPU or its riser, then reboot; replace the riser if the width stays reduced"
 
 
-def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Width against setting `width`, the SKU, or what the GPU itself can do.
 
     A machine type may be wired narrower than the GPU is able to: where every GPU of the SKU in the fleet shows the
     same narrow width, no single node is to blame and a person decides.
     """
-    widths = _widths(value, context)
+    widths = _widths(seen, context)
     return per_host(
         SPEC,
-        value,
+        seen,
         context,
         lambda host: per_gpu(host, lambda c, gpu: _gpu(c, gpu, widths), lambda n: _report(host, n)),
         needs=("smi",),
     )
 
 
-def _widths(value: FleetFacts, context: JudgeContext) -> dict[str, set[int | None]]:
+def _widths(seen: FleetFacts, context: JudgeContext) -> dict[str, set[int | None]]:
     found: dict[str, set[int | None]] = {}
     for host in context.site.in_scope:
-        smi = value.hosts[host.name].smi if host.name in value.hosts else None
+        smi = seen.hosts[host.name].smi if host.name in seen.hosts else None
         if isinstance(smi, SmiLog):
             found.setdefault(host.sku, set()).update(gpu.link_width_current for gpu in smi.gpus if not gpu.trouble)
     return found

@@ -25,9 +25,9 @@ SPEC = CheckSpec(
 )
 
 
-def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """What the driver asks for is the remedy; older drivers do not say (N/A) or only say that a reset is required."""
-    return per_host(SPEC, value, context, lambda host: per_gpu(host, _gpu, lambda n: _report(host, n)), needs=("smi",))
+    return per_host(SPEC, seen, context, lambda host: per_gpu(host, _gpu, lambda n: _report(host, n)), needs=("smi",))
 
 
 def _report(host: NodeContext, number: int) -> Report:

@@ -26,17 +26,17 @@ SPEC = CheckSpec(
 _REBOOT = "drain the node and reset the GPU (`nvidia-smi -r -i <gpu>`) or reboot, then run the gate again"
 
 
-def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """A GPU without row remapping (N/A) has nothing to judge."""
-    return per_host(SPEC, value, context, lambda host: per_gpu(host, _gpu, lambda n: _report(host, n)), needs=("smi",))
+    return per_host(SPEC, seen, context, lambda host: per_gpu(host, _gpu, lambda n: _report(host, n)), needs=("smi",))
 
 
 def _report(host: NodeContext, number: int) -> Report:
     rows = [gpu.remapped_rows for gpu in host.live_gpus if gpu.remapped_rows is not None]
     remapped = sum(entry.correctable + entry.uncorrectable for entry in rows)
-    told = f", {count(remapped, 'row')} remapped and in use" if remapped else ""
+    note = f", {count(remapped, 'row')} remapped and in use" if remapped else ""
     return Report(
-        summary=f"no remapping failed or pending on {count(number, 'GPU')}{told}",
+        summary=f"no remapping failed or pending on {count(number, 'GPU')}{note}",
         measured=(Measure("rows_remapped", remapped, "count"), Measure("gpus_with_remapping", len(rows), "count")),
         expected=(Expectation("remapping_failed_or_pending", "==", 0, Basis.RULE, "count"),),
         evidence=host.evidence("smi"),

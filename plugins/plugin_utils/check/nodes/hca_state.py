@@ -64,14 +64,14 @@ class _Port:
     port: IbPort
 
 
-def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """The stated adapters, else as many good ones as the SKU has compute adapters.
 
     Names that no host of a SKU has are a statement to be corrected: one outcome for all of those hosts.
     """
-    hosts = [NodeContext(SPEC, context, value, entry) for entry in context.site.in_scope if entry.name in value.hosts]
+    hosts = [NodeContext(SPEC, context, seen, entry) for entry in context.site.in_scope if entry.name in seen.hosts]
     wrong = wrong_names([host for host in hosts if _has_adapters(host)])
-    outcomes = per_host(SPEC, value, context, lambda host: wrong.get(host.name) or _judge(host))
+    outcomes = per_host(SPEC, seen, context, lambda host: wrong.get(host.name) or _judge(host))
     return tuple({id(outcome): outcome for outcome in outcomes}.values())
 
 
@@ -238,7 +238,7 @@ def _port_finding(host: NodeContext, entry: _Port) -> Finding | None:
 
 
 def _from_kernel(host: NodeContext) -> list[Finding]:
-    """Return what the kernel log tells about the adapters; without a log, its own check says so."""
+    """Return what the kernel log says about the adapters; check kernel-xid reports a log that is missing."""
     log = host.facts.kernel
     if isinstance(log, ProbeFailure):
         return []

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from ...collect.host_facts import FleetFacts
-from ...outcome.model import Evidence, Outcome, SubjectKind, node_subject
-from ..kit.answer import Answer
+from ...outcome.model import Evidence, Outcome, SubjectKind
+from ..kit import host_context
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .node_context import NodeContext
 from .observe_hosts import OBSERVER
 
 SPEC = CheckSpec(
@@ -22,23 +23,22 @@ SPEC = CheckSpec(
 _CAUSES = {"unreachable": "host-unreachable", "missing": "evidence-missing", "unreadable": "evidence-unreadable"}
 
 
-def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """A host that was not reached is not known, never passed."""
-    outcomes: list[Outcome] = []
-    for host in context.site.in_scope:
-        answer = Answer(SPEC, context, node_subject(host.name))
-        facts = value.hosts.get(host.name)
-        if facts is None:
-            outcomes.append(answer.unknown("evidence-missing", "nothing was collected", "run the gate again"))
-            continue
-        seen = (Evidence("host_probe", host.name, facts.reason, facts.evidence),)
-        if facts.reached:
-            outcomes.append(answer.passed("reached and probed", evidence=seen))
-            continue
-        cause = _CAUSES.get(facts.unread, "host-unreachable")
-        hint = f"make `ansible {host.name} -m ping` succeed, or quarantine the node, then run the gate again"
-        outcomes.append(answer.unknown(cause, facts.reason or "not reached", hint, evidence=seen))
-    return tuple(outcomes)
+    return host_context.per_host(NodeContext, SPEC, seen, context, _judge_host, needs_sku=False)
+
+
+def _judge_host(host: NodeContext) -> Outcome:
+    facts = host.seen.hosts.get(host.name)
+    if facts is None:
+        return host.answer.unknown("evidence-missing", "nothing was collected", "run the gate again")
+    evidence = (Evidence("host_probe", host.name, facts.reason, facts.evidence),)
+    if facts.reached:
+        return host.answer.passed("reached and probed", evidence=evidence)
+    cause = _CAUSES.get(facts.unread, "host-unreachable")
+    hint = f"make `ansible {host.name} -m ping` succeed, or quarantine the node, then run the gate again"
+    return host.answer.unknown(cause, facts.reason or "not reached", hint, evidence=evidence)
+
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

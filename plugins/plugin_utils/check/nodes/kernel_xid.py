@@ -30,19 +30,19 @@ _OFF_BUS_XID = 79
 _FATAL = re.compile(r"\bFatal\b")
 
 
-def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Numbers judge by the catalogue (recipes/xid.yaml), the last XID 154 of a GPU by the action that it names."""
-    return per_host(SPEC, value, context, _judge, needs=("kernel",))
+    return per_host(SPEC, seen, context, _judge, needs=("kernel",))
 
 
 def _judge(host: NodeContext) -> Report | Outcome:
     log = value_of(host.facts.kernel)
-    told: list[str] = []
-    findings = _xids(host, log, told) + _sxids(log, told) + _off_bus(host, log)
+    notes: list[str] = []
+    findings = _xids(host, log, notes) + _sxids(log, notes) + _off_bus(host, log)
     if not findings and "kernel_log" in host.facts.cut:
         text = "the log is too long to be kept whole, so a part of it was not looked at"
         return host.answer.unknown("kernel-log-cut", text, "raise nodes_max_output_bytes, or reboot the node")
-    note = f"; told only: {', '.join(told)}" if told else ""
+    note = f"; noted: {', '.join(notes)}" if notes else ""
     return Report(
         summary=f"no fatal XID in {log.lines} lines since boot{note}",
         findings=tuple(findings),
@@ -52,7 +52,7 @@ def _judge(host: NodeContext) -> Report | Outcome:
     )
 
 
-def _xids(host: NodeContext, log: KernelLog, told: list[str]) -> list[Finding]:
+def _xids(host: NodeContext, log: KernelLog, notes: list[str]) -> list[Finding]:
     findings: list[Finding] = []
     counts = Counter((xid.address, xid.number) for xid in log.xids if xid.number != _ACTION_XID)
     first = {(xid.address, xid.number): xid for xid in reversed(log.xids)}
@@ -61,13 +61,13 @@ def _xids(host: NodeContext, log: KernelLog, told: list[str]) -> list[Finding]:
         name = rule.name if rule else "not in the catalogue"
         text = f"XID {number} on {address}, {times} times: {name} ({first[(address, number)].text[:120]})"
         if rule is not None and rule.meaning == "note":
-            told.append(f"XID {number} on {address} ({times} times)")
+            notes.append(f"XID {number} on {address} ({times} times)")
             continue
         fatal = rule is not None and rule.meaning == "fatal" and (not rule.by_text or _says_fatal(log, address, number))
         cause = "xid-fatal" if fatal else "xid-marginal" if rule else "xid-unknown"
         hint = rule.action if rule else f"look up XID {number} in NVIDIA's catalogue; add it to recipes/xid.yaml"
         findings.append(Finding(cause=cause, text=text, hint=hint, subjects=(host.gpu(address),), marginal=not fatal))
-    return findings + _actions(host, log, told)
+    return findings + _actions(host, log, notes)
 
 
 def _says_fatal(log: KernelLog, address: str, number: int) -> bool:
@@ -76,13 +76,13 @@ def _says_fatal(log: KernelLog, address: str, number: int) -> bool:
     return any(_FATAL.search(text) for text in same)
 
 
-def _actions(host: NodeContext, log: KernelLog, told: list[str]) -> list[Finding]:
+def _actions(host: NodeContext, log: KernelLog, notes: list[str]) -> list[Finding]:
     """Judge the last XID 154 of every GPU: its text names what the driver asks for."""
     last: dict[str, Xid] = {xid.address: xid for xid in log.xids if xid.number == _ACTION_XID}
     findings: list[Finding] = []
     for address, xid in last.items():
         if xid.action.lower() == "none":
-            told.append(f"XID {_ACTION_XID} on {address}: no action any more")
+            notes.append(f"XID {_ACTION_XID} on {address}: no action any more")
             continue
         action = xid.action or "an action that the text does not name"
         text = f"XID {_ACTION_XID} on {address}: the driver asks for {action}"
@@ -91,13 +91,13 @@ def _actions(host: NodeContext, log: KernelLog, told: list[str]) -> list[Finding
     return findings
 
 
-def _sxids(log: KernelLog, told: list[str]) -> list[Finding]:
+def _sxids(log: KernelLog, notes: list[str]) -> list[Finding]:
     findings: list[Finding] = []
     counts = Counter((xid.address, xid.number, xid.text) for xid in log.sxids)
     for (address, number, text), times in counts.items():
         said = f"SXid {number} on NVSwitch {address}, {times} times: {text[:120]}"
         if text.lower().startswith(("non-fatal", "non fatal")):
-            told.append(f"SXid {number} on {address} (non-fatal)")
+            notes.append(f"SXid {number} on {address} (non-fatal)")
             continue
         fatal = text.lower().startswith("fatal")
         hint = "drain the node and reset all its GPUs and NVSwitches; if it comes back, look at the NVLink it names"
@@ -109,13 +109,13 @@ def _sxids(log: KernelLog, told: list[str]) -> list[Finding]:
 
 def _off_bus(host: NodeContext, log: KernelLog) -> list[Finding]:
     """Return the GPUs that fell off the bus without an XID that says so."""
-    told = {xid.address for xid in log.xids if xid.number == _OFF_BUS_XID}
+    reported = {xid.address for xid in log.xids if xid.number == _OFF_BUS_XID}
     rule = host.seen.xids.rule(_OFF_BUS_XID)
     hint = rule.action if rule else "reboot the node"
     return [
         Finding(cause="gpu-off-bus", text=f"{address} has fallen off the bus", hint=hint, subjects=(host.gpu(address),))
         for address in log.off_bus
-        if address not in told
+        if address not in reported
     ]
 
 

@@ -41,9 +41,9 @@ SPEC = CheckSpec(
 _DISABLED = "Disabled"
 
 
-def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """The mode of setting `expected`; a GPU without MIG counts as Disabled."""
-    return per_host(SPEC, value, context, lambda host: per_gpu(host, _gpu, lambda n: _report(host, n)), needs=("smi",))
+    return per_host(SPEC, seen, context, lambda host: per_gpu(host, _gpu, lambda n: _report(host, n)), needs=("smi",))
 
 
 def expected_mode(context: JudgeContext) -> str:

@@ -49,10 +49,10 @@ _LINKS = "reset the GPU; if the link stays down, look at the kernel log (XID 74,
 _FABRIC = "`nvidia-smi -q | grep -A4 Fabric`; restart nvidia-fabricmanager, then reset the GPU"
 
 
-def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Links against the SKU; fabric state where GPUs of that generation hang on NVSwitches."""
-    domains = rack_domains(value, context)
-    return per_host(SPEC, value, context, lambda host: _host(host, domains), needs=("smi",))
+    domains = rack_domains(seen, context)
+    return per_host(SPEC, seen, context, lambda host: _host(host, domains), needs=("smi",))
 
 
 def _host(host: NodeContext, domains: Domains) -> Report | Outcome:
@@ -63,7 +63,7 @@ def _host(host: NodeContext, domains: Domains) -> Report | Outcome:
     status = host.facts.nvlink
     mig = [entry for entry in status.gpus if entry.mig]
     if mig and expected_mode(host.context) != "Enabled":
-        return host.answer.blocked(by="mig-mode", because="the driver tells nothing about NVLinks of a GPU in MIG mode")
+        return host.answer.blocked(by="mig-mode", because="the driver reports no NVLinks of a GPU in MIG mode")
     if mig:
         return Report(
             summary="MIG is wanted here, and a GPU in MIG mode uses no NVLink", evidence=host.evidence("nvlink")

@@ -18,11 +18,11 @@ Domains = dict[str, str]
 _HINT = "`nvidia-smi -q | grep -A8 Fabric`; check nvidia-imex and the rack's NVLink switches"
 
 
-def rack_domains(value: FleetFacts, context: JudgeContext) -> Domains:
+def rack_domains(seen: FleetFacts, context: JudgeContext) -> Domains:
     """Return by rack the cluster and clique that most of its GPUs are in."""
     counts: dict[str, Counter[str]] = {}
     for host in context.site.in_scope:
-        facts, sku = value.hosts.get(host.name), context.hardware.get(host.sku)
+        facts, sku = seen.hosts.get(host.name), context.hardware.get(host.sku)
         if facts is None or sku is None or sku.nvlink_domain != "rack" or not isinstance(facts.smi, SmiLog):
             continue
         joined = [_domain(gpu) for gpu in facts.smi.gpus if _joined(gpu)]

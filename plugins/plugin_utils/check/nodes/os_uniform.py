@@ -23,9 +23,9 @@ SPEC = CheckSpec(
 )
 
 
-def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """A difference may be meant, so it is marginal: a named person accepts it, or the host is brought into line."""
-    return judge_same(SPEC, value, context, field="os", word="operating system")
+    return judge_same(SPEC, seen, context, field="os", word="operating system")
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

@@ -26,9 +26,9 @@ SPEC = CheckSpec(
 _RESEAT = "power-cycle the node through its BMC; if the GPU stays away, reseat or replace it"
 
 
-def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Count, identity and life of the GPUs as the PCI bus shows them."""
-    return per_host(SPEC, value, context, _judge, needs=("pci",))
+    return per_host(SPEC, seen, context, _judge, needs=("pci",))
 
 
 def nvidia_gpus(devices: tuple[PciDevice, ...]) -> tuple[PciDevice, ...]:
@@ -78,7 +78,7 @@ def _count_findings(host: NodeContext, alive: tuple[PciDevice, ...], dead: int) 
         return []
     known = {device.address for device in alive}
     common = host.seen.slots.get(host.entry.sku, ())
-    # Only where the others' places include all of this host's can the empty place be told.
+    # Only where the others' places include all of this host's is the empty place known.
     gone = [a for a in common if a not in known] if len(common) == expected and known <= set(common) else []
     where = f" (nothing at {', '.join(gone)})" if gone else ""
     text = f"{present} of {count(expected, 'GPU')} on the PCI bus{where}"

@@ -18,15 +18,15 @@ _NONE = "none"
 
 
 def judge_same(
-    spec: CheckSpec, value: FleetFacts, context: JudgeContext, *, field: str, word: str
+    spec: CheckSpec, seen: FleetFacts, context: JudgeContext, *, field: str, word: str
 ) -> tuple[Outcome, ...]:
     """Return an outcome a host: setting `version`, else what most hosts have, is expected of all."""
-    facts = {host.name: value.hosts[host.name] for host in context.site.in_scope if host.name in value.hosts}
+    facts = {host.name: seen.hosts[host.name] for host in context.site.in_scope if host.name in seen.hosts}
     known = {name: text for name, host in facts.items() if (text := _text(host, field)) is not None}
     same = uniformity(known, context.settings_of(spec.id, VersionSettings).version)
     # A package that is not installed is a fact (inbox drivers), not a tool that failed.
     needs = () if field == "ofed" else (field,)
-    return per_host(spec, value, context, lambda host: _judge(host, field, word, same), needs=needs)
+    return per_host(spec, seen, context, lambda host: _judge(host, field, word, same), needs=needs)
 
 
 def _text(facts: HostFacts, field: str) -> str | None:

@@ -40,9 +40,9 @@ SPEC = CheckSpec(
 )
 
 
-def judge(value: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judges the GPUs that are there; one that is missing is gpu-census' business."""
-    return per_host(SPEC, value, context, _judge, needs=("smi", "topo"))
+    return per_host(SPEC, seen, context, _judge, needs=("smi", "topo"))
 
 
 def _judge(host: NodeContext) -> Report | Outcome:
@@ -51,16 +51,14 @@ def _judge(host: NodeContext) -> Report | Outcome:
         text = f"`nvidia-smi topo -m` names {len(matrix.gpus)} GPUs, `nvidia-smi -q` {len(host.smi.gpus)}"
         return host.answer.unknown("nvidia-smi-inconsistent", text, "run both on the node again")
     nvlinks, short = _nvlink(host, matrix), _short_of_links(host)
-    # Links that are down change the word for their GPU, too: that is one fault, told once.
+    # Links that are down change the word for their GPU, too: that is one fault, reported once.
     if nvlinks and short and all(set(finding.subjects) <= short for finding in nvlinks):
         return host.answer.blocked(by="nvlink", because="the matrix differs only where links are inactive")
     findings = nvlinks + _nics(host, matrix)
     if not findings and any(gpu.trouble for gpu in host.smi.gpus):
         return host.answer.blocked(by="gpu-census", because="not every GPU answers")
     if not findings and _waits_for_hcas(host, matrix):
-        return host.answer.blocked(
-            by="hca-state", because="adapters are missing, so the distance to them cannot be told"
-        )
+        return host.answer.blocked(by="hca-state", because="adapters are missing, so the distance to them is not known")
     nvlink = f"NV{host.sku.nvlink_links} between all" if host.sku.nvlink_links else "no NVLink"
     return Report(
         summary=f"{len(matrix.gpus)} GPUs, {nvlink}; {len(matrix.nics)} NICs, one beside each GPU"

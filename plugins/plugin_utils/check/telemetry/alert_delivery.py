@@ -33,51 +33,51 @@ SPEC = CheckSpec(
 )
 
 
-def judge(view: AlertDelivery, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return one outcome: where the alert came to its end."""
+def judge(seen: AlertDelivery, context: JudgeContext) -> tuple[Outcome, ...]:
+    """The cause says where the alert got lost."""
     answer = Answer.about_cluster(SPEC, context)
-    if view.problem is not None:
-        problem = view.problem
+    if seen.problem is not None:
+        problem = seen.problem
         if problem.cause == "prometheus-unreachable":
             return (answer.blocked(by=SCRAPED, because=f"{problem.subject}: {problem.reason}"),)
         return (answer.unknown(problem.cause, f"{problem.subject}: {problem.reason}"[:500], problem.hint),)
-    details = _details(view)
-    outcome = _lost(view, answer, details)
+    details = _details(seen)
+    outcome = _lost(seen, answer, details)
     if outcome is not None:
         return (outcome,)
-    if view.leftovers:
+    if seen.leftovers:
         hint = "kubectl get ns,prometheusrules -A -l gpufleet.io/purpose=test; delete what the test left"
-        return (answer.unknown("cleanup-incomplete", f"left behind: {view.leftovers[0]}", hint, **details),)
-    text = f"the rule was evaluated, fired after {view.firing_s:.1f} s and arrived after {view.received_s:.1f} s"
+        return (answer.unknown("cleanup-incomplete", f"left behind: {seen.leftovers[0]}", hint, **details),)
+    text = f"the rule was evaluated, fired after {seen.firing_s:.1f} s and arrived after {seen.received_s:.1f} s"
     return (answer.passed(text, **details),)
 
 
-def _lost(view: AlertDelivery, answer: Answer, details: dict[str, Any]) -> Outcome | None:
+def _lost(trace: AlertDelivery, answer: Answer, details: dict[str, Any]) -> Outcome | None:
     """Return where the alert got lost, None if it arrived."""
-    limits = view.settings.alert
-    if view.rule_error:
+    limits = trace.settings.alert
+    if trace.rule_error:
         hint = "Prometheus cannot evaluate `vector(1)`: look at its log"
-        return answer.failed("rule-broken", f"Prometheus says of the rule: {view.rule_error}"[:500], hint, **details)
-    if view.loaded_s is None:
+        return answer.failed("rule-broken", f"Prometheus says of the rule: {trace.rule_error}"[:500], hint, **details)
+    if trace.loaded_s is None:
         text = f"Prometheus did not have the rule after {limits.load_s:g} s: its operator does not take it up"
         hint = "read the log of prometheus-operator, and ruleSelector: kubectl get prometheus -A -o yaml"
         return answer.failed("rule-not-evaluated", text, hint, **details)
-    if view.firing_s is None:
+    if trace.firing_s is None:
         text = f"Prometheus has the rule, but it did not fire within {limits.fire_s:g} s"
         return answer.failed("alert-not-firing", text, "look at /rules and /status of Prometheus", **details)
-    if view.received_s is not None:
+    if trace.received_s is not None:
         return None
-    if not view.alertmanagers:
+    if not trace.alertmanagers:
         text = "the alert fires, but Prometheus knows no Alertmanager to send it to"
         hint = "kubectl get prometheus -A -o yaml: spec.alerting.alertmanagers, and is its Service there?"
         return answer.failed("alertmanager-not-wired", text, hint, **details)
-    if view.asked and view.routed is None:
-        addresses = ", ".join(view.alertmanagers)
+    if trace.asked and trace.routed is None:
+        addresses = ", ".join(trace.alertmanagers)
         text = f"the alert fires, but Alertmanager does not have it; Prometheus sends to {addresses}"
         hint = "look at prometheus_notifications_errors_total and at network policies between the two"
         return answer.failed("alertmanager-not-wired", text, hint, **details)
-    if view.routed is not None and not any(view.name in receiver for receiver in view.routed):
-        text = f"Alertmanager sends the alert to {', '.join(view.routed) or 'nobody'}, not to the test's receiver"
+    if trace.routed is not None and not any(trace.name in receiver for receiver in trace.routed):
+        text = f"Alertmanager sends the alert to {', '.join(trace.routed) or 'nobody'}, not to the test's receiver"
         hint = "read the log of prometheus-operator: does it take up AlertmanagerConfig objects?"
         return answer.failed("alert-not-routed", text, hint, **details)
     text = f"the alert fires and is sent, but its receiver had nothing after {limits.arrive_s:g} s"
@@ -85,13 +85,17 @@ def _lost(view: AlertDelivery, answer: Answer, details: dict[str, Any]) -> Outco
     return answer.failed("alert-not-received", text, hint, **details)
 
 
-def _details(view: AlertDelivery) -> dict[str, Any]:
-    stages = (("rule loaded", view.loaded_s), ("alert firing", view.firing_s), ("alert received", view.received_s))
-    limits = view.settings.alert
+def _details(trace: AlertDelivery) -> dict[str, Any]:
+    stages = (
+        ("rule loaded", trace.loaded_s),
+        ("alert firing", trace.firing_s),
+        ("alert received", trace.received_s),
+    )
+    limits = trace.settings.alert
     return {
         "measured": tuple(Measure(name, round(value, 1), "s") for name, value in stages if value is not None),
         "expected": (Expectation("alert received", "<=", limits.load_s + limits.fire_s + limits.arrive_s, Basis.RULE),),
-        "evidence": (Evidence("log of the receiver", view.where, "", view.evidence),) if view.evidence else (),
+        "evidence": (Evidence("log of the receiver", trace.where, "", trace.evidence),) if trace.evidence else (),
     }
 
 

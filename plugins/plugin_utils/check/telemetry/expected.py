@@ -29,7 +29,7 @@ def expected_hosts(
 
     Args:
         site: the site.
-        run_dir: the run, whose evidence tells what nvidia-smi said.
+        run_dir: the run, whose evidence holds what nvidia-smi printed.
         hardware: SKU facts.
         slices: the cluster's ResourceSlices; none where there is no cluster.
     """
@@ -38,8 +38,8 @@ def expected_hosts(
     found = []
     for host in site.hosts:
         smi, sku = facts[host.name].smi, hardware.get(host.sku)
-        told = smi if isinstance(smi, SmiLog) else None
-        found.append(_expected(host, told, listed.get(host.node_name, ()), sku, host.name not in site.quarantined))
+        log = smi if isinstance(smi, SmiLog) else None
+        found.append(_expected(host, log, listed.get(host.node_name, ()), sku, host.name not in site.quarantined))
     return tuple(found)
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the series say about every host: what is missing, old, double or strange. Pure; the checks only tell it."""
+"""What the series say about every host: what is missing, old, double or strange. Pure."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Stranger:
 class Fleet:
     """The series sorted by the hosts and GPUs that they belong to."""
 
-    def __init__(self, view: FleetMetrics) -> None:
+    def __init__(self, metrics: FleetMetrics) -> None:
         """Sort; nothing is judged yet."""
-        self.view = view
-        self.expected = {host.name: host for host in view.hosts}
-        self.owners = {gpu.uuid: host.name for host in view.hosts for gpu in host.gpus}
+        self.metrics = metrics
+        self.expected = {host.name: host for host in metrics.hosts}
+        self.owners = {gpu.uuid: host.name for host in metrics.hosts for gpu in host.gpus}
         self._by_host: dict[str, list[Series]] = defaultdict(list)
-        for series in view.series:
+        for series in metrics.series:
             owner = self.owner(series)
             if owner:
                 self._by_host[owner].append(series)
@@ -48,16 +48,16 @@ class Fleet:
     @property
     def blind(self) -> bool:
         """Whether there is not one series of any host."""
-        return not self.view.series
+        return not self.metrics.series
 
     def exporters(self, host: ExpectedHost) -> tuple[Exporter, ...]:
         """Return the scrape targets of a host."""
-        return tuple(exporter for exporter in self.view.exporters if exporter.host == host.name)
+        return tuple(exporter for exporter in self.metrics.exporters if exporter.host == host.name)
 
     def relevant(self, host: ExpectedHost) -> tuple[Series, ...]:
         """Return the series that prove a host's GPUs: of the right field, with a value that can be one."""
         mig = {gpu.uuid for gpu in host.gpus if gpu.mig}
-        settings = self.view.settings.metrics
+        settings = self.metrics.settings.metrics
         if not host.gpus:
             # Nobody said which are in MIG mode: a slice shows by its number.
             mig = {s.uuid for s in self._by_host[host.name] if s.field == settings.mig_field and s.instance}
@@ -92,13 +92,13 @@ class Fleet:
             key = (series.uuid, series.instance)
             if key not in newest or series.at > newest[key].at:
                 newest[key] = series
-        aged = [(series, self.view.at - series.at) for series in newest.values()]
+        aged = [(series, self.metrics.at - series.at) for series in newest.values()]
         # A sample far in the future says as little about now as an old one.
         return tuple((series, age) for series, age in aged if abs(age) > self.limit_s(series))
 
     def limit_s(self, series: Series) -> float:
         """Return how old a sample may be."""
-        return self.view.settings.metrics.fresh_intervals * series.interval_s
+        return self.metrics.settings.metrics.fresh_intervals * series.interval_s
 
     def doubles(self, host: ExpectedHost) -> dict[str, tuple[str, ...]]:
         """Return the UUIDs of a host that more than one target brings, with these targets.
@@ -116,9 +116,9 @@ class Fleet:
         return tuple(dict.fromkeys(self._strangers()))
 
     def _strangers(self) -> Iterable[Stranger]:
-        hosts = {host.name: host for host in self.view.hosts}
+        hosts = {host.name: host for host in self.metrics.hosts}
         crowds: dict[str, set[str]] = defaultdict(set)
-        for series in self.view.series:
+        for series in self.metrics.series:
             known = self.owners.get(series.uuid)
             if known is not None:
                 if series.host and series.host != known:
@@ -143,10 +143,10 @@ class Fleet:
                 yield Stranger("stranger-gpu", name, text)
 
     def _allowed(self, word: str) -> bool:
-        return bool(word) and any(fnmatchcase(word, pattern) for pattern in self.view.settings.metrics.allowed_hosts)
+        return bool(word) and any(fnmatchcase(word, pattern) for pattern in self.metrics.settings.metrics.allowed_hosts)
 
     def settled(self) -> bool:
-        """Whether nothing is wrong that a little more time could mend."""
+        """Whether a little more time would change nothing."""
         if self.blind or self.strangers:
             return False
         return not any(
@@ -154,7 +154,7 @@ class Fleet:
             or (not host.gpus and len(self.seen_uuids(host)) < host.count)
             or self.stale(host)
             or self.doubles(host)
-            for host in self.view.hosts
+            for host in self.metrics.hosts
             if host.in_scope
         )
 

@@ -24,25 +24,25 @@ SPEC = CheckSpec(
 )
 
 
-def judge(view: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host; a host without any metrics is one missing host, not eight missing GPUs."""
-    return per_host(SPEC, view, context, _judge_host, needs_series=False)
+def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
+    """A host without any seen is one missing host, not eight missing GPUs."""
+    return per_host(SPEC, seen, context, _judge_host, needs_series=False)
 
 
 def _judge_host(host: MetricsHost) -> Outcome:
     fleet, expected = host.seen, host.expected
-    view = fleet.view
-    field, seen = view.settings.metrics.field, len(fleet.seen_uuids(expected))
+    metrics = fleet.metrics
+    field, seen = metrics.settings.metrics.field, len(fleet.seen_uuids(expected))
     details: dict[str, Any] = {
         "measured": gpus_measured(seen),
         "expected": (Expectation("GPUs with metrics", "==", expected.count, Basis.RULE, expected.source),),
-        "evidence": seen_in(view, field),
+        "evidence": seen_in(metrics, field),
     }
     missing = fleet.missing(expected)
     unprofiled = tuple(gpu for gpu in missing if gpu.mig)
     up = any(exporter.health == "up" for exporter in fleet.exporters(expected))
     if unprofiled and (up or not fleet.is_silent(expected)):
-        mig_field = view.settings.metrics.mig_field
+        mig_field = metrics.settings.metrics.mig_field
         text = f"{count(len(unprofiled), 'GPU')} in MIG mode without {mig_field} for every slice"
         hint = f"add {mig_field} to the counters of dcgm-exporter (its ConfigMap); {field} does not exist in MIG mode"
         return host.answer.failed("profiling-field-missing", text, hint, more_subjects=host.gpus(unprofiled), **details)

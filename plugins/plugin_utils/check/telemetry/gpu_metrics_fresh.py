@@ -22,23 +22,23 @@ SPEC = CheckSpec(
 )
 
 
-def judge(view: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host. Prometheus shows a value for five minutes: only its own time tells its age."""
-    return per_host(SPEC, view, context, _judge_host)
+def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Prometheus shows a value for five minutes: only the time of the sample gives its age."""
+    return per_host(SPEC, seen, context, _judge_host)
 
 
 def _judge_host(host: MetricsHost) -> Outcome:
-    fleet, view = host.seen, host.seen.view
+    fleet, metrics = host.seen, host.seen.metrics
     series = fleet.relevant(host.expected)
-    query = f"timestamp({view.settings.metrics.field})"
+    query = f"timestamp({metrics.settings.metrics.field})"
     if any(entry.interval_s <= 0 for entry in series):
         text = "the scrape interval of its series is not known: Prometheus has no target with their job and instance"
         hint = "state it: gpufleet_settings.telemetry.interval_s"
-        return host.answer.unknown("interval-unknown", text, hint, evidence=seen_in(view, query))
+        return host.answer.unknown("interval-unknown", text, hint, evidence=seen_in(metrics, query))
     limit = min(fleet.limit_s(entry) for entry in series)
-    oldest = max(view.at - entry.at for entry in series)
+    oldest = max(metrics.at - entry.at for entry in series)
     stale = fleet.stale(host.expected)
-    intervals = view.settings.metrics.fresh_intervals
+    intervals = metrics.settings.metrics.fresh_intervals
     basis = f"{intervals:g} x {limit / intervals:g} s scrape interval"
     limits = (Expectation("age of the last sample", "<=", limit, Basis.RULE, basis),)
     if stale:
@@ -55,12 +55,12 @@ def _judge_host(host: MetricsHost) -> Outcome:
             hint,
             measured=(Measure("age of the last sample", round(age, 1), "s"),),
             expected=limits,
-            evidence=seen_in(view, query),
+            evidence=seen_in(metrics, query),
             more_subjects=subjects,
         )
     measured = (Measure("age of the last sample", round(oldest, 1), "s"),)
     text = f"the oldest sample is {oldest:.1f} s old"
-    return host.answer.passed(text, measured=measured, expected=limits, evidence=seen_in(view, query))
+    return host.answer.passed(text, measured=measured, expected=limits, evidence=seen_in(metrics, query))
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

@@ -29,13 +29,13 @@ _HINTS = {
 _SHOWN = 5
 
 
-def judge(view: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return one outcome for the cluster, or one for every kind of stranger."""
-    answer, fleet = Answer.about_cluster(SPEC, context), Fleet(view)
+def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
+    """One outcome for every kind of stranger."""
+    answer, fleet = Answer.about_cluster(SPEC, context), Fleet(seen)
     blocked = without_metrics(answer, fleet)
     if blocked is not None:
         return (blocked,)
-    evidence = seen_in(view, view.settings.metrics.field)
+    evidence = seen_in(seen, seen.settings.metrics.field)
     outcomes = []
     for cause in dict.fromkeys(stranger.cause for stranger in fleet.strangers):
         same = [stranger for stranger in fleet.strangers if stranger.cause == cause]
@@ -45,8 +45,8 @@ def judge(view: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
         outcomes.append(answer.failed(cause, text + more, _HINTS[cause], evidence=evidence, more_subjects=nodes))
     if outcomes:
         return tuple(outcomes)
-    known = sum(bool(host.gpus) for host in view.hosts)
-    how = "by UUID" if known == len(view.hosts) else f"by UUID on {known} of {len(view.hosts)} hosts, else by number"
+    known = sum(bool(host.gpus) for host in seen.hosts)
+    how = "by UUID" if known == len(seen.hosts) else f"by UUID on {known} of {len(seen.hosts)} hosts, else by number"
     return (answer.passed(f"every series belongs to a GPU of the inventory ({how})", evidence=evidence),)
 
 

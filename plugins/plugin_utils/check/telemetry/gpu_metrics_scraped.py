@@ -22,24 +22,23 @@ SPEC = CheckSpec(
 )
 
 
-def judge(view: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return one outcome for the cluster."""
+def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
     answer = Answer.about_cluster(SPEC, context)
-    if view.problem is not None:
-        problem = view.problem
+    if seen.problem is not None:
+        problem = seen.problem
         return (answer.unknown(problem.cause, f"{problem.subject}: {problem.reason}", problem.hint),)
-    field = view.settings.metrics.field
-    if not view.series:
-        down = [exporter for exporter in view.exporters if exporter.health != "up"]
+    field = seen.settings.metrics.field
+    if not seen.series:
+        down = [exporter for exporter in seen.exporters if exporter.health != "up"]
         text, hint = f"not one series of {field}, and no target for it", "kubectl get servicemonitors,podmonitors -A"
         if down:
             text = f"not one series of {field}: {down[0].target} does not answer ({down[0].error})"
             hint = "look at the exporters: kubectl get pods -A -l app=nvidia-dcgm-exporter"
-        return (answer.failed("telemetry-blind", text, hint, evidence=seen_in(view, field)),)
-    gpus, hosts = {s.uuid for s in view.series}, {s.host for s in view.series if s.host}
-    text = f"{view.where} has metrics of {len(gpus)} GPUs at {len(hosts)} hosts"
-    measured = (Measure("GPUs with metrics", len(gpus), "count"), Measure("hosts with metrics", len(hosts), "count"))
-    return (answer.passed(text, measured=measured, evidence=seen_in(view, field)),)
+        return (answer.failed("telemetry-blind", text, hint, evidence=seen_in(seen, field)),)
+    gpus, hosts = {s.uuid for s in seen.series}, {s.host for s in seen.series if s.host}
+    text = f"{seen.where} has seen of {len(gpus)} GPUs at {len(hosts)} hosts"
+    measured = (Measure("GPUs with seen", len(gpus), "count"), Measure("hosts with seen", len(hosts), "count"))
+    return (answer.passed(text, measured=measured, evidence=seen_in(seen, field)),)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

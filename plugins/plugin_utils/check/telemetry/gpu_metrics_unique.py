@@ -22,15 +22,14 @@ SPEC = CheckSpec(
 )
 
 
-def judge(view: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host."""
-    return per_host(SPEC, view, context, _judge_host)
+def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
+    return per_host(SPEC, seen, context, _judge_host)
 
 
 def _judge_host(host: MetricsHost) -> Outcome:
     fleet, expected = host.seen, host.expected
-    view, doubles, uuids = fleet.view, fleet.doubles(expected), fleet.seen_uuids(expected)
-    evidence = seen_in(view, f"count by (UUID) ({view.settings.metrics.field}) > 1")
+    metrics, doubles, uuids = fleet.metrics, fleet.doubles(expected), fleet.seen_uuids(expected)
+    evidence = seen_in(metrics, f"count by (UUID) ({metrics.settings.metrics.field}) > 1")
     if doubles:
         targets = ", ".join(next(iter(doubles.values())))
         text = f"{count(len(doubles), 'GPU')} with more than one series, from: {targets}"

@@ -69,7 +69,7 @@ def per_host(
 
 def without_metrics(answer: Answer, fleet: Fleet) -> Outcome | None:
     """Return why no metrics can be judged, None if there are some."""
-    if fleet.view.problem is not None:
+    if fleet.metrics.problem is not None:
         return answer.blocked(by=SCRAPED, because="Prometheus could not be asked")
     return answer.blocked(by=SCRAPED, because="Prometheus has no GPU metrics at all") if fleet.blind else None
 

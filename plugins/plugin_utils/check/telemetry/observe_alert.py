@@ -69,15 +69,15 @@ def observe(context: ObserveContext) -> AlertDelivery:
             wired = prometheus.alertmanagers()
         except BringupError as error:
             return AlertDelivery(settings=settings, problem=unreachable(error))
-        view = AlertDelivery(settings=settings, where=prometheus.where, alertmanagers=wired)
+        trace = AlertDelivery(settings=settings, where=prometheus.where, alertmanagers=wired)
         problem = _forbidden(cluster, settings)
         if problem is not None:
-            return replace(view, problem=problem)
+            return replace(trace, problem=problem)
         try:
             plan = _plan(cluster)
         except BringupError as error:
-            return replace(view, problem=_problem("no-way-for-alerts", error))
-        return _tested(context, cluster, prometheus, plan, view)
+            return replace(trace, problem=_problem("no-way-for-alerts", error))
+        return _tested(context, cluster, prometheus, plan, trace)
 
 
 def _problem(cause: str, error: BringupError) -> Problem:
@@ -113,23 +113,23 @@ def _way(cluster: Cluster, kind: Kind, what: str) -> Way:
 
 
 def _tested(
-    context: ObserveContext, cluster: Cluster, prometheus: Prometheus, plan: _Plan, view: AlertDelivery
+    context: ObserveContext, cluster: Cluster, prometheus: Prometheus, plan: _Plan, trace: AlertDelivery
 ) -> AlertDelivery:
-    alert = view.settings.alert
+    alert = trace.settings.alert
     kinds = (PROMETHEUS_RULES, ALERTMANAGER_CONFIGS)
     with temporary_namespace(
         cluster, "alert", prefix=_PREFIX, priority=_PRIORITY, kinds=kinds, cleanup_s=alert.cleanup_s, emit=context.emit
     ) as space:
-        view = replace(view, name=space.name)
+        trace = replace(trace, name=space.name)
         try:
             _mark(cluster, space, plan)
             _receive(space, alert, context)
-            view = _followed(context, cluster, prometheus, space, plan, view)
+            trace = _followed(context, cluster, prometheus, space, plan, trace)
         except BringupError as error:
-            view = replace(view, problem=_problem("alert-test-failed", error))
+            trace = replace(trace, problem=_problem("alert-test-failed", error))
         finally:
             _sweep_foreign(cluster, space, plan)
-    return replace(view, leftovers=tuple(space.leftovers))
+    return replace(trace, leftovers=tuple(space.leftovers))
 
 
 def _mark(cluster: Cluster, space: TemporaryNamespace, plan: _Plan) -> None:
@@ -179,28 +179,28 @@ def _followed(
     prometheus: Prometheus,
     space: TemporaryNamespace,
     plan: _Plan,
-    view: AlertDelivery,
+    trace: AlertDelivery,
 ) -> AlertDelivery:
     """Make the rule and the route, and follow the alert as long as it goes on."""
-    alert, started = view.settings.alert, time.monotonic()
+    alert, started = trace.settings.alert, time.monotonic()
     for obj in _objects(space, plan, alert):
         cluster.create(cluster.kind(obj["apiVersion"], obj["kind"]), obj, obj["metadata"]["namespace"])
     deadline, progress = Deadline.after(alert.load_s), Progress(context.emit)
-    while deadline.left_s > 0 and view.received_s is None and not view.rule_error:
-        before = view
-        view = _seen(prometheus, _log(space), view, time.monotonic() - started)
-        if before.loaded_s is None and view.loaded_s is not None:
+    while deadline.left_s > 0 and trace.received_s is None and not trace.rule_error:
+        before = trace
+        trace = _seen(prometheus, _log(space), trace, time.monotonic() - started)
+        if before.loaded_s is None and trace.loaded_s is not None:
             deadline = Deadline.after(alert.fire_s)
-        if before.firing_s is None and view.firing_s is not None:
+        if before.firing_s is None and trace.firing_s is not None:
             deadline = Deadline.after(alert.arrive_s)
-        progress.tick(f"alert: {_standing(view)}")
-        if view.received_s is None:
+        progress.tick(f"alert: {_standing(trace)}")
+        if trace.received_s is None:
             time.sleep(min(_POLL_S, deadline.left_s))
     write_atomic(context.run_dir / _LOG, redact(_log(space)))
-    view = replace(view, evidence=str(_LOG))
-    if view.received_s is not None or view.problem is not None:
-        return view
-    return _asked(cluster, replace(view, alertmanagers=prometheus.alertmanagers()))
+    trace = replace(trace, evidence=str(_LOG))
+    if trace.received_s is not None or trace.problem is not None:
+        return trace
+    return _asked(cluster, replace(trace, alertmanagers=prometheus.alertmanagers()))
 
 
 def _objects(space: TemporaryNamespace, plan: _Plan, alert: AlertSettings) -> list[dict[str, Any]]:
@@ -212,35 +212,35 @@ def _objects(space: TemporaryNamespace, plan: _Plan, alert: AlertSettings) -> li
     return render(_TEMPLATES / "alert-rule.yaml.j2", variables)
 
 
-def _seen(prometheus: Prometheus, log: str, view: AlertDelivery, now_s: float) -> AlertDelivery:
+def _seen(prometheus: Prometheus, log: str, trace: AlertDelivery, now_s: float) -> AlertDelivery:
     """Return how far the alert is: the rule and its state at Prometheus, the notice at the receiver."""
     try:
         rules = prometheus.alert_rules()
     except BringupError as error:
         # It may be busy with its new configuration; only what it does not get over counts.
-        return replace(view, problem=_problem("alert-test-failed", error))
-    view = replace(view, problem=None)
-    rule = next((rule for rule in rules if rule.labels.get("gpufleet_test") == view.name), None)
+        return replace(trace, problem=_problem("alert-test-failed", error))
+    trace = replace(trace, problem=None)
+    rule = next((rule for rule in rules if rule.labels.get("gpufleet_test") == trace.name), None)
     if rule is not None:
         # A rule that was never evaluated yet is only loaded.
-        view = replace(view, rule_error=rule.last_error if rule.health == "err" else "")
-        view = view if view.loaded_s is not None or rule.health == "unknown" else replace(view, loaded_s=now_s)
-        if rule.state == "firing" and view.firing_s is None:
-            view = replace(view, firing_s=now_s)
+        trace = replace(trace, rule_error=rule.last_error if rule.health == "err" else "")
+        trace = trace if trace.loaded_s is not None or rule.health == "unknown" else replace(trace, loaded_s=now_s)
+        if rule.state == "firing" and trace.firing_s is None:
+            trace = replace(trace, firing_s=now_s)
     # Only an alert that Prometheus evaluated counts: nobody else knows its name.
-    if view.firing_s is not None and received(log, view.name):
-        view = replace(view, received_s=now_s)
-    return view
+    if trace.firing_s is not None and received(log, trace.name):
+        trace = replace(trace, received_s=now_s)
+    return trace
 
 
-def _asked(cluster: Cluster, view: AlertDelivery) -> AlertDelivery:
+def _asked(cluster: Cluster, trace: AlertDelivery) -> AlertDelivery:
     """Ask Alertmanager about an alert that did not arrive; it only helps to say where it got lost."""
     try:
-        alerts = Alertmanager(alertmanager_session(cluster, view.settings.metrics)).alerts("gpufleet_test", view.name)
+        alerts = Alertmanager(alertmanager_session(cluster, trace.settings.metrics)).alerts("gpufleet_test", trace.name)
     except BringupError:
-        return view
+        return trace
     receivers = tuple(sorted({name for alert in alerts for name in alert.receivers}))
-    return replace(view, asked=True, routed=receivers if alerts else None)
+    return replace(trace, asked=True, routed=receivers if alerts else None)
 
 
 def _sweep_foreign(cluster: Cluster, space: TemporaryNamespace, plan: _Plan) -> None:
@@ -257,10 +257,10 @@ def _sweep_foreign(cluster: Cluster, space: TemporaryNamespace, plan: _Plan) -> 
         space.leftovers.append(f"rule in {plan.rule.only_namespace}: {error.reason}")
 
 
-def _standing(view: AlertDelivery) -> str:
-    if view.loaded_s is None:
+def _standing(trace: AlertDelivery) -> str:
+    if trace.loaded_s is None:
         return "waiting for Prometheus to take up the rule"
-    return "waiting for the rule to fire" if view.firing_s is None else "firing, waiting for its arrival"
+    return "waiting for the rule to fire" if trace.firing_s is None else "firing, waiting for its arrival"
 
 
 OBSERVER = observer_with_settings("alert", AlertDelivery, observe, TelemetrySettings, GATE)

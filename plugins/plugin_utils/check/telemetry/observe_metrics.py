@@ -40,10 +40,10 @@ def observe(context: ObserveContext) -> FleetMetrics:
         cluster = _cluster(context, stack)
         hosts = _expected(context, cluster)
         while True:
-            view = _look(cluster, settings, hosts)
-            if deadline.left_s <= 0 or (view.problem is None and Fleet(view).settled()):
-                return view
-            progress.tick(f"metrics: {_standing(view)}")
+            metrics = _look(cluster, settings, hosts)
+            if deadline.left_s <= 0 or (metrics.problem is None and Fleet(metrics).settled()):
+                return metrics
+            progress.tick(f"metrics: {_standing(metrics)}")
             time.sleep(min(_POLL_S, deadline.left_s))
 
 
@@ -101,13 +101,13 @@ def _targets(prometheus: Prometheus, settings: TelemetrySettings) -> tuple[Targe
         return ()
 
 
-def _standing(view: FleetMetrics) -> str:
-    if view.problem is not None:
-        return f"{view.problem.subject}: {view.problem.reason}"
-    fleet = Fleet(view)
-    expected = sum(host.count for host in view.hosts if host.in_scope)
-    seen = sum(len(fleet.seen_uuids(host)) for host in view.hosts if host.in_scope)
-    stale = sum(len(fleet.stale(host)) for host in view.hosts if host.in_scope)
+def _standing(metrics: FleetMetrics) -> str:
+    if metrics.problem is not None:
+        return f"{metrics.problem.subject}: {metrics.problem.reason}"
+    fleet = Fleet(metrics)
+    expected = sum(host.count for host in metrics.hosts if host.in_scope)
+    seen = sum(len(fleet.seen_uuids(host)) for host in metrics.hosts if host.in_scope)
+    stale = sum(len(fleet.stale(host)) for host in metrics.hosts if host.in_scope)
     return f"{seen} of {expected} GPUs, {stale} not fresh"
 
 
