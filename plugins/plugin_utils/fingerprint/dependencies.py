@@ -20,6 +20,7 @@ Facts = Mapping[str, str]
 NCCL = "NCCL"
 HOSTS = "hosts"
 SETTINGS = "settings"
+THRESHOLDS = "thresholds"
 # Facts of the whole run on which results of a gate depend; gates that are not named here depend on hosts alone.
 _OF_RUN: dict[str, tuple[str, ...]] = {
     "facility": ("record", "signature", "evidence", "in force"),
@@ -85,7 +86,7 @@ def dependencies_of(
 
     Args:
         gate: gate id.
-        check: check id; what the inventory sets for it is a part.
+        check: check id; what the inventory or private thresholds set for it is a part.
         kind: kind of the subject.
         subject: its name.
         hosts: the hosts behind the result.
@@ -97,7 +98,9 @@ def dependencies_of(
         own[HOSTS] = ", ".join(sorted(f"{host.name} ({host.sku})" for host in site.hosts if host.rack == subject))
     elif has_hosts(gate, kind) and kind is not SubjectKind.NODE:
         own[HOSTS] = ", ".join(sorted(host.name for host in site.in_scope))
-    settings = {name: _judging(site.settings[name]) for name in (gate, check) if name in site.settings}
+    private = json.loads(state.whole.get(THRESHOLDS) or "{}")
+    stated = {name: {**private.get(name, {}), **site.settings.get(name, {})} for name in (gate, check)}
+    settings = {name: _judging(options) for name, options in stated.items()}
     own[SETTINGS] = json.dumps({name: told for name, told in settings.items() if told}, sort_keys=True)
     names = sorted(set(hosts)) if has_hosts(gate, kind) else []
     return Dependencies(own=own, hosts={name: dict(state.hosts.get(name, {})) for name in names})

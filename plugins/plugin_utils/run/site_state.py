@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -12,12 +13,13 @@ from typing import Any
 from ..check.fabric.fabric_facts import subnets_of
 from ..check.facility.observation import FacilityObservation
 from ..check.facility.observe_facility_record import OBSERVER as FACILITY_RECORD
+from ..check.kit.saved_settings import private_thresholds
 from ..check.observation import saved_observation
 from ..collect.host_evidence import FABRIC, read_evidence
 from ..collect.identity import host_facts_of
 from ..collect.tool_reading import ProbeFailure
-from ..fingerprint.dependencies import SiteState, digest
-from ..outcome.codec import dumps, from_plain, load, load_json, to_plain
+from ..fingerprint.dependencies import THRESHOLDS, SiteState, digest
+from ..outcome.codec import dumps, load, load_json, to_plain
 from ..outcome.errors import InputError
 from ..probe.iblinkinfo import LinkEnd
 from ..runtime.files import write_atomic
@@ -41,6 +43,7 @@ def collect_state(run: Run, gates: tuple[str, ...], today: date) -> SiteState:
     path = run.path / STATE
     known = load(SiteState, path) if path.is_file() else SiteState()
     whole = known.whole | {"recipe": _recipe(run.recipe), "cluster": _cluster(run)}
+    whole[THRESHOLDS] = _thresholds(run)
     if "facility" in gates:
         whole |= _facility(run, today)
     if "fabric" in gates:
@@ -52,6 +55,12 @@ def collect_state(run: Run, gates: tuple[str, ...], today: date) -> SiteState:
     state = replace(known, hosts=hosts, whole={name: text for name, text in whole.items() if text})
     write_atomic(path, dumps(state))
     return state
+
+
+def _thresholds(run: Run) -> str:
+    """Return the settings that private recipe directories state, as JSON."""
+    stated = private_thresholds(run.path)
+    return json.dumps(stated, sort_keys=True) if stated else ""
 
 
 def _recipe(recipe: dict[str, Any] | None) -> str:
@@ -76,7 +85,7 @@ def _facility(run: Run, today: date) -> dict[str, str]:
         seen = saved_observation(run.path, "facility", FACILITY_RECORD.key)
         if seen.error is not None:
             return {}
-        found = from_plain(FacilityObservation, seen.data, "observation of the facility record")
+        found = FACILITY_RECORD.restore(seen.data, run.path, run.site)
         record = found.record()
     except InputError:
         return {}

@@ -130,5 +130,24 @@ def stated_by_thresholds(run_dir: Path, stated: Mapping[str, Mapping[str, Any]])
     return found
 
 
+def private_thresholds(run_dir: Path) -> dict[str, dict[str, Any]]:
+    """Return the values that the `thresholds/` of private recipe directories stated in that run.
+
+    Raises:
+        InputError: settings.json cannot be read.
+    """
+    path = run_dir / SETTINGS
+    saved: Any = load_json(path).get("settings", {}) if path.is_file() else {}
+    found = {
+        key: {
+            name: entry["value"]
+            for name, entry in entries.items()
+            if any(source != "release" and _is_thresholds(source) for source in entry["sources"])
+        }
+        for key, entries in saved.items()
+    }
+    return {key: values for key, values in found.items() if values}
+
+
 def _is_thresholds(source: str) -> bool:
     return source == "release" or Path(source).parent.name == "thresholds"

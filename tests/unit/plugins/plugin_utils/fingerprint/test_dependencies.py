@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -127,4 +128,19 @@ def test_another_set_of_hosts_voids_results_of_the_whole_and_of_their_rack() -> 
 )
 def test_what_the_inventory_sets_for_a_check_is_part_of_its_result(settings: dict[str, Any], void: bool) -> None:
     now = of("nodes", SubjectKind.NODE, "gpu01", ("gpu01",), site=replace(SITE, settings=settings))
+    assert bool(changes(NODE, now)) is void
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "void"),
+    [
+        ({"some-check": {"level": 1}}, True),
+        ({"nodes": {"limit": 2}}, True),
+        ({"some-check": {"timeout_s": 2}}, False),
+        ({"other-check": {"level": 1}}, False),
+    ],
+)
+def test_what_private_thresholds_set_for_a_check_is_part_of_its_result(thresholds: dict[str, Any], void: bool) -> None:
+    state = replace(STATE, whole=STATE.whole | {"thresholds": json.dumps(thresholds)})
+    now = of("nodes", SubjectKind.NODE, "gpu01", ("gpu01",), state=state)
     assert bool(changes(NODE, now)) is void

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.saved_settings import (
+    private_thresholds,
     read_settings,
     settings_document,
     with_plan_settings,
@@ -49,9 +50,18 @@ def test_settings_survive_in_the_run_directory_with_their_places(tmp_path: Path)
     (tmp_path / "settings.json").write_text(json.dumps(document))
     saved = read_settings(tmp_path, all_settings)
     assert saved["clock-sync"] == {"clock_offset_s": 0.5}
+    assert private_thresholds(tmp_path) == {}
     (tmp_path / "settings.json").write_text(json.dumps({"schema_version": 2}))
     with pytest.raises(InputError, match="schema_version"):
         read_settings(tmp_path, all_settings)
+
+
+def test_private_thresholds_of_a_run_are_known(tmp_path: Path) -> None:
+    private = Layer("/own/thresholds/nodes.yaml", {"gpu-ecc": {"ecc_dram_correctable": 5}}, release=True)
+    loaded, _problems = load_settings(all_settings(), [*threshold_layers(()), private])
+    (tmp_path / "settings.json").write_text(json.dumps(settings_document(loaded)))
+    assert private_thresholds(tmp_path) == {"gpu-ecc": {"ecc_dram_correctable": 5}}
+    assert private_thresholds(tmp_path / "other") == {}
 
 
 def test_limits_of_an_older_run_are_taken_from_its_observations(tmp_path: Path) -> None:
