@@ -15,7 +15,7 @@ import termios
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -35,7 +35,7 @@ class Begun:
     process: subprocess.Popen[bytes]
     output: int
     mark: str
-    text: bytes = b""
+    text: bytes = field(default=b"", repr=False)
 
     def await_text(self, said: str, limit_s: float = 240) -> None:
         """Read until something is said."""
