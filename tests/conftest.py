@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from ctrf_schema import install_ctrf_schema
 from hypothesis import HealthCheck, settings
+from seeds import VARIABLE as SEED_VARIABLE
+from seeds import run_seed
 
 # Time is not what these tests are about: the machines are shared, and a slow moment is no defect.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -28,17 +30,19 @@ def shared_directory() -> Path:
 
 def pytest_configure() -> None:
     """Make the collection importable by its name, in a checkout where `make setup` has not been run."""
+    run_seed()
     link = ROOT / ".cache/ansible_collections/gpufleet/bringup"
     if not link.exists():
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to("../../..")
 
 
-def pytest_report_header() -> str:
+def pytest_report_header() -> list[str]:
     directory = shared_directory()
+    seed = f"random seed: {run_seed()} (again: {SEED_VARIABLE}={run_seed()})"
     if directory.is_dir():
-        return f"shared data: {directory}"
-    return f"shared data: MISSING ({directory}); tests that read it are skipped. Set GPUFLEET_SHARED."
+        return [seed, f"shared data: {directory}"]
+    return [seed, f"shared data: MISSING ({directory}); tests that read it are skipped. Set GPUFLEET_SHARED."]
 
 
 @pytest.hookimpl(optionalhook=True)

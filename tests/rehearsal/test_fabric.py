@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import signal
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from time import monotonic, sleep
 from typing import Any
 
 import pytest
+from seeds import run_seed
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils.fabric_tools import run_fabric_tools
 from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import run_tools
@@ -79,8 +79,7 @@ EXPECTED = {
 }
 INTERVAL_S = 1.5
 find = programs_module.find_programs
-# Drawn anew in every run, printed when a test fails.
-SEED = random.SystemRandom().randrange(10**6)
+SEED = run_seed()
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
+from seeds import drawing
 from waiting import await_model, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
@@ -147,7 +148,7 @@ def _subject(fault: str, draw: random.Random) -> str:
 
 @pytest.mark.parametrize("fault", OURS)
 def test_faults(bench: Bench, fault: str) -> None:
-    subject = _subject(fault, random.Random())
+    subject = _subject(fault, drawing(fault))
     outcomes = bench.judged(f"{fault}@{subject}")
     expected = CATALOGUE[fault].expect
     # Waiting for what another check reports is no finding of its own.

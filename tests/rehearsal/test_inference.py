@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import random
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
+from seeds import drawing
 from waiting import await_model, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
@@ -149,7 +149,7 @@ def test_healthy(bench: Bench) -> None:
 
 @pytest.mark.parametrize("fault", OURS)
 def test_faults(bench: Bench, fault: str) -> None:
-    node = f"gpu{random.Random().randint(1, COUNT):02d}"
+    node = f"gpu{drawing(fault).randint(1, COUNT):02d}"
     settings = {"timeout_s": 8.0} if fault == "aiperf-hangs" else {}
     outcomes = bench.judged(f"{fault}@{node}", **settings)
     expected = CATALOGUE[fault].expect

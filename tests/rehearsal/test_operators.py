@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import pytest
 from cluster_bench import ClusterBench, cluster_bench
+from seeds import drawing
 from waiting import always, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import kinds
@@ -91,7 +91,7 @@ def _allocatable(bench: Bench) -> set[str]:
 
 
 def _some_node(bench: Bench) -> str:
-    return random.choice(bench.spec.nodes).name
+    return drawing("operators").choice(bench.spec.nodes).name
 
 
 def test_gpu_operator_makes_every_gpu_allocatable(gpu_operator: Bench) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
+from seeds import drawing
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.judge import judge_gate
@@ -175,7 +176,7 @@ def _subject(fault: str, draw: random.Random) -> str:
 
 @pytest.mark.parametrize("fault", OURS)
 def test_faults(bench: Bench, fault: str) -> None:
-    subject, expected = _subject(fault, random.Random()), CATALOGUE[fault].expect
+    subject, expected = _subject(fault, drawing(fault)), CATALOGUE[fault].expect
     keys = ("metrics", "alert") if expected.cause == "prometheus-unreachable" else ("metrics",)
     keys = ("alert",) if expected.check == "alert-delivery" else keys
     outcomes = bench.judged(f"{fault}@{subject}", keys)

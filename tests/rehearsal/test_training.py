@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
+from seeds import drawing
 from waiting import await_model, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
@@ -145,7 +146,7 @@ def _subject(fault: str, draw: random.Random) -> str:
 
 @pytest.mark.parametrize("fault", OURS)
 def test_faults(bench: Bench, fault: str) -> None:
-    subject = _subject(fault, random.Random())
+    subject = _subject(fault, drawing(fault))
     outcomes = bench.judged(f"{fault}@{subject}" if subject else fault)
     expected, found = CATALOGUE[fault].expect, _findings(outcomes)
     told = {(o.check, o.cause, o.status.value) for o in found}

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from seeds import drawing
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import observe_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.cluster_state import (
@@ -133,7 +133,7 @@ def test_a_healthy_cluster_passes(view: ClusterState) -> None:
 
 @pytest.mark.parametrize(("breaking", "check", "cause", "subject"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
 def test_a_fault_fails_one_check_and_no_other(breaking: Break, check: str, cause: str, subject: str) -> None:
-    node = random.choice(NAMES)
+    node = drawing(cause).choice(NAMES)
     outcomes = judged(breaking(healthy(), node), context())
     assert _failed(outcomes) == [(check, cause, subject.replace("<node>", node))]
     waits_for = {outcome.blocked_by for outcome in outcomes if outcome.status is Status.OTHER}

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-import random
 from datetime import date
 from pathlib import Path
 
 import pytest
+from seeds import run_seed
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility import observe_facility_record
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
@@ -32,7 +32,7 @@ HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
 FACILITY_FAULTS = [fault for fault in CATALOGUE.values() if fault.expect.gate == "facility"]
 TODAY = date(2026, 6, 15)
-SEED = random.SystemRandom().randrange(10**6)
+SEED = run_seed()
 SITE = "rehearsal"
 
 

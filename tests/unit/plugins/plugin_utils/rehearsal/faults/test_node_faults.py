@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import json
 import os
-import random
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
+from seeds import run_seed
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import run_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes import observe_hosts
@@ -50,8 +50,7 @@ HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 CATALOGUE = load_catalogue(DATA)
 NODE_FAULTS = [fault for fault in CATALOGUE.values() if fault.expect.gate == "nodes"]
 HEALTHY = build_model(ModelSpec(name="rehearsal", seed=7, nodes=numbered_nodes(3, "h100")), HARDWARE)
-# Drawn anew in every run, printed when a test fails.
-SEED = random.SystemRandom().randrange(10**6)
+SEED = run_seed()
 Judged = Callable[[ClusterModel], list[Outcome]]
 
 

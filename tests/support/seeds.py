@@ -1,0 +1,21 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The random seed of the tests: drawn once per run and printed at its start; GPUFLEET_TEST_SEED states one."""
+
+from __future__ import annotations
+
+import os
+import random
+
+VARIABLE = "GPUFLEET_TEST_SEED"
+
+
+def run_seed() -> int:
+    """Return the seed of this run; workers of the same run get it through their environment."""
+    return int(os.environ.setdefault(VARIABLE, str(random.SystemRandom().randrange(10**6))))
+
+
+def drawing(name: str) -> random.Random:
+    """Return a source of random numbers for the test of that name; the same in every run with the same seed."""
+    return random.Random(f"{run_seed()}/{name}")
