@@ -12,14 +12,9 @@ from .answer import Answer
 
 def tool_failure(answer: Answer, failure: ProbeFailure, where: str, path: str) -> Outcome:
     """Return the outcome for a tool that gave nothing usable on host `where`; `path` is the evidence file."""
-    if failure.tool.owner != answer.spec.id:
-        return answer.blocked(by=failure.tool.owner, because=f"`{failure.tool.shown}` gave nothing usable")
-    return tool_unusable(answer, failure, where, path)
-
-
-def tool_unusable(answer: Answer, failure: ProbeFailure, where: str, path: str) -> Outcome:
-    """Return the outcome of the check that owns the tool, with advice for that kind of failure."""
     tool, text = failure.tool, failure.text[:400]
+    if tool.owner != answer.spec.id:
+        return answer.blocked(by=tool.owner, because=f"`{tool.shown}` gave nothing usable")
     hint = f"`{tool.shown}` on {where}: {tool.advice[failure.kind]}"
     evidence = (Evidence(tool.shown, where, text, path),)
     return answer.unknown(f"{tool.cause}-{failure.kind}", text, hint, evidence=evidence)
