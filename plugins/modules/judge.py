@@ -130,6 +130,6 @@ what_if:
       returned: always
     run_dir:
       description: Directory with its reports.
-      type: path
+      type: str
       returned: always
 """

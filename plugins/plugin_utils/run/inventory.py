@@ -18,7 +18,7 @@ from ..check.nodes.dcgm_diag import SPEC as DCGM_DIAG
 from ..check.nodes.dcgm_diag import DcgmDiagSettings
 from ..check.registry import all_checks, all_settings
 from ..hardware.sku import Sku, load_hardware
-from ..outcome.errors import BringupError
+from ..outcome.errors import BringupError, InputError
 from ..outcome.gates import GATE_IDS
 from ..outcome.model import SubjectKind
 from ..runtime.recipe_files import recipe_directories, recipe_roots
@@ -29,8 +29,13 @@ from ..site.profiles import load_profiles
 from .settings_sources import merged_settings
 
 # Hosts that look at the fabric, where the inventory has such a group.
-_FILES = ((FACILITY, "record"), (FABRIC, "plan"), *((gate, "ctrf") for gate in GATE_IDS))
 FABRIC_GROUP = "fabric_managers"
+_FILES = ((FACILITY, "record"), (FABRIC, "plan"), *((gate, "ctrf") for gate in GATE_IDS))
+# Variables about the whole site, which are read for localhost.
+_SITE_VARIABLES = tuple(
+    f"gpufleet_{name}"
+    for name in ("settings", "criteria", "waivers", "acceptances", "quarantine", "gates", "profile", "driver_owner")
+)
 _HOST_VARIABLES = ("gpufleet_sku", "gpufleet_rack", "gpufleet_node_name", HCAS)
 
 
@@ -84,10 +89,9 @@ def checked_inventory(options: Mapping[str, Any], inventory: Inventory) -> Check
     extra = options["recipe_data"]
     hardware = load_hardware(recipe_directories("hardware", extra))
     group = options["group"]
-    hosts = {
-        name: {key: inventory.variables[name].get(key) for key in _HOST_VARIABLES}
-        for name in inventory.groups.get(group, ())
-    }
+    # Ansible computes all variables of a host each time that it is asked for them.
+    found = {name: inventory.variables[name] for name in inventory.groups.get(group, ())}
+    hosts = {name: {key: variables.get(key) for key in _HOST_VARIABLES} for name, variables in found.items()}
     settings = merged_settings(options["settings"], options["set"], options["forced_settings"])
     names = dict.fromkeys(str(variables.get("gpufleet_sku")) for variables in hosts.values())
     loaded, problems = checked_settings_of(settings, extra, [hardware[name] for name in names if name in hardware])
@@ -108,10 +112,25 @@ def checked_inventory(options: Mapping[str, Any], inventory: Inventory) -> Check
             profiles=load_profiles(recipe_roots(extra)),
             checks=checks_by_id(settings),
             hardware=hardware,
-            problems=tuple(problems),
+            problems=(*problems, *_out_of_reach(inventory, found)),
         )
     )
     return CheckedInventory(site, {host.sku: hardware[host.sku] for host in site.hosts}, loaded)
+
+
+def _out_of_reach(inventory: Inventory, found: Mapping[str, Mapping[str, Any]]) -> list[BringupError]:
+    """Return the variables about the site that are stated for its hosts alone: nothing would read them."""
+    here = inventory.variables.get("localhost", {})
+    host, variables = next(iter(found.items()), ("", {}))
+    return [
+        InputError(
+            name,
+            f"is stated for host {host} and not for localhost, where it is read, so it has no effect.",
+            "state it for group all",
+        )
+        for name in _SITE_VARIABLES
+        if name in variables and name not in here
+    ]
 
 
 def checked_settings_of(
@@ -174,7 +193,8 @@ def hosts_to_read(
     if "fabric" in site.gates:
         asked = [fabric_host] if fabric_host else list(inventory.groups.get(FABRIC_GROUP) or ())
         candidates = asked or [host.name for host in site.in_scope]
-        fabric = sorted(candidates, key=lambda host: _silent(inventory, host))[:1]
+        answering = (host for host in candidates if not _silent(inventory, host))
+        fabric = [next(answering, candidates[0])] if candidates else []
     before = site.before_from_gate
     return {
         "contact": nodes,

@@ -116,6 +116,15 @@ def test_simulated_hosts_make_a_rehearsal_whatever_a_variable_says() -> None:
     assert checked_inventory(OPTIONS | {"rehearsal": False}, simulated).site.rehearsal
 
 
+def test_a_variable_about_the_site_that_only_its_hosts_have_is_refused() -> None:
+    given = inventory()
+    own = {name: {**found, "gpufleet_settings": {"facility": {}}} for name, found in given.variables.items()}
+    with pytest.raises(ProblemsError, match="gpufleet_settings: is stated for host gpu01 and not for localhost"):
+        checked_inventory(OPTIONS, Inventory(given.groups, own))
+    everywhere = own | {"localhost": {"gpufleet_settings": {"facility": {}}}}
+    assert checked_inventory(OPTIONS, Inventory(given.groups, everywhere)).site.hosts
+
+
 def test_default_criteria_count_only_where_none_is_stated() -> None:
     default = {"service": "kind", "intent": "inference"}
     stated = checked_inventory(OPTIONS | {"default_criteria": default}, inventory()).site
