@@ -40,8 +40,8 @@ options:
     default: []
   thresholds:
     description:
-      - Whether the what-if takes the thresholds that were saved with the run, or those of now, from C(recipes/thresholds)
-        and from O(recipe_data).
+      - Whether the what-if takes the thresholds that were saved with the run, or those of now, from
+        C(recipes/thresholds) and from O(recipe_data).
     type: str
     choices: [saved, current]
     default: saved
