@@ -59,7 +59,7 @@ TRAINING = replace(SPEC, kind="torchrun")
 
 
 def test_every_pod_of_a_torchrun_counts() -> None:
-    """No pod speaks for the others: one that still runs is waited for, one that failed is told."""
+    """No pod speaks for the others: one that still runs is waited for, one that failed is reported."""
     assert ending_of(TRAINING, ObservedJob(pods=[ended(0, 0), pod(1)], ended_s=100)) is None
     assert ending_of(TRAINING, ObservedJob(pods=[ended(0, 0)], ended_s=100)) is None
     whole = ending_of(TRAINING, ObservedJob(pods=[ended(0, 0), ended(1, 0)]))

@@ -63,7 +63,7 @@ class Toy(Benchmark[BenchmarkPlan[BenchmarkHost], str, str]):
 
 @dataclass
 class Cluster:
-    """Allows what it is told to allow, and counts what is made."""
+    """Allows everything that is not refused, and counts what is made."""
 
     refused: tuple[str, ...] = ()
     opened: int = 0

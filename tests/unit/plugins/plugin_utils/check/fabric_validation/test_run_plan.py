@@ -22,7 +22,7 @@ SOCKET = (
 )
 
 
-def told(outcomes: tuple[Outcome, ...]) -> list[tuple[str, str, str]]:
+def findings(outcomes: tuple[Outcome, ...]) -> list[tuple[str, str, str]]:
     """What is not passed and waits for nothing: check, cause, names of the subjects."""
     return sorted(
         (o.check, o.cause, " ".join(subject.name for subject in o.subjects))
@@ -50,20 +50,20 @@ def test_ten_healthy_runs_of_64_raise_no_alarm(fleet: MakeFleet) -> None:
     for seed in range(10):
         here = fleet(64, noise=0.01)
         here.draw = random.Random(seed)
-        assert told(here.outcomes()) == []
+        assert findings(here.outcomes()) == []
 
 
 @pytest.mark.parametrize("count", [4, 7, 8, 16])
 def test_nvlink(fleet: MakeFleet, count: int) -> None:
     here = fleet(count, nvlink={"gpu03": 0.7})
-    assert told(here.outcomes()) == [("nccl-intra-node-bw", "slow-nvlink", "gpu03")]
+    assert findings(here.outcomes()) == [("nccl-intra-node-bw", "slow-nvlink", "gpu03")]
 
 
 @pytest.mark.parametrize("count", [8, 9, 16])
 @pytest.mark.parametrize("part", [0.5, 0.8])
 def test_slow_adapter(fleet: MakeFleet, count: int, part: float) -> None:
     here = fleet(count, nics={("gpu02", 5): part}, algorithm="RING")
-    assert told(here.outcomes()) == [("nccl-pair-bw", "slow-adapter", "gpu02 gpu02/mlx5_5")]
+    assert findings(here.outcomes()) == [("nccl-pair-bw", "slow-adapter", "gpu02 gpu02/mlx5_5")]
 
 
 def test_slow_adapter_of_the_one_left_over(fleet: MakeFleet) -> None:
@@ -72,19 +72,19 @@ def test_slow_adapter_of_the_one_left_over(fleet: MakeFleet) -> None:
         name for name in here.hosts if all(name not in r.record.hosts for r in here.results().in_phase("pair")[:4])
     ]
     bad = fleet(9, nics={(alone[0], 2): 0.4})
-    assert told(bad.outcomes()) == [("nccl-pair-bw", "slow-adapter", f"{alone[0]} {alone[0]}/mlx5_2")]
+    assert findings(bad.outcomes()) == [("nccl-pair-bw", "slow-adapter", f"{alone[0]} {alone[0]}/mlx5_2")]
 
 
 def test_slow_host(fleet: MakeFleet) -> None:
     here = fleet(16, nics={("gpu11", rail): 0.5 for rail in range(8)})
-    assert told(here.outcomes()) == [("nccl-pair-bw", "slow-node", "gpu11")]
+    assert findings(here.outcomes()) == [("nccl-pair-bw", "slow-node", "gpu11")]
 
 
 @pytest.mark.parametrize("count", [4, 8, 16])
 def test_slow_rail(fleet: MakeFleet, count: int) -> None:
     here = fleet(count)
     here.nics = {(name, 3): 0.4 for name in here.hosts}
-    (found,) = told(here.outcomes())
+    (found,) = findings(here.outcomes())
     assert found[:2] == ("nccl-pair-bw", "slow-rail")
     assert found[2].startswith("rail3 ")
     assert set(found[2].split()[1:]) == set(here.hosts)
@@ -93,7 +93,7 @@ def test_slow_rail(fleet: MakeFleet, count: int) -> None:
 def test_slow_path(fleet: MakeFleet) -> None:
     pair = fleet(8).results().in_phase("pair")[1].record.hosts
     here = fleet(8, paths={frozenset(pair): 0.5})
-    found = told(here.outcomes())
+    found = findings(here.outcomes())
     assert {(check, cause) for check, cause, _names in found} == {("nccl-pair-bw", "slow-path")}
     assert {names.split()[0] for _check, _cause, names in found} == set(pair)
 
@@ -101,23 +101,23 @@ def test_slow_path(fleet: MakeFleet) -> None:
 def test_a_slow_cohort_blames_nobody(fleet: MakeFleet) -> None:
     here = fleet(16)
     here.nics = {(name, rail): 0.4 for name in here.hosts for rail in range(8)}
-    (found,) = told(here.outcomes())
+    (found,) = findings(here.outcomes())
     assert found[:2] == ("nccl-pair-bw", "cohort-slow")
     assert found[2].startswith("here ")
     slow_inside = fleet(8, nvlink={f"gpu{n:02d}": 0.6 for n in range(1, 9)})
-    assert [entry[:2] for entry in told(slow_inside.outcomes())] == [("nccl-intra-node-bw", "cohort-slow")]
+    assert [entry[:2] for entry in findings(slow_inside.outcomes())] == [("nccl-intra-node-bw", "cohort-slow")]
 
 
 def test_two_hosts_cannot_be_told_apart(fleet: MakeFleet) -> None:
-    found = told(fleet(2, nics={("gpu02", 5): 0.3}).outcomes())
+    found = findings(fleet(2, nics={("gpu02", 5): 0.3}).outcomes())
     assert {entry[:2] for entry in found} == {("nccl-pair-bw", "pair-bandwidth-low")}
     assert all("gpu01--gpu02" in names for _check, _cause, names in found)
 
 
 def test_whole_slower_than_its_pairs(fleet: MakeFleet) -> None:
-    (found,) = told(fleet(16, whole=0.5).outcomes())
+    (found,) = findings(fleet(16, whole=0.5).outcomes())
     assert found[:2] == ("nccl-all-nodes-bw", "all-nodes-bandwidth-low")
-    (found,) = told(fleet(16, whole=0.84).outcomes())
+    (found,) = findings(fleet(16, whole=0.84).outcomes())
     assert found[:2] == ("nccl-all-nodes-bw", "all-nodes-bandwidth-marginal")
 
 
@@ -142,13 +142,13 @@ def test_whole_slower_than_its_pairs(fleet: MakeFleet) -> None:
 def test_transport(fleet: MakeFleet, count: int, says: str, cause: str) -> None:
     here = fleet(count, says={"gpu03": says})
     # Full speed all the same: a transport that is not what it should be fails whatever the bandwidth.
-    assert told(here.outcomes()) == [("nccl-transport", cause, "gpu03")]
+    assert findings(here.outcomes()) == [("nccl-transport", cause, "gpu03")]
 
 
 def test_no_resource_anywhere(fleet: MakeFleet) -> None:
     here = fleet(2, plan_change=lambda plan: replace(plan, rdma_resource=""))
     here.says = dict.fromkeys(here.hosts, "NET/IB : No device found.\n" + SOCKET)
-    assert {entry[:2] for entry in told(here.outcomes())} == {("nccl-transport", "rdma-resource-missing")}
+    assert {entry[:2] for entry in findings(here.outcomes())} == {("nccl-transport", "rdma-resource-missing")}
 
 
 def test_no_resource_on_one_node(fleet: MakeFleet) -> None:
@@ -157,12 +157,12 @@ def test_no_resource_on_one_node(fleet: MakeFleet) -> None:
         return replace(plan, hosts=hosts)
 
     here = fleet(8, plan_change=without)
-    assert told(here.outcomes()) == [("nccl-transport", "rdma-resource-missing", "gpu03")]
+    assert findings(here.outcomes()) == [("nccl-transport", "rdma-resource-missing", "gpu03")]
     assert not here.results().with_host("gpu03", ("pair", "all"))
 
 
 def test_silent_log_is_no_proof(fleet: MakeFleet) -> None:
-    found = told(fleet(4, says={"gpu02": ""}).outcomes())
+    found = findings(fleet(4, says={"gpu02": ""}).outcomes())
     assert found == [("nccl-transport", "transport-unproven", "gpu02")]
 
 
@@ -200,7 +200,7 @@ HOLE = spoil(
 def test_results_of_a_host(fleet: MakeFleet, change: Callable[[Wanted, str], str], cause: str) -> None:
     here = fleet(8, change=change)
     outcomes = here.outcomes()
-    assert told(outcomes) == [("nccl-results", cause, "gpu04")]
+    assert findings(outcomes) == [("nccl-results", cause, "gpu04")]
     (found,) = [o for o in outcomes if o.cause == cause]
     assert found.status is (Status.FAILED if cause == "wrong-results" else Status.OTHER)
 
@@ -224,7 +224,7 @@ def test_endings(fleet: MakeFleet, state: str, code: int | None, cause: str, pha
     here = fleet(
         8, state=lambda want: (state, code) if "gpu04" in want.hosts and want.phase == phase else ("succeeded", 0)
     )
-    assert told(here.outcomes()) == [("nccl-results", cause, "gpu04")]
+    assert findings(here.outcomes()) == [("nccl-results", cause, "gpu04")]
 
 
 def test_memlock_that_ends_the_run(fleet: MakeFleet) -> None:
@@ -233,12 +233,12 @@ def test_memlock_that_ends_the_run(fleet: MakeFleet) -> None:
         says={"gpu04": "WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"},
         state=lambda want: ("failed", 1) if "gpu04" in want.hosts and want.phase == "pair" else ("succeeded", 0),
     )
-    assert told(here.outcomes()) == [("nccl-transport", "memlock-limit", "gpu04")]
+    assert findings(here.outcomes()) == [("nccl-transport", "memlock-limit", "gpu04")]
 
 
 def test_wrong_results_of_the_whole(fleet: MakeFleet) -> None:
     change = spoil("gpu04", ("all",), lambda t: t.replace("values : 0 OK", "values : 9 FAILED"))
-    (found,) = told(fleet(8, change=change).outcomes())
+    (found,) = findings(fleet(8, change=change).outcomes())
     assert found[:2] == ("nccl-all-nodes-bw", "wrong-results")
 
 
@@ -248,7 +248,7 @@ def test_closed_host(fleet: MakeFleet) -> None:
 
     here = fleet(6, plan_change=closed)
     outcomes = here.outcomes()
-    assert told(outcomes) == [("nccl-results", "no-capacity", "gpu01")]
+    assert findings(outcomes) == [("nccl-results", "no-capacity", "gpu01")]
     assert sum(o.status is Status.PASSED for o in outcomes) == 4 * 5
 
 
@@ -261,7 +261,7 @@ def test_one_bad_sample_of_three_is_no_fault(fleet: MakeFleet) -> None:
     here = fleet(8, change=once)
     results = here.results()
     assert len(results.of("node", ["gpu02"])) == 3
-    assert told(here.outcomes(results)) == []
+    assert findings(here.outcomes(results)) == []
 
 
 def slowed(text: str) -> str:
@@ -284,13 +284,13 @@ def test_unsaturated_is_marginal(fleet: MakeFleet) -> None:
             next(x for x in text.splitlines() if x.startswith("  4294967296")),
             "  4294967296 1073741824 float sum -1 10.0 1.0 200.0 0 10.0 1.0 200.0 0")  # fmt: skip
 
-    (found,) = told(fleet(16, change=growing).outcomes())
+    (found,) = findings(fleet(16, change=growing).outcomes())
     assert found[:2] == ("nccl-all-nodes-bw", "unsaturated")
 
 
 def test_two_bad_of_eight(fleet: MakeFleet) -> None:
     here = fleet(16, nics={("gpu02", 5): 0.5, ("gpu09", 1): 0.6})
-    found = told(here.outcomes())
+    found = findings(here.outcomes())
     assert found == [
         ("nccl-pair-bw", "slow-adapter", "gpu02 gpu02/mlx5_5"),
         ("nccl-pair-bw", "slow-adapter", "gpu09 gpu09/mlx5_1"),
@@ -302,7 +302,7 @@ def test_any_host_any_adapter(fleet: MakeFleet) -> None:
     for _time in range(8):
         name, rail = f"gpu{draw.randint(1, 16):02d}", draw.randrange(8)
         here = fleet(16, nics={(name, rail): draw.uniform(0.2, 0.7)})
-        assert told(here.outcomes()) == [("nccl-pair-bw", "slow-adapter", f"{name} {name}/mlx5_{rail}")]
+        assert findings(here.outcomes()) == [("nccl-pair-bw", "slow-adapter", f"{name} {name}/mlx5_{rail}")]
 
 
 def test_measures_carry_what_a_baseline_needs(fleet: MakeFleet) -> None:
@@ -329,7 +329,7 @@ def test_what_passes_by_itself_is_tried_again(fleet: MakeFleet, phase: str, stat
 
     here = fleet(8, state=once)
     results = here.results()
-    assert told(here.outcomes(results)) == []
+    assert findings(here.outcomes(results)) == []
     assert {run.record.attempt for run in results.in_phase(phase)} == {1, 2}  # type: ignore[arg-type]
 
 
@@ -341,4 +341,4 @@ def test_a_slow_host_that_was_preempted_first_is_repeated_all_the_same(fleet: Ma
     )
     results = here.results()
     assert [run.record.attempt for run in results.of("node", ["gpu02"])] == [1, 2, 3, 4]
-    assert told(here.outcomes(results)) == [("nccl-intra-node-bw", "slow-nvlink", "gpu02")]
+    assert findings(here.outcomes(results)) == [("nccl-intra-node-bw", "slow-nvlink", "gpu02")]

@@ -82,8 +82,8 @@ def test_a_slow_gpu_is_named_and_takes_the_blame_for_the_mfu() -> None:
     slow = fleet(pace={"gpu03/gpu5": 0.6})
     outcomes = slow.outcomes()
     assert slow.findings() == [(STRAGGLERS, "slow-gpu", "failed", "gpu03")]
-    (told,) = [o for o in outcomes if o.cause == "slow-gpu"]
-    assert [s.name for s in told.subjects] == ["gpu03", "gpu03/gpu5"]
+    (outcome,) = [o for o in outcomes if o.cause == "slow-gpu"]
+    assert [s.name for s in outcome.subjects] == ["gpu03", "gpu03/gpu5"]
     (mfu,) = [o for o in outcomes if o.check == MFU]
     assert mfu.cause == "blocked-by-training-stragglers"
 
@@ -123,8 +123,8 @@ def test_a_pair_of_ranks_is_too_few_to_tell() -> None:
 def test_growing_steps_name_the_node_and_no_straggler() -> None:
     found = fleet(grown={"gpu02": 0.4})
     assert found.findings() == [(STEP_TIME, "step-time-growing", "failed", "here")]
-    (told,) = [o for o in found.outcomes() if o.cause == "step-time-growing"]
-    assert "gpu02" in {s.name for s in told.subjects} and "gpu01" not in {s.name for s in told.subjects}
+    (outcome,) = [o for o in found.outcomes() if o.cause == "step-time-growing"]
+    assert "gpu02" in {s.name for s in outcome.subjects} and "gpu01" not in {s.name for s in outcome.subjects}
     everywhere = fleet(grown=dict.fromkeys(FOUR, 0.4))
     assert everywhere.findings() == [(STEP_TIME, "step-time-growing", "failed", "here")]
 
@@ -132,9 +132,9 @@ def test_growing_steps_name_the_node_and_no_straggler() -> None:
 def test_a_step_time_that_jumps() -> None:
     jolted = fleet(jolted={"gpu04": 0.5})
     assert jolted.findings() == [(STEP_TIME, "step-time-unstable", "failed", "here")]
-    (told,) = [o for o in jolted.outcomes() if o.cause == "step-time-unstable"]
-    assert "gpu04" in {s.name for s in told.subjects} and "gpu01" not in {s.name for s in told.subjects}
-    assert len(told.series) == 3
+    (outcome,) = [o for o in jolted.outcomes() if o.cause == "step-time-unstable"]
+    assert "gpu04" in {s.name for s in outcome.subjects} and "gpu01" not in {s.name for s in outcome.subjects}
+    assert len(outcome.series) == 3
     unsteady = fleet(jolted=dict.fromkeys(FOUR, 0.12))
     assert unsteady.findings() == [(STEP_TIME, "step-time-unsteady", "other", "here")]
 
@@ -182,8 +182,8 @@ def spoil(rank: int, at: int = 31) -> Any:
 def test_not_a_number_is_followed_to_where_it_began() -> None:
     bad = fleet(edit=spoil(13))
     assert bad.findings() == [(LOSS, "loss-not-finite", "failed", "gpu02")]
-    (told,) = [o for o in bad.outcomes() if o.cause == "loss-not-finite"]
-    assert told.subjects[1].name == "gpu02/gpu5" and "step 31" in told.summary
+    (outcome,) = [o for o in bad.outcomes() if o.cause == "loss-not-finite"]
+    assert outcome.subjects[1].name == "gpu02/gpu5" and "step 31" in outcome.summary
     everywhere = fleet(edit=lambda _n, lines: [{**x, "loss": "inf"} if x.get("step", 0) > 9 else x for x in lines])
     assert everywhere.findings() == [(LOSS, "loss-not-finite", "failed", "here")]
 
@@ -243,8 +243,8 @@ def test_a_killed_rank_says_nothing_and_is_found_by_that() -> None:
 
     killed = fleet(edit=edit, raw=raw, end=lambda _n: ("failed", "pod ended", dict.fromkeys(range(4), 1)))
     assert killed.findings() == [(COMPLETES, "run-crashed", "other", "gpu02")]
-    (told,) = [o for o in killed.outcomes() if o.cause == "run-crashed"]
-    assert "rank 9: exitcode -9" in told.summary
+    (outcome,) = [o for o in killed.outcomes() if o.cause == "run-crashed"]
+    assert "rank 9: exitcode -9" in outcome.summary
 
 
 def test_a_run_that_stands_still() -> None:
