@@ -11,6 +11,7 @@ from typing import Literal
 from ...outcome.errors import InputError
 from ...verdict.ceiling import CeilingLimits
 from ...verdict.peers import PeerLimits
+from ..benchmark.settings import JobSettings
 from ..kit.peer_settings import cohort_share, peer_spreads, peer_tolerance, peers_least
 from ..kit.settings import part, release_data, setting
 
@@ -18,7 +19,7 @@ GATE = "fabric_validation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSettings:
+class RunSettings(JobSettings):
     """How nccl-tests is run."""
 
     image: str = setting("Image with nccl-tests, Open MPI and sshd; an air-gapped site names its own.")
@@ -31,20 +32,12 @@ class RunSettings:
         "Smallest message of runs that compare adapters, which need large ones only.", unit="bytes", minimum=1
     )
     parallel: int = setting("Most jobs at a time.", unit="jobs", minimum=1)
-    timeout_s: float = setting("Longest time of one job.", unit="s", above=0)
-    schedule_s: float = setting("How long the pods of a job may wait for a node.", unit="s", above=0)
-    total_s: float = setting("Longest time of all jobs together.", unit="s", above=0)
-    cleanup_s: float = setting("Longest time to remove what the gate made.", unit="s", above=0)
-    repeats: int = setting(
-        "How often a suspect is measured before it counts; more than half of the runs must show the fault.", minimum=1
-    )
     rail_samples: int = setting(
         "How many pairs of hosts are measured adapter by adapter when the fabric as a whole is slow, so that a single "
         "slow rail is found.",
         unit="pairs",
         minimum=1,
     )
-    queue: str = setting("Queue of the jobs, for schedulers that have queues.")
     rdma_resource: str = setting(
         "Extended resource that brings adapters into a pod; empty: the one that most nodes offer; none: no pod asks."
     )

@@ -12,6 +12,7 @@ from ...hardware.sku import Sku
 from ...outcome.errors import InputError
 from ...runtime.strict import decode
 from ...verdict.peers import PeerLimits
+from ..benchmark.settings import JobSettings
 from ..kit.peer_settings import cohort_share, peer_spreads, peer_tolerance, peers_least
 from ..kit.settings import part, release_data, setting
 from ..kit.settings_layers import SITE
@@ -36,7 +37,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSettings:
+class RunSettings(JobSettings):
     """What is trained, and how."""
 
     image: str = setting(
@@ -60,18 +61,10 @@ class RunSettings:
         minimum=1,
     )
     requests: dict[str, str] = setting("What every pod asks for beside its GPUs.")
-    queue: str = setting("Queue of the jobs, for schedulers that have queues.")
     gang: str = setting(
         "Who admits the gang: native, volcano, kai-scheduler or none; empty: the scheduler of the recipe."
     )
-    repeats: int = setting(
-        "How often a suspect is measured before it counts; more than half of the runs must show the fault.", minimum=1
-    )
-    timeout_s: float = setting("Longest time of one job.", unit="s", above=0)
-    schedule_s: float = setting("How long the pods of a job may wait for a node.", unit="s", above=0)
     stuck_s: float = setting("How long one step may take until a rank says that it is stuck.", unit="s", above=0)
-    total_s: float = setting("Longest time of all jobs together.", unit="s", above=0)
-    cleanup_s: float = setting("Longest time to remove what the gate made.", unit="s", above=0)
     env: dict[str, str] = setting("Environment of the jobs, over that of gate fabric_validation.")
 
     def __post_init__(self) -> None:

@@ -1,0 +1,24 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Settings of every gate that runs jobs: how long they may take, how often a suspect is measured, their queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..kit.settings import setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSettings:
+    """How the jobs of a benchmark gate are run."""
+
+    timeout_s: float = setting("Longest time of one job.", unit="s", above=0)
+    schedule_s: float = setting("How long the pods of a job may wait for a node.", unit="s", above=0)
+    total_s: float = setting("Longest time of all jobs together.", unit="s", above=0)
+    cleanup_s: float = setting("Longest time to remove what the gate made.", unit="s", above=0)
+    repeats: int = setting(
+        "How often a suspect is measured before it counts; more than half of the runs must show the fault.", minimum=1
+    )
+    queue: str = setting("Queue of the jobs, for schedulers that have queues.")
