@@ -17,10 +17,11 @@ import sys
 import tarfile
 from pathlib import Path
 
-KEPT = ("ctrf", "evidence", "observations", "cabling.json", "cluster.json", "component_stack.json")
-KEPT += ("hardware.json", "recipe.json", "run.json", "site.json")
+_DIRECTORIES = ("ctrf", "evidence", "observations")
+_FILES = ("cabling", "cluster", "component_stack", "hardware", "recipe", "run", "settings", "site")
+KEPT = (*_DIRECTORIES, *(f"{name}.json" for name in _FILES))
 # A path of the machine up to the part that says something about the run.
-_PLACES = re.compile(r"/(?:root|home|tmp|work|var/tmp)/[\w./-]*?(?=facility/|cabling\.yaml|helm\b)")
+_PLACES = re.compile(r"(?<![\w./])/(?:[\w.-]+/)+?(?=facility/|cabling\.yaml|helm\b)")
 
 
 def cleaned(text: str) -> str:

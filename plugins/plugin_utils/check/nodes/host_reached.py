@@ -40,5 +40,4 @@ def _judge_host(host: NodeContext) -> Outcome:
     return host.answer.unknown(cause, facts.reason or "not reached", hint, evidence=evidence)
 
 
-
 CHECK = Check(SPEC, OBSERVER, judge)
