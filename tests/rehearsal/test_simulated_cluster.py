@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from cluster_bench import ClusterBench, cluster_bench
-from waiting import eventually
+from waiting import always, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.prime import LocalApi, open_api
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import read_state
@@ -94,9 +93,11 @@ def test_two_gangs_that_do_not_fit_together_run_one_after_the_other(kept: LocalA
         return [name for name in names if phase_of(kept, name) == "Running"]
 
     eventually(lambda: len(running()) >= 3, 30)
-    time.sleep(3)
-    assert len({name.split("-")[0] for name in running()}) == 1
-    assert len(running()) == 3
+
+    def one_gang() -> bool:
+        return len(running()) == 3 and len({name.split("-")[0] for name in running()}) == 1
+
+    always(one_gang, 3)
     winner = running()[0].split("-")[0]
     remove(kept, *[name for name in names if name.startswith(winner)])
     eventually(lambda: len(running()) == 3, 30, "the other gang")

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from waiting import eventually
+from waiting import always, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
@@ -179,8 +179,7 @@ def test_a_kept_one_outlives_its_controller_and_stops_when_told(
     state = begin(spec_for(directory, controller.pid, sleepers("a"), keep=True))
     controller.kill()
     controller.wait()
-    time.sleep(0.8)
-    assert not gone(state)
+    always(lambda: not gone(state), 0.8)
     with pytest.raises(UnavailableError, match="one is up already"):
         refuse_second(directory)
     stop(directory)

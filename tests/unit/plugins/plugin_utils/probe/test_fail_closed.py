@@ -69,10 +69,26 @@ SAMPLES: dict[str, tuple[Callable[[str], Any], str]] = {
 }
 
 
+# What each sample states, as the parser returns it.
+STATED: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "nvidia_smi_xml": (lambda log: (log.driver_version, log.gpus[0].bus_id), ("580.1", "0000:53:00.0")),
+    "nvidia_smi_topo": (lambda topology: topology.paths["GPU1", "mlx5_0"], "SYS"),
+    "nvidia_smi_nvlink": (lambda status: status.gpus[0].links, ((0, 26.562), (1, 0.0))),
+    "dcgmi_diag": (lambda report: [(r.status, r.gpus) for r in report.tests[0].results], [("fail", (0,))]),
+    "ibstat": (lambda hcas: [(hca.name, hca.ports[0].rate_gbps) for hca in hcas], [("mlx5_0", 400)]),
+    "chronyc": (lambda tracking: (tracking.stratum, tracking.leap_status), (3, "Normal")),
+    "lspci": (lambda devices: [(device.address, device.pci_id) for device in devices], [("0000:53:00.0", "10de:2330")]),
+    "kernel_log": (lambda log: (log.xids[0].number, log.pcie_limits[0].available_gbps), (119, 63.008)),
+    "os_release": (lambda release: (release.id, release.version_id), ("ubuntu", "24.04")),
+    "word": (lambda word: word, "6.8.0-45-generic"),
+}
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_sample_is_read(name: str) -> None:
     parse, sample = SAMPLES[name]
-    assert parse(sample)
+    fact, expected = STATED[name]
+    assert fact(parse(sample)) == expected
 
 
 @pytest.mark.parametrize("bad", ["", "\n\n", "\x00\x01\x02", "bash: command not found", "{}", "[]", "<html></html>"])
