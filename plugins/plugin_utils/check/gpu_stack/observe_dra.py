@@ -145,10 +145,10 @@ def _run(
         kinds=(RESOURCE_CLAIMS,),
         cleanup_s=settings.cleanup_s,
         emit=context.emit,
-    ) as space:
-        space.create(_objects(space, result, settings))
+    ) as namespace:
+        namespace.create(_objects(namespace, result, settings))
         started = time.monotonic()
-        claim, pod = _settled(space, Deadline.after(settings.timeout_s), Progress(context.emit))
+        claim, pod = _settled(namespace, Deadline.after(settings.timeout_s), Progress(context.emit))
         settled_s = round(time.monotonic() - started, 1)
     known = gpu_devices(slices, result.nodes)
     devices = tuple(
@@ -163,32 +163,32 @@ def _run(
         pool_nodes=tuple(sorted({known.get((d.pool, d.device), "") for d in devices})),
         said=_why_pending(pod),
         settled_s=settled_s,
-        leftovers=tuple(space.leftovers),
+        leftovers=tuple(namespace.leftovers),
     )
 
 
-def _objects(space: TemporaryNamespace, result: ClaimResult, settings: DraSettings) -> list[Json]:
+def _objects(namespace: TemporaryNamespace, result: ClaimResult, settings: DraSettings) -> list[Json]:
     return render(
         RECIPES / "workloads" / "dra-allocation.yaml.j2",
         {
             "name": "two-gpus",
-            "namespace": space.name,
+            "namespace": namespace.name,
             "api_version": RESOURCE_CLAIMS.api_version,
             "count": result.asked,
             "device_class": stack_facts().dra.device_class,
             "nodes": list(result.nodes),
             "image": settings.image or stack_facts().test_pods.image,
-            "priority_class": space.priority_class,
-            "labels": space.labels,
+            "priority_class": namespace.priority_class,
+            "labels": namespace.labels,
         },
     )
 
 
-def _settled(space: TemporaryNamespace, deadline: Deadline, progress: Progress) -> tuple[Json, Json]:
+def _settled(namespace: TemporaryNamespace, deadline: Deadline, progress: Progress) -> tuple[Json, Json]:
     """Return the claim and the pod once the pod is bound, or as they are at the deadline."""
     while True:
-        pod = next(iter(space.pods()), {})
-        claim = next(iter(space.cluster.list_objects(RESOURCE_CLAIMS, space.name)), {})
+        pod = next(iter(namespace.pods()), {})
+        claim = next(iter(namespace.cluster.list_objects(RESOURCE_CLAIMS, namespace.name)), {})
         if ((pod.get("spec") or {}).get("nodeName") and _results(claim)) or deadline.left_s <= 0:
             return claim, pod
         progress.tick(f"DRA claim: {_why_pending(pod) or 'waiting for the scheduler'}"[:180])

@@ -133,14 +133,14 @@ def _run(
         kinds=(kind,),
         cleanup_s=settings.cleanup_s,
         emit=context.emit,
-    ) as space:
+    ) as namespace:
         gangs = ("gang-a", "gang-b")
-        objects = [_objects(space, name, facts, slots, settings) for name in gangs]
+        objects = [_objects(namespace, name, facts, slots, settings) for name in gangs]
         # Alternating: a scheduler that places pod by pod gives both gangs a part, and is found out.
-        space.create([obj for pair in zip(*objects, strict=True) for obj in pair])
+        namespace.create([obj for pair in zip(*objects, strict=True) for obj in pair])
         started = time.monotonic()
-        bound = _settled(space, gangs, slots, settings, Progress(context.emit))
-        conditions = {name: _condition(cluster.find(kind, name, space.name)) for name in gangs}
+        bound = _settled(namespace, gangs, slots, settings, Progress(context.emit))
+        conditions = {name: _condition(cluster.find(kind, name, namespace.name)) for name in gangs}
         settled_s = round(time.monotonic() - started, 1)
     return replace(
         result,
@@ -151,7 +151,7 @@ def _run(
         bound=bound,
         conditions=conditions,
         settled_s=settled_s,
-        leftovers=tuple(space.leftovers),
+        leftovers=tuple(namespace.leftovers),
     )
 
 
@@ -163,27 +163,27 @@ def _group_kind(cluster: Cluster, facts: GangFacts) -> Kind:
 
 
 def _objects(
-    space: TemporaryNamespace, name: str, facts: GangFacts, slots: Slots, settings: GangSettings
+    namespace: TemporaryNamespace, name: str, facts: GangFacts, slots: Slots, settings: GangSettings
 ) -> list[dict[str, Any]]:
     return render(
         RECIPES / "workloads" / facts.template,
         {
             "name": name,
-            "namespace": space.name,
+            "namespace": namespace.name,
             "size": slots.gang,
             "gpus": slots.gpus,
             "nodes": list(slots.nodes),
             "scheduler": facts.scheduler,
             "queue": settings.queue,
             "image": settings.image or stack_facts().test_pods.image,
-            "priority_class": space.priority_class,
-            "labels": {**space.labels, "gpufleet.io/gang": name},
+            "priority_class": namespace.priority_class,
+            "labels": {**namespace.labels, "gpufleet.io/gang": name},
         },
     )
 
 
 def _settled(
-    space: TemporaryNamespace, gangs: tuple[str, ...], slots: Slots, settings: GangSettings, progress: Progress
+    namespace: TemporaryNamespace, gangs: tuple[str, ...], slots: Slots, settings: GangSettings, progress: Progress
 ) -> dict[str, int]:
     """Return the bound pods of each gang once one is whole and nothing moved for the settle time, or at the end."""
     deadline = Deadline.after(settings.timeout_s)
@@ -191,7 +191,7 @@ def _settled(
     last, since = dict.fromkeys(gangs, 0), time.monotonic()
     while deadline.left_s > 0:
         bound = dict.fromkeys(gangs, 0)
-        for pod in space.pods():
+        for pod in namespace.pods():
             if (pod.get("spec") or {}).get("nodeName"):
                 bound[pod["metadata"]["labels"]["gpufleet.io/gang"]] += 1
         if bound != last:

@@ -119,42 +119,42 @@ def _tested(
     kinds = (PROMETHEUS_RULES, ALERTMANAGER_CONFIGS)
     with temporary_namespace(
         cluster, "alert", prefix=_PREFIX, priority=_PRIORITY, kinds=kinds, cleanup_s=alert.cleanup_s, emit=context.emit
-    ) as space:
-        trace = replace(trace, name=space.name)
+    ) as namespace:
+        trace = replace(trace, name=namespace.name)
         try:
-            _mark(cluster, space, plan)
-            _receive(space, alert, context)
-            trace = _followed(context, cluster, prometheus, space, plan, trace)
+            _mark(cluster, namespace, plan)
+            _receive(namespace, alert, context)
+            trace = _followed(context, cluster, prometheus, namespace, plan, trace)
         except BringupError as error:
             trace = replace(trace, problem=_problem("alert-test-failed", error))
         finally:
-            _sweep_foreign(cluster, space, plan)
-    return replace(trace, leftovers=tuple(space.leftovers))
+            _sweep_foreign(cluster, namespace, plan)
+    return replace(trace, leftovers=tuple(namespace.leftovers))
 
 
-def _mark(cluster: Cluster, space: TemporaryNamespace, plan: _Plan) -> None:
+def _mark(cluster: Cluster, namespace: TemporaryNamespace, plan: _Plan) -> None:
     """Give the namespace the labels by which the operators look into it."""
     labels = plan.rule.namespace_labels | plan.config.namespace_labels
     if labels:
-        cluster.patch(NAMESPACES, space.name, {"metadata": {"labels": labels}})
+        cluster.patch(NAMESPACES, namespace.name, {"metadata": {"labels": labels}})
 
 
-def _receive(space: TemporaryNamespace, alert: AlertSettings, context: ObserveContext) -> None:
+def _receive(namespace: TemporaryNamespace, alert: AlertSettings, context: ObserveContext) -> None:
     """Start the receiver and wait until it listens.
 
     Raises:
         DeadlineError: it does not get ready.
     """
     variables = {
-        "name": _RECEIVER, "namespace": space.name, "image": alert.image, "labels": space.labels,
-        "priority_class": space.priority_class, "port": _PORT,
+        "name": _RECEIVER, "namespace": namespace.name, "image": alert.image, "labels": namespace.labels,
+        "priority_class": namespace.priority_class, "port": _PORT,
     }  # fmt: skip
-    space.create(render(_TEMPLATES / "alert-receiver.yaml.j2", variables))
+    namespace.create(render(_TEMPLATES / "alert-receiver.yaml.j2", variables))
     deadline, progress = Deadline.after(alert.ready_s), Progress(context.emit)
     while True:
-        pod = next(iter(space.pods()), None) or {}
+        pod = next(iter(namespace.pods()), None) or {}
         status = pod.get("status") or {}
-        if is_ready(pod) and is_listening(_log(space)):
+        if is_ready(pod) and is_listening(_log(namespace)):
             return
         waiting = [(entry.get("state") or {}).get("waiting") or {} for entry in status.get("containerStatuses") or []]
         found = ", ".join(str(entry.get("reason")) for entry in waiting if entry) or status.get("phase", "not there")
@@ -165,9 +165,9 @@ def _receive(space: TemporaryNamespace, alert: AlertSettings, context: ObserveCo
         time.sleep(_POLL_S)
 
 
-def _log(space: TemporaryNamespace) -> str:
+def _log(namespace: TemporaryNamespace) -> str:
     try:
-        return space.cluster.logs(_RECEIVER, space.name)
+        return namespace.cluster.logs(_RECEIVER, namespace.name)
     except BringupError:
         # Not yet, or a kubelet that is busy: what counts is what comes in the end.
         return ""
@@ -177,18 +177,18 @@ def _followed(
     context: ObserveContext,
     cluster: Cluster,
     prometheus: Prometheus,
-    space: TemporaryNamespace,
+    namespace: TemporaryNamespace,
     plan: _Plan,
     trace: AlertDelivery,
 ) -> AlertDelivery:
     """Make the rule and the route, and follow the alert as long as it goes on."""
     alert, started = trace.settings.alert, time.monotonic()
-    for obj in _objects(space, plan, alert):
+    for obj in _objects(namespace, plan, alert):
         cluster.create(cluster.kind(obj["apiVersion"], obj["kind"]), obj, obj["metadata"]["namespace"])
     deadline, progress = Deadline.after(alert.load_s), Progress(context.emit)
     while deadline.left_s > 0 and trace.received_s is None and not trace.rule_error:
         before = trace
-        trace = _seen(prometheus, _log(space), trace, time.monotonic() - started)
+        trace = _seen(prometheus, _log(namespace), trace, time.monotonic() - started)
         if before.loaded_s is None and trace.loaded_s is not None:
             deadline = Deadline.after(alert.fire_s)
         if before.firing_s is None and trace.firing_s is not None:
@@ -196,18 +196,19 @@ def _followed(
         progress.tick(f"alert: {_standing(trace)}")
         if trace.received_s is None:
             time.sleep(min(_POLL_S, deadline.left_s))
-    write_atomic(context.run_dir / _LOG, redact(_log(space)))
+    write_atomic(context.run_dir / _LOG, redact(_log(namespace)))
     trace = replace(trace, evidence=str(_LOG))
     if trace.received_s is not None or trace.problem is not None:
         return trace
     return _asked(cluster, replace(trace, alertmanagers=prometheus.alertmanagers()))
 
 
-def _objects(space: TemporaryNamespace, plan: _Plan, alert: AlertSettings) -> list[dict[str, Any]]:
+def _objects(namespace: TemporaryNamespace, plan: _Plan, alert: AlertSettings) -> list[dict[str, Any]]:
     variables = {
-        "name": space.name, "namespace": space.name, "rule_namespace": plan.rule.only_namespace or space.name,
-        "alert": ALERT, "labels": space.labels, "rule_labels": plan.rule.labels, "config_labels": plan.config.labels,
-        "interval_s": alert.rule_interval_s, "url": f"http://{_RECEIVER}.{space.name}.svc:{_PORT}/",
+        "name": namespace.name, "namespace": namespace.name,
+        "rule_namespace": plan.rule.only_namespace or namespace.name, "alert": ALERT, "labels": namespace.labels,
+        "rule_labels": plan.rule.labels, "config_labels": plan.config.labels,
+        "interval_s": alert.rule_interval_s, "url": f"http://{_RECEIVER}.{namespace.name}.svc:{_PORT}/",
     }  # fmt: skip
     return render(_TEMPLATES / "alert-rule.yaml.j2", variables)
 
@@ -243,18 +244,20 @@ def _asked(cluster: Cluster, trace: AlertDelivery) -> AlertDelivery:
     return replace(trace, asked=True, routed=receivers if alerts else None)
 
 
-def _sweep_foreign(cluster: Cluster, space: TemporaryNamespace, plan: _Plan) -> None:
+def _sweep_foreign(cluster: Cluster, namespace: TemporaryNamespace, plan: _Plan) -> None:
     """Remove the rule where it had to lie in another namespace than the test's own, and what dead tests left there."""
     if not plan.rule.only_namespace:
         return
-    labels = ",".join(f"{key}={value}" for key, value in space.labels.items() if key != "gpufleet.io/test")
+    labels = ",".join(f"{key}={value}" for key, value in namespace.labels.items() if key != "gpufleet.io/test")
     try:
-        alive = {item["metadata"]["name"] for item in cluster.list_objects(NAMESPACES, labels=labels)} - {space.name}
+        alive = {item["metadata"]["name"] for item in cluster.list_objects(NAMESPACES, labels=labels)} - {
+            namespace.name
+        }
         for item in cluster.list_objects(PROMETHEUS_RULES, plan.rule.only_namespace, labels=labels):
             if item["metadata"]["name"] not in alive:
                 cluster.delete(PROMETHEUS_RULES, item["metadata"]["name"], plan.rule.only_namespace)
     except BringupError as error:
-        space.leftovers.append(f"rule in {plan.rule.only_namespace}: {error.reason}")
+        namespace.leftovers.append(f"rule in {plan.rule.only_namespace}: {error.reason}")
 
 
 def _standing(trace: AlertDelivery) -> str:
