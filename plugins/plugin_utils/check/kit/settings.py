@@ -145,7 +145,9 @@ def _placed(problem: BringupError, where: str) -> BringupError:
     inner = problem.subject.removeprefix(f"{where}: ")
     dot = "" if inner.startswith("[") else "."
     subject = f"{where}{dot}{inner}" if inner != problem.subject else problem.subject
-    return InputError(subject, problem.reason, problem.hint)
+    # YAML reads 570.10 as the number 570.1.
+    unquoted = problem.reason.endswith("expected text.") and not problem.reason.startswith("is a ")
+    return InputError(subject, problem.reason, "write it in quotes" if unquoted else problem.hint)
 
 
 def _numbers(value: Any) -> Iterator[float]:

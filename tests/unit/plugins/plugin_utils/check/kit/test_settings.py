@@ -114,6 +114,8 @@ def test_what_ships_is_right_and_later_layers_win() -> None:
         ({"gate": {"limits": {"a": "1"}}}, ["gpufleet_settings.gate.limits.a: is '1', expected a whole number."]),
         ({"gate": {"limits": {"c": 1}}}, ["gpufleet_settings.gate.limits.c: unknown key.", "a, b"]),
         ({"gate": {"width": 1.5}}, ["gpufleet_settings.gate.width: is 1.5, expected a whole number."]),
+        ({"gate": {"run_image": 570.10}}, ["gate.run_image: is 570.1, expected text. Fix: write it in quotes"]),
+        ({"gate": {"run_image": ["a"]}}, ["gate.run_image: is a list, expected text. Fix: correct the value"]),
         ({"gate": {"strict": "yes"}}, ["is 'yes', expected true or false."]),
         ({"gate": {"names": ["TCP"]}}, ["gpufleet_settings.gate.names: is data of the release"]),
         ({"gate": {"strict": True, "kind": "mpijob"}}, ["gpufleet_settings.gate: strict needs kind job."]),
