@@ -1,33 +1,83 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""JSON for every value object: dataclasses to plain data and strictly back."""
+"""The one decoder of data: plain data strictly to dataclasses and back, every place that does not fit named."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from .errors import InputError
 from .model import Scalar
 
 T = TypeVar("T")
 _POINTS = tuple[tuple[float, float], ...]
+_WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """One place where data does not fit a class: `path` as `a.b[0].c`, and what is wrong there.
+
+    `word` is not one of `known`: an unknown key, or a word that is no choice. `hint` is the fix where it is known.
+    """
+
+    path: str
+    reason: str
+    hint: str = ""
+    word: str = ""
+    known: tuple[str, ...] = ()
+
+
+class MisfitsError(Exception):
+    """Data does not fit a class."""
+
+    def __init__(self, misfits: tuple[Misfit, ...]) -> None:
+        super().__init__(misfits)
+        self.misfits = misfits
+
+
+class _WrongValueError(Exception):
+    """A value of another type, or a word that is no choice."""
+
+    def __init__(self, reason: str, word: str = "", known: tuple[str, ...] = ()) -> None:
+        super().__init__(reason)
+        self.reason, self.word, self.known = reason, word, known
+
+
+class _PartsError(Exception):
+    """Entries of a list or mapping that are wrong, by their place: `[0]` or `.key`."""
+
+    def __init__(self, parts: list[tuple[str, Exception]]) -> None:
+        super().__init__(parts)
+        self.parts = parts
+
+
+def _wrong_type(value: Any, expected: str) -> _WrongValueError:
+    found = "a list" if isinstance(value, list) else "a mapping" if isinstance(value, dict) else repr(value)
+    return _WrongValueError(f"is {found}, expected {expected}.")
 
 
 @cache
-def _converter() -> Any:
+def _converter(*, finite: bool = False) -> Any:
+    """Return cattrs' converter; `finite` refuses numbers that are none, as people would not write them."""
     # Third-party imports stay inside functions: ansible-test's import sanity has no third-party packages.
     from cattrs import Converter
 
     converter = Converter(forbid_extra_keys=True, detailed_validation=True)
     # cattrs converts by default: None would become the text "None". Nothing is converted here, except 1 to 1.0.
     for kind, allowed in ((str, (str,)), (bool, (bool,)), (int, (int,)), (float, (int, float))):
-        converter.register_structure_hook(kind, _only(kind, allowed))
+        converter.register_structure_hook(kind, _only(kind, allowed, finite=finite))
+    for fits, factory in ((is_dataclass, _dataclass), (_is_list, _list), (_is_mapping, _mapping)):
+        converter.register_structure_hook_factory(fits, lambda kind, factory=factory: factory(kind, converter))
+    converter.register_structure_hook_func(_is_literal, _choice)
     converter.register_structure_hook(Scalar, _scalar)
     # Curves have thousands of points; number by number through the converter they would take seconds.
     converter.register_structure_hook_func(lambda kind: kind == _POINTS, _points)
@@ -40,21 +90,103 @@ def _word(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 
-def _only(kind: type[Any], allowed: tuple[type[Any], ...]) -> Callable[[Any, Any], Any]:
+def _only(kind: type[Any], allowed: tuple[type[Any], ...], *, finite: bool) -> Callable[[Any, Any], Any]:
     def structure(value: Any, wanted: Any) -> Any:
         if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
-            raise TypeError(f"expected {kind.__name__}, found {type(value).__name__}")
+            raise _wrong_type(value, _WORDS[kind])
+        if finite and isinstance(value, float) and not math.isfinite(value):
+            raise _wrong_type(value, "a finite number")
         # Called for subclasses too: an enum of words is made from one of its words.
+        if issubclass(wanted, Enum) and value not in (known := tuple(str(entry.value) for entry in wanted)):
+            raise _WrongValueError(f"is {value!r}, expected one of {', '.join(known)}.", str(value), known)
         return wanted(value)
 
     return structure
+
+
+def _dataclass(kind: Any, converter: Any) -> Callable[[Any, Any], Any]:
+    structure = converter.gen_structure_attrs_fromdict(kind)
+
+    def checked(value: Any, wanted: Any) -> Any:
+        if not isinstance(value, dict):
+            raise _wrong_type(value, "a mapping")
+        return structure(value, wanted)
+
+    return checked
+
+
+def _is_list(kind: Any) -> bool:
+    return get_origin(kind) is tuple and get_args(kind)[1:] == (...,)
+
+
+def _is_mapping(kind: Any) -> bool:
+    origin: Any = get_origin(kind)
+    return origin is dict
+
+
+def _is_literal(kind: Any) -> bool:
+    origin: Any = get_origin(kind)
+    return origin is Literal
+
+
+def _list(kind: Any, converter: Any) -> Callable[[Any, Any], Any]:
+    inner = get_args(kind)[0]
+    structure = converter.get_structure_hook(inner)
+
+    def entries(value: Any, _wanted: Any) -> Any:
+        if not isinstance(value, (list, tuple)):
+            raise _wrong_type(value, "a list")
+        try:
+            return tuple([structure(entry, inner) for entry in value])
+        except Exception:  # noqa: BLE001 - each entry is tried again below, and what it raises is kept
+            parts = [(f"[{number}]", entry) for number, entry in enumerate(value)]
+            raise _PartsError(_failing(parts, structure, inner)) from None
+
+    return entries
+
+
+def _mapping(kind: Any, converter: Any) -> Callable[[Any, Any], Any]:
+    names, inner = get_args(kind)
+    name_of, structure = converter.get_structure_hook(names), converter.get_structure_hook(inner)
+
+    def entries(value: Any, _wanted: Any) -> Any:
+        if not isinstance(value, dict):
+            raise _wrong_type(value, "a mapping")
+        try:
+            return {name_of(name, names): structure(entry, inner) for name, entry in value.items()}
+        except Exception:  # noqa: BLE001 - each entry is tried again below, and what it raises is kept
+            wrong = _failing([(f".{name}", name) for name in value], name_of, names)
+            wrong += _failing([(f".{name}", entry) for name, entry in value.items()], structure, inner)
+            raise _PartsError(wrong) from None
+
+    return entries
+
+
+def _failing(
+    parts: list[tuple[str, Any]], structure: Callable[[Any, Any], Any], kind: Any
+) -> list[tuple[str, Exception]]:
+    found: list[tuple[str, Exception]] = []
+    for place, value in parts:
+        try:
+            structure(value, kind)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is reported with its place
+            found.append((place, error))
+    return found
+
+
+def _choice(value: Any, kind: Any) -> Any:
+    choices = get_args(kind)
+    if value not in choices or isinstance(value, bool):
+        words = tuple(str(choice) for choice in choices)
+        raise _WrongValueError(f"is {value!r}, expected one of {', '.join(words)}.", str(value), words)
+    return value
 
 
 def _points(value: Any, _kind: Any) -> tuple[tuple[float, float], ...]:
     found = []
     for x, y in value:
         if type(x) not in (int, float) or type(y) not in (int, float):
-            raise TypeError(f"expected a point of two numbers, found {x!r} and {y!r}")
+            raise _WrongValueError(f"has the point {x!r}, {y!r}, expected two numbers.")
         found.append((float(x), float(y)))
     return tuple(found)
 
@@ -62,7 +194,7 @@ def _points(value: Any, _kind: Any) -> tuple[tuple[float, float], ...]:
 def _scalar(value: Any, _kind: Any) -> Any:
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
-    raise TypeError(f"expected text, a number, true, false or null, found {type(value).__name__}")
+    raise _wrong_type(value, "text, a number, true, false or null")
 
 
 def prepare(*kinds: type[Any]) -> None:
@@ -77,6 +209,56 @@ def to_plain(value: Any) -> Any:
     return _converter().unstructure(value)
 
 
+def structure(kind: type[T], data: Any, *, finite: bool = False) -> T:
+    """Return plain data as that type: a dataclass, or text, numbers, choices, optional values, lists, mappings of them.
+
+    Raises:
+        MisfitsError: unknown keys, missing fields, wrong types, and what a value object's own check refused.
+    """
+    try:
+        return _converter(finite=finite).structure(data, kind)  # type: ignore[no-any-return]
+    except Exception as error:  # noqa: BLE001 - whatever it is, the data does not fit
+        raise MisfitsError(tuple(_misfits(error, ""))) from None
+
+
+def _misfits(error: Exception, path: str) -> Iterator[Misfit]:
+    from cattrs.errors import BaseValidationError, ForbiddenExtraKeysError
+
+    if isinstance(error, _PartsError):
+        for place, inner in error.parts:
+            yield from _misfits(inner, f"{path}{place}")
+    elif isinstance(error, BaseValidationError):
+        parts = [(place, inner) for inner in error.exceptions for place in (_place(inner),)]
+        # What nobody knows first: it explains most of what is missing.
+        for place, inner in sorted(parts, key=lambda part: not isinstance(part[1], ForbiddenExtraKeysError)):
+            if isinstance(inner, KeyError) and place == f".{inner.args[0]}":
+                yield Misfit(f"{path}{place}", "missing.", f"add {inner.args[0]}")
+            else:
+                yield from _misfits(inner, f"{path}{place}")
+    elif isinstance(error, ForbiddenExtraKeysError):
+        known = tuple(entry.name for entry in fields(error.cl) if entry.init)
+        for key in sorted(map(str, error.extra_fields)):
+            yield Misfit(f"{path}.{key}", "unknown key.", word=key, known=known)
+    elif isinstance(error, InputError):
+        yield Misfit(path, error.reason, error.hint)
+    elif isinstance(error, _WrongValueError):
+        yield Misfit(path, error.reason, word=error.word, known=error.known)
+    else:
+        yield Misfit(path, f"does not fit: {type(error).__name__}: {error}.")
+
+
+def _place(error: BaseException) -> str:
+    """Return where in its value object cattrs found that error: `.field`, or empty for the whole."""
+    from cattrs.errors import AttributeValidationNote, IterableValidationNote
+
+    for note in getattr(error, "__notes__", ()):
+        if isinstance(note, AttributeValidationNote):
+            return f".{note.name}"
+        if isinstance(note, IterableValidationNote):
+            return f"[{note.index}]"
+    return ""
+
+
 def from_plain(kind: type[T], data: Any, source: str) -> T:
     """Return plain data as a value object of that class.
 
@@ -88,31 +270,11 @@ def from_plain(kind: type[T], data: Any, source: str) -> T:
     Raises:
         InputError: unknown key, missing field or wrong type; the message lists each with its path.
     """
-    from cattrs import transform_error
-    from cattrs.errors import BaseValidationError
-
     try:
-        return _converter().structure(data, kind)  # type: ignore[no-any-return]
-    except InputError:
-        raise
-    except BaseValidationError as error:
-        own = _own_error(error)
-        if own is not None:
-            raise own from None
-        raise InputError(source, f"not a valid {kind.__name__}: {'; '.join(transform_error(error))}.") from None
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise InputError(source, f"not a valid {kind.__name__}: {error}.") from None
-
-
-def _own_error(group: BaseException) -> InputError | None:
-    """Return an InputError raised by a value object's own check inside cattrs' group, if there is one."""
-    for inner in getattr(group, "exceptions", ()):
-        if isinstance(inner, InputError):
-            return inner
-        found = _own_error(inner)
-        if found is not None:
-            return found
-    return None
+        return structure(kind, data)
+    except MisfitsError as error:
+        places = "; ".join(f"{misfit.path.lstrip('.')} {misfit.reason}".strip() for misfit in error.misfits)
+        raise InputError(source, f"not a valid {kind.__name__}: {places}") from None
 
 
 def dumps(value: Any) -> str:

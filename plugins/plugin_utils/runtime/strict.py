@@ -5,19 +5,16 @@
 
 from __future__ import annotations
 
-import math
-import types
 from collections.abc import Iterable
-from dataclasses import MISSING, Field, fields, is_dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
-from ..outcome.errors import BringupError, InputError, ProblemsError
+from ..outcome.codec import Misfit, MisfitsError, structure
+from ..outcome.errors import InputError, ProblemsError
 
 T = TypeVar("T")
-_WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false", type(None): "null"}
 
 
 @cache
@@ -95,93 +92,21 @@ def nearest_hint(word: str, known: Iterable[str], intro: str = "did you mean") -
 
 
 def decode(kind: type[T], data: Any, source: str) -> T:
-    """Return plain data as that dataclass: text, numbers, optional values, tuples, dicts and dataclasses in it.
+    """Return plain data that a person wrote as that type: nothing guessed, nothing converted.
 
     Raises:
-        ProblemsError: every unknown key (with the nearest known one), missing field and wrong type.
-        InputError: the value's own check refused it.
+        ProblemsError: every unknown key (with the nearest known one), missing field and wrong type, and what the
+            value's own check refused.
     """
-    problems: list[BringupError] = []
-    value = _value(kind, data, source, "", problems)
-    if problems:
-        raise ProblemsError(source, tuple(problems))
-    return value  # type: ignore[no-any-return]
-
-
-def _value(kind: Any, data: Any, source: str, path: str, problems: list[BringupError]) -> Any:
-    if is_dataclass(kind):
-        return _dataclass(kind, data, source, path, problems)
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin in (Union, types.UnionType):
-        if data is None and types.NoneType in inner:
-            return None
-        plain = [option for option in inner if option is not types.NoneType]
-        return _value(plain[0], data, source, path, problems)
-    if origin is Literal:
-        if data not in inner or isinstance(data, bool):
-            hint = nearest_hint(str(data), [str(word) for word in inner])
-            problems.append(InputError(_at(source, path), f"is {data!r}, expected one of {_listed(inner)}.", hint))
-        return data
-    if origin is tuple:
-        if not isinstance(data, list):
-            return _wrong_type(data, "a list", source, path, problems)
-        return tuple(_value(inner[0], entry, source, f"{path}[{n}]", problems) for n, entry in enumerate(data))
-    if origin is dict:
-        if not isinstance(data, dict):
-            return _wrong_type(data, "a mapping", source, path, problems)
-        return {key: _value(inner[1], entry, source, f"{path}.{key}", problems) for key, entry in data.items()}
-    return _scalar(kind, data, source, path, problems)
-
-
-def _dataclass(kind: Any, data: Any, source: str, path: str, problems: list[BringupError]) -> Any:
-    if not isinstance(data, dict):
-        return _wrong_type(data, "a mapping", source, path, problems)
-    known: dict[str, Field[Any]] = {entry.name: entry for entry in fields(kind) if entry.init}
-    hints = _type_hints(kind)
-    before = len(problems)
-    for key in data:
-        if key not in known:
-            problems.append(InputError(_at(source, f"{path}.{key}"), "unknown key.", nearest_hint(str(key), known)))
-    for name, entry in known.items():
-        if name not in data and entry.default is MISSING and entry.default_factory is MISSING:
-            problems.append(InputError(_at(source, f"{path}.{name}"), "missing.", f"add {name}"))
-    arguments = {
-        name: _value(hints[name], data[name], source, f"{path}.{name}", problems) for name in known if name in data
-    }
-    if len(problems) > before:
-        return None
     try:
-        return kind(**arguments)
-    except InputError as error:
-        problems.append(InputError(_at(source, path), error.reason, error.hint))
-        return None
+        return structure(kind, data, finite=True)
+    except MisfitsError as error:
+        raise ProblemsError(source, tuple(_problem(source, misfit) for misfit in error.misfits)) from None
 
 
-@cache
-def _type_hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def _scalar(kind: Any, data: Any, source: str, path: str, problems: list[BringupError]) -> Any:
-    if kind is Any:
-        return data
-    if kind is float and isinstance(data, int) and not isinstance(data, bool):
-        return float(data)
-    if isinstance(data, kind) and not (isinstance(data, bool) and kind is not bool):
-        if isinstance(data, float) and not math.isfinite(data):
-            return _wrong_type(data, "a finite number", source, path, problems)
-        return data
-    return _wrong_type(data, _WORDS.get(kind, str(kind)), source, path, problems)
-
-
-def _wrong_type(data: Any, expected: str, source: str, path: str, problems: list[BringupError]) -> None:
-    found = "a list" if isinstance(data, list) else "a mapping" if isinstance(data, dict) else repr(data)
-    problems.append(InputError(_at(source, path), f"is {found}, expected {expected}.", "correct the value"))
-
-
-def _at(source: str, path: str) -> str:
-    return f"{source}: {path.lstrip('.')}" if path else source
-
-
-def _listed(words: Iterable[Any]) -> str:
-    return ", ".join(str(word) for word in words)
+def _problem(source: str, misfit: Misfit) -> InputError:
+    path = misfit.path.lstrip(".")
+    hint = nearest_hint(misfit.word, misfit.known) if misfit.known else misfit.hint
+    if not hint and misfit.reason.startswith("is "):
+        hint = "correct the value"
+    return InputError(f"{source}: {path}" if path else source, misfit.reason, hint)
