@@ -23,7 +23,7 @@ def command_line(argv: Sequence[str], environment: Mapping[str, str], directory:
     """Return how this ansible-playbook was called, without the gate that it started at.
 
     Extra variables of others are shown by name alone: their values may be secret. Nothing is returned in AWX, where
-    a job is not started by a command, and for a line that is too long for a report.
+    a job is not started by a command, and for what is no single line or too long for a report.
 
     Args:
         argv: the arguments of the process, its program first.
@@ -45,7 +45,7 @@ def command_line(argv: Sequence[str], environment: Mapping[str, str], directory:
         else:
             words.append(shlex.quote(word))
     line = redact(" ".join(words))
-    return line if len(line) <= _LONGEST else ""
+    return line if len(line) <= _LONGEST and "\n" not in line else ""
 
 
 def _program(path: str, directory: Path) -> str:

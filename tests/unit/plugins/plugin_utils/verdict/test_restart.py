@@ -93,3 +93,4 @@ def test_the_program_of_a_checkout_is_shown_with_its_path(tmp_path: Path) -> Non
 def test_awx_and_a_line_that_is_too_long_have_no_command(tmp_path: Path) -> None:
     assert command_line(["ansible-playbook", "x.yml"], {"AWX_HOST": "https://awx"}, tmp_path) == ""
     assert command_line(["ansible-playbook", "x" * 2000], {}, tmp_path) == ""
+    assert command_line(["ansible-playbook", "x.yml", "-e", "gpufleet_set='a.b=1\nc.d=2'"], {}, tmp_path) == ""
