@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..kit.finding import Finding, Report, conclude
+from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .fabric_facts import FabricFacts
-from .links import REQUIRES, before_links, evidence_of
+from .links import REQUIRES, evidence_of, judge_links
 from .observe_fabric import OBSERVER
 from .overlay import CableState, lay_over, link_subjects, misplaced
 
@@ -27,14 +27,14 @@ SPEC = CheckSpec(
 
 def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Cables that changed places are one finding. A generated plan tells rails apart, not ports."""
-    answer = Answer.about_site(SPEC, context)
-    stopped = before_links(answer, seen)
-    if stopped is not None:
-        return (stopped,)
-    overlay = lay_over(seen, context.site)
+    return judge_links(SPEC, seen, context, _judge)
+
+
+def _judge(answer: Answer, seen: FabricFacts) -> Report:
+    overlay = lay_over(seen, answer.context.site)
     findings = tuple(_finding(group) for group in misplaced(overlay, seen.plan))
     what = "every adapter is on its rail" if seen.plan.generated else "every cable is where the plan has it"
-    return conclude(answer, Report(summary=what, findings=findings, evidence=evidence_of(seen, "iblinkinfo -l")))
+    return Report(summary=what, findings=findings, evidence=evidence_of(seen, "iblinkinfo -l"))
 
 
 def _finding(group: tuple[CableState, ...]) -> Finding:

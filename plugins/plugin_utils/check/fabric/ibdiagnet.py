@@ -9,10 +9,10 @@ from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Measure, Outcome, SubjectKind
 from ...runtime.host_tools import load_host_tools
 from ..kit.answer import Answer
-from ..kit.finding import Finding, Report, conclude
+from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .fabric_facts import FabricFacts
-from .links import REQUIRES, before_links, evidence_of, unusable
+from .links import REQUIRES, evidence_of, judge_links, unusable
 from .observe_fabric import OBSERVER
 
 SPEC = CheckSpec(
@@ -29,17 +29,17 @@ SPEC = CheckSpec(
 
 def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Every stage without an error; warnings do not count."""
-    answer = Answer.about_site(SPEC, context)
-    stopped = before_links(answer, seen)
-    if stopped is not None:
-        return (stopped,)
+    return judge_links(SPEC, seen, context, _judge)
+
+
+def _judge(answer: Answer, seen: FabricFacts) -> Report | Outcome:
     tool = load_host_tools().named("ibdiagnet")
     findings: list[Finding] = []
     stages = 0
     for subnet in seen.subnets:
         diagnosis = subnet.diagnosis or ProbeFailure(tool, "not-collected", "ibdiagnet was not run")
         if isinstance(diagnosis, ProbeFailure):
-            return (unusable(answer, seen, diagnosis),)
+            return unusable(answer, seen, diagnosis)
         stages += len(diagnosis.stages)
         for stage in diagnosis.stages:
             if stage.errors:
@@ -49,7 +49,7 @@ def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
                 findings.append(Finding(cause="ibdiagnet-errors", text=text, hint=hint, measured=measured))
     summary = f"{stages} stages without an error"
     evidence = evidence_of(seen, tool.shown)
-    return conclude(answer, Report(summary=summary, findings=tuple(findings), evidence=evidence))
+    return Report(summary=summary, findings=tuple(findings), evidence=evidence)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

@@ -14,11 +14,11 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.ibqueryerrors import ErrorReport
 from ...site.cabling import End, PlannedLink
 from ..kit.answer import Answer
-from ..kit.finding import Finding, Report, conclude
+from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .fabric_facts import FabricFacts
-from .links import CABLE, REQUIRES, before_links, evidence_of, unusable
+from .links import CABLE, REQUIRES, evidence_of, judge_links, unusable
 from .observe_fabric import OBSERVER
 from .overlay import link_subjects
 
@@ -70,15 +70,15 @@ class _Change:
 
 def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judged by growth between two readings; counters are never cleared."""
-    answer = Answer.about_site(SPEC, context)
-    stopped = before_links(answer, seen)
-    if stopped is not None:
-        return (stopped,)
+    return judge_links(SPEC, seen, context, _judge)
+
+
+def _judge(answer: Answer, seen: FabricFacts) -> Report | Outcome:
     for subnet in seen.subnets:
         for report in (subnet.errors_before, subnet.errors):
             if isinstance(report, ProbeFailure):
-                return (unusable(answer, seen, report),)
-    changes = _changes(seen)
+                return unusable(answer, seen, report)
+    changes, context = _changes(seen), answer.context
     links = _links(seen, context)
     findings = [
         finding
@@ -88,7 +88,7 @@ def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     old = sum(change.after for ends in links.values() for end in ends for change in changes.get(end, []))
     summary = f"no counter of {len(links)} links grew in {seen.interval_s:g} s ({old} older errors)"
     evidence = evidence_of(seen, "ibqueryerrors, twice")
-    return conclude(answer, Report(summary=summary, findings=tuple(findings), evidence=evidence))
+    return Report(summary=summary, findings=tuple(findings), evidence=evidence)
 
 
 def _links(facts: FabricFacts, context: JudgeContext) -> dict[PlannedLink, tuple[End, ...]]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
 from ..kit.answer import Answer
-from ..kit.finding import Finding, Report, conclude
+from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .fabric_facts import FabricFacts
-from .links import CABLE, REQUIRES, before_links, evidence_of
+from .links import CABLE, REQUIRES, evidence_of, judge_links
 from .observe_fabric import OBSERVER
 from .overlay import CableState, Overlay, lay_over, link_subjects
 
@@ -27,17 +27,15 @@ SPEC = CheckSpec(
 
 def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """A switch that is not there is one finding, not one for each of its cables; so is a host."""
-    answer = Answer.about_site(SPEC, context)
-    stopped = before_links(answer, seen)
-    if stopped is not None:
-        return (stopped,)
-    overlay = lay_over(seen, context.site)
+    return judge_links(SPEC, seen, context, _judge)
+
+
+def _judge(answer: Answer, seen: FabricFacts) -> Report:
+    overlay = lay_over(seen, answer.context.site)
     findings = [*_switches(overlay), *_hosts(overlay)]
     findings += [_link(entry) for entry in overlay.cables if entry.missing and entry.link.name not in overlay.explained]
     summary = f"all {len(overlay.cables)} planned links of {seen.plan.source} are there"
-    return conclude(
-        answer, Report(summary=summary, findings=tuple(findings), evidence=evidence_of(seen, "iblinkinfo -l"))
-    )
+    return Report(summary=summary, findings=tuple(findings), evidence=evidence_of(seen, "iblinkinfo -l"))
 
 
 def _switches(overlay: Overlay) -> list[Finding]:

@@ -9,10 +9,10 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.iblinkinfo import LinkEnd
 from ...site.cabling import LANE_GBPS
 from ..kit.answer import Answer
-from ..kit.finding import Finding, Report, conclude
+from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .fabric_facts import FabricFacts
-from .links import CABLE, REQUIRES, before_links, evidence_of
+from .links import CABLE, REQUIRES, evidence_of, judge_links
 from .observe_fabric import OBSERVER
 from .overlay import CableState, lay_over, link_subjects
 
@@ -31,24 +31,23 @@ _ROUNDING = 0.001
 
 def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Rated by the plan; the actual width and speed are what the port says that it runs at."""
-    answer = Answer.about_site(SPEC, context)
-    stopped = before_links(answer, seen)
-    if stopped is not None:
-        return (stopped,)
-    overlay = lay_over(seen, context.site)
+    return judge_links(SPEC, seen, context, _judge)
+
+
+def _judge(answer: Answer, seen: FabricFacts) -> Report:
+    overlay = lay_over(seen, answer.context.site)
     running = [(entry, ends) for entry in overlay.cables if (ends := [end for end in entry.running if end.width])]
     findings = [finding for entry, ends in running if (finding := _finding(entry, min(ends, key=_rate))) is not None]
     rates = sorted({f"{entry.link.width} {entry.link.speed}" for entry, _ends in running})
     if not running:
         rates = ["no link is up"]
     summary = f"{len(running)} links at {', '.join(rates)}"
-    report = Report(
+    return Report(
         summary=summary,
         findings=tuple(findings),
         measured=(Measure("links", len(running), "count"),),
         evidence=evidence_of(seen, "iblinkinfo -l"),
     )
-    return conclude(answer, report)
 
 
 def _rate(end: LinkEnd) -> float:

@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Evidence, Outcome
 from ..kit.answer import Answer
+from ..kit.finding import Report, conclude
 from ..kit.tool_failure import tool_failure
+from ..spec import CheckSpec, JudgeContext
 from .fabric_facts import FabricFacts
 
 REQUIRES = ("infiniband", "multi_node", "subnet_manager", "host_access")
@@ -25,7 +29,19 @@ def unusable(answer: Answer, facts: FabricFacts, failure: ProbeFailure) -> Outco
     return tool_failure(answer, failure, facts.host, facts.evidence)
 
 
-def before_links(answer: Answer, facts: FabricFacts) -> Outcome | None:
+def judge_links(
+    spec: CheckSpec,
+    seen: FabricFacts,
+    context: JudgeContext,
+    judge_seen: Callable[[Answer, FabricFacts], Report | Outcome],
+) -> tuple[Outcome, ...]:
+    """Return the outcomes of a check about links, where the links can be judged; `judge_seen` makes them."""
+    answer = Answer.about_site(spec, context)
+    result = _not_judgeable(answer, seen) or judge_seen(answer, seen)
+    return conclude(answer, result) if isinstance(result, Report) else (result,)
+
+
+def _not_judgeable(answer: Answer, facts: FabricFacts) -> Outcome | None:
     """Return why the links cannot be judged (nothing seen, no subnet manager, no list of links), None if they can."""
     if not facts.subnets:
         return answer.blocked(by="subnet-manager", because="nothing of the fabric was seen")

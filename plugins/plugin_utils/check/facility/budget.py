@@ -51,14 +51,29 @@ def judge_racks(
     try:
         record = seen.record()
     except InputError as error:
-        return tuple(invalid_record(answer, error, seen) for answer in answers.values())
+        return tuple(_invalid_record(answer, error, seen) for answer in answers.values())
     return tuple(
         judge_one(answer, rack, record) if rack in record.racks else _rack_missing(answer, rack, record, seen)
         for rack, answer in answers.items()
     )
 
 
-def invalid_record(answer: Answer, error: InputError, seen: FacilityObservation) -> Outcome:
+def judge_record(
+    spec: CheckSpec,
+    seen: FacilityObservation,
+    context: JudgeContext,
+    judge_one: Callable[[Answer, FacilityRecord], Outcome],
+) -> tuple[Outcome, ...]:
+    """Return `judge_one` of the record for the site; without a valid record, the reason."""
+    answer = Answer.about_site(spec, context)
+    try:
+        record = seen.record()
+    except InputError as error:
+        return (_invalid_record(answer, error, seen),)
+    return (judge_one(answer, record),)
+
+
+def _invalid_record(answer: Answer, error: InputError, seen: FacilityObservation) -> Outcome:
     """Return the outcome for a record that is not valid: nothing is known from it."""
     return answer.unknown(
         "record-invalid",

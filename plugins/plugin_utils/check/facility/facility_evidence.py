@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-from ...outcome.errors import InputError
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
-from .budget import invalid_record
+from .budget import judge_record
 from .observation import EvidenceDigest, FacilityObservation
 from .observe_facility_record import OBSERVER
-from .record import EvidenceFile
+from .record import EvidenceFile, FacilityRecord
 
 SPEC = CheckSpec(
     id="facility-evidence",
@@ -26,17 +25,16 @@ SPEC = CheckSpec(
 
 def judge(seen: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
     """One outcome names every file that is not as it was."""
-    answer = Answer.about_site(SPEC, context)
-    try:
-        record = seen.record()
-    except InputError as error:
-        return (invalid_record(answer, error, seen),)
+    return judge_record(SPEC, seen, context, lambda answer, record: _judge(answer, record, seen))
+
+
+def _judge(answer: Answer, record: FacilityRecord, seen: FacilityObservation) -> Outcome:
     if not record.evidence:
         hint = "add the reports that back the budgets (load test, floor survey) and sign the record again"
-        return (answer.failed("evidence-none", "the record names no evidence", hint, evidence=seen.evidence()),)
+        return answer.failed("evidence-none", "the record names no evidence", hint, evidence=seen.evidence())
     found = {digest.path: digest for digest in seen.digests}
     verdicts = [_compared(entry, found.get(entry.path)) for entry in record.evidence]
-    return (_summed(answer, record.evidence, verdicts, seen),)
+    return _summed(answer, record.evidence, verdicts, seen)
 
 
 def _compared(entry: EvidenceFile, digest: EvidenceDigest | None) -> tuple[str, str]:

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from ...outcome.errors import InputError
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
-from .budget import invalid_record
+from .budget import judge_record
 from .observation import FacilityObservation
 from .observe_facility_record import OBSERVER
+from .record import FacilityRecord
 
 SPEC = CheckSpec(
     id="facility-expiry",
@@ -25,12 +25,11 @@ _RENEW = "have the room's owner check the budgets, set new days and sign the rec
 
 
 def judge(seen: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
-    answer = Answer.about_site(SPEC, context)
-    try:
-        record = seen.record()
-    except InputError as error:
-        return (invalid_record(answer, error, seen),)
-    today, warning_days = context.today, seen.settings.expiry_warning_days
+    return judge_record(SPEC, seen, context, lambda answer, record: _judge(answer, record, seen))
+
+
+def _judge(answer: Answer, record: FacilityRecord, seen: FacilityObservation) -> Outcome:
+    today, warning_days = answer.context.today, seen.settings.expiry_warning_days
     left_days = (record.expires_on - today).days
     arithmetic = f"issued {record.issued}, expires {record.expires}, today {today.isoformat()}: {left_days} day(s) left"
     details = {
@@ -40,12 +39,12 @@ def judge(seen: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ..
     }
     if record.issued_on > today:
         hint = "correct the day of issue and sign again, or correct the controller's clock"
-        return (answer.failed("issued-in-future", f"not yet in force: {arithmetic}", hint, **details),)
+        return answer.failed("issued-in-future", f"not yet in force: {arithmetic}", hint, **details)
     if left_days < 0:
-        return (answer.failed("expired", f"expired: {arithmetic}", _RENEW, **details),)
+        return answer.failed("expired", f"expired: {arithmetic}", _RENEW, **details)
     if left_days <= warning_days:
-        return (answer.marginal("expires-soon", f"about to expire: {arithmetic}", _RENEW, **details),)
-    return (answer.passed(arithmetic, **details),)
+        return answer.marginal("expires-soon", f"about to expire: {arithmetic}", _RENEW, **details)
+    return answer.passed(arithmetic, **details)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)
