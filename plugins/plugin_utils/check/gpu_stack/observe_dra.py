@@ -26,7 +26,7 @@ from ...workload.render import render
 from ..kit.settings import setting
 from ..spec import ObserveContext, observer_of
 
-CHECK = "dra-allocation"
+_CHECK_ID = "dra-allocation"
 Json = dict[str, Any]
 _MOST_NODES = 8
 
@@ -75,7 +75,7 @@ def observe(context: ObserveContext) -> ClaimResult:
     Raises:
         BringupError: the API server does not answer, or refuses the test's objects.
     """
-    settings = context.settings_of(CHECK, DraSettings)
+    settings = context.settings_of(_CHECK_ID, DraSettings)
     with Cluster(connection_from(context.connections)) as cluster:
         problem = _unusable(cluster, context)
         if problem:

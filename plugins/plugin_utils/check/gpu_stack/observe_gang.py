@@ -26,7 +26,7 @@ from ..kit.settings import setting
 from ..spec import ObserveContext, observer_of
 from .capacity import Slots, slots_of
 
-CHECK = "gang-admission"
+_CHECK_ID = "gang-admission"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ def observe(context: ObserveContext) -> GangResult:
     Raises:
         BringupError: the API server does not answer, or refuses the test's objects.
     """
-    settings = context.settings_of(CHECK, GangSettings)
+    settings = context.settings_of(_CHECK_ID, GangSettings)
     with Cluster(connection_from(context.connections)) as cluster:
         provider = _provider(context, settings)
         result = GangResult(provider=provider)
@@ -91,7 +91,7 @@ def _provider(context: ObserveContext, settings: GangSettings) -> str:
     gangs = stack_facts().gangs
     stated = settings.provider
     if stated and stated not in gangs:
-        raise InputError(f"settings of {CHECK}", f"provider is {stated!r}; there are {', '.join(gangs)}.")
+        raise InputError(f"settings of {_CHECK_ID}", f"provider is {stated!r}; there are {', '.join(gangs)}.")
     names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
     # Of several in one recipe the first of the facts: what batch workloads name comes before what others default to.
     return stated or next((name for name in gangs if name in names), "native")
