@@ -27,7 +27,7 @@ class DeclaredCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """Everything that a gate declares at a site."""
+    """The checks that a gate must answer at a site, and those that it is not asked."""
 
     gate: str
     checks: tuple[DeclaredCheck, ...]

@@ -51,7 +51,7 @@ class FabricFacts:
 
 
 def subnets_of(evidence: HostEvidence) -> tuple[SubnetFacts, ...]:
-    """Return every subnet that the evidence tells of."""
+    """Return every subnet that was looked at, one for each adapter port in the names of tools (`sminfo@mlx5_0:1`)."""
     suffixes = sorted(name.removeprefix("sminfo") for name in evidence.tools if name.partition("@")[0] == "sminfo")
     return tuple(_subnet(evidence.tools, suffix) for suffix in suffixes)
 

@@ -51,7 +51,6 @@ def observe(context: ObserveContext) -> dict[str, Any]:
 
 
 def restore(data: Any, _run_dir: Path, site: Site) -> FacilityObservation:
-    """Return the saved observation as its value object."""
     complete = with_settings(data, FacilitySettings, GATE, site)
     return from_plain(FacilityObservation, complete, "observation facility-record")
 

@@ -93,7 +93,7 @@ class ClusterState:
 
     @property
     def denied(self) -> tuple[AskedPermission, ...]:
-        """What we are not allowed to do."""
+        """The permissions that the server refuses."""
         return tuple(permission for permission in self.permissions if not permission.allowed)
 
     def node(self, name: str) -> NodeState | None:
@@ -105,5 +105,4 @@ class ClusterState:
         return next((component for component in self.components or () if component.name == name), None)
 
     def workloads_of(self, release: str) -> tuple[Workload, ...]:
-        """Return the workloads of a release."""
         return tuple(workload for workload in self.workloads or () if workload.release == release and release)

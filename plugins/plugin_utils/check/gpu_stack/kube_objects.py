@@ -18,7 +18,6 @@ _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailab
 
 
 def node_state(node: Json) -> NodeState:
-    """Return one node as the judges need it."""
     status, metadata = node.get("status") or {}, node["metadata"]
     conditions = {c["type"]: c for c in status.get("conditions") or []}
     ready = conditions.get("Ready") or {}

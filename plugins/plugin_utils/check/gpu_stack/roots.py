@@ -101,7 +101,7 @@ def recipe_component(name: str, context: JudgeContext) -> dict[str, object] | No
 
 
 def wanted_version(name: str, context: JudgeContext) -> str:
-    """Return the version that the recipe pins."""
+    """Return the version that the recipe pins, empty if it pins none."""
     return str((recipe_component(name, context) or {}).get("version", ""))
 
 

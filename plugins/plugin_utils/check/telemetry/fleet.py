@@ -31,7 +31,6 @@ class Fleet:
     """The series sorted by the hosts and GPUs that they belong to."""
 
     def __init__(self, metrics: FleetMetrics) -> None:
-        """Sort; nothing is judged yet."""
         self.metrics = metrics
         self.expected = {host.name: host for host in metrics.hosts}
         self.owners = {gpu.uuid: host.name for host in metrics.hosts for gpu in host.gpus}
@@ -51,7 +50,6 @@ class Fleet:
         return not self.metrics.series
 
     def exporters(self, host: ExpectedHost) -> tuple[Exporter, ...]:
-        """Return the scrape targets of a host."""
         return tuple(exporter for exporter in self.metrics.exporters if exporter.host == host.name)
 
     def relevant(self, host: ExpectedHost) -> tuple[Series, ...]:
@@ -82,7 +80,7 @@ class Fleet:
         return frozenset(series.uuid for series in self.relevant(host))
 
     def is_silent(self, host: ExpectedHost) -> bool:
-        """Whether nothing at all speaks of a host."""
+        """Whether no series belongs to a host."""
         return not self._by_host[host.name]
 
     def stale(self, host: ExpectedHost) -> tuple[tuple[Series, float], ...]:
@@ -97,7 +95,7 @@ class Fleet:
         return tuple((series, age) for series, age in aged if abs(age) > self.limit_s(series))
 
     def limit_s(self, series: Series) -> float:
-        """Return how old a sample may be."""
+        """Return the largest age of a sample in seconds."""
         return self.metrics.settings.metrics.fresh_intervals * series.interval_s
 
     def doubles(self, host: ExpectedHost) -> dict[str, tuple[str, ...]]:

@@ -86,7 +86,6 @@ def _not_known(host: MetricsHost, needs_series: bool) -> Outcome | None:
 
 
 def seen_in(metrics: FleetMetrics, query: str, excerpt: str = "") -> tuple[Evidence, ...]:
-    """Return the evidence of a query."""
     return (Evidence(query, metrics.where, excerpt, "observations/telemetry/metrics.json"),)
 
 

@@ -9,7 +9,7 @@ import json
 
 
 def is_listening(log: str) -> bool:
-    """Whether the receiver says that it listens."""
+    """Whether the log of the receiver says that it listens."""
     return any("listening" in entry for entry in _entries(log))
 
 
