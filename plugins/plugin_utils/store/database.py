@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -83,8 +84,24 @@ def _add_fingerprints(connection: Any) -> None:
     tables().fingerprint.create(connection, checkfirst=True)
 
 
+def _list_subjects(connection: Any) -> None:
+    """Write further subjects as a JSON list; they were names with commas between them."""
+    table = tables().outcome
+    rows = connection.execute(table.select().with_only_columns(table.c.id, table.c.more_subjects)).all()
+    lists = [
+        {"row": number, "names": json.dumps(text.split(",") if text else [], ensure_ascii=False)}
+        for number, text in rows
+        if not text.startswith("[")
+    ]
+    if lists:
+        from sqlalchemy import bindparam
+
+        update = table.update().where(table.c.id == bindparam("row")).values(more_subjects=bindparam("names"))
+        connection.execute(update, lists)
+
+
 # The n-th takes a file from version n to n + 1; one that was released never changes.
-MIGRATIONS: tuple[Callable[[Any], None], ...] = (_create, _add_fingerprints)
+MIGRATIONS: tuple[Callable[[Any], None], ...] = (_create, _add_fingerprints, _list_subjects)
 
 
 def _migrate(connection: Any, path: Path) -> None:

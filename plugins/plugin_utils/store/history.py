@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -93,7 +94,7 @@ class Store:
         answered = select(table.c.id).where(table.c.run_id == gate.c.run_id, table.c.gate == gate.c.gate)
         opened = (Status.PASSED.value, Status.SKIPPED.value)
         without = without.where(*mine, gate.c.status.not_in(opened), ~answered.exists())
-        return (*map(_trouble, self._rows(bad)), *map(_silence, self._rows(without)))
+        return (*map(_non_pass, self._rows(bad)), *map(_silence, self._rows(without)))
 
     def sites(self, *, rehearsal: bool) -> tuple[str, ...]:
         """Return the names of the sites that recorded anything.
@@ -194,7 +195,7 @@ def _outcome_row(facts: GateFacts, number: int, outcome: Outcome) -> dict[str, A
         "check_id": outcome.check,
         "subject": main.name,
         "node": main.node,
-        "more_subjects": ",".join(subject.name for subject in more),
+        "more_subjects": json.dumps([subject.name for subject in more], ensure_ascii=False),
         "status": outcome.status.value,
         "rating": outcome.rating.value,
         "cause": outcome.cause,
@@ -236,9 +237,9 @@ def _pass(row: Mapping[str, Any], dependencies: Dependencies) -> Pass:
     return Pass(check=row["check_id"], dependencies=dependencies, **{name: row[name] for name in names})
 
 
-def _trouble(row: Mapping[str, Any]) -> NonPass:
+def _non_pass(row: Mapping[str, Any]) -> NonPass:
     """Return what is remembered of a result that is not a pass; its subjects keep their names, not their kinds."""
-    names = [(row["subject"], row["node"]), *((name, "") for name in row["more_subjects"].split(",") if name)]
+    names = [(row["subject"], row["node"]), *((name, "") for name in json.loads(row["more_subjects"]))]
     outcome = Outcome(
         check=row["check_id"],
         gate=row["gate"],

@@ -87,6 +87,7 @@ def _outcome(metadata: Any) -> Any:
         Column("check_id", String, nullable=False),
         Column("subject", String, nullable=False),
         Column("node", String, nullable=False),
+        # Names beside the first one, as a JSON list.
         Column("more_subjects", String, nullable=False),
         Column("status", String, nullable=False),
         Column("rating", String, nullable=False),

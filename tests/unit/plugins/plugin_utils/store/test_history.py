@@ -385,3 +385,21 @@ def test_a_place_that_cannot_be_a_file_is_an_error_with_the_fix(tmp_path: Path) 
         with pytest.raises(BringupError, match="cannot be") as error:
             open_store(path)
         assert "gpufleet_store" in error.value.hint
+
+
+def test_subjects_with_commas_between_them_are_read_from_older_files(store: Store) -> None:
+    bad = replace(
+        outcome("nodes", "gpu-census", GPU01, status=Status.FAILED),
+        subjects=(GPU01, Subject(SubjectKind.GPU, "gpu01/gpu2", "gpu01"), Subject(SubjectKind.LINK, "a, b", "")),
+    )
+    record(store, "nodes", [bad])
+    found = store.non_passes("island", "", rehearsal=False)
+    assert found[0].outcome is not None
+    assert [subject.name for subject in found[0].outcome.subjects] == ["gpu01", "gpu01/gpu2", "a, b"]
+    with sqlite3.connect(store.path) as connection:
+        connection.execute("UPDATE outcome SET more_subjects = 'gpu01/gpu2,gpu01/gpu3'")
+        connection.execute("UPDATE schema_version SET version = 2")
+    connection.close()
+    (old,) = open_store(store.path).non_passes("island", "", rehearsal=False)
+    assert old.outcome is not None
+    assert [subject.name for subject in old.outcome.subjects] == ["gpu01", "gpu01/gpu2", "gpu01/gpu3"]
