@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility import observe_facility_record
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.facility_signature import judge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.signature.ssh_keygen import make_key
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site, SiteProfile
 
 ROOT = Path(__file__).resolve().parents[2]
 SIGNER = "facility@example.org"
@@ -53,7 +53,7 @@ def _judged(inventory: Path) -> Outcome:
         "allowed_signers": str(folder / "allowed_signers"),
         "identity": SIGNER,
     }
-    site = Site(name="example", profile=SiteProfile.ON_PREMISES, hosts=(), settings={"facility": settings})
+    site = make_site(name="example", settings={"facility": settings})
     today = datetime.now(UTC).date()
     data = observe_facility_record.observe(ObserveContext(site=site, run_dir=inventory, today=today))
     value = observe_facility_record.restore(data, inventory, site)

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from seeds import run_seed
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils.fabric_tools import run_fabric_tools
 from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import run_tools
@@ -65,7 +66,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "recipes" / "rehearsal"
@@ -105,9 +106,7 @@ class Running:
         hosts = tuple(Host(name=n.name, sku="h100", node_name=n.name, rack=n.rack) for n in self.model.nodes)
         words = ("infiniband", "multi_node", "subnet_manager", "host_access")
         options = {"plan": str(self.directory / "cabling.yaml"), "interval_s": INTERVAL_S} | settings
-        return Site(
-            name="test", profile=SiteProfile.ON_PREMISES, hosts=hosts, capabilities=words, settings={"fabric": options}
-        )
+        return make_site(hosts, name="test", capabilities=words, settings={"fabric": options})
 
     def look(self, monkeypatch: pytest.MonkeyPatch, host: str = "gpu01", **options: Any) -> list[Outcome]:
         """Run the tools on one host, outside of its enclosure, and judge gate fabric."""

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
 from seeds import drawing
+from sites import make_site
 from waiting import await_model, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
@@ -31,7 +32,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.derive import healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import read_spec, write_spec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 
 GATE = "fabric_validation"
 COUNT = 8
@@ -67,13 +68,7 @@ class Bench:
             GATE: {"timeout_s": 30.0},
             "fabric": {"plan": str(self.work / "rehearsal" / "cabling.yaml")},
         }
-        return Site(
-            name="rehearsal",
-            profile=SiteProfile.ON_PREMISES,
-            hosts=hosts,
-            capabilities=("kubernetes", "multi_node"),
-            settings=settings,
-        )
+        return make_site(hosts, name="rehearsal", capabilities=("kubernetes", "multi_node"), settings=settings)
 
     def judged(self, fault: str) -> tuple[Outcome, ...]:
         """Break the hardware, observe the gate and judge it from what was saved; then mend the hardware."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import (
     api_permissions,
@@ -53,7 +54,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import numbered_nodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import sweep
 
 NODES = 4
@@ -118,7 +119,7 @@ class Bench:
 
 def _site(settings: dict[str, Any]) -> Site:
     hosts = tuple(Host(name=n.name, sku="dgx-h100", node_name=n.name) for n in numbered_nodes(NODES, "dgx-h100"))
-    return Site(name="lab", profile=SiteProfile.ON_PREMISES, hosts=hosts, settings=settings)
+    return make_site(hosts, settings=settings)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
 from seeds import drawing
+from sites import make_site
 from waiting import await_model, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
@@ -38,7 +39,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
     write_spec,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.settings import inference_settings
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 GATE = "inference_acceptance"
 COUNT = 4
@@ -92,13 +93,7 @@ class Bench:
         hosts = tuple(Host(name=node.name, sku=node.sku, node_name=node.name, rack=node.rack) for node in nodes)
         healthy = healthy_cluster(replace(read_spec(self.model), faults=()), HARDWARE)
         own = {**inference_settings(healthy, full=self.full), **settings}
-        site = Site(
-            name="rehearsal",
-            profile=SiteProfile.ON_PREMISES,
-            hosts=hosts,
-            capabilities=("kubernetes", "multi_node"),
-            settings={GATE: own},
-        )
+        site = make_site(hosts, name="rehearsal", capabilities=("kubernetes", "multi_node"), settings={GATE: own})
         run_dir = self.work / f"own-{self.serial}"
         context = ObserveContext(
             site=site,

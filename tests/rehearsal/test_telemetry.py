@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
 from seeds import drawing
+from sites import make_site
 from waiting import await_model, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
@@ -54,7 +55,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.p
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import read_spec, write_spec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 
 GATE = "telemetry"
 COUNT = 4
@@ -92,10 +93,9 @@ class Bench:
             Host(name=node.name, sku=node.sku, node_name=node.name, rack=node.rack)
             for node in read_spec(self.model).nodes
         )
-        return Site(
+        return make_site(
+            hosts,
             name="rehearsal",
-            profile=SiteProfile.ON_PREMISES,
-            hosts=hosts,
             capabilities=("kubernetes", "multi_node"),
             settings={GATE: {**SETTINGS, **settings}},
         )

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
 from seeds import drawing
+from sites import make_site
 from waiting import await_model, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
@@ -31,7 +32,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.derive import healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import read_spec, write_spec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 
 GATE = "training_acceptance"
 COUNT = 5
@@ -62,10 +63,9 @@ class Bench:
     def site(self, **settings: Any) -> Site:
         nodes = read_spec(self.model).nodes
         hosts = tuple(Host(name=node.name, sku=node.sku, node_name=node.name, rack=node.rack) for node in nodes)
-        return Site(
+        return make_site(
+            hosts,
             name="rehearsal",
-            profile=SiteProfile.ON_PREMISES,
-            hosts=hosts,
             capabilities=("kubernetes", "multi_node"),
             settings={GATE: {**SETTINGS, **settings}},
         )

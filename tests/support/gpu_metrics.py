@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import date
 
+from sites import make_site
+
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
@@ -26,7 +28,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus.model import Sample, Target, Vector
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 NOW, INTERVAL_S = 1_700_000_000.0, 15.0
 FIELD, MIG_FIELD = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
@@ -120,9 +122,7 @@ class Metrics:
     def context(self) -> JudgeContext:
         hosts = tuple(Host(name=name, sku="dgx-h100", node_name=self.names.get(name, name)) for name in self.hosts)
         aside = tuple(Quarantine(node=name, reason="r", ticket="t", who="w") for name in self.set_aside)
-        site = Site(
-            name="here", profile=SiteProfile.ON_PREMISES, hosts=hosts, capabilities=("kubernetes",), quarantine=aside
-        )
+        site = make_site(hosts, name="here", capabilities=("kubernetes",), quarantine=aside)
         return JudgeContext(gate="telemetry", site=site, today=date(2026, 1, 1))
 
     def outcomes(self, view: FleetMetrics | None = None) -> tuple[Outcome, ...]:

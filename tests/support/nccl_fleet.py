@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import date
 
+from sites import make_site
+
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.model import (
     Plan,
     PlannedHost,
@@ -27,7 +29,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 
 G = 1 << 30
 HEAD = "#  size  count  type  redop  root  time  algbw  busbw  #wrong  time  algbw  busbw  #wrong\n"
@@ -154,7 +156,7 @@ class Fleet:
     def site(self) -> Site:
         words = ("kubernetes", "multi_node") if len(self.hosts) > 1 else ("kubernetes",)
         hosts = tuple(Host(name=name, sku=self.sku, node_name=name) for name in self.hosts)
-        return Site(name="here", profile=SiteProfile.ON_PREMISES, hosts=hosts, capabilities=words)
+        return make_site(hosts, name="here", capabilities=words)
 
     def outcomes(self, results: Results | None = None) -> tuple[Outcome, ...]:
         """Judge everything."""

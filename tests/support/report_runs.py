@@ -10,6 +10,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from sites import make_site
+
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Acceptance, Quarantine, Waiver
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
@@ -28,7 +30,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.series import Axis, Bound, Series
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.suites import write_suites
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import RUN, SITE
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import NotDeclared, decide
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import (
     RunRecord,
@@ -132,10 +134,9 @@ class MadeRun:
     def site(self) -> Site:
         """The inventory."""
         hosts = tuple(Host(name=n, sku="h100", node_name=n, rack=f"rack-{i // 4:03}") for i, n in enumerate(self.names))
-        return Site(
+        return make_site(
+            hosts,
             name=self.name,
-            profile=SiteProfile.ON_PREMISES,
-            hosts=hosts,
             gates=self.scope,
             waivers=self.waivers,
             acceptances=self.acceptances,

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
+from sites import make_site
+
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import checks_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
@@ -29,7 +31,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_ac
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 GATE = "training_acceptance"
 STEPS = 60
@@ -171,7 +173,7 @@ class TrainingFleet:
         """Judge everything."""
         seen = results or self.results()
         hosts = tuple(Host(name=name, sku=self.sku, node_name=f"n-{name}") for name in self.hosts)
-        site = Site(name="here", profile=SiteProfile.ON_PREMISES, hosts=hosts, capabilities=("kubernetes",))
+        site = make_site(hosts, name="here", capabilities=("kubernetes",))
         context = JudgeContext(gate=GATE, site=site, today=date(2026, 1, 1), hardware=self.hardware)
         return tuple(outcome for check in checks_of(GATE, site) for outcome in check.judge(seen, context))
 

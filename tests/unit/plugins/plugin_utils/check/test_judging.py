@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check import judge as judging
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import Declaration, DeclaredCheck, declare
@@ -37,10 +38,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     SubjectKind,
     node_subject,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, SiteProfile
 
 NODES = ("gpu01", "gpu02")
-SITE = Site(name="s", profile=SiteProfile.CLOUD, hosts=tuple(Host(name=n, sku="h100", node_name=n) for n in NODES))
+SITE = make_site(tuple(Host(name=n, sku="h100", node_name=n) for n in NODES), name="s", profile=SiteProfile.CLOUD)
 SPEC = CheckSpec(id="probe", gate="nodes", title="t", per=SubjectKind.NODE)
 CONTEXT = JudgeContext(gate="nodes", site=SITE, today=date(2026, 11, 21))
 DECLARED = DeclaredCheck(id="probe", title="t", subjects=NODES, disturbs="nothing", duration_s=1)
@@ -132,10 +133,10 @@ def test_check_ids_are_unique() -> None:
 
 
 def test_a_check_that_the_profile_cannot_have_is_left_out_with_the_reason() -> None:
-    site = Site(
+    site = make_site(
+        SITE.hosts,
         name="s",
         profile=SiteProfile.CLOUD,
-        hosts=SITE.hosts,
         capabilities=("host_access",),
         missing={"facility_record": "the provider owns the room"},
     )

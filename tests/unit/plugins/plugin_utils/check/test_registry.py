@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check import registry
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import (
@@ -24,11 +25,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, SubjectKind
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner
 
 SPEC = CheckSpec(id="probe", gate="telemetry", title="t", per=SubjectKind.NODE)
 OBSERVER = Observer("things", list, lambda _context: [], lambda data, _run_dir, _site: data)
-SITE = Site(name="lab", profile=SiteProfile.ON_PREMISES, hosts=())
+SITE = make_site()
 _LOADS = """
 import json, sys
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check import registry
@@ -89,7 +90,7 @@ def test_a_specification_without_a_check_is_refused(with_check: Callable[[object
 
 
 def test_checks_that_need_the_driver_move_to_the_gate_whose_operator_brings_it() -> None:
-    operator = Site(name="lab", profile=SiteProfile.ON_PREMISES, hosts=(), driver_owner=DriverOwner.OPERATOR)
+    operator = make_site(driver_owner=DriverOwner.OPERATOR)
     moved = {check.spec.id for check in registry.checks_of("gpu_stack", operator)}
     assert {"gpu-census", "node-ready"} <= moved
     assert "gpu-census" not in {check.spec.id for check in registry.checks_of("nodes", operator)}

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fingerprint.dependencies import (
     NOT_SEEN,
@@ -24,14 +25,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fingerprint.depen
     unseen,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import SubjectKind
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 NAMES = ("gpu01", "gpu02")
-SITE = Site(
-    name="s",
-    profile=SiteProfile.ON_PREMISES,
-    hosts=tuple(Host(name=name, sku="h100", node_name=name, rack="r1") for name in NAMES),
-)
+SITE = make_site(tuple(Host(name=name, sku="h100", node_name=name, rack="r1") for name in NAMES), name="s")
 FACTS = {"driver": "580.1", "kernel": "6.8", "GPUs": "GPU-a, GPU-b"}
 WHOLE = {"record": "r", "topology": "64 links", "recipe": "operator 1, values v", "cluster": "uid"}
 STATE = SiteState(hosts={name: dict(FACTS) for name in NAMES}, whole=WHOLE)

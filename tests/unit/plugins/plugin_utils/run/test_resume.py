@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     HostEvidence,
@@ -37,10 +38,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, run_summary
 
 NAMES = ("gpu01", "gpu02")
-PLACE = Site(
+PLACE = make_site(
+    tuple(Host(name=name, sku="h100", node_name=name) for name in NAMES),
     name="island",
     profile=SiteProfile.CLOUD,
-    hosts=tuple(Host(name=name, sku="h100", node_name=name) for name in NAMES),
     gates=("nodes", "gpu_stack"),
     from_gate="gpu_stack",
     capabilities=("host_access", "host_driver", "kubernetes", "multi_node"),

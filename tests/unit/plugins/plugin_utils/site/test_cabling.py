@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, load
@@ -27,7 +28,7 @@ HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 
 def site(names: tuple[str, ...] = ("gpu01", "gpu02"), **settings: Any) -> Site:
     hosts = tuple(Host(name=name, sku="h100", node_name=name, rack="rack-a1") for name in names)
-    return Site(name="test", profile=SiteProfile.ON_PREMISES, hosts=hosts, settings={"fabric": settings})
+    return make_site(hosts, name="test", settings={"fabric": settings})
 
 
 def document() -> dict[str, Any]:
@@ -128,7 +129,7 @@ def test_without_a_file_rails_come_from_the_inventory() -> None:
         ("gpu01", "mlx5_1", 1, None, "NDR"),
     ]
     assert len(plan.links) == 16
-    ethernet = Site(name="test", profile=SiteProfile.CLOUD, hosts=(Host(name="a", sku="p5-48xlarge", node_name="a"),))
+    ethernet = make_site((Host(name="a", sku="p5-48xlarge", node_name="a"),), name="test", profile=SiteProfile.CLOUD)
     assert site_cabling(ethernet, HARDWARE) is None
 
 
@@ -137,7 +138,7 @@ def test_a_generated_plan_calls_adapters_as_they_are_stated(how: str) -> None:
     names = tuple(f"mlx5_{number}" for number in (2, 3, 4, 5, 8, 9, 10, 11))
     sku = replace(HARDWARE["h100"], hca_names=names if how == "sku" else ())
     host = Host(name="gpu01", sku="h100", node_name="gpu01", hcas=names if how == "inventory" else ())
-    plan = site_cabling(Site(name="test", profile=SiteProfile.ON_PREMISES, hosts=(host,)), {"h100": sku})
+    plan = site_cabling(make_site((host,), name="test"), {"h100": sku})
     assert plan is not None
     assert [(link.hca, link.near, link.rail) for link in plan.links] == [
         (name, End(f"gpu01 {name}", 1), rail) for rail, name in enumerate(names)

@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fingerprint.dependencies import Dependencies, SiteState
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
@@ -22,17 +23,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     SubjectKind,
     node_subject,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import Store, open_store
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import decide
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
 HOSTS = ("gpu01", "gpu02")
-SITE = Site(
-    name="island",
-    profile=SiteProfile.ON_PREMISES,
-    hosts=tuple(Host(name=name, sku="h100", node_name=name) for name in HOSTS),
-)
+SITE = make_site(tuple(Host(name=name, sku="h100", node_name=name) for name in HOSTS), name="island")
 CLUSTER = Subject(SubjectKind.CLUSTER, "island")
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fingerprint.dependencies import (
     SiteState,
@@ -24,7 +25,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     SubjectKind,
     node_subject,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.freshness import (
     FreshnessContext,
     GateFreshness,
@@ -35,9 +36,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.freshness i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.model import NonPass, Pass
 
 NAMES = ("gpu01", "gpu02")
-SITE = Site(
-    name="s", profile=SiteProfile.ON_PREMISES, hosts=tuple(Host(name=n, sku="h100", node_name=n) for n in NAMES)
-)
+SITE = make_site(tuple(Host(name=n, sku="h100", node_name=n) for n in NAMES), name="s")
 STATE = SiteState(hosts={name: {"driver": "580.1"} for name in NAMES})
 CONTEXT = FreshnessContext(site=SITE, state=STATE, now=datetime(2026, 11, 21, 12, tzinfo=UTC), max_age_days=7)
 NEEDED = [Needed(check="gpu-census", kind=SubjectKind.NODE, subject=name) for name in NAMES]

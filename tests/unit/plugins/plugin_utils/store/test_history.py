@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from nccl_fleet import Fleet
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Acceptance, Quarantine, Waiver
@@ -31,7 +32,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     SubjectKind,
     node_subject,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import Recorded, Store, open_store
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.model import Baseline, BaselineKey
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import decide
@@ -44,11 +45,7 @@ HARDWARE = {
     name: Sku(name=f"dgx-{name}", title=name, accelerator="h100", sources=("test",), **PARTS)
     for name in ("h100", "h200")
 }
-SITE = Site(
-    name="island",
-    profile=SiteProfile.ON_PREMISES,
-    hosts=tuple(Host(name=name, sku="h100", node_name=name) for name in HOSTS),
-)
+SITE = make_site(tuple(Host(name=name, sku="h100", node_name=name) for name in HOSTS), name="island")
 RATINGS = {Status.PASSED: Rating.GOOD, Status.FAILED: Rating.BAD, Status.OTHER: Rating.MARGINAL}
 CLUSTER = Subject(SubjectKind.CLUSTER, "island")
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
@@ -22,7 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.suites imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import record_history
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import HARDWARE, SITE
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
@@ -33,9 +34,7 @@ VERDICT = GateVerdict(gate="nodes", status=Status.PASSED, message="every declare
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     path = tmp_path / "run-1"
-    site = Site(
-        name="island", profile=SiteProfile.ON_PREMISES, hosts=(Host(name="gpu01", sku="h100", node_name="gpu01"),)
-    )
+    site = make_site((Host(name="gpu01", sku="h100", node_name="gpu01"),), name="island")
     (path / "ctrf").mkdir(parents=True)
     (path / SITE).write_text(dumps(site))
     (path / HARDWARE).write_text("{}")

@@ -11,6 +11,7 @@ from datetime import date
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Acceptance, Quarantine, Waiver
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
@@ -21,7 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     Status,
     node_subject,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import (
     GateVerdict,
     NotDeclared,
@@ -40,9 +41,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run impor
 
 TODAY = date(2026, 11, 21)
 NODES = ("gpu01", "gpu02", "gpu03")
-SITE = Site(
-    name="s", profile=SiteProfile.ON_PREMISES, hosts=tuple(Host(name=n, sku="h100", node_name=n) for n in NODES)
-)
+SITE = make_site(tuple(Host(name=n, sku="h100", node_name=n) for n in NODES), name="s")
 EXPECTED = {"gpu-census": NODES, "clock-sync": NODES}
 RATING = {Status.PASSED: Rating.GOOD, Status.FAILED: Rating.BAD}
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 import pytest
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.network import (
     Network,
@@ -33,7 +34,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.p
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.records import EvidenceFolder, kept_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import NodeCapacity
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobKind, JobState
 
@@ -130,7 +131,7 @@ class Nodes:
 
 
 def test_the_network_is_that_of_the_hosts_in_scope(tmp_path: Path) -> None:
-    site = Site(name="here", profile=SiteProfile.ON_PREMISES, hosts=(HOST,), capabilities=())
+    site = make_site((HOST,), name="here", capabilities=())
     recipe = {"deploymentOrder": ["gpu-operator", "volcano"]}
     context = ObserveContext(site=site, run_dir=tmp_path, today=date(2026, 1, 1), recipe=recipe)
     nodes = Nodes({"node-1": {"rdma/hca": "8", "cpu": "64", "rdma/half": "500m"}, "other": {"rdma/own": "1"}})

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark import run_loop
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.plan import BenchmarkHost, BenchmarkPlan
@@ -23,7 +24,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.perm
     Permission,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site, SiteProfile
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobResult, JobSpec, PodResult
 
 LEFT = "Pod of test: still there"
@@ -132,7 +132,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 def toy(tmp_path: Path, said: list[str] | None = None) -> Toy:
-    site = Site(name="here", profile=SiteProfile.ON_PREMISES, hosts=(), capabilities=())
+    site = make_site(name="here", capabilities=())
     emit = said.append if said is not None else lambda _line: None
     return Toy(ObserveContext(site=site, run_dir=tmp_path, today=date(2026, 1, 1), emit=emit), total_s=60, cleanup_s=5)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric.fabric_facts import (
@@ -26,7 +27,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.iblinkinfo 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.ibqueryerrors import ErrorReport, PortErrors
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.sminfo import MASTER, STANDBY, SmInfo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.cabling import CablingPlan, End, PlannedLink
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 
 ROOT = Path(__file__).resolve().parents[6]
 HOSTS, RAILS = 6, 4
@@ -106,10 +107,9 @@ class Fabric:
 
     def site(self) -> Site:
         hosts = tuple(Host(name=f"gpu{n:02d}", sku="h100", node_name=f"gpu{n:02d}") for n in range(1, HOSTS + 1))
-        return Site(
-            name="test", profile=SiteProfile.ON_PREMISES, hosts=hosts, capabilities=self.words, settings=self.settings,
-            quarantine=self.quarantine,
-        )  # fmt: skip
+        return make_site(
+            hosts, name="test", capabilities=self.words, settings=self.settings, quarantine=self.quarantine
+        )
 
     def judge(self) -> list[Outcome]:
         site = self.site()

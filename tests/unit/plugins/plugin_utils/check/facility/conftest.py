@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility import observe_facility_record
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
@@ -18,7 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.facility.room import write_facility
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 TODAY = date(2026, 6, 15)
 RACKS = {"rack-a1": ("h100",) * 4, "rack-a2": ("h100", "dgx-h100")}
@@ -40,7 +41,7 @@ class Room:
             for rack, skus in racks.items()
             for n, sku in enumerate(skus)
         )
-        self.site = Site(name="test", profile=SiteProfile.ON_PREMISES, hosts=hosts, settings={"facility": {**paths}})
+        self.site = make_site(hosts, name="test", settings={"facility": {**paths}})
 
     @property
     def record(self) -> Path:

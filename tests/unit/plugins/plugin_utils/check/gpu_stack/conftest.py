@@ -9,6 +9,7 @@ from datetime import date
 from typing import Any
 
 import pytest
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import (
     api_permissions,
@@ -32,7 +33,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.workloads import Workload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 
 NAMES = ("gpu01", "gpu02", "gpu03", "gpu04")
 VERSIONS = {"gpu-operator": "v1.0.0", "nvidia-dra-driver-gpu": "2.0.0", "volcano": "3.0.0"}
@@ -105,7 +106,7 @@ def recipe(**more: Any) -> dict[str, Any]:
 def site(**more: Any) -> Site:
     """The inventory of that cluster."""
     hosts = tuple(Host(name=name, sku=SKU.name, node_name=name) for name in NAMES)
-    return Site(name="lab", profile=SiteProfile.ON_PREMISES, hosts=hosts, capabilities=("kubernetes",), **more)
+    return make_site(hosts, capabilities=("kubernetes",), **more)
 
 
 def context(**more: Any) -> JudgeContext:

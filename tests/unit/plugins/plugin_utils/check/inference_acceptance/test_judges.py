@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from llm_fleet import GOOD_ANSWER, fleet, results
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance import (
     inference_endpoint_ready,
@@ -25,7 +26,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_a
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.key_figure import key_figure, load_key_figures
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 CHECKS = (
     inference_endpoint_ready, inference_smoke, inference_errors, inference_throughput, inference_ttft, inference_tpot,
@@ -34,7 +35,7 @@ CHECKS = (
 
 def _judged(found: Results) -> list[Outcome]:
     hosts = tuple(Host(name=host.name, sku=host.sku, node_name=host.node) for host in found.plan.hosts)
-    site = Site(name="site", profile=SiteProfile.ON_PREMISES, hosts=hosts, capabilities=("kubernetes",))
+    site = make_site(hosts, name="site", capabilities=("kubernetes",))
     context = JudgeContext(gate="inference_acceptance", site=site, today=date(2026, 1, 1))
     return [outcome for check in CHECKS for outcome in check.judge(found, context)]
 

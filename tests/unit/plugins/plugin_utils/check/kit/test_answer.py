@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from datetime import date
 
+from sites import make_site
+
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.answer import Answer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import CheckSpec, JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
@@ -15,10 +17,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     Status,
     SubjectKind,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site, SiteProfile
 
 SPEC = CheckSpec(id="nvlink", gate="nodes", title="links", per=SubjectKind.NODE)
-SITE = Site(name="lab", profile=SiteProfile.ON_PREMISES, hosts=())
+SITE = make_site()
 CONTEXT = JudgeContext(gate="nodes", site=SITE, today=date(2026, 11, 22))
 ANSWER = Answer.about_host(SPEC, CONTEXT, "gpu01")
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from datetime import date
 
+from sites import make_site
+
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.answer import Answer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.counting import count
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.finding import (
@@ -28,7 +30,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     SubjectKind,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 SPEC = CheckSpec(id="probe", gate="nodes", title="t", per=SubjectKind.NODE)
 HARDWARE = load_hardware([RECIPES / "hardware"])
@@ -37,12 +39,7 @@ HOSTS = (
     *(Host(name=f"gpu0{n}", sku=SKU, node_name=f"gpu0{n}") for n in (1, 2, 3)),
     Host(name="gpu04", sku="x", node_name="gpu04"),
 )
-SITE = Site(
-    name="lab",
-    profile=SiteProfile.ON_PREMISES,
-    hosts=HOSTS,
-    quarantine=(Quarantine(node="gpu03", reason="r", ticket="t", who="w"),),
-)
+SITE = make_site(HOSTS, quarantine=(Quarantine(node="gpu03", reason="r", ticket="t", who="w"),))
 CONTEXT = JudgeContext(gate="nodes", site=SITE, today=date(2026, 11, 22), hardware=HARDWARE)
 GPUS = [Subject(SubjectKind.GPU, f"gpu01/gpu{number}", "gpu01") for number in range(4)]
 LOST = [Finding(cause="gpu-lost", text=f"{gpu.name} is lost", hint="reboot", subjects=(gpu,)) for gpu in GPUS[:2]]

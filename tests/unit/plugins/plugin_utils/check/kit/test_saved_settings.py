@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.saved_settings import (
     private_thresholds,
@@ -31,9 +32,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes.clock
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.settings import TelemetrySettings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site, SiteProfile
 
-BARE = Site(name="lab", profile=SiteProfile.ON_PREMISES, hosts=())
+BARE = make_site()
 # What a release before settings.json wrote: the settings as `rules`, without those that came later.
 OLD: dict[str, Any] = {
     "metrics": {"url": "", "service": "", "way": "service-proxy", "timeout_s": 15.0, "fresh_intervals": 3.0},

@@ -9,6 +9,7 @@ from datetime import date
 from typing import Any
 
 import pytest
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.answer import Answer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.tool_failure import tool_failure
@@ -16,11 +17,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import ProbeFailure
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status, SubjectKind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site, SiteProfile
 
-CONTEXT = JudgeContext(
-    gate="nodes", site=Site(name="lab", profile=SiteProfile.ON_PREMISES, hosts=()), today=date(2026, 11, 22)
-)
+CONTEXT = JudgeContext(gate="nodes", site=make_site(), today=date(2026, 11, 22))
 TOOLS = load_host_tools().tools
 KINDS = ("missing", "timeout", "empty", "garbage", "failed", "not-collected")
 

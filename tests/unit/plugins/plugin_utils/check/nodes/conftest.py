@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes import observe_hosts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import checks_of
@@ -30,7 +31,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner, Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner, Host, Site
 
 SKU = Sku(
     name="test-h100",
@@ -268,13 +269,12 @@ class Fleet:
     @property
     def site(self) -> Site:
         """The site of these hosts."""
-        return Site(
-            name="test",
-            profile=SiteProfile.ON_PREMISES,
-            hosts=tuple(
+        return make_site(
+            tuple(
                 Host(name=name, sku="h100", node_name=name, rack="rack-a1", hcas=self.stated_hcas)
                 for name in self.hosts
             ),
+            name="test",
             capabilities=("host_access", "infiniband", "nvswitch", "multi_node"),
             driver_owner=self.owner,
             settings=self.settings,

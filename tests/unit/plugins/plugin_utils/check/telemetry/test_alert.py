@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from crd_schema import crd_schema
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
@@ -29,7 +30,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.settings import TelemetrySettings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.render import render
 
 NAME = "gpufleet-test-alert-1"
@@ -45,7 +46,7 @@ NOTICE = f'{{"receiver": "r", "alerts": [["firing", "{NAME}"]]}}'
 
 
 def judged(**view: Any) -> Outcome:
-    site = Site(name="here", profile=SiteProfile.ON_PREMISES, hosts=(Host(name="gpu01", sku="x", node_name="gpu01"),))
+    site = make_site((Host(name="gpu01", sku="x", node_name="gpu01"),), name="here")
     context = JudgeContext(gate="telemetry", site=site, today=date(2026, 1, 1))
     (outcome,) = judge(AlertDelivery(settings=checked_settings(TelemetrySettings, "telemetry", {}), **view), context)
     return outcome

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.expected import (
     expected_hosts,
@@ -26,13 +27,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, NotFoundError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
-SITE = Site(
-    name="here",
-    profile=SiteProfile.ON_PREMISES,
-    hosts=tuple(Host(name=name, sku="dgx-a100", node_name=name) for name in ("a", "b", "c", "d")),
-)
+SITE = make_site(tuple(Host(name=name, sku="dgx-a100", node_name=name) for name in ("a", "b", "c", "d")), name="here")
 
 
 def slice_of(node: str, count: int, *, old: bool = False, driver: str = "gpu.nvidia.com") -> dict[str, Any]:

@@ -9,6 +9,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility import observe_facility_record
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
@@ -20,7 +21,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.simulators import draw_facility
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.derive import healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 ROOT = Path(__file__).resolve().parents[6]
 HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
@@ -42,7 +43,7 @@ def drawn(directory: Path, today: date, valid_days: int | None = None) -> str:
 
 def causes(directory: Path, settings: dict[str, str], today: date) -> set[str]:
     hosts = tuple(Host(name=node.name, sku=node.sku, node_name=node.name, rack=node.rack) for node in NODES)
-    site = Site(name="rehearsal", profile=SiteProfile.ON_PREMISES, hosts=hosts, settings={"facility": {**settings}})
+    site = make_site(hosts, name="rehearsal", settings={"facility": {**settings}})
     seen = observe_facility_record.observe(ObserveContext(site=site, run_dir=directory, today=today))
     facts = observe_facility_record.restore(seen, directory, site)
     context = JudgeContext(gate="facility", site=site, today=today, hardware=dict(HARDWARE))

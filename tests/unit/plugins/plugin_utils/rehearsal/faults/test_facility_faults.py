@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from seeds import run_seed
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility import observe_facility_record
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
@@ -25,7 +26,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import apply_fault, build_model
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 ROOT = Path(__file__).resolve().parents[6]
 HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
@@ -47,7 +48,7 @@ def held(model: ClusterModel, healthy: ClusterModel, directory: Path) -> list[Ou
         state=room_state(model, healthy),
     )  # fmt: skip
     hosts = tuple(Host(name=node.name, sku=node.sku, node_name=node.name, rack=node.rack) for node in model.nodes)
-    site = Site(name=SITE, profile=SiteProfile.ON_PREMISES, hosts=hosts, settings={"facility": {**paths}})
+    site = make_site(hosts, name=SITE, settings={"facility": {**paths}})
     seen = observe_facility_record.observe(ObserveContext(site=site, run_dir=directory, today=TODAY))
     value = observe_facility_record.restore(seen, directory, site)
     context = JudgeContext(gate="facility", site=site, today=TODAY, hardware=dict(HARDWARE))

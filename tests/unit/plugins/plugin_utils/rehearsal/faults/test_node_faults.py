@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from seeds import run_seed
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import run_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes import observe_hosts
@@ -42,7 +43,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel, Node
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 ROOT = Path(__file__).resolve().parents[6]
 DATA = ROOT / "recipes" / "rehearsal"
@@ -94,7 +95,7 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, healthy_evidence: di
             write_evidence(run_dir, evidence)
         hosts = tuple(Host(name=node.name, sku="h100", node_name=node.name, rack=node.rack) for node in model.nodes)
         words = ("host_access", "nvswitch", "infiniband", "multi_node", "kubernetes")
-        site = Site(name="rehearsal", profile=SiteProfile.ON_PREMISES, hosts=hosts, capabilities=words)
+        site = make_site(hosts, name="rehearsal", capabilities=words)
         today = date(2026, 1, 5)
         seen = observe_hosts.observe(ObserveContext(site=site, run_dir=run_dir, today=today, hardware=dict(HARDWARE)))
         facts = observe_hosts.restore(json.loads(json.dumps(seen)), run_dir, site)
