@@ -101,7 +101,7 @@ def dependencies_of(
     private = json.loads(state.whole.get(THRESHOLDS) or "{}")
     stated = {name: {**private.get(name, {}), **site.settings.get(name, {})} for name in (gate, check)}
     settings = {name: _judging(options) for name, options in stated.items()}
-    own[SETTINGS] = json.dumps({name: told for name, told in settings.items() if told}, sort_keys=True)
+    own[SETTINGS] = json.dumps({name: stated for name, stated in settings.items() if stated}, sort_keys=True)
     names = sorted(set(hosts)) if has_hosts(gate, kind) else []
     return Dependencies(own=own, hosts={name: dict(state.hosts.get(name, {})) for name in names})
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Places on an axis: where a value lies, and where ticks stand. Pure."""
+"""Places on an axis: where a value lies, and where the ticks are. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def place(value: float, axis: Axis) -> float | None:
 
 
 def ticks(values: Sequence[float], axis: Axis, *, from_zero: bool = False) -> tuple[float, ...]:
-    """Return the values at which ticks stand, rising; they enclose a linear axis and lie within a logarithmic one."""
+    """Return the values of the ticks, rising; they enclose a linear axis and lie within a logarithmic one."""
     shown = [value for value in values if place(value, axis) is not None]
     if not shown:
         return ()

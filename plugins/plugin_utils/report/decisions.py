@@ -75,8 +75,8 @@ def _same(decided: AppliedDecision, entry: Waiver) -> bool:
 def _effect(kind: str, used: list[AppliedDecision], expired: list[AppliedDecision]) -> str:
     if used:
         word = "waived" if kind == "waiver" else "accepted"
-        told = sorted({entry.cause for entry in used})
-        return f"{word} {len(used)}: {', '.join(told)} on {compressed((entry.subject for entry in used), 6)}"
+        causes = sorted({entry.cause for entry in used})
+        return f"{word} {len(used)}: {', '.join(causes)} on {compressed((entry.subject for entry in used), 6)}"
     if expired:
         return f"expired, so it covers nothing: {compressed((entry.subject for entry in expired), 6)}"
     return ""

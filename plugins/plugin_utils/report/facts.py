@@ -33,7 +33,7 @@ class AlreadyRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """A run as reports tell it.
+    """A run as reports show it.
 
     `outcomes` are gate id to what its CTRF files hold; `site` and `recipe` are None before they were checked;
     `differences` are recorded results that a later judgement could not confirm.

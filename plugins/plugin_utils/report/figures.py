@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which curves a figure shows: all of them, or what stands for them, by a rule that the page states. Pure."""
+"""Which curves a figure shows: all of them, or a choice of them, by a rule that the page states. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..outcome.gates import GATES
 from ..outcome.model import Outcome, Status
 from ..outcome.series import Axis, Bound, Series
 
-# More lines than these cannot be told apart in print.
+# More lines than these cannot be distinguished in print.
 MOST_LINES = 6
 MOST_BOUNDS = 6
 _HELD_AMONG_MANY = 3
@@ -32,7 +32,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One plot: what is drawn, the bounds, and the sentence that says how it stands for all curves."""
+    """One plot: what is drawn, the bounds, and the sentence that says how the curves shown were chosen."""
 
     title: str
     gate: str

@@ -79,8 +79,8 @@ def _differences(facts: RunFacts) -> list[str]:
     if not facts.differences:
         return []
     found = len(facts.differences)
-    told = [f"- {plain(text)}" for text in facts.differences[:_MOST_GROUPS]]
-    return [f"**Judged again: {found} recorded result(s) cannot be confirmed.**", "", *told, ""]
+    lines = [f"- {plain(text)}" for text in facts.differences[:_MOST_GROUPS]]
+    return [f"**Judged again: {found} recorded result(s) cannot be confirmed.**", "", *lines, ""]
 
 
 def _gates(gates: tuple[GateLine, ...]) -> list[str]:
@@ -94,8 +94,8 @@ def _gates(gates: tuple[GateLine, ...]) -> list[str]:
 
 
 def _resumed(facts: RunFacts) -> list[str]:
-    told = [f"- {plain(redact(line))}" for line in facts.record.resumed]
-    return [f"Started at gate {plain(facts.record.from_gate)}:", "", *told, ""] if told else []
+    lines = [f"- {plain(redact(line))}" for line in facts.record.resumed]
+    return [f"Started at gate {plain(facts.record.from_gate)}:", "", *lines, ""] if lines else []
 
 
 def _held(groups: tuple[EntryGroup, ...]) -> list[str]:
@@ -141,8 +141,8 @@ def _not_declared(facts: RunFacts) -> list[str]:
     entries = left_out(facts)
     if not entries:
         return []
-    told = [f"- {plain(entry.gate)}: {plain(', '.join(entry.checks))}: {plain(entry.reason)}" for entry in entries]
-    return ["### Not declared here", "", *told, ""]
+    lines = [f"- {plain(entry.gate)}: {plain(', '.join(entry.checks))}: {plain(entry.reason)}" for entry in entries]
+    return ["### Not declared here", "", *lines, ""]
 
 
 def _origin(facts: RunFacts) -> str:

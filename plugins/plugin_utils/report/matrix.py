@@ -23,7 +23,7 @@ MOST_ROWS = 64
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A letter, the word that it stands for, and how heavy it weighs when several answers meet in one place."""
+    """A letter, the word that it means, and how heavy it weighs when several answers meet in one place."""
 
     letter: str
     word: str
@@ -161,7 +161,7 @@ def _grouped(rows: list[Row]) -> tuple[list[Row], str]:
         alike.setdefault(row.marks, []).append(row.label)
     groups = [Row(label=compressed(names, 6), nodes=len(names), marks=key) for key, names in alike.items()]
     groups.sort(key=lambda row: row.weight, reverse=True)
-    note = f"{len(rows)} nodes; those with the same letters share a row, the worst stand first."
+    note = f"{len(rows)} nodes; those with the same letters share a row, the worst come first."
     if len(groups) > MOST_ROWS:
         # What is calm stays in sight: the largest group is the last row.
         largest = max(groups, key=lambda row: row.nodes)

@@ -63,8 +63,8 @@ class _Families:
             yield f"# HELP {name} {family.help}"
             yield f"# TYPE {name} gauge"
             for labels, value in family.samples.items():
-                told = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
-                yield f"{name}{{{told}}} {_told(value)}"
+                pairs = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
+                yield f"{name}{{{pairs}}} {_value(value)}"
 
 
 def render_metrics(facts: RunFacts) -> str:
@@ -97,7 +97,7 @@ def _add_gate(found: _Families, verdict: GateVerdict, *, in_scope: bool) -> None
     gate = verdict.gate
     found.add("gate_in_scope", "Whether the gate is in the scope of the run.", in_scope, gate=gate)
     taken = verdict.taken_over is not None
-    found.add("gate_taken_over", "Whether passes of earlier runs stand for the gate.", taken, gate=gate)
+    found.add("gate_taken_over", "Whether passes of earlier runs were taken over for the gate.", taken, gate=gate)
     for status in Status:
         text = "The gate's status: 1 for the one that it has."
         found.add("gate_status", text, verdict.status is status, gate=gate, status=status.value)
@@ -159,7 +159,7 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def _told(value: float) -> str:
+def _value(value: float) -> str:
     number = float(value)
     return str(int(number)) if math.isfinite(number) and number == int(number) else repr(number)
 

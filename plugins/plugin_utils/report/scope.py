@@ -57,7 +57,7 @@ def recipe_words(facts: RunFacts) -> Pairs:
     recipe, site = facts.recipe, facts.site
     criteria = dict(site.criteria) if site else {}
     if recipe is None:
-        return tuple(("criteria", told) for told in [_pairs(criteria.items())] if told)
+        return tuple(("criteria", text) for text in [_pairs(criteria.items())] if text)
     stated = recipe.get("criteria")
     criteria |= {str(k): str(v) for k, v in stated.items()} if isinstance(stated, dict) else {}
     refs = {str(ref.get("name")): ref for ref in recipe.get("componentRefs") or () if isinstance(ref, dict)}

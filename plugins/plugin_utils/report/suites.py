@@ -85,12 +85,12 @@ def pending_outcomes(gate: str, checks: Iterable[DeclaredCheck], site: str) -> t
 
 def _pending(gate: str, check: DeclaredCheck, site: str) -> Outcome:
     count = len(check.subjects)
-    whom = f"; to be answered for {count} subject{'s' if count != 1 else ''}" if count else ""
+    expected = f"; to be answered for {count} subject{'s' if count != 1 else ''}" if count else ""
     return Outcome(
         check=check.id,
         gate=gate,
         status=Status.PENDING,
         rating=Rating.UNKNOWN,
         subjects=(Subject(SubjectKind.SITE, site),),
-        summary=f"not reached: {check.title}{whom}",
+        summary=f"not reached: {check.title}{expected}",
     )

@@ -37,14 +37,14 @@ def size(count: float) -> str:
 
 
 def with_unit(value: Scalar, unit: str) -> str:
-    """Return the value with its unit; counts stand alone."""
+    """Return the value with its unit; counts have none."""
     if unit == "B" and isinstance(value, (int, float)) and not isinstance(value, bool):
         return size(value)
     return f"{number(value)} {unit}".strip() if unit != "count" else number(value)
 
 
 def tick(value: float, axis: Axis) -> str:
-    """Return what stands at a place of an axis."""
+    """Return the label of a place on an axis."""
     return size(value) if axis.unit == "B" else number(value)
 
 

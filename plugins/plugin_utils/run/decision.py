@@ -54,7 +54,7 @@ def refuse_gate(run: Run, gate: str, problem: str) -> GateVerdict:
     """
     record = run.record
     require_open(record, gate)
-    hint = "mend what it names and run the gate again"
+    hint = "fix what it names and run the gate again"
     write_refused_suites(run, gate, problem, hint)
     entry = Blocking(
         check="converge",

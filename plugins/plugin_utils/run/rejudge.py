@@ -55,7 +55,7 @@ def rejudge(run: Run) -> tuple[RunRecord, list[str]]:
 
 
 def rewrite_reports(run: Run, record: RunRecord, differences: Sequence[str]) -> bool:
-    """Write every report of the run again, as judged now, and tell whether one of them changed.
+    """Write every report of the run again, as judged now, and return whether one of them changed.
 
     What the run observed and recorded stays as it is: observations, CTRF files and run.json.
 

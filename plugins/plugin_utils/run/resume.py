@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Starting in the middle: which gates before gpufleet_from_gate earlier passes stand for, which are proven again."""
+"""Starting in the middle: which gates before gpufleet_from_gate are taken over, and which are proven again."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ CHANGED, PROVE = "changed", "prove"
 
 
 def resume(run: Run, options: Mapping[str, Any], emit: Emit) -> dict[str, Any]:
-    """Decide for every gate before from_gate whether earlier passes stand for it, and write that into the run.
+    """Decide for every gate before from_gate whether it is taken over from earlier runs, and write that into the run.
 
     Raises:
-        BringupError: there is no history, or a gate neither stands nor may be proven again; nothing was run then.
+        BringupError: there is no history, or a gate can neither be taken over nor proven again; nothing was run then.
     """
     site = run.site
     earlier = site.before_from_gate
@@ -173,8 +173,8 @@ def _take_over(run: Run, entry: GateFreshness) -> GateVerdict:
 
 def _outcomes(run: Run, entry: GateFreshness) -> tuple[Outcome, ...]:
     kinds = {(need.check, need.subject): need.kind for need in _needed(run, run.declaration(entry.gate))}
-    told = [(p.check, p.subject, f"not run: passed in run {p.run_id} at {p.passed}") for p in entry.fresh]
-    told += [(d.check, d.subject, f"not run: {d.cause} let through by {d.who} until {d.until}") for d in entry.decided]
+    rows = [(p.check, p.subject, f"not run: passed in run {p.run_id} at {p.passed}") for p in entry.fresh]
+    rows += [(d.check, d.subject, f"not run: {d.cause} let through by {d.who} until {d.until}") for d in entry.decided]
     return tuple(
         Outcome(
             check=check,
@@ -184,7 +184,7 @@ def _outcomes(run: Run, entry: GateFreshness) -> tuple[Outcome, ...]:
             subjects=(_subject(kinds[check, name], name),),
             summary=text,
         )
-        for check, name, text in told
+        for check, name, text in rows
     )
 
 

@@ -84,7 +84,7 @@ class Site:
 
     @property
     def before_from_gate(self) -> tuple[str, ...]:
-        """The gates in scope that are not to be run if earlier passes stand for them."""
+        """The gates in scope that are not run if they can be taken over from earlier runs."""
         return self.gates[: self.gates.index(self.from_gate)] if self.from_gate else ()
 
     @property

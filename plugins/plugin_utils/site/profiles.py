@@ -66,7 +66,7 @@ def _check_words(where: str, profile: Profile, words: dict[str, str]) -> None:
             raise InputError(where, f"unknown capability {word!r}.", nearest_hint(word, words))
     for word in words:
         if (word in profile.capabilities) == (word in profile.missing):
-            reason = f"capability {word!r} must stand either in capabilities or, with its reason, in missing."
+            reason = f"capability {word!r} must be listed either in capabilities or, with its reason, in missing."
             raise InputError(where, reason, "nothing else may drop a check silently")
         if not profile.missing.get(word, "stated").strip():
             raise InputError(where, f"the reason why {word!r} is missing is empty.", "say why")

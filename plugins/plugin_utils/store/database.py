@@ -29,7 +29,7 @@ def open_database(path: Path) -> Any:
     Raises:
         BringupError: SQLAlchemy is missing, or the file is damaged, foreign, too new or cannot be written.
     """
-    with told(path):
+    with our_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         _use_write_ahead_log(path)
         engine = _engine(path)
@@ -136,7 +136,7 @@ def _version(connection: Any, path: Path) -> int:
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def our_errors(path: Path) -> Iterator[None]:
     """Turn errors of SQLite and SQLAlchemy into ours, with the fix.
 
     Raises:

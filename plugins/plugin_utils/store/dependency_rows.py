@@ -30,7 +30,7 @@ def keep_dependencies(connection: Any, found: Iterable[Dependencies]) -> None:
 
 
 def kept_dependencies(connection: Any, fingerprints: Iterable[str]) -> dict[str, Dependencies]:
-    """Return what stands behind each fingerprint; one of an older release has nothing behind it and is left out."""
+    """Return the facts of each fingerprint; one that an older release wrote without facts is left out."""
     results = _read(connection, sorted(set(fingerprints)))
     wanted = {key for result in results.values() for key in result["hosts"].values()}
     hosts = _read(connection, sorted(wanted))

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whether earlier passes may stand for a gate that is not run: each result that is needed, fresh or why not. Pure."""
+"""Whether a gate can be taken over from earlier runs: each result that it needs, fresh or why not. Pure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from .model import NonPass, Pass
 
 
 class Why(str, Enum):
-    """Why a result does not stand. `changed`: it passed, and what it depends on is not what it was; all others give
-    nothing to build on."""
+    """Why an earlier result does not count.
+
+    `changed`: it passed, and what it depends on is not what it was. With all others nothing good is known.
+    """
 
     CHANGED = "changed"
     NEVER = "never passed"
@@ -38,7 +40,7 @@ class Needed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stale:
-    """A needed result that does not stand, and why; `found` is what changed, if that is the reason."""
+    """A needed result that no earlier run gives, and why; `found` is what changed, if that is the reason."""
 
     needed: Needed
     why: Why
@@ -48,7 +50,7 @@ class Stale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateFreshness:
-    """What earlier runs say of a gate: results that stand, that a person let through, and that are stale."""
+    """What earlier runs say of a gate: results that count, that a person let through, and that are stale."""
 
     gate: str
     fresh: tuple[Pass, ...] = ()
@@ -58,7 +60,7 @@ class GateFreshness:
 
     @property
     def can_be_taken_over(self) -> bool:
-        """Whether the gate need not run: something stands and nothing is stale."""
+        """Whether the gate need not run: something counts and nothing is stale."""
         return bool(self.fresh) and not self.stale
 
     @property
@@ -68,7 +70,7 @@ class GateFreshness:
 
     @property
     def taken_over(self) -> TakenOver:
-        """Which passes stand for the gate."""
+        """Which passes the gate is taken over from."""
         days = sorted(entry.passed for entry in self.fresh)
         newest_first = sorted(self.fresh, key=lambda entry: entry.passed, reverse=True)
         return TakenOver(
@@ -109,7 +111,7 @@ def gate_freshness(
     non_passes: Iterable[NonPass],
     context: FreshnessContext,
 ) -> GateFreshness:
-    """Return what stands of a gate.
+    """Return what earlier runs say of a gate.
 
     Args:
         gate: gate id.

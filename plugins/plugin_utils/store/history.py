@@ -18,7 +18,7 @@ from ..outcome.model import Measure, Outcome, Rating, Status, Subject, SubjectKi
 from ..site.model import Site
 from ..verdict.gate import GateVerdict
 from ..verdict.run import RunRecord
-from .database import open_database, told
+from .database import open_database, our_errors
 from .dependency_rows import keep_dependencies, kept_dependencies
 from .facts import DRIVER_VERSION, GateFacts, agreed, baselines, measured_drivers, passes
 from .model import Baseline, NonPass, Pass, Recorded
@@ -50,7 +50,7 @@ class Store:
             record=record, verdict=verdict, outcomes=tuple(outcomes), site=site, hardware=hardware,
             state=state or SiteState(),
         )  # fmt: skip
-        with told(self.path), self.engine.begin() as connection:
+        with our_errors(self.path), self.engine.begin() as connection:
             _forget(connection, record.run_id, verdict.gate)
             known = _known_drivers(connection, record.run_id)
             facts = replace(facts, drivers=known | measured_drivers(facts.outcomes))
@@ -74,7 +74,7 @@ class Store:
             (row["gate"], row["check_id"], row["subject"]): row
             for row in self._rows(query.order_by(table.c.passed, table.c.run_id))
         }
-        with told(self.path), self.engine.begin() as connection:
+        with our_errors(self.path), self.engine.begin() as connection:
             known = kept_dependencies(connection, {row["fingerprint"] for row in newest.values()})
         return tuple(_pass(row, known.get(row["fingerprint"], Dependencies())) for row in newest.values())
 
@@ -108,7 +108,7 @@ class Store:
         return tuple(sorted(row["site"] for row in self._rows(query)))
 
     def _rows(self, query: Any) -> list[Any]:
-        with told(self.path), self.engine.begin() as connection:
+        with our_errors(self.path), self.engine.begin() as connection:
             return list(connection.execute(query).mappings())
 
 

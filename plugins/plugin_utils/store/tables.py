@@ -158,7 +158,7 @@ def _ledger(metadata: Any) -> Any:
 
 
 def _fingerprint(metadata: Any) -> Any:
-    """What stands behind a digest, so that it can be told what changed. Many passes share one row."""
+    """The facts of a digest, so that a change can be named. Many passes share one row."""
     from sqlalchemy import Column, String, Table
 
     return Table(

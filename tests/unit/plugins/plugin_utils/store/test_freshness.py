@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whether earlier passes stand for a gate: fresh, changed, never passed, failed since, too old, let through."""
+"""Whether a gate can be taken over: fresh, changed, never passed, failed since, too old, let through."""
 
 from __future__ import annotations
 
