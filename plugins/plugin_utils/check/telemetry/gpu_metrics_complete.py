@@ -25,7 +25,7 @@ SPEC = CheckSpec(
 
 
 def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A host without any seen is one missing host, not eight missing GPUs."""
+    """A host without any metrics is one missing host, not eight missing GPUs."""
     return per_host(SPEC, seen, context, _judge_host, needs_series=False)
 
 

@@ -36,8 +36,8 @@ def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
             hint = "look at the exporters: kubectl get pods -A -l app=nvidia-dcgm-exporter"
         return (answer.failed("telemetry-blind", text, hint, evidence=seen_in(seen, field)),)
     gpus, hosts = {s.uuid for s in seen.series}, {s.host for s in seen.series if s.host}
-    text = f"{seen.where} has seen of {len(gpus)} GPUs at {len(hosts)} hosts"
-    measured = (Measure("GPUs with seen", len(gpus), "count"), Measure("hosts with seen", len(hosts), "count"))
+    text = f"{seen.where} has metrics of {len(gpus)} GPUs at {len(hosts)} hosts"
+    measured = (Measure("GPUs with metrics", len(gpus), "count"), Measure("hosts with metrics", len(hosts), "count"))
     return (answer.passed(text, measured=measured, evidence=seen_in(seen, field)),)
 
 
