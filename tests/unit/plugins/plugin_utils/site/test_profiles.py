@@ -34,7 +34,11 @@ def _changed(tmp_path: Path, old: str, new: str) -> Path:
     ("old", "new", "said"),
     [
         ("bmc: the provider does not", "bmcc: the provider does not", "unknown capability 'bmcc'"),
-        ("    capabilities: [host_access, kubernetes]", "    capabilities: [kubernetes]", "'host_access' must be listed"),
+        (
+            "    capabilities: [host_access, kubernetes]",
+            "    capabilities: [kubernetes]",
+            "'host_access' must be listed",
+        ),
         ("  cloud:", "  clowd:", "did you mean 'cloud'"),
         ("    title: Cloud tenant", "    titel: Cloud tenant", "did you mean 'title'"),
         ("bmc: the provider does not expose management controllers to tenants", "bmc: ''", "is empty"),

@@ -385,10 +385,8 @@ def test_a_place_that_cannot_be_a_file_is_an_error_with_the_fix(tmp_path: Path) 
 
 
 def test_subjects_with_commas_between_them_are_read_from_older_files(store: Store) -> None:
-    bad = replace(
-        outcome("nodes", "gpu-census", GPU01, status=Status.FAILED),
-        subjects=(GPU01, Subject(SubjectKind.GPU, "gpu01/gpu2", "gpu01"), Subject(SubjectKind.LINK, "a, b", "")),
-    )
+    parts = (GPU01, Subject(SubjectKind.GPU, "gpu01/gpu2", "gpu01"), Subject(SubjectKind.LINK, "a, b", ""))
+    bad = replace(outcome("nodes", "gpu-census", GPU01, status=Status.FAILED), subjects=parts)
     record(store, "nodes", [bad])
     found = store.non_passes("island", "", rehearsal=False)
     assert found[0].outcome is not None
