@@ -58,7 +58,6 @@ def test_flat_variables_of_a_survey_reach_the_checked_site(repository: Path, inv
         "gpufleet_criteria": "service=generic,intent=training",
         "gpufleet_settings": '{"dcgm-diag": {"level": 1}}',
         "gpufleet_set": "dcgm-diag.level=2\nfacility.expiry_warning_days=3",
-        "gpufleet_rehearsal": "false",
     }
     done = play(repository, inventory, "-e", json.dumps(survey))
     assert done.returncode != 0 and "Traceback" not in done.stdout + done.stderr
