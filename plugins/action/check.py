@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import run_day
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import observe_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
@@ -18,7 +18,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run impor
 preload()
 
 
-class ActionModule(VerbBase):
+class ActionModule(ModuleAction):
     """Observe everything that the gate's declared checks judge."""
 
     module = "check"

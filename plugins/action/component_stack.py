@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
@@ -26,7 +26,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 
 
-class ActionModule(VerbBase):
+class ActionModule(ModuleAction):
     """Say what is to be done about each component, and do it."""
 
     module = "component_stack"

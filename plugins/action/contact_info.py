@@ -9,11 +9,11 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import excerpt
 
 
-class ActionModule(VerbBase):
+class ActionModule(ModuleAction):
     """Look whether a host answers; one that does not is data, not a failed task."""
 
     module = "contact_info"

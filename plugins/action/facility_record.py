@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.draft import Draft, draft_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.record import NAMESPACE, EvidenceFile
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware, sku_or_error
@@ -19,7 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import recipe_directories
 
 
-class ActionModule(VerbBase):
+class ActionModule(ModuleAction):
     """Draft a facility record."""
 
     module = "facility_record"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.closing import printed_at_the_end
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import decide_gate, refuse_gate
@@ -22,7 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run impor
 preload()
 
 
-class ActionModule(VerbBase):
+class ActionModule(ModuleAction):
     """Decide a gate."""
 
     module = "gate"

@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     HOSTS,
     HostEvidence,
@@ -30,7 +30,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import excerpt
 
 
-class ActionModule(VerbBase):
+class ActionModule(ModuleAction):
     """Collect from one host; whatever goes wrong on it is written down and not a failed task."""
 
     module = "host_probe"

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import gates_table
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import (
@@ -31,7 +31,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run impor
 )
 
 
-class ActionModule(VerbBase):
+class ActionModule(ModuleAction):
     """Judge a saved run again."""
 
     module = "judge"

@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.closing import printed_at_the_end
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.simulated import hosts_are_simulated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import Inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.plan import plan_lines, planned
 
 
-class ActionModule(VerbBase):
+class ActionModule(ModuleAction):
     """Show the plan of a run that is not started."""
 
     module = "plan_info"

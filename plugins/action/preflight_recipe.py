@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preflight import problem_recorded, resolve_recipe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 
 
-class ActionModule(VerbBase):
+class ActionModule(ModuleAction):
     """Resolve the recipe of the site."""
 
     module = "preflight_recipe"

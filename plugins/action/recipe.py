@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output import (
     Written,
@@ -19,7 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer, answer_pools, request_of
 
 
-class ActionModule(VerbBase):
+class ActionModule(ModuleAction):
     """Resolve a recipe, for one kind of GPU nodes or for several pools."""
 
     module = "recipe"

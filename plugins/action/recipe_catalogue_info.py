@@ -8,13 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.listing import listing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import catalogue_of
 
 
-class ActionModule(VerbBase):
+class ActionModule(ModuleAction):
     """List the catalogue."""
 
     module = "recipe_catalogue_info"

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.difference import difference
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer, request_of
 
 
-class ActionModule(VerbBase):
+class ActionModule(ModuleAction):
     """Compare two recipes."""
 
     module = "recipe_diff_info"

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.query import query
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer, request_of
 
 
-class ActionModule(VerbBase):
+class ActionModule(ModuleAction):
     """Look up a value of a recipe."""
 
     module = "recipe_info"

@@ -9,8 +9,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
     catalogue_table,
     load_catalogue,
@@ -28,7 +28,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import COLLECTION_ROOT, RECIPES
 
 
-class ActionModule(VerbBase):
+class ActionModule(ModuleAction):
     """Start a rehearsal."""
 
     module = "rehearsal_start"

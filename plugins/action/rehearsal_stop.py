@@ -8,11 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import read_state, stop
 
 
-class ActionModule(VerbBase):
+class ActionModule(ModuleAction):
     """Stop a rehearsal."""
 
     module = "rehearsal_stop"

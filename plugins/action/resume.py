@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import Inventory, hosts_to_read
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preflight import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.resume import resume
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 
 
-class ActionModule(VerbBase):
+class ActionModule(ModuleAction):
     """Decide for which gates earlier passes count."""
 
     module = "resume"

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 
 
-class ActionModule(VerbBase):
+class ActionModule(ModuleAction):
     """End a run."""
 
     module = "run_end"

@@ -14,8 +14,8 @@ from typing import Any
 from ansible.release import __version__ as core_version
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.command_line import command_line
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.simulated import hosts_are_simulated
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.verb import VerbBase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
@@ -25,7 +25,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
 
-class ActionModule(VerbBase):
+class ActionModule(ModuleAction):
     """Start a run."""
 
     module = "run_start"

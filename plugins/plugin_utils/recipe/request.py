@@ -52,7 +52,7 @@ class Answer:
 
 
 def request_of(options: Mapping[str, Any]) -> Request:
-    """Return the request that the options of a verb or the arguments of a lookup make."""
+    """Return the request that the options of a module or the arguments of a lookup make."""
     overrides = merged_values(_plain(options, "overrides"), as_mapping(options.get("set") or ()))
     return Request(
         criteria=_plain(options, "criteria"),

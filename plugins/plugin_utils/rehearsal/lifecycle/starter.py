@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Starting, finding and stopping a rehearsal from outside: what the verbs use."""
+"""Starting, finding and stopping a rehearsal from outside: what the modules use."""
 
 from __future__ import annotations
 

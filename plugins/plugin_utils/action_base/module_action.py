@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The base of every verb: arguments from the module's own documentation, progress to Display, errors as results."""
+"""The base of all action plugins: arguments from the module's documentation, progress to Display, errors as results."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def _spec(options: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
-class VerbBase(ActionBase):  # type: ignore[misc,unused-ignore]
-    """A verb: subclasses name their module in `module` and do its work in `execute`."""
+class ModuleAction(ActionBase):  # type: ignore[misc,unused-ignore]
+    """The action of a module: subclasses name it in `module` and do its work in `execute`."""
 
     module = ""
     _supports_check_mode = True
