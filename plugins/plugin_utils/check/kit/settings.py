@@ -73,18 +73,23 @@ def setting(
         keys=keys,
         use=use,
     )
-    return field(metadata={_SETTING: declared})
+    return _described({_SETTING: declared})
 
 
 def release_data(meaning: str) -> Any:
     """Declare a field that comes with the release or a private overlay; a site does not state it in its settings."""
-    return field(metadata={_SETTING: _Declared(meaning=meaning, release_only=True)})
+    return _described({_SETTING: _Declared(meaning=meaning, release_only=True)})
 
 
 def part(use: Use = "judge") -> Any:
     """Declare a field whose type is a settings class too; its settings are stated beside the others, without a level
     of their own."""
-    return field(metadata={_PART: use})
+    return _described({_PART: use})
+
+
+def _described(metadata: dict[str, Any]) -> Any:
+    # Those who call this do it in the body of a dataclass, which pylint cannot see from here.
+    return field(metadata=metadata)  # pylint: disable=invalid-field-call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
