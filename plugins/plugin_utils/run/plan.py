@@ -21,6 +21,7 @@ from .preflight import answer_for, site_lines, with_dra
 from .run import components_of, needs_recipe
 
 RECORD = "gpufleet_settings.facility.record"
+_SIGNERS = "gpufleet_settings.facility.allowed_signers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +55,20 @@ def planned(options: Mapping[str, Any], inventory: Inventory) -> Plan:
 
 
 def _warnings(site: Site) -> tuple[str, ...]:
-    """Return why gate facility could not pass: nobody stated its record, or the file is not there."""
+    """Return why gate facility could not pass: a file that it needs is not stated, or is not there."""
     if "facility" not in site.gates or "facility_record" not in site.capabilities:
         return ()
-    record = site.settings.get("facility", {}).get("record")
+    stated = site.settings.get("facility", {})
+    record = str(stated.get("record") or "")
     if not record:
         return (f"gate facility cannot pass: {RECORD} is not stated",)
-    if not Path(str(record)).expanduser().is_file():
+    if not Path(record).expanduser().is_file():
         return (f"gate facility cannot pass: {RECORD} is {record}, and there is no such file",)
-    return ()
+    signers = str(stated.get("allowed_signers") or "")
+    if not signers:
+        return (f"gate facility cannot pass: {_SIGNERS} is not stated",)
+    missing = [path for path in (signers, f"{record}.sig") if not Path(path).expanduser().is_file()]
+    return tuple(f"gate facility cannot pass: there is no {path}" for path in missing)
 
 
 def _entry(number: int, gate: str, site: Site, components: tuple[str, ...]) -> dict[str, Any]:

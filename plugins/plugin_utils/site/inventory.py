@@ -145,7 +145,8 @@ def _criteria(facts: InventoryFacts, hosts: tuple[Host, ...]) -> dict[str, str]:
 
 
 def _gates(facts: InventoryFacts, problems: list[BringupError]) -> tuple[str, ...]:
-    wanted = [str(gate) for gate in facts.options.get("gates") or facts.default_gates]
+    # A text separated by commas may have blanks beside them.
+    wanted = [str(gate).strip() for gate in facts.options.get("gates") or facts.default_gates]
     for gate in wanted:
         if gate not in GATE_IDS:
             near = get_close_matches(gate, GATE_IDS, n=1, cutoff=0.5)

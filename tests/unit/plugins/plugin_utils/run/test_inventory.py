@@ -167,7 +167,14 @@ def test_the_plan_names_the_components_and_what_keeps_gate_facility_from_passing
     missing = planned(OPTIONS | {"set": [f"facility.record={record}"]}, inventory())
     assert any("no such file" in text for text in missing.warnings)
     record.write_text("")
-    assert planned(OPTIONS | {"set": [f"facility.record={record}"]}, inventory()).warnings == ()
+    stated = [f"facility.record={record}"]
+    (unsigned,) = planned(OPTIONS | {"set": stated}, inventory()).warnings
+    assert unsigned == "gate facility cannot pass: gpufleet_settings.facility.allowed_signers is not stated"
+    stated.append(f"facility.allowed_signers={tmp_path / 'signers'}")
+    assert len(planned(OPTIONS | {"set": stated}, inventory()).warnings) == 2
+    (tmp_path / "signers").write_text("")
+    (tmp_path / "record.yaml.sig").write_text("")
+    assert planned(OPTIONS | {"set": stated}, inventory()).warnings == ()
 
 
 def test_the_plan_refuses_what_preflight_refuses() -> None:
