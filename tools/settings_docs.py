@@ -47,7 +47,7 @@ everything else is replaced.
 | a private directory (`gpufleet_recipe_data`) | `thresholds/*.yaml`; the only place of what is marked *data* below |
 | a SKU (`recipes/hardware/`, or private) | `settings:`, for the checks of gate nodes, for hosts of that SKU |
 | the site | `gpufleet_settings`, for example `gpufleet_settings: {clock-sync: {clock_offset_s: 0.01}}` |
-| a survey, a command line | `gpufleet_set`, for example `-e gpufleet_set=clock-sync.clock_offset_s=0.01`; over the others |
+| a survey, a command line | `gpufleet_set`, for example `-e gpufleet_set=clock-sync.clock_offset_s=0.01` |
 
 `settings.json` in the run directory has every value of a run, with the places that state it. A run is judged again by
 those values. *run* says how a gate looks: what it saw cannot be judged by another value later. *judge* is what is
