@@ -129,7 +129,7 @@ class ObserveContext:
         return checked_settings(kind, key, self.site.settings.get(key, {}), self.saved_settings.get(key))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Observer(Generic[Seen]):
     """Looks once for all checks that judge the same thing.
 
@@ -155,7 +155,7 @@ def observer_of(key: str, result: type[Seen], observe: Callable[[ObserveContext]
     return Observer(key, result, observe, restore)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Check(Generic[Seen]):
     """A check as a whole: its specification, the observer that looks for it, and its pure judge of what was seen."""
 

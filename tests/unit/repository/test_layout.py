@@ -29,6 +29,21 @@ def test_functions_stay_short(repository: Path, python_files: tuple[Path, ...]) 
     assert long == []
 
 
+def _frozen_with_slots(node: ast.ClassDef) -> bool:
+    words = {word.arg for call in node.decorator_list if isinstance(call, ast.Call) for word in call.keywords}
+    return {"frozen", "slots"} <= words and any("Generic[" in ast.unparse(base) for base in node.bases)
+
+
+def test_generic_dataclasses_can_be_made_by_every_python(repository: Path, python_files: tuple[Path, ...]) -> None:
+    # `Name[Kind](...)` sets an attribute, which a frozen one with slots refuses before Python 3.13 with a TypeError.
+    found = []
+    for name in python_files:
+        for node in ast.walk(ast.parse((repository / name).read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef) and _frozen_with_slots(node):
+                found.append(f"{name}:{node.lineno} {node.name}")
+    assert found == []
+
+
 def test_every_file_carries_its_licence(repository: Path, files: tuple[Path, ...]) -> None:
     missing = []
     for name in files:

@@ -32,7 +32,7 @@ class BenchmarkHost:
 HostT_co = TypeVar("HostT_co", bound=BenchmarkHost, covariant=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BenchmarkPlan(Generic[HostT_co]):
     """The hosts of a benchmark; a gate adds what its runs depend on."""
 

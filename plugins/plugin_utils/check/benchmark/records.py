@@ -19,7 +19,7 @@ RunT = TypeVar("RunT")
 RecordT = TypeVar("RecordT")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SavedRuns(Generic[PlanT, RecordT]):
     """What is saved: the plan, a record of every run, and what could not be removed afterwards."""
 
@@ -29,7 +29,7 @@ class SavedRuns(Generic[PlanT, RecordT]):
     schema_version: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BenchmarkResults(Generic[PlanT, RunT]):
     """What judges get: the plan, every run with what its log says, and what could not be removed afterwards."""
 

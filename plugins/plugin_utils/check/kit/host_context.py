@@ -20,7 +20,7 @@ Seen = TypeVar("Seen")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HostContext(Generic[Seen]):
     """One host as a judge gets it: `seen` is what the observer saw of all hosts, `entry` the host's inventory entry."""
 
