@@ -15,10 +15,12 @@ import contextlib
 import ctypes
 import os
 import select
+import shutil
 import signal
 import sys
+import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -170,9 +172,25 @@ def from_terminal(got: signal.struct_siginfo | None) -> bool:
     return got is not None and (got.si_signo, got.si_code) == (signal.SIGINT, _FROM_KERNEL)
 
 
+@contextlib.contextmanager
+def own_place() -> Iterator[None]:
+    """Let Ansible have its temporary files in a directory that goes with this process, also if it has to be killed."""
+    above = os.path.expanduser(os.environ.get("ANSIBLE_LOCAL_TEMP", "")) or None
+    if above:
+        os.makedirs(above, exist_ok=True)
+    place = tempfile.mkdtemp(prefix="attended-", dir=above)
+    os.environ["ANSIBLE_LOCAL_TEMP"] = place
+    try:
+        yield
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
 def run() -> NoReturn:
     """Do what the command line says, and leave nothing to be flushed into a closed pipe."""
-    os._exit(main(sys.argv[1:]))
+    with own_place():
+        code = main(sys.argv[1:])
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,9 @@ def attended(repository: Path) -> list[str]:
 
 
 def plain_signals() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # Whoever runs the tests may ignore some: `nohup` does with SIGHUP.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def start(argv: list[str]) -> subprocess.Popen[bytes]:

@@ -47,19 +47,32 @@ def alive_in(group: int) -> list[int]:
     return found
 
 
+def plain_signals() -> None:
+    # Whoever runs the tests may ignore some: `nohup` does with SIGHUP.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_removes_first_what_was_begun(tmp_path: Path, number: signal.Signals) -> None:
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(
         [sys.executable, "-c", WORKER, str(tmp_path)], env=environ, stdout=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=plain_signals,
     )  # fmt: skip
     assert process.stdout is not None and b"working" in process.stdout.readline()
     group = tmp_path / "group"
     while not group.exists() or not group.read_text().strip():
         time.sleep(0.01)
     process.send_signal(number)
-    assert process.wait(10) == -number
+    try:
+        assert process.wait(10) == -number
+    finally:
+        process.kill()
+        with suppress(ProcessLookupError):
+            if process.returncode != -number:  # what a failed test leaves would run for ever
+                os.killpg(int(group.read_text()), signal.SIGKILL)
     assert process.stdout.read() == b""
     process.stdout.close()
     assert not alive_in(int(group.read_text()))
