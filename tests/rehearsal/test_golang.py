@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from go_program import alive, path_without_go
+from real_toolchain import alive, path_without_go
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.ensure import (
     Workshop,

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from real_toolchain import build_toolchain
 from rehearsal_harness import ROOT, left_behind, rehearse
 
 # What is said in that phase, and the gate in which it is said.
@@ -26,6 +27,7 @@ PHASES = {
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_killed_run_leaves_nothing_and_the_next_one_works(tmp_path: Path, phase: str, number: signal.Signals) -> None:
+    build_toolchain()
     output = tmp_path / "output"
     said, gate = PHASES[phase]
     words = {

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from go_program import path_with, real_go
+from real_toolchain import build_toolchain, path_with, real_go
 from rehearsal_harness import ROOT, left_behind
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
@@ -145,6 +145,7 @@ def places(work: Path) -> dict[str, object]:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_while_hosts_are_asked(way: str, tmp_path: Path, begin: Begin) -> None:
+    build_toolchain()
     begun = begin(tmp_path, way, places(tmp_path))
     begun.await_text("Ask the tools of the host")
     ends_with_nothing_left(begun, way, tmp_path)
@@ -164,6 +165,7 @@ def test_while_the_toolchain_is_built(way: str, tmp_path: Path, begin: Begin) ->
 def test_while_packages_are_fetched(way: str, tmp_path: Path, begin: Begin) -> None:
     if not shutil.which("apt-get"):
         pytest.skip("no apt here")
+    build_toolchain()
     (tmp_path / "cache").mkdir()
     for built in default_cache(os.environ).glob("*-????????????????"):
         (tmp_path / "cache" / built.name).symlink_to(built)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from go_program import alive, path_with, real_go
+from real_toolchain import alive, path_with, real_go
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
     AbortedError,

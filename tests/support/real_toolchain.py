@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Go for the tests that build: the one of this machine, or one that is got as the toolchain gets it."""
+"""The toolchain of this machine for tests that need it at once, and Go for those that build themselves."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from rehearsal_harness import ROOT
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.ensure import (
+    Workshop,
+    ensure_toolchain,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.golang import ensure_go
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import (
     cache_lock,
@@ -19,6 +25,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress 
 
 def alive() -> None:
     """Say that the controller lives."""
+
+
+@cache
+def build_toolchain() -> None:
+    """Build what this machine has not built yet, so that a rehearsal starts within seconds."""
+    sources = ROOT / "roles" / "rehearsal" / "files" / "toolchain"
+    ensure_toolchain(Workshop(sources, default_cache(os.environ), os.environ, Progress(print), alive))
 
 
 @cache
