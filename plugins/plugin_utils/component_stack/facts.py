@@ -66,6 +66,7 @@ class StackFacts:
 
     ready_when: dict[str, tuple[ReadyWhen, ...]]
     operands: dict[str, str]
+    on_every_gpu_node: tuple[str, ...]
     gangs: dict[str, GangFacts]
     dra: DraFacts
     permissions: dict[str, tuple[Permission, ...]]

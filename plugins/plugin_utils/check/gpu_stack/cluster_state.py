@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...clients.kube.permission import AskedPermission
+from ...component_stack.promised import Promised
 from ...component_stack.workloads import Workload
 
 
@@ -30,8 +31,8 @@ class NodeState:
 class ComponentState:
     """A component of the recipe as installed: its release (`namespace/name`, empty: none) with status and version.
 
-    `state` is ready, pending or failed by its workloads; `installing` is what the installer said about it
-    (`waiting`, `failed`, `refused`, ...), with its reason and hint.
+    `promised` are the workloads that its manifest contains, None where that was not read; `unread` says why.
+    `installing` is what the installer said about it (`waiting`, `failed`, `refused`, ...), with its reason and hint.
     """
 
     name: str
@@ -39,6 +40,8 @@ class ComponentState:
     status: str = ""
     version: str = ""
     ours: bool = False
+    promised: tuple[Promised, ...] | None = None
+    unread: str = ""
     installing: str = ""
     installing_cause: str = ""
     installing_reason: str = ""

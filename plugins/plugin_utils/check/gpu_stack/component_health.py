@@ -28,7 +28,9 @@ SPEC = CheckSpec(
         "pod-crash-looping",
         "release-not-deployed",
         "release-pending",
+        "workload-missing",
         "workload-not-ready",
+        "workload-scaled-to-zero",
     ),
 )
 
@@ -48,6 +50,8 @@ def _one(cluster: ClusterState, context: JudgeContext, name: str) -> Outcome:
     if component is None or cluster.workloads is None:
         return answer.unknown("no-data", f"component {name} was not looked at", "run the gate again")
     fault = component_fault(cluster, component, context)
+    if fault is None and component.promised is None:
+        return _unread(answer, component)
     if fault is None:
         return _healthy(answer, cluster, component, context)
     cause, text, hint = fault
@@ -61,6 +65,15 @@ def _one(cluster: ClusterState, context: JudgeContext, name: str) -> Outcome:
             text = f"{name} is not installed: it depends on {root}, which is not healthy"
             return answer.blocked(by=SPEC.id, because=text)
     return answer.failed(cause, text, hint, **_facts(cluster, component, context))
+
+
+def _unread(answer: Answer, component: ComponentState) -> Outcome:
+    """Answer for a release of which nobody knows what it must run."""
+    if component.unread:
+        hint = f"helm get manifest {component.name} -n {component.release.partition('/')[0]}; then run the gate again"
+        return answer.unknown("manifest-unread", f"what the release must run is not known: {component.unread}", hint)
+    text = "this run did not record which workloads the release's manifest contains"
+    return answer.unknown("manifest-unread", text, "run the gate again with this release of the collection")
 
 
 def _sick_dependency(cluster: ClusterState, context: JudgeContext, name: str) -> str:

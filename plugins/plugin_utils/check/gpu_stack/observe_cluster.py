@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ...clients.helm.helm import Helm
+from ...clients.helm.helm import Helm, Release
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.kinds import CLUSTER_POLICIES, DEVICE_CLASSES, NIC_CLUSTER_POLICIES, NODES, RESOURCE_SLICES
@@ -16,18 +16,22 @@ from ...clients.kube.permission import AskedPermission, ask_all
 from ...component_stack.facts import stack_facts
 from ...component_stack.model import Component, components_of
 from ...component_stack.plan import Installed
+from ...component_stack.promised import Promised, promised_by, promised_by_text
 from ...component_stack.read import installed, read_workloads
 from ...component_stack.tell import INSTALL_RESULT
 from ...outcome.codec import load_json
-from ...outcome.errors import InputError
+from ...outcome.errors import BringupError, InputError
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ..spec import ObserveContext, observer_of
 from .cluster_state import ClusterState, ComponentState
 from .kube_objects import node_state, operand_states, policy_state, slice_state
+from .roots import is_unplaced
 from .settings import GATE, GpuStackSettings
 
 _PULL_GRACE_S = 30.0
+# The workloads of a release's revision, or why they could not be read: a manifest is read once, not at every look.
+Promises = dict[tuple[str, int], tuple[tuple[Promised, ...] | None, str]]
 
 
 def observe(context: ObserveContext) -> ClusterState:
@@ -47,8 +51,9 @@ def observe(context: ObserveContext) -> ClusterState:
             return ClusterState(version=cluster.version(), permissions=permissions)
         progress = Progress(context.emit)
         helm = Helm(connection, binary=_installed_by(context).get("helm") or "helm")
+        promises: Promises = {}
         while True:
-            state = _look(cluster, helm, context, components, permissions)
+            state = _look(cluster, helm, context, components, permissions, promises)
             unsettled = _unsettled(state, context)
             if not unsettled or deadline.left_s <= 0:
                 return state
@@ -68,10 +73,11 @@ def _look(
     context: ObserveContext,
     components: tuple[Component, ...],
     permissions: tuple[AskedPermission, ...],
+    promises: Promises,
 ) -> ClusterState:
     found = installed(helm, cluster, components)
     results = _install_results(context)
-    states = tuple(_component(component, found, results) for component in components)
+    states = tuple(_component(component, found, results, helm, promises) for component in components)
     namespaces = {name for component in components for name in component.namespaces}
     namespaces |= {state.release.partition("/")[0] for state in states if state.release}
     workloads = tuple(read_workloads(cluster, namespaces, _PULL_GRACE_S))
@@ -103,19 +109,24 @@ def _installed_by(context: ObserveContext) -> dict[str, Any]:
     return load_json(path) if path.is_file() else {}
 
 
-def _component(component: Component, state: Installed, results: dict[str, dict[str, Any]]) -> ComponentState:
+def _component(
+    component: Component, state: Installed, results: dict[str, dict[str, Any]], helm: Helm, promises: Promises
+) -> ComponentState:
     said = results.get(component.name, {})
     chart = component.chart.rpartition("/")[2]
     release = state.releases.get(component.release)
     # A foreign release of the same chart under another name serves as well.
     release = release or next((entry for entry in state.releases.values() if entry.chart == chart), None)
     key = f"{release.namespace}/{release.name}" if release else ""
+    promised, unread = _promised(component, release, helm, promises)
     return ComponentState(
         name=component.name,
         release=key,
         status=release.status if release else "",
         version=release.chart_version if release else "",
         ours=state.is_ours(key),
+        promised=promised,
+        unread=unread,
         installing=str(said.get("state", "")),
         installing_cause=str(said.get("cause", "")),
         installing_reason=str(said.get("reason", "")),
@@ -123,9 +134,31 @@ def _component(component: Component, state: Installed, results: dict[str, dict[s
     )
 
 
+def _promised(
+    component: Component, release: Release | None, helm: Helm, promises: Promises
+) -> tuple[tuple[Promised, ...] | None, str]:
+    """Return the workloads that chart and manifests of a component contain, or None and why they are not known."""
+    if release is None:
+        return None, ""
+    key = f"{release.namespace}/{release.name}", release.revision
+    if key not in promises:
+        try:
+            by_chart = (
+                promised_by_text(helm.manifest(release.name, release.namespace), release.namespace)
+                if component.has_chart
+                else ()
+            )
+            own = promised_by((manifest.body for manifest in component.manifests), component.namespace)
+            promises[key] = (*by_chart, *own), ""
+        except BringupError as error:
+            promises[key] = None, f"{error.subject}: {error.reason}"
+    return promises[key]
+
+
 def _unsettled(state: ClusterState, context: ObserveContext) -> str:
     """Return what a healthy cluster would still be about to do, empty if nothing."""
     pending = [workload.name for workload in state.workloads or () if workload.state == "pending"]
+    pending += [operand.workload.name for operand in state.operands or () if is_unplaced(operand)]
     if pending:
         return f"{', '.join(pending[:3])} not ready"
     bare = [

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ...component_stack.facts import stack_facts
+from ...component_stack.promised import broken_promise
 from ...component_stack.workloads import Workload
 from ...outcome.model import Outcome
 from ..kit.answer import Answer
@@ -61,6 +63,9 @@ def component_fault(
     installed = _release_fault(component, wanted_version(component.name, context))
     if installed:
         return installed
+    broken = broken_promise(component.promised or (), cluster.workloads or ())
+    if broken:
+        return *broken, _put_back(component)
     bad = bad_nodes(cluster, context)
     own = [w for w in cluster.workloads_of(component.release) if w.state != "ready" and not excused(w, bad)]
     if not own:
@@ -71,6 +76,14 @@ def component_fault(
     pod = f" pod {worst.pod}" if worst.pod else f" {worst.kind.lower()} {worst.name}"
     text = f"{worst.kind} {worst.name}: {worst.reason}"
     return worst.cause or "workload-not-ready", text, f"kubectl describe{pod} -n {namespace}"
+
+
+def _put_back(component: ComponentState) -> str:
+    namespace, _slash, name = component.release.partition("/")
+    return (
+        f"put it back as it was installed: helm get manifest {name} -n {namespace} | "
+        f"kubectl apply -n {namespace} -f -; who removed it is in the API server's audit log"
+    )
 
 
 def _release_fault(component: ComponentState, wanted: str) -> tuple[str, str, str] | None:
@@ -117,8 +130,13 @@ def broken_operands(cluster: ClusterState, context: JudgeContext) -> tuple[Opera
     return tuple(
         operand
         for operand in cluster.operands or ()
-        if operand.workload.state != "ready" and not excused(operand.workload, bad)
+        if is_unplaced(operand) or (operand.workload.state != "ready" and not excused(operand.workload, bad))
     )
+
+
+def is_unplaced(operand: OperandState) -> bool:
+    """Tell whether an operand that belongs on every GPU node is to run on none: zero of zero is not ready."""
+    return operand.workload.desired == 0 and operand.workload.app in stack_facts().on_every_gpu_node
 
 
 def operand_roots(broken: Iterable[OperandState]) -> tuple[OperandState, ...]:

@@ -104,6 +104,10 @@ class Helm:
         result = self._run(["get", "values", name, "--namespace", namespace, "--output", "json"], f"get values {name}")
         return json.loads(result.stdout) or {}
 
+    def manifest(self, name: str, namespace: str) -> str:
+        """Return the manifests of a release as helm installed them. They may hold Secrets: keep only what is needed."""
+        return self._run(["get", "manifest", name, "--namespace", namespace], f"get manifest {name}").stdout
+
     def upgrade(self, request: ReleaseRequest, *, dry_run: bool = False, take_ownership: bool = False) -> str:
         """Install or upgrade a release and return helm's redacted answer; it does not wait for readiness.
 

@@ -72,6 +72,11 @@ def test_releases(tmp_path: Path) -> None:
     assert (found.chart, found.chart_version, found.revision, found.is_pending) == ("gpu-op", "v25.3.0", 3, True)
 
 
+def test_the_manifest_of_a_release(tmp_path: Path) -> None:
+    assert _helm(tmp_path, "echo kind: Deployment").manifest("op", "ns") == "kind: Deployment\n"
+    assert (tmp_path / "argv").read_text(encoding="utf-8").split() == ["get", "manifest", "op", "--namespace", "ns"]
+
+
 @pytest.mark.parametrize("output", ["", "WARNING: not JSON", '{"a": 1}', '[{"name": "op"}]'])
 def test_a_list_that_cannot_be_read_is_not_an_empty_one(tmp_path: Path, output: str) -> None:
     with pytest.raises(UnavailableError):

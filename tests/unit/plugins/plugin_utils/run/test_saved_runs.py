@@ -3,7 +3,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Runs that earlier releases saved: judged today they have the verdicts, causes and subjects of then.
 
-The archives are rehearsals of four hosts, packed with tools/pack_run.py and never changed afterwards.
+A check that asks for evidence which such a run did not record is `other` in it; the rest is as it was. The archives
+are rehearsals of four hosts, packed with tools/pack_run.py and never changed afterwards.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from old_runs import NOT_RECORDED, count_checks, drop_checks, without_unrecorded
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
@@ -46,12 +48,31 @@ def saved(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Run]:
     """Name and run of each archive."""
     with tarfile.open(ARCHIVES / f"{request.param}.tar.xz") as tar:
         tar.extractall(tmp_path, filter="data")
+    without_unrecorded(tmp_path)
     return request.param, Run(tmp_path)
+
+
+@pytest.fixture(params=sorted(HELD))
+def untouched(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
+    """The run of each archive as it was saved."""
+    with tarfile.open(ARCHIVES / f"{request.param}.tar.xz") as tar:
+        tar.extractall(tmp_path, filter="data")
+    return Run(tmp_path)
 
 
 def test_every_archive_says_what_holds_it() -> None:
     assert {path.name.removesuffix(".tar.xz") for path in ARCHIVES.glob("*.tar.xz")} == set(HELD)
     assert sum(path.stat().st_size for path in ARCHIVES.iterdir()) < 1 << 20
+
+
+def test_what_a_run_did_not_record_is_neither_passed_nor_failed(untouched: Run) -> None:
+    looked = [verdict.gate for verdict in untouched.record.gates if verdict.status.value != "pending"]
+    outcomes = [outcome for gate in looked for outcome in judged_again(untouched, gate)]
+    changed = [outcome for outcome in outcomes if outcome.check in NOT_RECORDED]
+    assert {(o.check, o.status.value, o.cause) for o in changed} <= {(c, "other", w) for c, w in NOT_RECORDED.items()}
+    assert all("did not record" in outcome.summary for outcome in changed)
+    _record, differences = rejudge(untouched)
+    assert all(any(check in line for check in NOT_RECORDED) for line in differences)
 
 
 def test_it_is_judged_as_then(saved: tuple[str, Run]) -> None:
@@ -94,30 +115,11 @@ def _plain_key(plain: dict[str, Any]) -> tuple[Any, ...]:
     return plain["check"], plain["status"], plain["rating"], plain["cause"], subjects
 
 
-def _without(run: Run, gate: str, check: str) -> None:
-    path = run.path / "ctrf" / f"{gate}.json"
-    document: Any = json.loads(path.read_text(encoding="utf-8"))
-    results = document["results"]
-    kept = [test for test in results["tests"] if test["extra"]["outcome"]["check"] != check]
-    assert len(kept) < len(results["tests"])
-    statuses = Counter(test["status"] for test in kept)
-    results["summary"] |= {"tests": len(kept)} | {name: statuses[name] for name in ("passed", "failed", "other")}
-    results["tests"] = kept
-    path.write_text(json.dumps(document), encoding="utf-8")
-
-
-def _with_checks(run: Run, gate: str, number: int) -> None:
-    path = run.path / "run.json"
-    document: Any = json.loads(path.read_text(encoding="utf-8"))
-    next(entry for entry in document["gates"] if entry["gate"] == gate)["checks"] += number
-    path.write_text(json.dumps(document), encoding="utf-8")
-
-
 def test_a_check_that_is_newer_than_the_run_is_named_and_no_difference(saved: tuple[str, Run]) -> None:
     """As if the run came from a release without check facility-pdus: neither results nor counted."""
     _name, run = saved
-    _without(run, "facility", "facility-pdus")
-    _with_checks(run, "facility", -1)
+    assert drop_checks(run.path, "facility", {"facility-pdus"})
+    count_checks(run.path, "facility", -1)
     record, differences = rejudge(Run(run.path))
     assert differences == []
     assert ("facility-pdus", "the check is newer than the run") in [
@@ -127,7 +129,7 @@ def test_a_check_that_is_newer_than_the_run_is_named_and_no_difference(saved: tu
 
 def test_results_of_a_check_that_were_removed_from_a_run_are_a_difference(saved: tuple[str, Run]) -> None:
     _name, run = saved
-    _without(run, "facility", "facility-pdus")
+    assert drop_checks(run.path, "facility", {"facility-pdus"})
     record, differences = rejudge(Run(run.path))
     assert any("facility-pdus" in line and "recorded nothing" in line for line in differences)
     assert record.gate("facility").status.value != "passed"

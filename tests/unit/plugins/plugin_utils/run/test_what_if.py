@@ -9,6 +9,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from old_runs import without_unrecorded
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
@@ -30,6 +31,7 @@ def run(tmp_path: Path) -> Run:
     path = tmp_path / "runs" / "r-1"
     with tarfile.open(ARCHIVE) as tar:
         tar.extractall(path, filter="data")
+    without_unrecorded(path)
     return Run(path)
 
 

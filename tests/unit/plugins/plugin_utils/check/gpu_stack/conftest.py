@@ -30,6 +30,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.c
     SliceState,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.promised import Promised
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.workloads import Workload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
@@ -71,7 +72,14 @@ def healthy() -> ClusterState:
             for name in NAMES
         ),
         components=tuple(
-            ComponentState(name=name, release=f"{name}/{name}", status="deployed", version=version, ours=True)
+            ComponentState(
+                name=name,
+                release=f"{name}/{name}",
+                status="deployed",
+                version=version,
+                ours=True,
+                promised=(Promised(kind="Deployment", name=f"{name}-main", namespace=name),),
+            )
             for name, version in VERSIONS.items()
         ),
         workloads=tuple(workload(f"{name}-main", f"{name}/{name}") for name in VERSIONS),

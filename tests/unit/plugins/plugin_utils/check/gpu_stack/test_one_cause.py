@@ -14,9 +14,11 @@ from seeds import drawing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import observe_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.cluster_state import (
     ClusterState,
+    OperandState,
     PolicyState,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.promised import Promised
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
@@ -91,6 +93,16 @@ def _operator_pull(view: ClusterState, _node: str) -> ClusterState:
     return changed_component(view, DRA, release="", status="", version="")
 
 
+def _deleted(view: ClusterState, _node: str) -> ClusterState:
+    """Somebody deleted the operator's Deployment: policy, operands and GPUs stay as they were."""
+    return replace(view, workloads=tuple(w for w in view.workloads or () if w.name != "gpu-operator-main"))
+
+
+def _scaled_to_zero(view: ClusterState, _node: str) -> ClusterState:
+    nothing = workload("volcano-main", "volcano/volcano", ready=0, desired=0)
+    return replace(view, workloads=tuple(nothing if w.name == nothing.name else w for w in view.workloads or ()))
+
+
 CASES: list[tuple[str, Break, str, str, str]] = [
     ("node gone", lambda v, n: replace(v, nodes=tuple(x for x in v.nodes or () if x.name != n)), "node-ready",
      "node-missing", "<node>"),
@@ -99,6 +111,10 @@ CASES: list[tuple[str, Break, str, str, str]] = [
     ("disk full", lambda v, n: changed_node(v, n, pressures=("DiskPressure",)), "node-ready", "node-pressure",
      "<node>"),
     ("operator image", _operator_pull, "component-health", "image-pull-failed", "gpu-operator"),
+    ("operator deleted", _deleted, "component-health", "workload-missing", "gpu-operator"),
+    ("scaled to nothing", _scaled_to_zero, "component-health", "workload-scaled-to-zero", "volcano"),
+    ("plugin wanted nowhere", lambda v, _n: changed_operand(v, "nvidia-device-plugin-daemonset", desired=0, ready=0),
+     "cluster-policy-ready", "operand-not-ready", "lab"),
     ("pending release", lambda v, _n: changed_component(v, "volcano", status="pending-upgrade"), "component-health",
      "release-pending", "volcano"),
     ("failed release", lambda v, _n: changed_component(v, "volcano", status="failed"), "component-health",
@@ -209,6 +225,24 @@ def test_gpus_offered_by_dra_alone(view: ClusterState) -> None:
         bare = changed_node(bare, name, allocatable={})
     given: JudgeContext = context(recipe=refs)
     assert _failed(judged(bare, given)) == []
+
+
+def test_a_release_whose_manifest_was_not_read_is_not_passed(view: ClusterState) -> None:
+    for unread in ("", "helm get manifest volcano: forbidden"):
+        outcomes = judged(changed_component(view, "volcano", promised=None, unread=unread), context())
+        (held,) = [outcome for outcome in outcomes if outcome.status is not Status.PASSED]
+        assert (held.status, held.cause, held.subjects[0].name) == (Status.OTHER, "manifest-unread", "volcano")
+        assert unread in held.summary
+
+
+def test_a_chart_may_promise_no_replicas_and_an_operand_may_be_wanted_on_no_node(view: ClusterState) -> None:
+    """A manifest with 0 replicas, and the MIG manager where no GPU can do MIG, are healthy."""
+    idle = workload("volcano-idle", "volcano/volcano", ready=0, desired=0)
+    promised = (Promised(kind="Deployment", name=idle.name, namespace="volcano", replicas=0),)
+    mig = OperandState(title="MIG manager", workload=workload("nvidia-mig-manager", "", "DaemonSet", 0))
+    view = replace(view, workloads=(*(view.workloads or ()), idle), operands=(*(view.operands or ()), mig))
+    outcomes = judged(changed_component(view, "volcano", promised=promised), context())
+    assert {outcome.status for outcome in outcomes} == {Status.PASSED}
 
 
 @pytest.mark.parametrize("severity", ["error", "warning"])

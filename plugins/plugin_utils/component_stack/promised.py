@@ -1,0 +1,98 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a release must have running: the workloads in its own manifest. Pure.
+
+A workload that somebody deleted leaves no trace among the workloads of a cluster; only the manifest still names it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..outcome.errors import InputError
+from .workloads import Workload
+
+# A Job may be removed once it is done (ttlSecondsAfterFinished), so its absence says nothing.
+_KINDS = ("Deployment", "DaemonSet", "StatefulSet")
+_OF_THESE = re.compile(rf"^kind:\s*[\"']?({'|'.join(_KINDS)})[\"']?\s*$", re.MULTILINE)
+_SEPARATOR = re.compile(r"^---\s*(?:#.*)?$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promised:
+    """A workload of a release's manifest; `replicas` is None where the manifest leaves them to others."""
+
+    kind: str
+    name: str
+    namespace: str
+    replicas: int | None = None
+
+    @property
+    def title(self) -> str:
+        """How messages name it."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+def promised_by_text(text: str, namespace: str) -> tuple[Promised, ...]:
+    """Return the workloads of a manifest as `helm get manifest` prints it.
+
+    Args:
+        text: YAML documents.
+        namespace: of the release, for objects that name none.
+
+    Raises:
+        InputError: a workload's document is not YAML, or lacks its name.
+    """
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    bodies = []
+    for document in _SEPARATOR.split(text):
+        if _OF_THESE.search(document):
+            try:
+                bodies.append(yaml.load(document, Loader=loader))
+            except yaml.YAMLError as error:
+                raise InputError("manifest of the release", f"is not YAML: {str(error)[:200]}.") from None
+    return promised_by(bodies, namespace)
+
+
+def promised_by(bodies: Iterable[Any], namespace: str) -> tuple[Promised, ...]:
+    """Return the workloads among objects (arguments and errors as promised_by_text)."""
+    found = []
+    for body in bodies:
+        if not isinstance(body, Mapping) or body.get("kind") not in _KINDS:
+            continue
+        metadata = body.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, Mapping) else None
+        if not isinstance(metadata, Mapping) or not isinstance(name, str) or not name:
+            raise InputError("manifest of the release", f"has a {body['kind']} without a name.")
+        spec = body.get("spec")
+        replicas = spec.get("replicas") if isinstance(spec, Mapping) else None
+        found.append(
+            Promised(
+                kind=body["kind"],
+                name=name,
+                namespace=str(metadata.get("namespace") or namespace),
+                replicas=replicas if isinstance(replicas, int) else None,
+            )
+        )
+    return tuple(found)
+
+
+def broken_promise(promised: Iterable[Promised], workloads: Iterable[Workload]) -> tuple[str, str] | None:
+    """Return (cause, text) of the first workload that a release lacks or that was scaled to nothing, None if none is.
+
+    A manifest that itself says 0 replicas promises none.
+    """
+    there = {(workload.kind, workload.namespace, workload.name): workload for workload in workloads}
+    for entry in promised:
+        workload = there.get((entry.kind, entry.namespace, entry.name))
+        if workload is None:
+            return "workload-missing", f"{entry.title} of the release's manifest is not in the cluster"
+        if entry.kind != "DaemonSet" and entry.replicas != 0 and workload.desired == 0:
+            return "workload-scaled-to-zero", f"{entry.title} is scaled to 0 replicas"
+    return None

@@ -1,0 +1,78 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a release must run is read from its own manifest, as `helm get manifest` prints it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.promised import (
+    Promised,
+    broken_promise,
+    promised_by_text,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.workloads import Workload
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+
+MANIFEST = """---
+# Source: gpu-operator/templates/serviceaccount.yaml
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: gpu-operator}
+---
+# Source: gpu-operator/templates/secret.yaml
+apiVersion: v1
+kind: Secret
+metadata: {name: login}
+stringData: {text: "{{ not yaml"}
+---
+# Source: gpu-operator/templates/operator.yaml
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: gpu-operator
+spec:
+  replicas: 1
+---
+apiVersion: apps/v1
+kind: "DaemonSet"
+metadata:
+  name: worker
+  namespace: elsewhere
+---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: once
+"""
+OPERATOR = Promised(kind="Deployment", name="gpu-operator", namespace="gpu-operator", replicas=1)
+WORKER = Promised(kind="DaemonSet", name="worker", namespace="elsewhere")
+
+
+def _there(entry: Promised, desired: int) -> Workload:
+    return Workload(kind=entry.kind, name=entry.name, namespace=entry.namespace, release="gpu-operator/gpu-operator",
+                    app=entry.name, desired=desired, ready=desired, state="ready")  # fmt: skip
+
+
+def test_the_workloads_of_a_manifest_are_found_and_nothing_else_is_kept() -> None:
+    assert promised_by_text(MANIFEST, "gpu-operator") == (OPERATOR, WORKER)
+    assert promised_by_text("", "gpu-operator") == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["kind: Deployment\nmetadata: [", "kind: DaemonSet\nmetadata: {}\n", "kind: Deployment\n"]
+)
+def test_a_workload_that_cannot_be_read_is_an_error(text: str) -> None:
+    with pytest.raises(InputError):
+        promised_by_text(text, "x")
+
+
+def test_what_is_missing_or_scaled_to_nothing_breaks_the_promise() -> None:
+    promised = (OPERATOR, WORKER)
+    assert broken_promise(promised, [_there(OPERATOR, 1), _there(WORKER, 0)]) is None
+    assert broken_promise(promised, [_there(WORKER, 4)]) == (
+        "workload-missing",
+        "Deployment gpu-operator/gpu-operator of the release's manifest is not in the cluster",
+    )
+    broken = broken_promise(promised, [_there(OPERATOR, 0), _there(WORKER, 4)])
+    assert broken is not None and broken[0] == "workload-scaled-to-zero"
