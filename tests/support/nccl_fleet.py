@@ -80,7 +80,8 @@ class Fleet:
         return self.plan_change(Plan(hosts=tuple(planned), settings=settings, rdma_resource="rdma/hca"))
 
     def speed(self, want: Wanted) -> float:
-        inside = 473.0 * min(self.nvlink.get(name, 1.0) for name in want.hosts)
+        # A ring gets less out of NVLink than the switches do, and so does a ring over hosts.
+        inside = (360.0 if self.algorithm == "RING" else 473.0) * min(self.nvlink.get(name, 1.0) for name in want.hosts)
         if len(want.hosts) == 1:
             return inside
         rails = range(8) if want.rail is None else [want.rail]

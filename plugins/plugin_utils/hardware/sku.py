@@ -20,6 +20,20 @@ Fabric = Literal["infiniband", "roce", "efa", "tcpx", "tcpxo", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedBusbw:
+    """An all_reduce bus bandwidth that somebody published of healthy hosts, GB/s at the largest size.
+
+    `domains` counts NVLink domains (hosts, or racks where a domain is a rack), `algorithm` is the kind that was used,
+    empty where the source does not tell; `source` says who published it.
+    """
+
+    domains: int
+    gbps: float
+    source: str
+    algorithm: Literal["", "ring", "hierarchical"] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sku:
     """One kind of GPU host. A fact that no public source states is None, never invented.
 
@@ -33,7 +47,8 @@ class Sku:
     `power_max_w`, `heat_w`, `weight_kg` and `rack_units` are those of the whole host. A rack system that is specified
     only as a whole has `rack_hosts` (hosts in a full rack) and the `rack_*` facts instead.
     `peak_tflops` are dense rates of one GPU; `intra_node_busbw_gbps` is the best published all_reduce bus bandwidth
-    in GB/s within one NVLink domain, by algorithm (`ring`, `nvls`).
+    in GB/s within one NVLink domain, by algorithm (`ring`, `nvls`). `published_busbw` are figures of several domains
+    that contradict what follows from NICs and NVLink, or settle what does not follow from them.
     `accelerator` names a kind of GPU of recipes/accelerators/; load_hardware fills in `gpu`, what is known of it.
     `settings` are settings of the checks of gate nodes for hosts of this SKU, by check id, as in `gpufleet_settings`.
     """
@@ -73,6 +88,7 @@ class Sku:
     peak_tflops: dict[str, float] = field(default_factory=dict)
     hbm_tb_per_s: float | None = None
     intra_node_busbw_gbps: dict[str, float] = field(default_factory=dict)
+    published_busbw: tuple[PublishedBusbw, ...] = ()
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     gpu: Accelerator | None = None
 
@@ -148,6 +164,11 @@ def _broken_rule(sku: Sku) -> str:
         return "compute_hcas and hca_rate_gbps must both be given or both be 0."
     if sku.compute_adapters is not None and (sku.compute_adapters < 1 or sku.compute_hcas % sku.compute_adapters):
         return f"compute_adapters is {sku.compute_adapters}, expected a part of {sku.compute_hcas} compute_hcas."
+    wrong_figures = [
+        fact for fact in sku.published_busbw if fact.domains < 1 or fact.gbps <= 0 or not fact.source.strip()
+    ]
+    if wrong_figures:
+        return f"published_busbw has {wrong_figures[0]}, expected domains and gbps above 0 and a source."
     wrong_names = hca_names_problem(sku.hca_names, sku.compute_hcas)
     if wrong_names:
         return f"hca_names {wrong_names}"

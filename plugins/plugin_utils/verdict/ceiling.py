@@ -6,28 +6,40 @@
 `busbw` is what nccl-tests prints, so that for all_reduce the ceilings are (n ranks, N nodes, G GPUs a node):
 `B_net = NICs x rate / 8` is what leaves a node per direction, `B_x` the best that one node reaches by itself.
 
-- ring: every ring crosses a node once, so `min(B_net, B_x)`;
+- ring: every ring crosses a node once, so `min(B_net, B_x)`, with the B_x of a ring if NCCL says that it used one;
 - hierarchical (tree, NVLSTree): only `(N-1)/N` of the data leaves a node, so `min(B_net x f, B_x)` with
-  `f = ((n-1)/n) / ((N-1)/N)`.
+  `f = ((n-1)/n) / ((N-1)/N)`;
+- adapters: one GPU of every node in each communicator (NCCL_TESTS_SPLIT="MOD G"): `B_net / G` whatever the algorithm.
+
+Where nodes differ in size (racks with unequal trays), the smallest sets the pace. What a transport is published to
+carry of B_net is its efficiency. A published figure of the same hardware on as many nodes is a fact and beats the
+formula.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 
-from ..hardware.sku import Sku
+from ..hardware.sku import PublishedBusbw, Sku
 from ..outcome.errors import InputError
 from ..outcome.model import Rating
 
 _HIERARCHICAL = ("tree", "nvls", "nvlstree", "pat")
 _RING = ("ring",)
+# From so many GPUs on NVLink switches reduce; published alike for 8 GPUs of HGX B200 and for 72 of a GB200 rack (838).
+_LEAST_FOR_SWITCHES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology:
     """What takes part in a run. A node is an NVLink domain: for a rack-wide one the rack, with all its GPUs and NICs.
 
-    `intra_gbps` is the best bus bandwidth within a node in GB/s, None where nobody published one.
+    `gpus` and `nics` are those of the smallest node, `more_gpus` what larger ones have beyond that, all together.
+    `intra_gbps` is the best bus bandwidth within a node in GB/s, `intra_ring_gbps` that of a ring; None where nobody
+    published one. `efficiency` is by rule (`ring`, `hierarchical`) the part of B_net that a transport carries.
+    `published` are figures of this hardware.
     """
 
     nodes: int
@@ -35,6 +47,10 @@ class Topology:
     nics: int
     nic_gbps: float
     intra_gbps: float | None = None
+    intra_ring_gbps: float | None = None
+    more_gpus: int = 0
+    efficiency: Mapping[str, float] = field(default_factory=dict)
+    published: tuple[PublishedBusbw, ...] = ()
 
     def __post_init__(self) -> None:
         if self.nodes < 1 or self.gpus < 1 or self.nics < 0 or self.nic_gbps < 0:
@@ -43,7 +59,7 @@ class Topology:
     @property
     def ranks(self) -> int:
         """GPUs of all nodes."""
-        return self.nodes * self.gpus
+        return self.nodes * self.gpus + self.more_gpus
 
     @property
     def net_gbps(self) -> float:
@@ -94,45 +110,66 @@ class Rated:
     unsaturated: bool = False
 
 
-def topology_of(sku: Sku, hosts: int, domains: int, nics: int | None = None) -> Topology:
+def topology_of(
+    sku: Sku, members: Sequence[int], nics: int | None = None, efficiency: Mapping[str, float] | None = None
+) -> Topology:
     """Return the topology of equal hosts.
 
     Args:
         sku: what they are.
-        hosts: how many take part.
-        domains: over how many NVLink domains they spread; only for a rack-wide domain another number than `hosts`.
+        members: how many of them are in each NVLink domain; ones, unless a domain is a rack.
         nics: how many NICs of each host are used, if not all.
+        efficiency: what their transport carries, see Topology.
 
     Raises:
-        InputError: the hosts do not spread evenly.
+        InputError: no host at all.
     """
-    if domains < 1 or hosts % domains:
-        raise InputError("topology", f"{hosts} hosts do not spread evenly over {domains} NVLink domains.")
-    members = hosts // domains
-    whole = members * sku.gpus >= sku.nvlink_domain_gpus
+    if not members or min(members) < 1:
+        raise InputError("topology", f"{list(members)} hosts by NVLink domain: at least one host in each is expected.")
+    least = min(members)
+    figures = sku.intra_node_busbw_gbps
+    # A part of a domain: a ring is as fast on any number of GPUs, switches reduce from a number on.
+    whole = least * sku.gpus >= min(sku.nvlink_domain_gpus, _LEAST_FOR_SWITCHES)
     return Topology(
-        nodes=domains,
-        gpus=members * sku.gpus,
-        nics=members * (sku.nics if nics is None else nics),
+        nodes=len(members),
+        gpus=least * sku.gpus,
+        nics=least * (sku.nics if nics is None else nics),
         nic_gbps=sku.nic_gbps,
-        # Published for a whole domain; a part of one can be faster or slower.
-        intra_gbps=sku.best_busbw_gbps if whole else None,
+        intra_gbps=sku.best_busbw_gbps if whole else figures.get("ring"),
+        intra_ring_gbps=figures.get("ring"),
+        more_gpus=(sum(members) - least * len(members)) * sku.gpus,
+        efficiency=efficiency or {},
+        published=sku.published_busbw if nics is None else (),
     )
 
 
-def ring(topology: Topology) -> Ceiling:
-    """Return the ceiling of a ring over all ranks."""
+def ring(topology: Topology, *, known: bool = False) -> Ceiling:
+    """Return the ceiling of a ring over all ranks; `known`: NCCL says that it is one, so that NVLink's is a ring's."""
     if topology.nodes == 1:
-        return within(topology)
-    return _capped("ring", topology, topology.net_gbps, _net_text(topology))
+        return within(topology, "ring" if known else "")
+    gbps, text = _carried(topology, "ring")
+    return _capped("ring", (known and topology.intra_ring_gbps) or topology.intra_gbps, gbps, text)
 
 
 def hierarchical(topology: Topology) -> Ceiling:
     """Return the ceiling of a tree over nodes."""
     if topology.nodes == 1:
         return within(topology)
-    text = f"{_net_text(topology)} x f({topology.nodes}, {topology.gpus}) {topology.factor:.4g}"
-    return _capped("hierarchical", topology, topology.net_gbps * topology.factor, text)
+    gbps, text = _carried(topology, "hierarchical")
+    text = f"{text} x f({topology.nodes}, {topology.gpus}) {topology.factor:.4g}"
+    return _capped("hierarchical", topology.intra_gbps, gbps * topology.factor, text)
+
+
+def adapters(topology: Topology) -> Ceiling:
+    """Return the ceiling of communicators with one GPU of each node: its part of the adapters, whatever the algorithm.
+
+    Raises:
+        InputError: one node, or no adapters.
+    """
+    if topology.nodes < 2 or topology.net_gbps <= 0:
+        raise InputError("topology", "has no network between its nodes.", "correct compute_hcas of the SKU")
+    gbps, text = _carried(topology, "ring")
+    return Ceiling("adapters", gbps / topology.gpus, f"{text} / {topology.gpus} GPUs")
 
 
 def alltoall(topology: Topology) -> Ceiling:
@@ -144,14 +181,17 @@ def alltoall(topology: Topology) -> Ceiling:
     return Ceiling("alltoall per rank", topology.net_gbps / topology.gpus * share, text)
 
 
-def within(topology: Topology) -> Ceiling:
-    """Return the ceiling within a node.
+def within(topology: Topology, algorithm: str = "") -> Ceiling:
+    """Return the ceiling within a node, by the algorithm that NCCL used there.
 
     Raises:
         InputError: nobody published one.
     """
     if topology.intra_gbps is None:
         raise InputError("topology", "no published bandwidth within a node (intra_node_busbw_gbps).")
+    if algorithm in _RING and topology.intra_ring_gbps is not None:
+        best = topology.intra_ring_gbps
+        return Ceiling("ring within a node", best, f"best published with a ring {best:g} GB/s")
     return Ceiling("within a node", topology.intra_gbps, f"best published {topology.intra_gbps:g} GB/s")
 
 
@@ -163,16 +203,38 @@ def reference(topology: Topology, algorithm: str = "") -> Reference:
         algorithm: what NCCL says it used, lower case; empty if it did not say.
 
     Beyond two nodes it is the ring whatever was used: the difference is small and the ring's is the careful one. With
-    two nodes they are far apart; not knowing which was used, bad is judged against the ring and marginal against the
-    hierarchical one, so that a healthy ring is never failed.
+    two nodes, and within one, they are far apart; not knowing which was used, bad is judged against the ring and
+    marginal against the other one, so that a healthy ring is never failed.
     """
-    if topology.nodes != 2:
-        return Reference(ring(topology), ring(topology))
-    if algorithm in _RING:
-        return Reference(ring(topology), ring(topology))
+    by_ring = ring(topology, known=algorithm in _RING)
+    if topology.nodes > 2 or algorithm in _RING:
+        return Reference(by_ring, by_ring)
+    if topology.nodes == 1:
+        best = within(topology)
+        return Reference(best if algorithm else within(topology, "ring"), best)
     if algorithm in _HIERARCHICAL:
         return Reference(hierarchical(topology), hierarchical(topology))
-    return Reference(ring(topology), hierarchical(topology))
+    return Reference(by_ring, hierarchical(topology))
+
+
+def published_reference(topology: Topology, algorithm: str = "") -> Reference | None:
+    """Return what this hardware is published to reach on as many nodes; None where nobody published it.
+
+    Between two published numbers of nodes the lower figure counts. A figure whose algorithm is told counts for runs
+    with that one; where NCCL did not say what it used, a hierarchical one says what is marginal, and the ring what is bad.
+    """
+    rule = "ring" if algorithm in _RING else "hierarchical"
+    fitting = sorted((f for f in topology.published if f.algorithm in ("", rule)), key=lambda f: (f.domains, f.gbps))
+    exact = [fact for fact in fitting if fact.domains == topology.nodes]
+    around = [pair for pair in pairwise(fitting) if pair[0].domains < topology.nodes < pair[1].domains]
+    if not exact and not around:
+        return None
+    fact = exact[-1] if exact else min(around[0], key=lambda fact: fact.gbps)
+    text = f"published {fact.gbps:g} GB/s on {fact.domains} nodes: {fact.source}"
+    found = Ceiling(f"published for {topology.nodes} nodes", fact.gbps, text)
+    if algorithm or topology.nodes == 1:
+        return Reference(found, found)
+    return Reference(min(ring(topology), found, key=lambda ceiling: ceiling.gbps), found)
 
 
 def judge(measured_gbps: float, against: Reference, gain: float | None, limits: CeilingLimits | None = None) -> Rated:
@@ -206,7 +268,14 @@ def _net_text(topology: Topology) -> str:
     return f"{topology.nics} x {topology.nic_gbps:g} Gb/s / 8 = {topology.net_gbps:g} GB/s"
 
 
-def _capped(name: str, topology: Topology, gbps: float, text: str) -> Ceiling:
-    if topology.intra_gbps is None or gbps <= topology.intra_gbps:
+def _carried(topology: Topology, rule: str) -> tuple[float, str]:
+    """Return what the transport carries out of a node in GB/s, and how that came about."""
+    part = topology.efficiency.get(rule, 1.0)
+    text = _net_text(topology)
+    return topology.net_gbps * part, text if part == 1.0 else f"{text} x {part:g} that its transport is published for"
+
+
+def _capped(name: str, best: float | None, gbps: float, text: str) -> Ceiling:
+    if best is None or gbps <= best:
         return Ceiling(name, gbps, text)
-    return Ceiling(name, topology.intra_gbps, f"min({text}; within a node {topology.intra_gbps:g} GB/s)")
+    return Ceiling(name, best, f"min({text}; within a node {best:g} GB/s)")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -13,11 +14,20 @@ from typing import Literal
 from ...hardware.sku import Sku
 from ...outcome.errors import InputError
 from ...outcome.model import Rating
-from ...verdict.ceiling import Rated, Reference, judge, reference, topology_of
+from ...verdict.ceiling import (
+    Rated,
+    Reference,
+    Topology,
+    adapters,
+    judge,
+    published_reference,
+    reference,
+    topology_of,
+)
 from ...verdict.peers import PeerVerdict, compare, confirmed
 from ...verdict.plateau import last_gain
 from ..benchmark.problem import Problem
-from .model import Phase, Plan, Results, Run
+from .model import ADAPTER_PHASES, Phase, Plan, Results, Run
 from .settings import JudgeSettings
 
 # `open` has to be repeated before it counts; `unknown` has no figure, or nothing to compare it with.
@@ -76,28 +86,46 @@ class PeerGroup:
         return next((result for result in self.members if frozenset(result.hosts) == names), None)
 
 
-def domains(plan: Plan, hosts: Sequence[str], sku: Sku) -> int:
-    """Return how many NVLink domains the hosts are in."""
+def domain_sizes(plan: Plan, hosts: Sequence[str], sku: Sku) -> tuple[int, ...]:
+    """Return how many of the hosts are in each NVLink domain."""
     if sku.nvlink_domain == "node":
-        return len(hosts)
-    return len({plan.host(name).rack or name for name in hosts})
+        return (1,) * len(hosts)
+    return tuple(Counter(plan.host(name).rack or name for name in hosts).values())
+
+
+def topology_for(plan: Plan, sku: Sku, hosts: Sequence[str], phase: Phase, *, single: bool = False) -> Topology:
+    """Return what takes part in a run of these hosts.
+
+    Args:
+        plan: the plan.
+        sku: the SKU of the hosts.
+        hosts: the hosts that took part.
+        phase: which kind of run; over the adapters alone every host is a node, also in a rack-wide NVLink domain.
+        single: whether only one NIC of each host was used.
+    """
+    facts = plan.settings.networks.get(sku.fabric)
+    members = (1,) * len(hosts) if phase in ADAPTER_PHASES else domain_sizes(plan, hosts, sku)
+    return topology_of(sku, members, 1 if single else None, facts.efficiency if facts else None)
 
 
 def reference_of(
-    plan: Plan, sku: Sku, hosts: Sequence[str], algorithm: str, nics: int | None = None
+    plan: Plan, sku: Sku, hosts: Sequence[str], algorithm: str, phase: Phase, *, single: bool = False
 ) -> Reference | None:
-    """Return the ceilings for a run of these hosts, None where facts are missing.
+    """Return the ceilings for a run of these hosts, None where facts are missing; see topology_for.
 
     Args:
         plan: the plan.
         sku: the SKU of the hosts.
         hosts: the hosts that took part.
         algorithm: the algorithm that NCCL used.
-        nics: how many NICs of a host were used, if not all.
+        phase: which kind of run.
+        single: whether only one NIC of each host was used.
     """
     try:
-        topology = topology_of(sku, len(hosts), domains(plan, hosts, sku), nics)
-        found = reference(topology, algorithm)
+        topology = topology_for(plan, sku, hosts, phase, single=single)
+        if phase == "adapters":
+            return Reference(adapters(topology), adapters(topology))
+        found = published_reference(topology, algorithm) or reference(topology, algorithm)
     except InputError:
         return None
     return found if found.bad.gbps > 0 else None
@@ -105,7 +133,9 @@ def reference_of(
 
 def rate_run(plan: Plan, sku: Sku, run: Run) -> Rated | None:
     """Return the rating by the ceiling of a run without a problem; None where there is no ceiling."""
-    against = reference_of(plan, sku, run.record.hosts, run.algorithm, 1 if run.record.rail is not None else None)
+    record = run.record
+    single = record.rail is not None
+    against = reference_of(plan, sku, record.hosts, run.algorithm, record.phase, single=single)
     return judge(run.value, against, _gain(run), plan.settings.judge.ceiling) if against else None
 
 
@@ -141,15 +171,16 @@ def peer_group(
 def _peers(plan: Plan, hardware: Mapping[str, Sku], ran: Mapping[tuple[str, ...], tuple[Run, ...]]) -> PeerVerdict:
     judged = {group: [run for run in runs if run.problem is None] for group, runs in ran.items()}
     firsts = {"+".join(group): runs[0] for group, runs in judged.items() if runs}
-    references = [
-        found
-        for run in firsts.values()
-        if (found := reference_of(plan, _sku(plan, hardware, run.record.hosts), run.record.hosts, run.algorithm))
-    ]
+    references = [found for run in firsts.values() if (found := _reference_of_run(plan, hardware, run))]
     least = min((found.marginal.gbps for found in references), default=None)
     settings = plan.settings.judge
     floor = settings.marginal * least if least is not None else None
     return compare({name: run.value for name, run in firsts.items()}, settings.peers, floor)
+
+
+def _reference_of_run(plan: Plan, hardware: Mapping[str, Sku], run: Run) -> Reference | None:
+    record = run.record
+    return reference_of(plan, _sku(plan, hardware, record.hosts), record.hosts, run.algorithm, record.phase)
 
 
 def _sku(plan: Plan, hardware: Mapping[str, Sku], hosts: Sequence[str]) -> Sku:

@@ -16,8 +16,12 @@ from ..benchmark.problem import Problem
 from ..benchmark.records import BenchmarkResults, RunRecord, SavedRuns
 from .settings import FabricValidationSettings
 
-# node: each host by itself. pair: two hosts. rail: two hosts over one adapter. all: every host of a SKU.
-Phase = Literal["node", "pair", "rail", "all"]
+# node: each host by itself. pair: two hosts. adapters: the same two, each GPU only with the one at its place in the
+# other host, so that all data goes over the adapters. rail: two hosts over one adapter. loop: one host over one of its
+# adapters. all: every host of a SKU.
+Phase = Literal["node", "pair", "adapters", "rail", "loop", "all"]
+# Runs in which NVLink carries nothing.
+ADAPTER_PHASES: tuple[Phase, ...] = ("adapters", "rail", "loop")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

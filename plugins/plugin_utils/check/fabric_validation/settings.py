@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ...outcome.errors import InputError
@@ -97,10 +97,12 @@ class JudgeSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFacts:
-    """How NCCL's network on a fabric is called, and whether it is a plugin."""
+    """How NCCL's network on a fabric is called, whether it is a plugin, and by rule of the ceiling (`ring`,
+    `hierarchical`) the part of the adapters' rate that it is published to carry; all of it where nothing is said."""
 
     names: tuple[str, ...]
     plugin: bool
+    efficiency: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,7 @@ def test_systems(vectors: list[dict[str, Any]], repository: Path) -> None:
             topology = Topology(nodes=entry["nodes"], gpus=entry["gpus"], nics=entry["nics"], nic_gbps=entry["gbps"])
         else:
             name, members = SKUS[entry["system"]]
-            topology = ceiling.topology_of(hardware[name], entry["nodes"] * members, entry["nodes"])
+            topology = ceiling.topology_of(hardware[name], (members,) * entry["nodes"])
         assert (topology.gpus, topology.nics, topology.nic_gbps) == (entry["gpus"], entry["nics"], entry["gbps"]), entry
         assert entry["b_x"] is None or topology.intra_gbps == entry["b_x"], entry
         assert topology.net_gbps == entry["b_net"], entry
@@ -94,12 +94,106 @@ def test_within_a_node_needs_a_published_figure() -> None:
         ceiling.judge(1.0, ceiling.reference(Topology(nodes=4, gpus=8, nics=0, nic_gbps=0)), None)
 
 
-def test_a_part_of_a_domain_has_no_published_figure(repository: Path) -> None:
+def test_a_part_of_a_rack_is_as_fast_as_a_ring_is(repository: Path) -> None:
+    """One tray with 4 GPUs is published with a ring at 679.6 GB/s; switches reduce from 8 GPUs on."""
     gb200 = load_hardware([repository / "recipes/hardware"])["gb200"]
-    assert ceiling.topology_of(gb200, 1, 1).intra_gbps is None
-    assert ceiling.topology_of(gb200, 18, 1).intra_gbps == 838
+    assert ceiling.topology_of(gb200, (1,)).intra_gbps == 679.6
+    assert [ceiling.topology_of(gb200, (trays,)).intra_gbps for trays in (2, 9, 14, 17, 18)] == [838] * 5
+    slow = ceiling.judge(0.5 * 838, ceiling.reference(ceiling.topology_of(gb200, (17,)), "nvls"), None)
+    assert slow.rating is Rating.BAD
+
+
+def test_racks_with_unequal_trays_have_a_ceiling(repository: Path) -> None:
+    gb200 = load_hardware([repository / "recipes/hardware"])["gb200"]
+    topology = ceiling.topology_of(gb200, (18, 17))
+    assert (topology.nodes, topology.ranks, topology.nics) == (2, 35 * 4, 17 * 4)
+    assert topology.net_gbps == 17 * 4 * 400 / 8
+    assert ceiling.reference(topology, "nvlstree").bad.gbps == 838
     with pytest.raises(InputError):
-        ceiling.topology_of(gb200, 19, 2)
+        ceiling.topology_of(gb200, ())
+
+
+def test_within_a_node_the_algorithm_decides() -> None:
+    h100 = Topology(nodes=1, gpus=8, nics=8, nic_gbps=400, intra_gbps=480, intra_ring_gbps=365.6)
+    rating = {
+        (name, figure): ceiling.judge(figure, ceiling.reference(h100, name), None).rating
+        for name in ("ring", "nvls", "")
+        for figure in (355.0, 240.0, 473.0)
+    }
+    assert rating["ring", 355.0] is Rating.GOOD
+    assert rating["nvls", 355.0] is Rating.BAD
+    assert rating["", 355.0] is Rating.MARGINAL
+    assert rating["nvls", 473.0] is rating["", 473.0] is Rating.GOOD
+    assert {rating[name, 240.0] for name in ("ring", "nvls", "")} == {Rating.BAD}
+
+
+# Published by operators and vendors of healthy hosts: SKU, hosts by NVLink domain, algorithm as told, GB/s.
+PUBLISHED = [
+    ("nd96amsr-a100-v4", (1,), "", 231.6),
+    ("nd96amsr-a100-v4", (1, 1), "", 187.2),
+    ("nd96isr-h100-v5", (1,), "", 478.9),
+    ("nd96isr-h200-v5", (1,), "", 480.0),
+    ("nd96isr-h100-v5", (1,) * 8, "collnetchain", 450.0),
+    ("hgx-h100", (1,), "ring", 330.0),
+    ("hgx-h100", (1,), "nvls", 430.0),
+    ("hgx-h100", (1, 1), "ring", 330.0),
+    ("hgx-h100", (1, 1), "nvlstree", 430.0),
+    ("hgx-h100", (1,) * 4, "ring", 320.0),
+    ("hgx-h100", (1,) * 8, "", 386.6),
+    ("p4de-24xlarge", (1, 1), "", 78.3),
+    ("p4de-24xlarge", (1, 1), "nvlstree", 78.3),
+    ("p5-48xlarge", (1, 1), "nvlstree", 437.8),
+    ("p5-48xlarge", (1, 1), "nvlstree", 487.1),
+    ("bm-gpu-b4-8", (1, 1), "ring", 189.6),
+    ("bm-gpu-b4-8", (1, 1), "", 189.6),
+    ("a3-megagpu-8g", (1, 1), "nvlstree", 338.0),
+    ("a3-megagpu-8g", (1, 1), "ring", 127.0),
+    ("a3-highgpu-8g", (1, 1), "ring", 60.0),
+    ("a3-highgpu-8g", (1,), "ring", 355.0),
+    ("hgx-b200", (1, 1), "ring", 233.0),
+    ("hgx-b200", (1,) * 4, "ring", 384.0),
+    ("gb200-nvl72", (18,), "nvls", 847.0),
+    ("gb200-nvl72", (18, 18), "nvlstree", 820.0),
+    ("gb200-nvl72", (18,) * 20, "nvlstree", 405.0),
+    ("gb300-nvl72", (14,), "nvls", 937.0),
+    ("gb200-nvl72", (1,), "ring", 679.6),
+]
+
+
+@pytest.mark.parametrize(("name", "members", "algorithm", "gbps"), PUBLISHED)
+def test_published_figures_of_healthy_hosts_are_good(
+    repository: Path, name: str, members: tuple[int, ...], algorithm: str, gbps: float
+) -> None:
+    sku = load_hardware([repository / "recipes/hardware"])[name]
+    topology = ceiling.topology_of(sku, members, efficiency=_efficiency(repository, sku.fabric))
+    against = ceiling.published_reference(topology, algorithm) or ceiling.reference(topology, algorithm)
+    assert ceiling.judge(gbps, against, None).rating is Rating.GOOD, against
+    assert ceiling.judge(gbps * 0.6, against, None).rating is not Rating.GOOD, against
+
+
+def _efficiency(repository: Path, fabric: str) -> dict[str, float]:
+    shipped = yaml.safe_load((repository / "recipes/thresholds/fabric_validation.yaml").read_text())
+    found: dict[str, float] = shipped["fabric_validation"]["networks"][fabric].get("efficiency", {})
+    return found
+
+
+def test_a_ring_that_nccl_did_not_name_is_never_failed_by_a_published_tree(repository: Path) -> None:
+    sku = load_hardware([repository / "recipes/hardware"])["p4de-24xlarge"]
+    topology = ceiling.topology_of(sku, (1, 1), efficiency={"ring": 0.84, "hierarchical": 0.84})
+    against = ceiling.published_reference(topology, "")
+    assert against is not None
+    assert ceiling.judge(41.0, against, None).rating is Rating.MARGINAL
+
+
+def test_the_adapters_alone_know_no_nvlink() -> None:
+    """Every GPU with its place in the other host: eight adapters of 400 Gb/s give each 50 GB/s, NVLink caps nothing."""
+    assert ceiling.adapters(H100).gbps == 50.0
+    slow = Topology(nodes=2, gpus=8, nics=8, nic_gbps=0.63 * 400, intra_gbps=480)
+    full = ceiling.Reference(ceiling.adapters(H100), ceiling.adapters(H100))
+    assert ceiling.judge(ceiling.adapters(slow).gbps, full, None).rating is Rating.BAD
+    assert ceiling.judge(48.5, full, None).rating is Rating.GOOD
+    with pytest.raises(InputError):
+        ceiling.adapters(Topology(nodes=2, gpus=8, nics=0, nic_gbps=0))
 
 
 @given(st.integers(2, 128), st.integers(1, 72), st.integers(1, 72), st.sampled_from([100, 200, 400, 800]))
