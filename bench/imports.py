@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How long the import of the core takes in a fresh process, against the budget.
 
-    python bench/imports.py
+    .cache/venv/bin/python bench/imports.py
 
 A process imports what its module needs: what `plugins/action/<module>.py` names of plugins/plugin_utils (Ansible's own
 imports are left out), and of the checks those of one gate. Third-party packages are imported inside functions, so none

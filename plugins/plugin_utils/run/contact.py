@@ -9,18 +9,18 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..check.gpu_stack.observe_cluster import asked_permissions
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
 from ..clients.kube.kinds import NAMESPACES
+from ..component_stack.permissions import asked_permissions
 from ..outcome.errors import BringupError, ProblemsError, UnavailableError
 from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
+from ..runtime.run_dir import CLUSTER
 from ..site.model import Site
 from .controller import needs_api
 from .inventory import Inventory
 from .run import Run
-from .site_state import CLUSTER
 
 
 def check_contact(run: Run, options: Mapping[str, Any], inventory: Inventory, emit: Emit) -> None:

@@ -14,8 +14,7 @@ from ..check.fabric.settings import FabricSettings
 from ..check.facility.settings import GATE as FACILITY
 from ..check.kit.settings import merged
 from ..check.kit.settings_layers import SITE, Layer, Loaded, applied, load_settings, threshold_layers
-from ..check.nodes.dcgm_diag import SPEC as DCGM_DIAG
-from ..check.nodes.dcgm_diag import DcgmDiagSettings
+from ..check.nodes.dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
 from ..check.registry import all_checks, all_settings
 from ..hardware.sku import Sku, load_hardware
 from ..outcome.errors import BringupError, InputError
@@ -214,7 +213,7 @@ def tool_options(checked: CheckedInventory) -> dict[str, Any]:
     """Return with which options the settings want the tools of hosts and fabric to be run."""
     site = checked.site
     fabric = applied(checked.settings, FabricSettings, FABRIC)
-    diagnostic = applied(checked.settings, DcgmDiagSettings, DCGM_DIAG.id)
+    diagnostic = applied(checked.settings, DcgmDiagSettings, DCGM_DIAG)
     return {
         "diag_level": 0 if site.driver_owner is DriverOwner.OPERATOR else diagnostic.level,
         "fabric_ports": list(fabric.ports),

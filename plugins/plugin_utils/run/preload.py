@@ -17,8 +17,14 @@ from ..site.model import Site
 from ..store.tables import tables
 from ..verdict.run import RunRecord
 
-# Modules that functions of the core import, with third-party packages behind them.
-_IMPORTED_LATE = ("jinja2", "junitparser", "sqlalchemy.dialects.sqlite", "yaml")
+# Modules that functions of the core import: our own pages and plots, and third-party packages.
+_IMPORTED_LATE = (
+    f"{__package__.rpartition('.')[0]}.report.run_report",
+    "jinja2",
+    "junitparser",
+    "sqlalchemy.dialects.sqlite",
+    "yaml",
+)
 
 
 def preload() -> None:

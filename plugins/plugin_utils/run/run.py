@@ -21,7 +21,6 @@ from ..outcome.codec import dumps, from_plain, load, load_json, to_plain
 from ..outcome.errors import InputError
 from ..outcome.model import Outcome
 from ..report.facts import AlreadyRead
-from ..report.run_report import write_report
 from ..report.suites import read_foreign_outcomes, read_own_outcomes, write_suites
 from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
@@ -158,6 +157,9 @@ class Run:
         """Write every report of the run from that record; `differences` are results that could not be confirmed."""
         kept = self.__dict__
         read = AlreadyRead(site=kept.get("site"), recipe=kept.get("recipe"), own_outcomes=self._outcomes)
+        # Most modules load a run and write no report: pages and plots are imported where one is written.
+        from ..report.run_report import write_report
+
         write_report(self.path, record, differences, read)
 
     def reload(self) -> None:

@@ -23,12 +23,12 @@ from ..outcome.codec import dumps, load, load_json, to_plain
 from ..outcome.errors import InputError
 from ..probe.iblinkinfo import LinkEnd
 from ..runtime.files import write_atomic
+from ..runtime.run_dir import CLUSTER
 from ..site.cabling import site_cabling
 from ..site.model import DriverOwner
 from .run import Run
 
 STATE = "state.json"
-CLUSTER = "cluster.json"
 _SHORT = 12
 
 

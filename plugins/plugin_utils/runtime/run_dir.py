@@ -14,6 +14,7 @@ from ..outcome.errors import InputError
 
 # What a run directory keeps beside its results.
 SITE, RUN, HARDWARE, RECIPE, SETTINGS = "site.json", "run.json", "hardware.json", "recipe.json", "settings.json"
+CLUSTER = "cluster.json"
 
 
 def create_run_dir(base: Path) -> Path:

@@ -12,9 +12,10 @@ from ...clients.helm.helm import Helm, Release
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.kinds import CLUSTER_POLICIES, DEVICE_CLASSES, NIC_CLUSTER_POLICIES, NODES, RESOURCE_SLICES
-from ...clients.kube.permission import AskedPermission, ask_all
+from ...clients.kube.permission import AskedPermission
 from ...component_stack.facts import stack_facts
 from ...component_stack.model import Component, components_of
+from ...component_stack.permissions import asked_permissions
 from ...component_stack.plan import Installed
 from ...component_stack.promised import Promised, promised_by, promised_by_text
 from ...component_stack.read import installed, read_workloads
@@ -59,12 +60,6 @@ def observe(context: ObserveContext) -> ClusterState:
                 return state
             progress.tick(f"cluster not settled yet: {unsettled}")
             time.sleep(min(1.0, deadline.left_s))
-
-
-def asked_permissions(cluster: Cluster) -> tuple[AskedPermission, ...]:
-    """Ask for everything that the gates do whether the credentials allow it."""
-    wanted = stack_facts().permissions
-    return ask_all(cluster, [permission for name in ("observe", "test") for permission in wanted[name]])
 
 
 def _look(

@@ -29,8 +29,8 @@ from ...collect.tool_requests import pod_tools
 from ...outcome.errors import BringupError
 from ...runtime.pool import map_bounded
 from ...site.model import Host
-from ..nodes import dcgm_diag
 from ..nodes import observe_hosts as from_evidence
+from ..nodes.dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
 from ..spec import ObserveContext
 
 Json = dict[str, Any]
@@ -47,7 +47,7 @@ def observe(context: ObserveContext) -> dict[str, Any]:
         BringupError: the API server does not answer, or no host left evidence.
     """
     site = context.site
-    level = context.settings_of(dcgm_diag.SPEC.id, dcgm_diag.DcgmDiagSettings).level
+    level = context.settings_of(DCGM_DIAG, DcgmDiagSettings).level
     with Cluster(connection_from(context.connections)) as cluster:
         pods = {app: _running_by_node(cluster, app) for app in (DRIVER_APP, DCGM_APP)}
         found = sum(host.node_name in pods[DRIVER_APP] for host in site.in_scope)

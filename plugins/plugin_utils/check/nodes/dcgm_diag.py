@@ -6,36 +6,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
 from ...probe.dcgmi_diag import DiagReport, DiagResult, DiagTest
 from ...probe.nvidia_smi_model import SmiLog
 from ..kit.finding import Finding, Report
-from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
 from .node_context import NodeContext, per_host, value_of
 from .observe_hosts import OBSERVER
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DcgmDiagSettings:
-    """Settings of check dcgm-diag."""
-
-    level: int = setting(
-        "Level of `dcgmi diag -r` that every host must have run; 0: role nodes runs none.",
-        minimum=0,
-        maximum=4,
-    )
-    diag_required: dict[str, tuple[str, ...]] = setting(
-        "Tests that must have run, by level; a level or test that is missing in the report leaves the check open.",
-        keys=("1", "2", "3", "4"),
-    )
-
-
 SPEC = CheckSpec(
-    id="dcgm-diag",
+    id=DCGM_DIAG,
     gate="nodes",
     title="dcgmi diag without Fail",
     per=SubjectKind.NODE,
