@@ -52,7 +52,7 @@ def _not_tried(answer: Answer, result: ClaimResult) -> Outcome:
     }
     if result.problem in after:
         return answer.blocked(by=after[result.problem], because=result.reason)
-    return answer.unknown(result.problem, f"not tried: {result.reason}", "run the gate again")
+    return answer.unknown(result.problem, f"not tried: {result.reason}", result.hint or "run the gate again")
 
 
 def _decided(answer: Answer, result: ClaimResult) -> Outcome:

@@ -41,7 +41,7 @@ def _not_tried(answer: Answer, result: GangResult) -> Outcome:
         return answer.failed("no-gang-scheduler", f"no gang scheduler: {result.reason}", hint)
     if result.problem == "scheduler-not-ready":
         return answer.blocked(by="component-health", because=f"{result.provider} is not ready: {result.reason}")
-    hint = "free GPUs on the nodes in scope: kubectl get pods -A -o wide; kubectl describe nodes"
+    hint = result.hint or "free GPUs on the nodes in scope: kubectl get pods -A -o wide; kubectl describe nodes"
     return answer.unknown(result.problem, f"not tried: {result.reason}", hint)
 
 
@@ -54,9 +54,9 @@ def _decided(answer: Answer, result: GangResult) -> Outcome:
     )
     look = f"read the log of the scheduler ({result.provider}) and the FailedScheduling events"
     if most == 0:
-        return answer.failed(
-            "gang-not-admitted", f"no gang was admitted although one fits: {pods} bound", look, **facts
-        )
+        said = f"; {result.said}" if result.said else ""
+        text = f"no gang was admitted although one fits: {pods} bound{said}"
+        return answer.failed("gang-not-admitted", text, look, **facts)
     if least >= size:
         text = f"both gangs were admitted to room for one: {pods} bound on {result.slots} slots"
         return answer.failed("gang-overcommitted", text, "compare allocatable GPUs with the hosts", **facts)

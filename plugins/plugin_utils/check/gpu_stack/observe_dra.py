@@ -25,6 +25,7 @@ from ...workload.namespace import TemporaryNamespace, temporary_namespace
 from ...workload.render import render
 from ..kit.settings import setting
 from ..spec import ObserveContext, observer_of
+from .pending import HELD_HINT, held_by_gates, why_pending
 
 _CHECK_ID = "dra-allocation"
 Json = dict[str, Any]
@@ -57,6 +58,7 @@ class ClaimResult:
 
     problem: str = ""
     reason: str = ""
+    hint: str = ""
     asked: int = 0
     nodes: tuple[str, ...] = ()
     allocated: bool = False
@@ -155,13 +157,16 @@ def _run(
         ClaimedDevice(driver=r["driver"], pool=r["pool"], device=r["device"], known=(r["pool"], r["device"]) in known)
         for r in _results(claim)
     )
+    held = held_by_gates(pod) if pod and not devices else ""
+    if held:
+        result = replace(result, problem="held-by-admission", reason=held, hint=HELD_HINT)
     return replace(
         result,
         allocated=bool(devices),
         node=str((pod.get("spec") or {}).get("nodeName", "")),
         devices=devices,
         pool_nodes=tuple(sorted({known.get((d.pool, d.device), "") for d in devices})),
-        said=_why_pending(pod),
+        said=why_pending(pod),
         settled_s=settled_s,
         leftovers=tuple(namespace.leftovers),
     )
@@ -191,15 +196,8 @@ def _settled(namespace: TemporaryNamespace, deadline: Deadline, progress: Progre
         claim = next(iter(namespace.cluster.list_objects(RESOURCE_CLAIMS, namespace.name)), {})
         if ((pod.get("spec") or {}).get("nodeName") and _results(claim)) or deadline.left_s <= 0:
             return claim, pod
-        progress.tick(f"DRA claim: {_why_pending(pod) or 'waiting for the scheduler'}"[:180])
+        progress.tick(f"DRA claim: {why_pending(pod) or 'waiting for the scheduler'}"[:180])
         time.sleep(min(0.5, max(deadline.left_s, 0.01)))
-
-
-def _why_pending(pod: Json) -> str:
-    for condition in (pod.get("status") or {}).get("conditions") or []:
-        if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            return str(condition.get("message", ""))[:400]
-    return ""
 
 
 OBSERVER = observer_of("dra", ClaimResult, observe)

@@ -21,10 +21,12 @@ from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...workload.capacity import read_node_capacity
 from ...workload.namespace import TemporaryNamespace, temporary_namespace
+from ...workload.queue import queue_for
 from ...workload.render import render
 from ..kit.settings import setting
 from ..spec import ObserveContext, observer_of
 from .capacity import Slots, slots_of
+from .pending import HELD_HINT, held_by_gates, why_pending
 
 _CHECK_ID = "gang-admission"
 
@@ -37,7 +39,11 @@ class GangSettings:
         "Who admits gangs: volcano, kai-scheduler or native; empty: the one of the recipe, else native.", use="run"
     )
     nodes: int = setting("Most nodes that the test uses.", minimum=1, use="run")
-    queue: str = setting("Queue of the test's gangs, for schedulers that have queues.", use="run")
+    queue: str = setting(
+        "Queue of the test's gangs, for schedulers that have queues; empty: the scheduler's own (Volcano default, KAI "
+        "default-queue).",
+        use="run",
+    )
     image: str = setting("Image of the test's pods; empty: the one of recipes/gpu_stack.yaml.", use="run")
     timeout_s: float = setting("How long the test waits.", unit="s", above=0, use="run")
     settle_s: float = setting("How long nothing may move until a whole gang counts.", unit="s", minimum=0, use="run")
@@ -48,12 +54,16 @@ class GangSettings:
 class GangResult:
     """What was seen. `problem` is a slug when no test was possible, with `reason`.
 
-    `bound` maps each gang to how many of its pods were bound when it had settled; `conditions` are the groups' words.
+    `bound` maps each gang to how many of its pods were bound when it had settled; `conditions` are the groups' words,
+    and `said` what was said of the first pod that was not bound. `queue` is what the gangs asked for.
     """
 
     provider: str
     problem: str = ""
     reason: str = ""
+    hint: str = ""
+    queue: str = ""
+    said: str = ""
     nodes: tuple[str, ...] = ()
     slots: int = 0
     gang_size: int = 0
@@ -84,7 +94,10 @@ def observe(context: ObserveContext) -> GangResult:
         if slots is None:
             reason = "no node in scope has two free GPUs"
             return replace(result, problem="no-capacity", reason=reason)
-        return _run(cluster, context, result, facts, slots, settings)
+        queue = queue_for(cluster, provider, settings.queue)
+        if queue.cause:
+            return replace(result, problem=queue.cause, reason=queue.reason, hint=queue.hint)
+        return _run(cluster, context, replace(result, queue=queue.name), facts, slots, settings)
 
 
 def _provider(context: ObserveContext, settings: GangSettings) -> str:
@@ -135,15 +148,21 @@ def _run(
         emit=context.emit,
     ) as namespace:
         gangs = ("gang-a", "gang-b")
-        objects = [_objects(namespace, name, facts, slots, settings) for name in gangs]
+        objects = [_objects(namespace, name, facts, slots, settings, result.queue) for name in gangs]
         # Alternating: a scheduler that places pod by pod gives both gangs a part, and is found out.
         namespace.create([obj for pair in zip(*objects, strict=True) for obj in pair])
         started = time.monotonic()
         bound = _settled(namespace, gangs, slots, settings, Progress(context.emit))
         conditions = {name: _condition(cluster.find(kind, name, namespace.name)) for name in gangs}
+        waiting = [pod for pod in namespace.pods() if not (pod.get("spec") or {}).get("nodeName")]
+        held = next((text for pod in waiting if (text := held_by_gates(pod))), "")
+        said = next((text for pod in waiting if (text := why_pending(pod))), "")
         settled_s = round(time.monotonic() - started, 1)
+    if held and not any(bound.values()):
+        result = replace(result, problem="held-by-admission", reason=held, hint=HELD_HINT)
     return replace(
         result,
+        said=said,
         nodes=slots.nodes,
         slots=slots.count,
         gang_size=slots.gang,
@@ -163,7 +182,7 @@ def _group_kind(cluster: Cluster, facts: GangFacts) -> Kind:
 
 
 def _objects(
-    namespace: TemporaryNamespace, name: str, facts: GangFacts, slots: Slots, settings: GangSettings
+    namespace: TemporaryNamespace, name: str, facts: GangFacts, slots: Slots, settings: GangSettings, queue: str
 ) -> list[dict[str, Any]]:
     return render(
         RECIPES / "workloads" / facts.template,
@@ -174,7 +193,7 @@ def _objects(
             "gpus": slots.gpus,
             "nodes": list(slots.nodes),
             "scheduler": facts.scheduler,
-            "queue": settings.queue,
+            "queue": queue,
             "image": settings.image or stack_facts().test_pods.image,
             "priority_class": namespace.priority_class,
             "labels": {**namespace.labels, "gpufleet.io/gang": name},
@@ -210,7 +229,9 @@ def _settled(
 
 def _condition(group: dict[str, Any] | None) -> str:
     status = (group or {}).get("status") or {}
-    texts = [f"{c['type']}={c['status']} {c.get('reason', '')}".strip() for c in status.get("conditions") or []]
+    # KAI keeps its own in schedulingConditions.
+    conditions = [*(status.get("conditions") or []), *(status.get("schedulingConditions") or [])]
+    texts = [f"{c['type']}={c['status']} {c.get('message') or c.get('reason', '')}".strip() for c in conditions]
     phase = [str(status["phase"])] if status.get("phase") else []
     return "; ".join(phase + texts)[:300]
 

@@ -71,6 +71,8 @@ NIC_CLUSTER_POLICIES = Kind("mellanox.com/v1alpha1", "NicClusterPolicy", "nicclu
 NATIVE_POD_GROUPS = Kind("scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups")
 VOLCANO_POD_GROUPS = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
 KAI_POD_GROUPS = Kind("scheduling.run.ai/v2alpha2", "PodGroup", "podgroups")
+VOLCANO_QUEUES = Kind("scheduling.volcano.sh/v1beta1", "Queue", "queues", namespaced=False)
+KAI_QUEUES = Kind("scheduling.run.ai/v2", "Queue", "queues", namespaced=False)
 ACCESS_REVIEWS = Kind(
     "authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False
 )

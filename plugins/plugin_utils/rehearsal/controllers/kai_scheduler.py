@@ -1,13 +1,18 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Stand-in of KAI: its PodGroups become native ones, and what the real scheduler decides is copied back."""
+"""Stand-in of KAI: its PodGroups become native ones, and what the real scheduler decides is copied back.
+
+Queues as in kai-scheduler/KAI-Scheduler: the first installation makes default-queue below default-parent-queue (pull
+request 499), a group whose queue does not exist waits with QueueDoesNotExist (820), one of a queue without a parent is
+not placed (issue 621), and PodGroup.spec.queue decides, not a label (docs, external PodGroups).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...clients.kube.kinds import DEPLOYMENTS, KAI_POD_GROUPS, NATIVE_POD_GROUPS, PODS
+from ...clients.kube.kinds import DEPLOYMENTS, KAI_POD_GROUPS, KAI_QUEUES, NATIVE_POD_GROUPS, PODS
 from .cluster_facts import ADMITS_NOTHING, ADMITS_SINGLY, ClusterFacts
 from .cluster_view import (
     CREATE,
@@ -25,14 +30,44 @@ from .cluster_view import (
 MANAGER = "kai-scheduler"
 GROUP_ANNOTATION = "pod-group-name"
 _SCHEDULER = "kai-scheduler-default"
+_FIRST_QUEUES = {"default-parent-queue": "", "default-queue": "default-parent-queue"}
+_UNLIMITED = {"quota": 0, "limit": -1, "overQuotaWeight": 1}
 
 
 def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
-    """Return the writes of KAI's scheduler."""
-    if not available(view, DEPLOYMENTS, "app", _SCHEDULER) or facts.gang_admission == ADMITS_NOTHING:
+    """Return the writes of KAI's chart and scheduler."""
+    if not available(view, DEPLOYMENTS, "app", _SCHEDULER):
+        return []
+    queues = list(view.all(KAI_QUEUES))
+    if not queues:
+        return [_queue(name, parent) for name, parent in _FIRST_QUEUES.items()]
+    if facts.gang_admission == ADMITS_NOTHING:
         return []
     groups = [group for group in view.all(KAI_POD_GROUPS) if not is_deleted(group)]
-    return [change for group in groups for change in _group(view, facts, group)]
+    return [change for group in groups for change in _queued(view, facts, group, queues)]
+
+
+def _queue(name: str, parent: str) -> Change:
+    above = {"parentQueue": parent} if parent else {}
+    spec = {**above, "resources": dict.fromkeys(("cpu", "gpu", "memory"), _UNLIMITED)}
+    return Change(MANAGER, CREATE, KAI_QUEUES, name, body={"metadata": {"name": name}, "spec": spec})
+
+
+def _queued(view: ClusterView, facts: ClusterFacts, group: Json, queues: list[Json]) -> Iterable[Change]:
+    """Admit a group whose queue can be used; any other waits, and says why."""
+    parents = {item["metadata"]["name"]: (item.get("spec") or {}).get("parentQueue") or "" for item in queues}
+    queue = str((group.get("spec") or {}).get("queue") or "")
+    if queue in parents and parents[queue] in parents:
+        yield from _group(view, facts, group)
+        return
+    namespace, name = key_of(group)
+    known = (group.get("status") or {}).get("schedulingConditions")
+    if not known:
+        condition = {"type": "UnschedulableOnNodePool", "status": "True", "reason": "Unschedulable"}
+        if queue not in parents:
+            condition["message"] = f"QueueDoesNotExist: Queue '{queue}' does not exist."
+        body = {"status": {"phase": "Pending", "schedulingConditions": [condition]}}
+        yield Change(MANAGER, MERGE, KAI_POD_GROUPS, name, namespace, body, subresource="status")
 
 
 def _group(view: ClusterView, facts: ClusterFacts, group: Json) -> Iterable[Change]:

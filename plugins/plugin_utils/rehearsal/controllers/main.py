@@ -22,11 +22,13 @@ from ...clients.kube.kinds import (
     DEPLOYMENTS,
     JOBS,
     KAI_POD_GROUPS,
+    KAI_QUEUES,
     NATIVE_POD_GROUPS,
     NODES,
     PODS,
     RESOURCE_SLICES,
     VOLCANO_POD_GROUPS,
+    VOLCANO_QUEUES,
 )
 from ...outcome.errors import BringupError
 from ...runtime.files import write_atomic
@@ -61,7 +63,8 @@ KINDS = (
     VOLCANO_POD_GROUPS,
     KAI_POD_GROUPS,
     NATIVE_POD_GROUPS,
-    volcano.QUEUES,
+    VOLCANO_QUEUES,
+    KAI_QUEUES,
     pod_commands.CLUSTER_EXECS,
     JOBS,
     mpi_operator.MPI_JOBS,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...clients.kube.kinds import DEPLOYMENTS, NATIVE_POD_GROUPS, PODS, VOLCANO_POD_GROUPS, Kind
+from ...clients.kube.kinds import DEPLOYMENTS, NATIVE_POD_GROUPS, PODS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
 from ...runtime.clock import now_utc
 from .cluster_facts import ADMITS_NOTHING, ADMITS_SINGLY, ClusterFacts
 from .cluster_view import (
@@ -26,7 +26,6 @@ from .cluster_view import (
 )
 
 MANAGER = "volcano"
-QUEUES = Kind("scheduling.volcano.sh/v1beta1", "Queue", "queues", namespaced=False)
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 _DEFAULT_QUEUES = ("root", "default")
 
@@ -47,12 +46,12 @@ def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
 
 def _queues(view: ClusterView) -> Iterable[Change]:
     for name in _DEFAULT_QUEUES:
-        known = view.find(QUEUES, name)
+        known = view.find(VOLCANO_QUEUES, name)
         if known is None:
             body = {"metadata": {"name": name}, "spec": {"weight": 1, "reclaimable": name != "root"}}
-            yield Change(MANAGER, CREATE, QUEUES, name, body=body)
+            yield Change(MANAGER, CREATE, VOLCANO_QUEUES, name, body=body)
         elif not known.get("status"):
-            yield Change(MANAGER, MERGE, QUEUES, name, body={"status": {"state": "Open"}}, subresource="status")
+            yield Change(MANAGER, MERGE, VOLCANO_QUEUES, name, body={"status": {"state": "Open"}}, subresource="status")
 
 
 def _pods_by_group(view: ClusterView) -> Mapping[Key, list[Json]]:
@@ -66,7 +65,14 @@ def _pods_by_group(view: ClusterView) -> Mapping[Key, list[Json]]:
 
 def _group(view: ClusterView, facts: ClusterFacts, group: Json, pods: list[Json]) -> Iterable[Change]:
     namespace, name = key_of(group)
-    smallest = int((group.get("spec") or {}).get("minMember") or 1)
+    spec = group.get("spec") or {}
+    smallest = int(spec.get("minMember") or 1)
+    queue = view.find(VOLCANO_QUEUES, str(spec.get("queue") or "default"))
+    if queue is None or (queue.get("status") or {}).get("state") not in (None, "Open"):
+        # The real one's admission refuses the group; here it stays pending for ever.
+        if (group.get("status") or {}).get("phase") != "Pending":
+            yield Change(MANAGER, MERGE, VOLCANO_POD_GROUPS, name, namespace, {"status": {"phase": "Pending"}})
+        return
     native = view.find(NATIVE_POD_GROUPS, name, namespace)
     if native is None:
         singly = facts.gang_admission == ADMITS_SINGLY or 0 < facts.gang_largest < smallest

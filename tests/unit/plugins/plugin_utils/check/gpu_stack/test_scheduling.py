@@ -19,6 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.o
     free_devices,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.pending import held_by_gates, why_pending
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import (
     NodeCapacity,
@@ -45,6 +46,8 @@ DRA = ClaimResult(asked=2, nodes=("gpu01",), allocated=True, node="gpu01", devic
         ({"problem": "no-gang-scheduler", "reason": "not served"}, Status.FAILED, "no-gang-scheduler"),
         ({"problem": "scheduler-not-ready", "reason": "0 of 1"}, Status.OTHER, "blocked-by-component-health"),
         ({"problem": "no-capacity", "reason": "all busy"}, Status.OTHER, "no-capacity"),
+        ({"problem": "queue-unusable", "reason": "queue default", "hint": "state one"}, Status.OTHER, "queue-unusable"),
+        ({"problem": "held-by-admission", "reason": "gate"}, Status.OTHER, "held-by-admission"),
         ({"bound": {}}, Status.OTHER, "no-data"),
         ({"leftovers": ("pods: stuck",)}, Status.OTHER, "cleanup-incomplete"),
     ],
@@ -73,6 +76,23 @@ def test_gangs(change: dict[str, Any], status: Status, cause: str) -> None:
 def test_dra(change: dict[str, Any], status: Status, cause: str) -> None:
     (outcome,) = dra_allocation.judge(replace(DRA, **change), context())
     assert (outcome.status, outcome.cause) == (status, cause)
+
+
+def test_the_schedulers_own_words_are_quoted() -> None:
+    said = "QueueDoesNotExist: Queue 'default' does not exist."
+    (outcome,) = gang_admission.judge(replace(GANG, bound={"a": 0, "b": 0}, said=said), context())
+    assert said in outcome.summary
+    (outcome,) = gang_admission.judge(replace(GANG, problem="queue-unusable", reason="x", hint="state y"), context())
+    assert outcome.hint == "state y"
+
+
+def test_a_pod_that_an_admission_holds_says_nothing_about_the_scheduler() -> None:
+    held = {"metadata": {"name": "a-0"}, "spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}}
+    assert "kueue.x-k8s.io/admission" in held_by_gates(held)
+    assert held_by_gates({"metadata": {"name": "a-0"}, "spec": {}}) == ""
+    message = "QueueDoesNotExist: Queue 'x' does not exist."
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    assert why_pending({"status": {"conditions": [condition]}}) == message
 
 
 def test_a_recipe_that_gives_out_no_gpus_by_dra_is_not_passed() -> None:

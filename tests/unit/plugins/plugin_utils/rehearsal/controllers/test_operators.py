@@ -17,17 +17,21 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
     CLUSTER_POLICIES,
     DAEMON_SETS,
     DEPLOYMENTS,
+    KAI_POD_GROUPS,
+    KAI_QUEUES,
     NATIVE_POD_GROUPS,
     NODES,
     PODS,
     RESOURCE_SLICES,
     VOLCANO_POD_GROUPS,
+    VOLCANO_QUEUES,
     Kind,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import (
     dra_driver,
     gpu_operator,
+    kai_scheduler,
     pod_commands,
     pod_faults,
     volcano,
@@ -234,17 +238,54 @@ def test_versions_are_semantic(text: str, expected: str) -> None:
     assert dra_driver.semantic_version(text) == expected
 
 
-def _gang(size: int) -> tuple[Kind, Json]:
-    return VOLCANO_POD_GROUPS, {"metadata": _meta("gang", "ns"), "spec": {"minMember": size}}
+def _gang(size: int, kind: Kind = VOLCANO_POD_GROUPS, **spec: str) -> tuple[Kind, Json]:
+    return kind, {"metadata": _meta("gang", "ns"), "spec": {"minMember": size, **spec}}
+
+
+_VOLCANO_DEFAULT = (VOLCANO_QUEUES, {"metadata": _meta("default"), "status": {"state": "Open"}})
+_KAI_PARENT = (KAI_QUEUES, {"metadata": _meta("default-parent-queue"), "spec": {}})
+_KAI_LEAF = (KAI_QUEUES, {"metadata": _meta("default-queue"), "spec": {"parentQueue": "default-parent-queue"}})
 
 
 @pytest.mark.parametrize(("behaviour", "counts"), [("all-or-nothing", [3]), ("partial", [1]), ("not-running", [])])
 def test_a_group_is_handed_over_as_the_model_says(facts: ClusterFacts, behaviour: str, counts: list[int]) -> None:
-    view = _view(_deployment("volcano-scheduler"), _gang(3))
+    view = _view(_deployment("volcano-scheduler"), _VOLCANO_DEFAULT, _gang(3))
     changes = volcano.reconcile(view, replace(facts, gang_admission=behaviour))
     handed = [c.body["spec"]["schedulingPolicy"]["gang"]["minCount"] for c in _of(changes, NATIVE_POD_GROUPS)]
     assert handed == counts
     assert volcano.reconcile(_view(_deployment("volcano-scheduler", False), _gang(3)), facts) == []
+
+
+def test_volcano_admits_no_group_of_a_queue_that_it_lacks(facts: ClusterFacts) -> None:
+    view = _view(_deployment("volcano-scheduler"), _VOLCANO_DEFAULT, _gang(3, queue="gpu"))
+    (change,) = volcano.reconcile(view, facts)
+    assert change.body == {"status": {"phase": "Pending"}}
+
+
+def test_kai_makes_its_queues_at_the_first_installation_alone(facts: ClusterFacts) -> None:
+    scheduler = _deployment("kai-scheduler-default")
+    made = kai_scheduler.reconcile(_view(scheduler), facts)
+    assert [(change.kind, change.name) for change in made] == [
+        (KAI_QUEUES, "default-parent-queue"),
+        (KAI_QUEUES, "default-queue"),
+    ]
+    assert kai_scheduler.reconcile(_view(scheduler, _KAI_PARENT), facts) == []
+
+
+@pytest.mark.parametrize(
+    ("queue", "handed", "said"),
+    [
+        ("default-queue", 1, ""),
+        ("default", 0, "QueueDoesNotExist: Queue 'default' does not exist."),
+        ("default-parent-queue", 0, ""),
+    ],
+)
+def test_kai_reads_the_queue_of_a_group(facts: ClusterFacts, queue: str, handed: int, said: str) -> None:
+    view = _view(_deployment("kai-scheduler-default"), _KAI_PARENT, _KAI_LEAF, _gang(3, KAI_POD_GROUPS, queue=queue))
+    changes = kai_scheduler.reconcile(view, facts)
+    assert len(_of(changes, NATIVE_POD_GROUPS)) == handed
+    conditions = [c for change in changes for c in (change.body.get("status") or {}).get("schedulingConditions") or []]
+    assert [condition.get("message", "") for condition in conditions] == ([] if handed else [said])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,32 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Why a pod of a test is not placed yet, in the cluster's own words. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = dict[str, Any]
+HELD_HINT = (
+    "whoever set the gate must admit the test: for kueue.x-k8s.io/admission exclude namespaces with the label "
+    "gpufleet.io/purpose=test from Kueue's managed namespaces (managedJobsNamespaceSelector)"
+)
+
+
+def held_by_gates(pod: Json) -> str:
+    """Return which scheduling gates hold a pod, empty if none does.
+
+    A gated pod is never offered to a scheduler, so it says nothing about it. Kueue gates the pods that it manages
+    until their workload is admitted; without a LocalQueue in the namespace that is never.
+    """
+    gates = [str(gate.get("name", "")) for gate in (pod.get("spec") or {}).get("schedulingGates") or []]
+    return f"pod {pod['metadata']['name']} is held by the scheduling gate {', '.join(gates)}" if gates else ""
+
+
+def why_pending(pod: Json) -> str:
+    """Return what the scheduler says of a pod that it did not place, empty if nothing."""
+    for condition in (pod.get("status") or {}).get("conditions") or []:
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return str(condition.get("message", ""))[:400]
+    return ""

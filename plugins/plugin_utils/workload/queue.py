@@ -1,0 +1,108 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The queue that a gang asks its scheduler for: what the site states, else what the scheduler itself brings.
+
+Volcano always has a queue `default` that cannot be deleted, and its admission refuses a group whose queue is not there
+or not open (volcano-sh/volcano pkg/webhooks/admission/podgroups/validate). KAI's chart makes `default-queue` below
+`default-parent-queue`, at the first installation alone (kai-scheduler/KAI-Scheduler pull request 499); a group of a
+queue that does not exist stays pending with QueueDoesNotExist (pull request 820), and one of a queue without a parent
+is not placed either (issue 621).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.kinds import KAI_QUEUES, VOLCANO_QUEUES
+from ..outcome.errors import BringupError
+
+KAI, VOLCANO = "kai-scheduler", "volcano"
+_KINDS = {KAI: KAI_QUEUES, VOLCANO: VOLCANO_QUEUES}
+_BROUGHT = {KAI: "default-queue", VOLCANO: "default"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """A queue of a gang scheduler; `state` is Volcano's word (Open, Closed, ...), empty where it has none."""
+
+    name: str
+    parent: str = ""
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueChoice:
+    """The queue to ask for; with a `cause` none can be asked for, and `reason` and `hint` say why and what helps."""
+
+    name: str = ""
+    cause: str = ""
+    reason: str = ""
+    hint: str = ""
+
+
+def queue_for(cluster: Cluster, provider: str, stated: str) -> QueueChoice:
+    """Return the queue for the gangs of a provider (volcano, kai-scheduler; others have none).
+
+    Args:
+        cluster: where the queues are.
+        provider: who admits the gang.
+        stated: the queue that the site names; empty: the scheduler's own.
+    """
+    if provider not in _KINDS:
+        return QueueChoice()
+    try:
+        found = cluster.find_all(_KINDS[provider])
+    except BringupError:
+        # Not ours to read: whoever admits the gang says whether it is right.
+        found = None
+    if found is None:
+        return QueueChoice(name=stated or _BROUGHT[provider])
+    queues = (
+        Queue(
+            name=item["metadata"]["name"],
+            parent=str((item.get("spec") or {}).get("parentQueue") or ""),
+            state=str((item.get("status") or {}).get("state") or ""),
+        )
+        for item in found
+    )
+    return choose(provider, stated, queues)
+
+
+def choose(provider: str, stated: str, queues: Iterable[Queue]) -> QueueChoice:
+    """Return the queue for a gang among those of its scheduler. Pure."""
+    there = {queue.name: queue for queue in queues}
+    usable = _usable(provider, there)
+    listed = f"it has {', '.join(sorted(there)) or 'none'}"
+    hint = f"state one that gangs may use: gpufleet_settings: {{<gate or check>: {{queue: ...}}}}; {_command(provider)}"
+    if stated:
+        if stated in usable:
+            return QueueChoice(name=stated)
+        why = _why_not(there.get(stated))
+        return QueueChoice(cause="queue-unusable", reason=f"queue {stated} of {provider} {why}; {listed}", hint=hint)
+    if _BROUGHT[provider] in usable:
+        return QueueChoice(name=_BROUGHT[provider])
+    if len(usable) == 1:
+        return QueueChoice(name=next(iter(usable)))
+    reason = f"{provider} has no queue {_BROUGHT[provider]}, and the site states none; {listed}"
+    return QueueChoice(cause="queue-unstated", reason=reason, hint=hint)
+
+
+def _usable(provider: str, there: dict[str, Queue]) -> set[str]:
+    if provider == VOLCANO:
+        # Gangs do not go into the root of all queues. A state that nobody wrote yet holds nothing.
+        return {queue.name for queue in there.values() if queue.name != "root" and queue.state in ("", "Open")}
+    parents = {queue.parent for queue in there.values()}
+    return {queue.name for queue in there.values() if queue.parent in there and queue.name not in parents}
+
+
+def _why_not(queue: Queue | None) -> str:
+    if queue is None:
+        return "does not exist"
+    return f"is {queue.state}" if queue.state not in ("", "Open") else "takes no groups: it is no leaf below a parent"
+
+
+def _command(provider: str) -> str:
+    return f"kubectl get {_KINDS[provider].title}"

@@ -1,0 +1,39 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Gangs ask for a queue that their scheduler has: what KAI's chart and Volcano bring, or what the site states."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.queue import KAI, VOLCANO, Queue, choose
+
+# What the charts bring, and a site with teams of its own.
+KAI_FIRST = (Queue(name="default-parent-queue"), Queue(name="default-queue", parent="default-parent-queue"))
+KAI_TEAMS = (Queue(name="org"), Queue(name="red", parent="org"), Queue(name="blue", parent="org"))
+VOLCANO_FIRST = (Queue(name="root", state="Open"), Queue(name="default", state="Open"))
+
+
+@pytest.mark.parametrize(
+    ("provider", "stated", "queues", "name", "cause"),
+    [
+        (KAI, "", KAI_FIRST, "default-queue", ""),
+        (KAI, "", (Queue(name="top"), Queue(name="only", parent="top")), "only", ""),
+        (KAI, "red", KAI_TEAMS, "red", ""),
+        (KAI, "", KAI_TEAMS, "", "queue-unstated"),
+        (KAI, "default", KAI_FIRST, "", "queue-unusable"),
+        (KAI, "org", KAI_TEAMS, "", "queue-unusable"),
+        (KAI, "lost", (Queue(name="lost", parent="gone"),), "", "queue-unusable"),
+        (KAI, "", (), "", "queue-unstated"),
+        (VOLCANO, "", VOLCANO_FIRST, "default", ""),
+        (VOLCANO, "", (Queue(name="default"),), "default", ""),
+        (VOLCANO, "gpu", VOLCANO_FIRST, "", "queue-unusable"),
+        (VOLCANO, "gpu", (*VOLCANO_FIRST, Queue(name="gpu", state="Closed")), "", "queue-unusable"),
+        (VOLCANO, "gpu", (*VOLCANO_FIRST, Queue(name="gpu", state="Open")), "gpu", ""),
+    ],
+)
+def test_the_queue_of_a_gang(provider: str, stated: str, queues: tuple[Queue, ...], name: str, cause: str) -> None:
+    chosen = choose(provider, stated, queues)
+    assert (chosen.name, chosen.cause) == (name, cause)
+    if cause:
+        assert all(queue.name in chosen.reason for queue in queues) and "kubectl get queues" in chosen.hint
