@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
@@ -32,6 +32,7 @@ from .manifests import JOB_LABEL, access_objects
 from .model import JobKind, JobResult, JobSpec, JobState, PodResult, PodRole
 from .namespace import TemporaryNamespace, temporary_namespace
 from .nodes import NodeWatch
+from .queue import queue_for
 from .running import RunningJob
 
 __all__ = ["JobKind", "JobResult", "JobSpec", "JobState", "PodResult", "PodRole", "job_namespace", "run_jobs"]
@@ -73,7 +74,7 @@ def run_jobs(
         deadline: end of the whole run; what is not done then is `aborted`.
 
     Raises:
-        InputError: two jobs have the same name.
+        InputError: two jobs have the same name, or a gang's scheduler has no queue that it may use.
         BringupError: the cluster does not answer.
     """
     names = [spec.name for spec in specs]
@@ -81,7 +82,7 @@ def run_jobs(
         raise InputError("test jobs", f"names are not unique: {', '.join(names)}.", "give every job a name of its own")
     if any(spec.kind in ("gang-job", "torchrun") for spec in specs) and not cluster.find_all(SERVICES, namespace.name):
         namespace.create(access_objects(namespace))
-    queue = _JobQueue(cluster, namespace, list(specs), max(1, parallel))
+    queue = _JobQueue(cluster, namespace, with_queues(cluster, specs), max(1, parallel))
     pause_s = _POLL_S
     while queue.waiting or queue.running or queue.clearing:
         if deadline.left_s <= 0:
@@ -93,6 +94,19 @@ def run_jobs(
         if queue.waiting or queue.running or queue.clearing:
             time.sleep(min(pause_s, deadline.left_s))
     return tuple(queue.results[name] for name in names)
+
+
+def with_queues(cluster: Cluster, specs: Sequence[JobSpec]) -> list[JobSpec]:
+    """Return the jobs with the queue that their gang's scheduler has.
+
+    Raises:
+        InputError: it has none that they may use.
+    """
+    chosen = {pair: queue_for(cluster, *pair) for pair in {(spec.gang, spec.queue) for spec in specs}}
+    for (gang, _stated), choice in chosen.items():
+        if choice.cause:
+            raise InputError(f"queue of {gang}", f"{choice.reason}.", choice.hint)
+    return [replace(spec, queue=chosen[spec.gang, spec.queue].name) for spec in specs]
 
 
 @dataclass(slots=True)

@@ -36,7 +36,7 @@ class JobSpec:
         timeout_s: limit from its creation to its end.
         schedule_s: how long the scheduler may say that it does not fit before that is final.
         gang: who admits the gang (`native`, `volcano`, `kai-scheduler`), as the recipe has it; `none` for nobody.
-        queue: queue of Volcano and KAI.
+        queue: queue of Volcano and KAI; empty for the scheduler's own.
         rdma_resource: extended resource that gives a pod its network adapters; empty asks for none.
         rdma_count: how much of it every pod asks for.
         device_class: DRA device class of whole GPUs; empty takes them from the device plugin (`nvidia.com/gpu`).
@@ -58,7 +58,7 @@ class JobSpec:
     timeout_s: float = 600.0
     schedule_s: float = 30.0
     gang: str = "native"
-    queue: str = "default"
+    queue: str = ""
     rdma_resource: str = ""
     rdma_count: int = 1
     device_class: str = ""

@@ -21,4 +21,7 @@ class JobSettings:
     repeats: int = setting(
         "How often a suspect is measured before it counts; more than half of the runs must show the fault.", minimum=1
     )
-    queue: str = setting("Queue of the jobs, for schedulers that have queues.")
+    queue: str = setting(
+        "Queue of the jobs, for schedulers that have queues; empty: the scheduler's own (Volcano default, KAI "
+        "default-queue)."
+    )

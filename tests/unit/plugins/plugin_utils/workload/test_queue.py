@@ -4,8 +4,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import KAI_QUEUES, Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import JobSpec, with_queues
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.queue import KAI, VOLCANO, Queue, choose
 
 # What the charts bring, and a site with teams of its own.
@@ -37,3 +42,28 @@ def test_the_queue_of_a_gang(provider: str, stated: str, queues: tuple[Queue, ..
     assert (chosen.name, chosen.cause) == (name, cause)
     if cause:
         assert all(queue.name in chosen.reason for queue in queues) and "kubectl get queues" in chosen.hint
+
+
+class _Queues:
+    """A cluster that has queues of KAI and nothing else."""
+
+    def __init__(self, *items: dict[str, Any]) -> None:
+        self.items = list(items)
+
+    def find_all(self, kind: Kind) -> list[dict[str, Any]] | None:
+        return self.items if kind == KAI_QUEUES else None
+
+
+def _job(**more: str) -> JobSpec:
+    return JobSpec(name="j", nodes=("n",), gpus_per_node=8, image="i", command=("c",), **more)
+
+
+def test_every_job_gets_the_queue_of_its_scheduler() -> None:
+    cluster: Any = _Queues(
+        {"metadata": {"name": "default-parent-queue"}, "spec": {}},
+        {"metadata": {"name": "default-queue"}, "spec": {"parentQueue": "default-parent-queue"}},
+    )
+    specs = with_queues(cluster, [_job(gang="kai-scheduler"), _job(gang="volcano"), _job(gang="native")])
+    assert [spec.queue for spec in specs] == ["default-queue", "default", ""]
+    with pytest.raises(InputError, match="queue default of kai-scheduler does not exist; it has default-parent-queue"):
+        with_queues(cluster, [_job(gang="kai-scheduler", queue="default")])
