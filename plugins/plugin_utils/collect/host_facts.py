@@ -38,7 +38,8 @@ class HostFacts:
     """One host, parsed. `evidence` and `driver_evidence` are files relative to the run directory.
 
     `unread` says why a host that was not reached is unknown: `unreachable`, `missing` (no evidence file) or
-    `unreadable` (a broken one). `cut` names the tools whose output was too long to keep whole.
+    `unreadable` (a broken one). `cut` names the tools whose output was too long to keep whole, `exits` gives by fact
+    the exit status of tools whose output counts whatever it is.
     """
 
     host: str
@@ -49,6 +50,7 @@ class HostFacts:
     driver_evidence: str = ""
     diag_level: int = 0
     cut: frozenset[str] = frozenset()
+    exits: dict[str, int] = field(default_factory=dict)
     values: dict[str, Any]
 
     def read(self, fact: str, kind: type[T]) -> T | ProbeFailure:
@@ -149,6 +151,11 @@ def host_facts(host: str, run_dir: Path, owner: DriverOwner) -> HostFacts:
         driver_evidence=evidence_file(host, HOSTS if owner is DriverOwner.HOST else DRIVERS),
         diag_level=_diag_level(kept),
         cut=frozenset(key for key, run in kept.items() if run.truncated),
+        exits={
+            tool.fact: rc
+            for tool in tools
+            if tool.rc_is_answer and tool.name in kept and (rc := kept[tool.name].rc) is not None
+        },
         values={tool.fact: _value(tool, sources[tool.name]) for tool in tools},
     )
 

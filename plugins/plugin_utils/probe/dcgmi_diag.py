@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from .text import plain, unreadable
+from .text import document, unreadable
 
 TOOL = "dcgmi diag -j"
 _ROOTS = {"DCGM GPU Diagnostic": "3", "DCGM Diagnostic": "4"}
@@ -49,6 +49,11 @@ class DiagTest:
         """The name as both majors share it: `GPU Memory` is `memory`, `Targeted Stress` is `targeted_stress`."""
         return self.name.lower().replace("gpu ", "").replace(" ", "_")
 
+    @property
+    def gpus(self) -> frozenset[int]:
+        """The GPUs that have a result of their own."""
+        return frozenset(number for result in self.results for number in result.gpus)
+
 
 @dataclass(frozen=True, slots=True)
 class DiagReport:
@@ -71,15 +76,15 @@ def parse(text: str) -> DiagReport:
     Raises:
         InputError: no JSON object, another schema, no test, or a status that nobody knows.
     """
-    document = _document(plain(text))
-    name = next((key for key in _ROOTS if key in document), None)
+    root = _document(document(text))
+    name = next((key for key in _ROOTS if key in root), None)
     if name is None:
-        raise unreadable(TOOL, f"keys {', '.join(document)}", f"a key {' or '.join(_ROOTS)}")
-    body = _object(document[name], name)
+        raise unreadable(TOOL, f"keys {', '.join(root)}", f"a key {' or '.join(_ROOTS)}")
+    body = _object(root[name], name)
     schema = _ROOTS[name]
     meta = {
-        **document,
-        **_object(document.get("metadata", {}), "metadata"),
+        **root,
+        **_object(root.get("metadata", {}), "metadata"),
         **_object(body.get("metadata", {}), "metadata"),
     }
     version = str(meta.get("DCGM Version") or meta.get("version") or body.get("version") or "")
@@ -93,15 +98,18 @@ def parse(text: str) -> DiagReport:
     )
     if not tests:
         raise unreadable(TOOL, "no test", "at least one test in test_categories")
-    return DiagReport(schema, version, driver, tests, serials=_serials(body))
+    return DiagReport(schema, version, driver, tests, serials=_serials(body, root))
 
 
-def _serials(body: dict[str, Any]) -> tuple[tuple[int, str], ...]:
-    """Return the serials; they only help to name a GPU, so an odd list is no reason to refuse the report."""
+def _serials(body: dict[str, Any], root: dict[str, Any]) -> tuple[tuple[int, str], ...]:
+    """Return the serials; they only help to name a GPU, so an odd list is no reason to refuse the report.
+
+    DCGM 4 prints the list of entities beside "DCGM Diagnostic", at the root of the document.
+    """
     old = body.get("GPU Device Serials")
     pairs = list(old.items()) if isinstance(old, dict) else []
-    groups = body.get("entity_groups")
-    for group in groups if isinstance(groups, list) else []:
+    lists = [found for found in (body.get("entity_groups"), root.get("entity_groups")) if isinstance(found, list)]
+    for group in (entry for groups in lists for entry in groups):
         if isinstance(group, dict) and group.get("entity_group") == "GPU" and isinstance(group.get("entities"), list):
             pairs += [(e.get("entity_id"), e.get("serial_num")) for e in group["entities"] if isinstance(e, dict)]
     return tuple((int(str(key)), str(serial)) for key, serial in pairs if str(key).isascii() and str(key).isdigit())
@@ -112,10 +120,10 @@ def _document(text: str) -> dict[str, Any]:
     if start < 0:
         raise unreadable(TOOL, text[:80], "a JSON object")
     try:
-        document, _end = json.JSONDecoder().raw_decode(text[start:])
+        found, _end = json.JSONDecoder().raw_decode(text[start:])
     except (ValueError, RecursionError) as error:
         raise unreadable(TOOL, f"{text[start : start + 60]} ({error})", "a whole JSON object") from None
-    return _object(document, "the document")
+    return _object(found, "the document")
 
 
 def _object(value: Any, name: str) -> dict[str, Any]:
@@ -138,8 +146,14 @@ def _test(category: str, value: Any) -> DiagTest:
     results = tuple(_result(entry) for entry in _list(test.get("results", []), f"results of {name}"))
     if "test_summary" in test:
         summary = _result(test["test_summary"])
-        # The summary says fail for reasons that no single GPU has, too.
-        if summary.status not in {result.status for result in results}:
+        # The summary says fail for reasons that no single GPU has, too, and has messages of its own.
+        said = {warning for result in results for warning in result.warnings}
+        told = {line for result in results for line in result.info}
+        if (
+            summary.status not in {result.status for result in results}
+            or set(summary.warnings) - said
+            or set(summary.info) - told
+        ):
             results += (summary,)
     if not results:
         raise unreadable(TOOL, f"no result of {name}", "at least one result")

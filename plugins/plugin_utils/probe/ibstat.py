@@ -81,7 +81,7 @@ def _port(hca: str, number: str, body: str) -> IbPort:
         rate_gbps=whole(_need(fields, "Rate", where), TOOL, f"Rate of {where}"),
         base_lid=whole(fields.get("Base lid", "0"), TOOL, f"Base lid of {where}"),
         sm_lid=whole(fields.get("SM lid", "0"), TOOL, f"SM lid of {where}"),
-        link_layer=fields.get("Link layer", ""),
+        link_layer=_need(fields, "Link layer", where),
         port_guid=fields.get("Port GUID", ""),
     )
 

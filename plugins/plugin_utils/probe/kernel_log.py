@@ -9,17 +9,22 @@ import re
 from dataclasses import dataclass
 
 from ..outcome.errors import InputError
+from .kernel_hardware import HardwareEvent, hardware_event
 from .text import pci_address, plain, unreadable
 
 TOOL = "journalctl -k"
-# seconds since boot, wall clock in brackets, ISO (journal, dmesg), syslog, /dev/kmsg; with an optional facility before.
+# seconds since boot, wall clock in brackets, ISO (journal, dmesg), syslog, /dev/kmsg; with an optional priority (`dmesg
+# -r`) or facility (`dmesg -x`) before.
 _STAMP = re.compile(
-    r"(?:[a-z]+\s*:[a-z]+\s*: )?"
+    r"(?:<\d{1,3}>)?(?:[a-z]+\s*:[a-z]+\s*: )?"
     r"(\[\s*\d+\.\d+\]|\[\w{3} \w{3}\s+\d+ [\d:]+ \d{4}\]|\d{4}-\d\d-\d\dT[\d:,.]+(?:Z|[+-][\d:]{4,6})?"
     r"|[A-Z][a-z]{2}\s+\d+ [\d:]{8}|\d+,\d+,\d+,[^;]*;)\s?(.*)"
 )
-_XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)(?:,\s*(.*))?")
-_SXID = re.compile(r"nvidia-nvswitch\d*: SXid \(PCI:([0-9a-fA-F:.]+)\): (\d+)(?:,\s*(.*))?")
+# NVIDIA's own example, of an older driver, has the address without `PCI:`.
+_XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)(?:,\s*(.*))?")
+_SXID = re.compile(r"nvidia-nvswitch\d*: SXid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)(?:,\s*(.*))?")
+# Printed once whenever the module is loaded.
+_DRIVER_LOADED = re.compile(r"NVRM: loading NVIDIA UNIX ")
 _ACTION = re.compile(r"recovery action changed from 0x[0-9a-f]+ \((.*?)\) to 0x[0-9a-f]+ \((.*?)\)", re.I)
 _FLAP = re.compile(r"(?:mlx5_core \S+ )?(\S+): (?:lost carrier|link down)\b", re.I)
 _LIMITED = re.compile(
@@ -34,13 +39,16 @@ _CONTINUATION_LINES = 4
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """One XID of a GPU or SXid of an NVSwitch. `action` is the new recovery action of a 154, else empty."""
+    """One XID of a GPU or SXid of an NVSwitch. `action` is the new recovery action of a 154, `before` the one that it
+    replaces, else empty; `line` is its place in the log."""
 
     time: str
     address: str
     number: int
     text: str
     action: str = ""
+    before: str = ""
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +65,7 @@ class PcieLimit:
 @dataclass(frozen=True, slots=True)
 class KernelLog:
     """What matters in the log. `flaps` are (device, time); `off_bus` addresses of GPUs that stopped to answer;
-    `segfaults` are (program, library)."""
+    `segfaults` are (program, library); `driver_loaded` the places of the lines in which the GPU driver was loaded."""
 
     lines: int
     xids: tuple[Xid, ...] = ()
@@ -66,6 +74,8 @@ class KernelLog:
     flaps: tuple[tuple[str, str], ...] = ()
     pcie_limits: tuple[PcieLimit, ...] = ()
     segfaults: tuple[tuple[str, str], ...] = ()
+    hardware: tuple[HardwareEvent, ...] = ()
+    driver_loaded: tuple[int, ...] = ()
 
 
 def parse(text: str) -> KernelLog:
@@ -80,12 +90,18 @@ def parse(text: str) -> KernelLog:
         raise unreadable(TOOL, plain(text)[:80], "lines with a time stamp")
     return KernelLog(
         lines=len(lines),
-        xids=tuple(xid for time, message in entries if (xid := _xid(time, message)) is not None),
-        sxids=tuple(xid for time, message in entries if (xid := _sxid(time, message)) is not None),
+        xids=tuple(xid for n, entry in enumerate(entries) if (xid := _xid(n, *entry)) is not None),
+        sxids=tuple(xid for n, entry in enumerate(entries) if (xid := _sxid(n, *entry)) is not None),
         off_bus=_off_bus([message for _time, message in entries]),
         flaps=tuple((match.group(1), time) for time, message in entries if (match := _FLAP.search(message))),
         pcie_limits=tuple(limit for _time, message in entries if (limit := _limit(message)) is not None),
-        segfaults=tuple((m.group(1), m.group(3)) for _time, message in entries if (m := _SEGFAULT.search(message))),
+        segfaults=tuple(
+            (m.group(1), m.group(3))
+            for _time, message in entries
+            if ": segfault at " in message and (m := _SEGFAULT.search(message))
+        ),
+        hardware=tuple(event for _time, message in entries if (event := hardware_event(message)) is not None),
+        driver_loaded=tuple(n for n, (_time, message) in enumerate(entries) if _DRIVER_LOADED.search(message)),
     )
 
 
@@ -106,22 +122,23 @@ def _address(text: str) -> str:
         return text.lower()
 
 
-def _xid(time: str, message: str) -> Xid | None:
+def _xid(line: int, time: str, message: str) -> Xid | None:
     match = _XID.search(message)
     if match is None:
         return None
     text = match.group(3) or ""
     action = _ACTION.search(text)
-    return Xid(time, _address(match.group(1)), int(match.group(2)), text, action.group(2) if action else "")
+    before, after = action.groups() if action else ("", "")
+    return Xid(time, _address(match.group(1)), int(match.group(2)), text, after, before, line)
 
 
-def _sxid(time: str, message: str) -> Xid | None:
+def _sxid(line: int, time: str, message: str) -> Xid | None:
     match = _SXID.search(message)
     text = (match.group(3) or "") if match else ""
     # "Severity ..." and "Data {...}" lines carry the details of the SXid before them.
     if match is None or text.startswith(("Severity", "Data {")):
         return None
-    return Xid(time, _address(match.group(1)), int(match.group(2)), text)
+    return Xid(time, _address(match.group(1)), int(match.group(2)), text, line=line)
 
 
 def _off_bus(messages: list[str]) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ def parse(text: str) -> tuple[PciDevice, ...]:
     """Return the devices in the tool's order.
 
     Raises:
-        InputError: no device, or an unindented line that is not a device.
+        InputError: no device, an unindented line that is not a device, or an address that is listed twice.
     """
     devices: list[PciDevice] = []
     acs: dict[str, tuple[str, ...]] = {}
@@ -61,6 +61,10 @@ def parse(text: str) -> tuple[PciDevice, ...]:
         devices.append(_device(line))
     if not devices:
         raise unreadable(TOOL, plain(text)[:80], "at least one device line")
+    addresses = [device.address for device in devices]
+    if len(set(addresses)) < len(addresses):
+        twice = next(address for address in addresses if addresses.count(address) > 1)
+        raise unreadable(TOOL, f"{twice} twice", "every address once")
     return tuple(_with_acs(device, acs) for device in devices)
 
 

@@ -19,11 +19,6 @@ class EccCounters:
     sram_threshold_exceeded: bool | None = None
 
     @property
-    def reported(self) -> bool:
-        """Whether the GPU counts uncorrectable errors at all."""
-        return self.sram_uncorrectable is not None or self.dram_uncorrectable is not None
-
-    @property
     def uncorrectable(self) -> int:
         """All uncorrectable errors that are reported."""
         return (self.sram_uncorrectable or 0) + (self.dram_uncorrectable or 0)
@@ -55,11 +50,13 @@ class GpuFabric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigDevice:
-    """One slice of a GPU in MIG mode; `instance` is the id of its GPU instance, where the tool prints it."""
+    """One slice of a GPU in MIG mode; `instance` is the id of its GPU instance, where the tool prints it, and
+    `sram_uncorrectable` counts errors since the driver was loaded."""
 
     index: int
     memory_mib: int
     instance: str | None = None
+    sram_uncorrectable: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +97,7 @@ class Gpu:
     recovery_action: str | None = None
     reset_status: str | None = None
     vbios: str | None = None
+    virtualisation: str | None = None
     temperature_c: int | None = None
     power_w: float | None = None
     processes: int = 0

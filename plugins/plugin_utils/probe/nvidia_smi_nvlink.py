@@ -47,7 +47,7 @@ def parse(text: str) -> NvlinkStatus:
     """Return the links of every GPU.
 
     Raises:
-        InputError: no GPU line.
+        InputError: no GPU line, a link or a GPU is listed twice, or not a speed.
     """
     blocks: list[tuple[re.Match[str], list[str]]] = []
     for line in plain(text).splitlines():
@@ -58,6 +58,9 @@ def parse(text: str) -> NvlinkStatus:
             blocks[-1][1].append(line)
     if not blocks:
         raise unreadable(TOOL, plain(text)[:80], "a line such as `GPU 0: NVIDIA H200 (UUID: GPU-...)`")
+    indices = [match.group(1) for match, _lines in blocks]
+    if len(set(indices)) < len(indices):
+        raise unreadable(TOOL, f"GPUs {', '.join(indices)}", "every GPU once")
     return NvlinkStatus(tuple(_gpu(match, lines) for match, lines in blocks))
 
 
@@ -69,7 +72,10 @@ def _gpu(match: re.Match[str], lines: list[str]) -> NvlinkGpu:
         if link is None:
             notes.append(line.strip())
             continue
-        links[bool(link.group(1))].append((int(link.group(2)), _speed(link.group(3))))
+        kind, number = links[bool(link.group(1))], int(link.group(2))
+        if any(number == other for other, _speed_gbps in kind):
+            raise unreadable(TOOL, f"Link {number} of GPU {match.group(1)} twice", "every link once")
+        kind.append((number, _speed(link.group(3))))
     return NvlinkGpu(
         index=int(match.group(1)),
         product=match.group(2),

@@ -39,14 +39,23 @@ def parse(text: str) -> Topology:
     header_at = next((n for n, line in enumerate(lines) if _is_header(line)), None)
     if header_at is None:
         raise unreadable(TOOL, clean[:80], "a header line that starts with GPU0")
-    columns = _TAIL.sub("", lines[header_at]).split()
+    header, below = lines[header_at], lines[header_at + 1 :]
+    while below and not _is_row(below[0]):
+        # A terminal or an editor wraps the long header of a host with many adapters.
+        header, below = f"{header} {below[0].strip()}", below[1:]
+    columns = _TAIL.sub("", header).split()
     names = dict(_NIC_LEGEND.findall(clean))
-    rows = [line.split() for line in lines[header_at + 1 :]]
+    rows = [line.split() for line in below]
     gpu_rows = {row[0]: row[1:] for row in rows if _GPU.fullmatch(row[0]) and len(row) > 1}
     gpus = tuple(name for name in columns if _GPU.fullmatch(name))
     if set(gpus) != set(gpu_rows) or len(gpus) != len(set(gpus)):
         raise unreadable(TOOL, f"rows for {', '.join(gpu_rows) or 'no GPU'}", f"one row each for {', '.join(gpus)}")
     return _matrix(gpus, columns, names, gpu_rows)
+
+
+def _is_row(line: str) -> bool:
+    words = line.split()
+    return len(words) > 1 and _GPU.fullmatch(words[0]) is not None and _WORD.fullmatch(words[1]) is not None
 
 
 def _is_header(line: str) -> bool:

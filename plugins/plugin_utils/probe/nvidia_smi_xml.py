@@ -9,7 +9,7 @@ import re
 from xml.etree import ElementTree
 
 from .nvidia_smi_model import EccCounters, Gpu, GpuFabric, MigDevice, RemappedRows, SmiLog
-from .text import number, pci_address, plain, unreadable, whole
+from .text import document, number, pci_address, unreadable, whole
 
 TOOL = "nvidia-smi -q -x"
 _ABSENT = frozenset(
@@ -21,6 +21,7 @@ _HISTOGRAM = ("max", "high", "partial", "low", "none")
 # Deeper than any version nests; a document that goes further cannot exhaust the stack.
 _DEPTH = 8
 _CLOCKS = re.compile(r"<supported_clocks>.*?</supported_clocks>", re.S)
+_END = "</nvidia_smi_log>"
 _SCHEMA = re.compile(r"nvsmi_device_(v\d+)\.dtd")
 
 
@@ -30,7 +31,7 @@ def parse(text: str) -> SmiLog:
     Raises:
         InputError: not XML, another document, or a field that every version has is missing or nonsense.
     """
-    root = _root(plain(text))
+    root = _root(document(text))
     schema = _SCHEMA.search(text[:600])
     attached = _required(root, "attached_gpus")
     gpus = tuple(_gpu(element) for element in root.findall("gpu"))
@@ -50,8 +51,11 @@ def _root(text: str) -> ElementTree.Element:
     # Most of the document lists clocks that nobody reads.
     text = _CLOCKS.sub("", text)
     start = text.find("<")
+    end = text.find(_END)
+    # Warnings about a GPU ("infoROM is corrupted") may stand before and after it.
+    text = text[max(start, 0) : end + len(_END) if end >= 0 else len(text)]
     try:
-        root = ElementTree.fromstring(text[start:] if start > 0 else text)
+        root = ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError) as error:
         raise unreadable(TOOL, f"{text[:60]} ({error})", "an XML document") from None
     if root.tag != "nvidia_smi_log":
@@ -183,6 +187,7 @@ def _state(reader: _Reader) -> dict[str, str | int | float | None]:
         "recovery_action": reader.text("gpu_recovery_action"),
         "reset_status": reader.text("gpu_reset_status/reset_required"),
         "vbios": reader.text("vbios_version"),
+        "virtualisation": reader.text("gpu_virtualization_mode/virtualization_mode"),
         "temperature_c": reader.whole("temperature/gpu_temp"),
         "power_w": power,
         "processes": len(reader.element.findall("processes/process_info")),
@@ -244,6 +249,7 @@ def _mig_devices(element: ElementTree.Element) -> tuple[MigDevice, ...]:
             index=whole(_required(device, "index"), TOOL, "mig_device/index"),
             memory_mib=whole(_required(device, "fb_memory_usage/total"), TOOL, "mig_device/fb_memory_usage/total"),
             instance=(device.findtext("gpu_instance_id") or "").strip() or None,
+            sram_uncorrectable=_Reader(device).whole("ecc_error_count/volatile_count/sram_uncorrectable"),
         )
         for device in element.findall("mig_devices/mig_device")
     )

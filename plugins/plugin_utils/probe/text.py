@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What every parser needs: the error that a parser raises, and numbers with units."""
+"""What every parser needs: text with lines of bounded length, the error that a parser raises, numbers with units."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from ..outcome.errors import InputError
 
 _NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([A-Za-z%/()°]*)")
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+# The kernel's lines end at 1 KiB, a row of the largest matrix or an NCCL channel line is a few KiB. What is longer is
+# not what a tool prints, and expressions that look for the end of a line would look through all of it.
+LONGEST_LINE = 8192
 
 
 def unreadable(tool: str, found: str, expected: str) -> InputError:
@@ -43,8 +46,25 @@ def whole(text: str, tool: str, name: str) -> int:
 
 
 def plain(text: str) -> str:
-    """Return the text without terminal escapes, byte order mark and carriage returns."""
-    return _ANSI.sub("", text).lstrip("\ufeff").replace("\r", "")
+    """Return the text without terminal escapes, byte order mark, carriage returns and NULs.
+
+    Raises:
+        InputError: a line is longer than LONGEST_LINE characters.
+    """
+    clean = document(text)
+    longest = max((len(line) for line in clean.split("\n")), default=0)
+    if longest > LONGEST_LINE:
+        raise InputError(
+            "output of a tool",
+            f"one line has {longest} characters, expected at most {LONGEST_LINE}.",
+            "run the tool on the node and look at its output",
+        )
+    return clean
+
+
+def document(text: str) -> str:
+    """Return the text as plain() does, with lines of any length: for JSON and XML, which may stand on one line."""
+    return _ANSI.sub("", text).lstrip("\ufeff").replace("\r", "").replace("\0", "")
 
 
 def pci_address(text: str) -> str:

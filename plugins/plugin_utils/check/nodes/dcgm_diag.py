@@ -11,6 +11,7 @@ from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
 from ...probe.dcgmi_diag import DiagReport, DiagResult, DiagTest
 from ...probe.nvidia_smi_model import SmiLog
+from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
@@ -25,10 +26,14 @@ SPEC = CheckSpec(
     disturbs=Disturbance.HOST_COMMAND,
     duration_s=900.0,
     needs_driver=True,
-    causes=("dcgm-diag-failed", "dcgm-diag-configuration"),
+    causes=("dcgm-diag-failed", "dcgm-diag-thermal", "dcgm-diag-configuration"),
     settings=DcgmDiagSettings,
 )
+# DCGM's dcgm_errors.h: DCGM_ERROR_CONFIG, DCGM_FR_EC_SOFTWARE_CONFIG, DCGM_FR_EC_HARDWARE_THERMAL.
 _CONFIGURATION = 5
+_SOFTWARE_CONFIG, _HARDWARE_THERMAL = 3, 9
+_PERSISTENCE = re.compile(r"persistence mode .*\bdisabled", re.I)
+_HEAT = re.compile(r"\bthermal violations?\b|\btemperature .* exceeded\b", re.I)
 _SETTING = re.compile(r"persistence|permission|environment|library|denylist|nouveau", re.I)
 _Pairs = list[tuple[DiagTest, DiagResult]]
 
@@ -87,10 +92,33 @@ def _open_question(host: NodeContext, diag: DiagReport, wanted: int) -> Report |
         text = f"required tests were skipped: {', '.join(skipped)}"
         hint = f"`dcgmi diag -r {wanted}` on the node says why (MIG mode, busy GPUs, ECC off)"
         return host.answer.unknown("dcgm-diag-skipped", text, hint, **seen)
+    again = f"run `dcgmi diag -r {wanted} -j` again; `dcgmi discovery -l` must list all GPUs"
     if absent:
         text = f"required tests are not in the report: {', '.join(absent)}"
-        return host.answer.unknown("dcgm-diag-incomplete", text, f"run `dcgmi diag -r {wanted} -j` again", **seen)
+        return host.answer.unknown("dcgm-diag-incomplete", text, again, **seen)
+    partial = [text for name in required if (text := _uncovered(host, diag, name))]
+    if partial:
+        return host.answer.unknown(
+            "dcgm-diag-incomplete", f"not all GPUs were tested: {'; '.join(partial)}", again, **seen
+        )
+    status = host.facts.exits.get("diag", 0)
+    if status:
+        text = f"no test failed, and dcgmi ended with {status}"
+        return host.answer.unknown("dcgm-diag-exit-status", text, again, **seen)
     return _report(host, diag, wanted)
+
+
+def _uncovered(host: NodeContext, diag: DiagReport, name: str) -> str:
+    """Return which GPUs a test covers, if those are not all; empty if they are.
+
+    DCGM 3 judges the software of the node as a whole.
+    """
+    expected = len(host.live_gpus) if isinstance(host.facts.smi, SmiLog) else host.sku.gpus
+    tested = frozenset(number for test in _named(diag, name) for number in test.gpus)
+    if len(tested) >= expected or (not tested and (name == "software" or expected == 1)):
+        return ""
+    numbers = ", ".join(map(str, sorted(tested))) or "no GPU by its number"
+    return f"{name} has results of {numbers}, expected {count(expected, 'GPU')}"
 
 
 def _named(diag: DiagReport, name: str) -> list[DiagTest]:
@@ -110,6 +138,9 @@ def _failure(host: NodeContext, test: DiagTest, result: DiagResult) -> Finding:
     gpus = _gpus(host, result)
     if _is_setting(test, result):
         cause, hint = "dcgm-diag-configuration", "fix the setting that it names, then run the gate again"
+    elif _is_heat(result):
+        cause = "dcgm-diag-thermal"
+        hint = f"look at fans, airflow and heat sinks or coolant of {host.name}; then run `dcgmi diag -r 3` again"
     else:
         cause = "dcgm-diag-failed"
         hint = f"drain {host.name}, reset the GPU, run `dcgmi diag -r 3` again; replace the GPU if it fails twice"
@@ -145,8 +176,17 @@ def _is_setting(test: DiagTest, result: DiagResult) -> bool:
         return False
     return bool(result.warnings) and all(
         warning.severity == _CONFIGURATION
+        or warning.category == _SOFTWARE_CONFIG
+        or _PERSISTENCE.search(warning.text) is not None
         or (warning.severity == 0 and _SETTING.search(f"{test.name} {warning.text}") is not None)
         for warning in result.warnings
+    )
+
+
+def _is_heat(result: DiagResult) -> bool:
+    """Tell whether every message is about heat; the test is then called after what it loaded, such as GPU Memory."""
+    return bool(result.warnings) and all(
+        warning.category == _HARDWARE_THERMAL or _HEAT.search(warning.text) is not None for warning in result.warnings
     )
 
 

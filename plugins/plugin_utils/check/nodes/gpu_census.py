@@ -40,7 +40,7 @@ SPEC = CheckSpec(
     needs_driver=True,
     causes=(
         "gpu-missing", "gpu-extra", "gpu-lost", "gpu-wrong-product", "gpu-wrong-memory", "gpu-duplicate-uuid",
-        "gpu-duplicate-serial", "driver-not-loaded", "driver-library-mismatch",
+        "gpu-duplicate-serial", "gpu-inforom-corrupted", "driver-not-loaded", "driver-library-mismatch",
     ),
     settings=CensusSettings,
 )  # fmt: skip
@@ -48,6 +48,8 @@ _RESET = "drain the node and reboot it; if the GPU stays away, replace it (read 
 _NO_DRIVER = ("couldn't communicate with the nvidia driver", "nvidia driver is not loaded", "driver not loaded")
 _MISMATCH = "driver/library version mismatch"
 _NO_DEVICE = "no devices were found"
+# RETURN VALUE of nvidia-smi(1): 14 says that an infoROM is corrupted, and the document is printed all the same.
+_INFOROM_CORRUPTED = 14
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -88,7 +90,21 @@ def _judge(host: NodeContext, uuids: dict[str, list[str]], serials: dict[str, li
     for gpu in smi.gpus:
         findings += _gpu_findings(host, gpu)
     findings += _duplicates(host, smi, uuids, serials)
+    status = host.facts.exits.get("smi", 0)
+    if status == _INFOROM_CORRUPTED:
+        findings.append(_inforom(smi))
+    elif status and not findings:
+        text = f"`nvidia-smi -q -x` lists all GPUs and ends with {status}"
+        return host.answer.unknown("nvidia-smi-exit-status", text, "run it on the node and read what it says")
     return _report(host, smi, tuple(findings))
+
+
+def _inforom(smi: SmiLog) -> Finding:
+    text = (
+        f"nvidia-smi ends with {_INFOROM_CORRUPTED}: the infoROM of one of {count(len(smi.gpus), 'GPU')} is corrupted"
+    )
+    hint = "`nvidia-smi` on the node names it under its table; drain the node and have the GPU replaced or reflashed"
+    return Finding(cause="gpu-inforom-corrupted", text=text, hint=hint)
 
 
 def _report(host: NodeContext, smi: SmiLog, findings: tuple[Finding, ...]) -> Report:

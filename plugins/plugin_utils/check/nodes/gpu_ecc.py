@@ -14,7 +14,7 @@ from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .node_context import NodeContext, per_gpu, per_host
+from .node_context import NodeContext, Unreported, per_gpu, per_host
 from .observe_hosts import OBSERVER
 
 
@@ -51,11 +51,24 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _judge(host: NodeContext) -> Report | Outcome:
-    blind = [gpu.bus_id for gpu in host.live_gpus if gpu.ecc_current == "Enabled" and not gpu.ecc_volatile.reported]
-    if blind:
-        text = f"ECC is on, but no counter is reported for {', '.join(blind)}"
-        return host.answer.unknown("ecc-not-reported", text, "read `nvidia-smi -q -d ECC` on the node")
-    return per_gpu(host, _gpu, lambda number: _report(host, number))
+    has_ecc = host.sku.gpu_kind.ecc
+    needs = (
+        Unreported("ecc-mode-not-reported", "ECC mode", lambda gpu: has_ecc and gpu.ecc_current is None),
+        Unreported(
+            "ecc-not-reported",
+            "count of uncorrectable errors",
+            lambda gpu: gpu.ecc_current == "Enabled" and not _counted(gpu),
+        ),
+    )
+    return per_gpu(host, _gpu, lambda number: _report(host, number), needs)
+
+
+def _counted(gpu: Gpu) -> bool:
+    """Tell whether both memories are counted; in MIG mode the slices count where the GPU does not."""
+    slices = bool(gpu.mig_devices) and all(part.sram_uncorrectable is not None for part in gpu.mig_devices)
+    sram = gpu.ecc_volatile.sram_uncorrectable is not None
+    dram = gpu.ecc_volatile.dram_uncorrectable is not None
+    return (sram and dram) or (gpu.mig_current == "Enabled" and (slices or sram or dram))
 
 
 def _report(host: NodeContext, number: int) -> Report:
@@ -85,6 +98,10 @@ def _gpu(host: NodeContext, gpu: Gpu) -> list[Finding]:
             f"(DRAM {volatile.dram_uncorrectable or 0}, SRAM {volatile.sram_uncorrectable or 0})"
         )
         findings.append(Finding(cause="ecc-uncorrectable", text=text, hint=_RESET, subjects=parts))
+    for part in gpu.mig_devices:
+        if part.sram_uncorrectable:
+            text = f"{gpu.bus_id}: {part.sram_uncorrectable} uncorrectable errors in MIG device {part.index}"
+            findings.append(Finding(cause="ecc-uncorrectable", text=text, hint=_RESET, subjects=parts))
     if volatile.sram_threshold_exceeded or gpu.ecc_aggregate.sram_threshold_exceeded:
         text = f"{gpu.bus_id}: SRAM error threshold exceeded"
         findings.append(

@@ -5,14 +5,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
 from ...probe.nvidia_smi_model import Gpu
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
+from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .node_context import NodeContext, per_gpu, per_host
+from .node_context import NodeContext, Unreported, per_gpu, per_host
 from .observe_hosts import OBSERVER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryActionSettings:
+    """Settings of check gpu-recovery-action."""
+
+    reported_from_driver: int = setting(
+        "From this driver branch on every GPU says what it needs; there N/A is no answer.", unit="branch", minimum=1
+    )
+
 
 SPEC = CheckSpec(
     id="gpu-recovery-action",
@@ -22,12 +35,19 @@ SPEC = CheckSpec(
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
     causes=("gpu-recovery-required",),
+    settings=RecoveryActionSettings,
 )
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """What the driver asks for is the remedy; older drivers do not say (N/A) or only say that a reset is required."""
-    return per_host(SPEC, seen, context, lambda host: per_gpu(host, _gpu, lambda n: _report(host, n)), needs=("smi",))
+    return per_host(SPEC, seen, context, _judge, needs=("smi",))
+
+
+def _judge(host: NodeContext) -> Report | Outcome:
+    says = host.driver_branch >= host.settings(RecoveryActionSettings).reported_from_driver
+    need = Unreported("gpu-recovery-not-reported", "recovery action", lambda gpu: says and gpu.recovery_action is None)
+    return per_gpu(host, _gpu, lambda number: _report(host, number), (need,))
 
 
 def _report(host: NodeContext, number: int) -> Report:

@@ -11,7 +11,7 @@ from ...probe.nvidia_smi_model import Gpu
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .node_context import NodeContext, per_gpu, per_host
+from .node_context import NodeContext, Unreported, per_gpu, per_host
 from .observe_hosts import OBSERVER
 
 SPEC = CheckSpec(
@@ -27,8 +27,19 @@ _REBOOT = "drain the node and reset the GPU (`nvidia-smi -r -i <gpu>`) or reboot
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A GPU without row remapping (N/A) has nothing to judge."""
-    return per_host(SPEC, seen, context, lambda host: per_gpu(host, _gpu, lambda n: _report(host, n)), needs=("smi",))
+    """A GPU of a generation without row remapping (N/A) has nothing to judge."""
+    return per_host(SPEC, seen, context, _judge, needs=("smi",))
+
+
+def _judge(host: NodeContext) -> Report | Outcome:
+    remaps = host.sku.gpu_kind.row_remap
+    # In MIG mode some drivers print N/A for the whole GPU.
+    need = Unreported(
+        "row-remap-not-reported",
+        "row remapping",
+        lambda gpu: remaps and gpu.remapped_rows is None and gpu.mig_current != "Enabled",
+    )
+    return per_gpu(host, _gpu, lambda number: _report(host, number), (need,))
 
 
 def _report(host: NodeContext, number: int) -> Report:

@@ -15,7 +15,7 @@ from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .node_context import NodeContext, per_gpu, per_host
+from .node_context import NodeContext, Unreported, per_gpu, per_host
 from .observe_hosts import OBSERVER
 
 
@@ -43,7 +43,13 @@ _DISABLED = "Disabled"
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """The mode of setting `expected`; a GPU without MIG counts as Disabled."""
-    return per_host(SPEC, seen, context, lambda host: per_gpu(host, _gpu, lambda n: _report(host, n)), needs=("smi",))
+    return per_host(SPEC, seen, context, _judge, needs=("smi",))
+
+
+def _judge(host: NodeContext) -> Report | Outcome:
+    has_mig = host.sku.gpu_kind.mig
+    need = Unreported("mig-mode-not-reported", "MIG mode", lambda gpu: has_mig and gpu.mig_current is None)
+    return per_gpu(host, _gpu, lambda number: _report(host, number), (need,))
 
 
 def expected_mode(context: JudgeContext) -> str:

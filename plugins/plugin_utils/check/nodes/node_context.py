@@ -61,6 +61,11 @@ class NodeContext(host_context.HostContext[FleetFacts]):
         return value_of(self.facts.smi)
 
     @property
+    def driver_branch(self) -> int:
+        """The branch of the driver: 580 of 580.105.08; only for checks that need `smi`."""
+        return int(self.smi.driver_version.partition(".")[0])
+
+    @property
     def live_gpus(self) -> tuple[Gpu, ...]:
         """The GPUs that answer; check gpu-census reports the others."""
         return tuple(gpu for gpu in self.smi.gpus if not gpu.trouble)
@@ -132,8 +137,20 @@ def _first_failure(host: NodeContext, needs: tuple[str, ...]) -> Outcome | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Unreported:
+    """What a GPU that has a feature must report: `missing` tells whether it does not."""
+
+    cause: str
+    what: str
+    missing: Callable[[Gpu], bool]
+
+
 def per_gpu(
-    host: NodeContext, judge_gpu: Callable[[NodeContext, Gpu], list[Finding]], report: Callable[[int], Report]
+    host: NodeContext,
+    judge_gpu: Callable[[NodeContext, Gpu], list[Finding]],
+    report: Callable[[int], Report],
+    needs: tuple[Unreported, ...] = (),
 ) -> Report | Outcome:
     """Return the findings of every GPU that answers; without one, GPUs that do not answer leave the check open.
 
@@ -141,6 +158,7 @@ def per_gpu(
         host: the host.
         judge_gpu: returns what is not good about one GPU.
         report: makes the report, given the number of GPUs judged; its findings are filled in here.
+        needs: what every GPU must report, so that no finding means that there is none.
     """
     live = host.live_gpus
     findings = tuple(finding for gpu in live for finding in judge_gpu(host, gpu))
@@ -148,4 +166,15 @@ def per_gpu(
     if not findings and (silent or not live):
         text = f"{count(silent, 'GPU')} of {len(host.smi.gpus)} do not answer"
         return host.answer.blocked(by="gpu-census", because=text)
+    for need in needs if not findings else ():
+        blind = [gpu for gpu in live if need.missing(gpu)]
+        if blind:
+            return host.answer.unknown(
+                need.cause,
+                f"the driver reports no {need.what} for {', '.join(gpu.bus_id for gpu in blind)}, and "
+                f"{host.sku.gpu_product} has it",
+                f"read `nvidia-smi -q -i {blind[0].bus_id}` on {host.name}; update a driver that does not know it",
+                more_subjects=tuple(host.gpu(gpu.bus_id) for gpu in blind),
+                evidence=host.evidence("smi"),
+            )
     return replace(report(len(live)), findings=findings)

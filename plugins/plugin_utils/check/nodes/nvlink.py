@@ -30,6 +30,11 @@ class NvlinkSettings:
         "is no answer.",
         minimum=1,
     )
+    fabric_health_from_driver: int = setting(
+        "From this driver branch on GPUs whose kind reports the health of the fabric must report it.",
+        unit="branch",
+        minimum=1,
+    )
 
 
 SPEC = CheckSpec(
@@ -93,7 +98,21 @@ def _links(host: NodeContext, entries: tuple[NvlinkGpu, ...], domains: Domains) 
     findings = short + fabric + (() if fabric else domain_findings(host, domains))
     if not findings and lost:
         return host.answer.blocked(by="gpu-census", because=f"{len(lost)} of {len(host.smi.gpus)} GPUs do not answer")
+    blind = [gpu.bus_id for gpu in live if _health_unknown(host, gpu)]
+    if not findings and blind:
+        text = f"the driver reports no health of the NVLink fabric for {', '.join(blind)}"
+        return host.answer.unknown("nvlink-fabric-health-unknown", text, _FABRIC, evidence=host.evidence("smi"))
     return _report(host, entries, findings)
+
+
+def _health_unknown(host: NodeContext, gpu: Gpu) -> bool:
+    first = host.settings(NvlinkSettings).fabric_health_from_driver
+    judged = host.sku.gpu_kind.fabric_health and _switched(host) and host.driver_branch >= first
+    return judged and gpu.fabric.health is None
+
+
+def _switched(host: NodeContext) -> bool:
+    return bool(host.sku.nvswitches) or host.sku.nvlink_domain == "rack"
 
 
 def _report(host: NodeContext, entries: tuple[NvlinkGpu, ...], findings: tuple[Finding, ...]) -> Report:
@@ -118,7 +137,7 @@ def _short(host: NodeContext, entry: NvlinkGpu) -> Finding:
 def _fabric(host: NodeContext, gpu: Gpu) -> list[Finding]:
     """Judge the registration; N/A is an answer only where the GPU or the machine has no such fabric."""
     first = host.settings(NvlinkSettings).fabric_state_from_nvlink_generation
-    switched = bool(host.sku.nvswitches) or host.sku.nvlink_domain == "rack"
+    switched = _switched(host)
     parts = (host.gpu(gpu.bus_id),)
     state = (gpu.fabric.state or "N/A", gpu.fabric.status or "N/A")
     judged = state != ("N/A", "N/A") or (switched and (host.sku.nvlink_generation or 0) >= first)

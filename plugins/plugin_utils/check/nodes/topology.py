@@ -47,7 +47,7 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _judge(host: NodeContext) -> Report | Outcome:
     matrix = value_of(host.facts.topo)
-    if len(matrix.gpus) > len(host.smi.gpus):
+    if not len(host.live_gpus) <= len(matrix.gpus) <= len(host.smi.gpus):
         text = f"`nvidia-smi topo -m` names {len(matrix.gpus)} GPUs, `nvidia-smi -q` {len(host.smi.gpus)}"
         return host.answer.unknown("nvidia-smi-inconsistent", text, "run both on the node again")
     nvlinks, short = _nvlink(host, matrix), _short_of_links(host)
@@ -59,11 +59,9 @@ def _judge(host: NodeContext) -> Report | Outcome:
         return host.answer.blocked(by="gpu-census", because="not every GPU answers")
     if not findings and _waits_for_hcas(host, matrix):
         return host.answer.blocked(by="hca-state", because="adapters are missing, so the distance to them is not known")
-    nvlink = f"NV{host.sku.nvlink_links} between all" if host.sku.nvlink_links else "no NVLink"
+    nvlink = _nvlink_summary(host)
     return Report(
-        summary=f"{len(matrix.gpus)} GPUs, {nvlink}; {len(matrix.nics)} NICs, one beside each GPU"
-        if host.sku.compute_hcas
-        else f"{len(matrix.gpus)} GPUs, {nvlink}",
+        summary=f"{len(matrix.gpus)} GPUs, {nvlink}{_nic_summary(host, matrix)}",
         findings=tuple(findings),
         measured=(Measure("gpus", len(matrix.gpus), "count"), Measure("nics", len(matrix.nics), "count")),
         expected=(Expectation("gpu_path", "==", f"NV{host.sku.nvlink_links}", Basis.HARDWARE),)
@@ -73,9 +71,57 @@ def _judge(host: NodeContext) -> Report | Outcome:
     )
 
 
+def _nvlink_summary(host: NodeContext) -> str:
+    if not host.sku.nvlink_links:
+        return "no NVLink"
+    if _bridged(host):
+        return f"NVLink within groups of {host.sku.nvlink_domain_gpus}"
+    return f"NV{host.sku.nvlink_links} between all"
+
+
+def _nic_summary(host: NodeContext, matrix: Topology) -> str:
+    if not host.sku.compute_hcas:
+        return ""
+    nics = f"; {len(matrix.nics)} NICs"
+    if host.sku.compute_hcas < host.sku.gpus:
+        return f"{nics}, fewer than GPUs by the SKU, so their distance is not judged"
+    if _hidden(host, matrix):
+        return f"{nics}, whose distance this virtual machine hides"
+    return f"{nics}, one beside each GPU"
+
+
+def _bridged(host: NodeContext) -> bool:
+    """Tell whether the GPUs of the host are wired in several groups, as by the bridges of PCIe cards."""
+    sku = host.sku
+    return sku.nvlink_domain == "node" and not sku.nvswitches and 0 < sku.nvlink_domain_gpus < sku.gpus
+
+
+def _groups(host: NodeContext, matrix: Topology) -> list[Finding]:
+    """Judge bridges: every GPU reaches all others of its group over NVLink, and no one else."""
+    size = host.sku.nvlink_domain_gpus
+    linked = {
+        gpu: {other for other in matrix.gpus if other == gpu or _fits(matrix.paths[(gpu, other)], "NV")}
+        for gpu in matrix.gpus
+    }
+    odd = [gpu for gpu in matrix.gpus if len(linked[gpu]) != size or any(linked[o] != linked[gpu] for o in linked[gpu])]
+    if not odd:
+        return []
+    reached = ", ".join(f"{gpu} {len(linked[gpu]) - 1}" for gpu in odd)
+    return [
+        Finding(
+            cause="topology-nvlink",
+            text=f"GPUs reached over NVLink: {reached}; expected {size - 1} each, in groups of {size}",
+            hint="reseat the NVLink bridge over these GPUs; check them with `nvidia-smi nvlink -s`",
+            subjects=tuple(host.gpu_at(int(gpu.removeprefix("GPU"))) for gpu in odd),
+        )
+    ]
+
+
 def _nvlink(host: NodeContext, matrix: Topology) -> list[Finding]:
     if host.sku.nvlink_links == 0:
         return []
+    if _bridged(host):
+        return _groups(host, matrix)
     # With switches every pair shares all links of a GPU; wired pair by pair a part of them, but never none.
     wanted = f"NV{host.sku.nvlink_links}" if host.sku.nvswitches or host.sku.nvlink_domain == "rack" else "NV"
     odd: dict[str, list[str]] = {}
@@ -111,9 +157,9 @@ def _fits(word: str, wanted: str) -> bool:
 
 
 def _nics(host: NodeContext, matrix: Topology) -> list[Finding]:
-    if host.sku.compute_hcas < host.sku.gpus or _waits_for_hcas(host, matrix):
+    if host.sku.compute_hcas < host.sku.gpus or _waits_for_hcas(host, matrix) or _hidden(host, matrix):
         return []
-    near = host.settings(TopologySettings).near_paths.get(host.sku.nvlink_domain, ())
+    near = _near(host)
     findings: list[Finding] = []
     for position, gpu in enumerate(matrix.gpus):
         words = [matrix.paths[(gpu, nic)] for nic in matrix.nics]
@@ -129,6 +175,19 @@ def _nics(host: NodeContext, matrix: Topology) -> list[Finding]:
                 )
             )
     return findings
+
+
+def _near(host: NodeContext) -> tuple[str, ...]:
+    return host.settings(TopologySettings).near_paths.get(host.sku.nvlink_domain, ())
+
+
+def _hidden(host: NodeContext, matrix: Topology) -> bool:
+    """Tell whether the distance to NICs cannot be seen: the GPUs are passed through to a virtual machine whose PCIe
+    tree shows not one GPU near a NIC."""
+    passed_through = all(gpu.virtualisation == "Pass-Through" for gpu in host.live_gpus)
+    return passed_through and not any(
+        matrix.paths[(gpu, nic)] in _near(host) for gpu in matrix.gpus for nic in matrix.nics
+    )
 
 
 def _waits_for_hcas(host: NodeContext, matrix: Topology) -> bool:

@@ -38,6 +38,7 @@ class PrintedFacts:
     nvlink_gbytes_per_s: str
     diag_gflops: float
     nvswitch: str
+    fabric_health: str
 
 
 @cache

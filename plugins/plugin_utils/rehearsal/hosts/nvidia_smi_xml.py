@@ -58,6 +58,7 @@ class XmlRenderer:
     def _block(self, node: Node, gpu: Gpu, position: int, facts: PrintedFacts) -> str:
         template = self._lost if gpu.presence == "lost" else self._healthy
         words = {**_identity(node, gpu, position, facts), **_state(gpu, facts), **_health(gpu, facts)}
+        words["fabric_health"] = facts.fabric_health if gpu.fabric_state != "N/A" else "N/A"
         words["supported_clocks"] = self._supported_clocks(facts)
         return f'\t<gpu id="{gpu.pci_bus_id}">\n{template.format_map(words)}\t</gpu>\n'
 

@@ -33,7 +33,7 @@ def pci_devices(node: Node, facts: PrintedFacts) -> str:
     ]
     lines += [
         f"0000:{7 + n:02x}:00.0 Bridge [0680]: NVIDIA Corporation {facts.nvswitch} (rev a1)"
-        for n in range(node.nvswitches)
+        for n in range(node.nvswitches if facts.nvswitch else 0)
     ]
     for hca in node.present_hcas:
         kind = "Infiniband controller [0207]" if hca.link_layer == "InfiniBand" else "Ethernet controller [0200]"

@@ -136,7 +136,8 @@ def _boot_log(sku: Sku, driver_version: str) -> tuple[LogLine, ...]:
         (9.4, f"NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  {driver_version}  Release Build"),
         (11.8, "nvidia-uvm: Loaded the UVM driver, major device number 511."),
     ]
-    if sku.nvswitches:
+    # Those of NVLink 5 are no PCIe devices, and this driver does not see them.
+    if sku.nvswitches and (sku.nvlink_generation or 0) < 5:
         lines += [(12.0 + n / 10, f"nvidia-nvswitch{n}: using MSI") for n in range(sku.nvswitches)]
     # An ordinary line that has nothing to do with GPUs.
     lines.append((86400.0, "perf: interrupt took too long (2503 > 2500), lowering kernel.perf_event_max_sample_rate"))

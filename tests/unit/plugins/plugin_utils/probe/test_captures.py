@@ -105,7 +105,7 @@ def test_xml_h100_node(shared: Path) -> None:
     assert {(g.fabric.state, g.fabric.status, g.fabric.health) for g in gpus} == {("Completed", "Success", None)}
     assert {(g.link_gen_current, g.link_gen_max, g.link_width_current) for g in gpus} == {(5, 5, 16)}
     assert {g.ecc_current for g in gpus} == {"Enabled"}
-    assert all(g.ecc_volatile.reported and g.ecc_volatile.uncorrectable == 0 for g in gpus)
+    assert all(g.ecc_volatile.dram_uncorrectable is not None and g.ecc_volatile.uncorrectable == 0 for g in gpus)
     powers = [g.power_w or 0.0 for g in gpus]
     assert powers[0] == 68.92 and max(powers) == 71.77
 

@@ -51,7 +51,8 @@ SAMPLES: dict[str, tuple[Callable[[str], Any], str]] = {
     ),
     "ibstat": (
         ibstat.parse,
-        "CA 'mlx5_0'\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 400\n",
+        "CA 'mlx5_0'\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 400\n"
+        "\t\tLink layer: InfiniBand\n",
     ),
     "chronyc": (
         chronyc.parse,

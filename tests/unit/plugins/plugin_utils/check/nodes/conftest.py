@@ -27,6 +27,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     unreached,
     write_evidence,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.accelerator import Accelerator
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
@@ -53,6 +54,7 @@ SKU = Sku(
     fabric="infiniband",
     pcie_generation=5,
     pcie_width=16,
+    gpu=Accelerator(name="h100", title="H100", product_pattern="H100", mig=True, nvls=True, ecc=True, row_remap=True),
 )
 _DRIVER_TOOLS = tuple(tool.name for tool in load_host_tools().tools if tool.asks_driver)
 

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from fleet_faults import (
     XID,
@@ -39,6 +41,7 @@ def test_healthy_fleet_passes_every_check(fleet: AnyFleet) -> None:
 
 
 WARNING = [{"warning": "it is bad", "error_id": 6, "error_category": 10, "error_severity": 2}]
+HEAT = [{"warning": "GPU 2 Thermal violations totaling 13.3 seconds started at 9.7 seconds into the test for GPU 2"}]
 SETTING = [{"warning": "Persistence mode for GPU 0 is disabled."}]
 FAILS: dict[str, tuple[Mutate, tuple[str, str, str]]] = {
     "gone from pci": (gpu(2, on_pci=False), ("pci-census", "gpu-not-on-pci", "gpu02/gpu2")),
@@ -59,6 +62,18 @@ FAILS: dict[str, tuple[Mutate, tuple[str, str, str]]] = {
     ),
     "no devices": (
         tool("nvidia_smi_xml", rc=6, stdout="No devices were found\n"), ("gpu-census", "gpu-missing", "gpu02"),
+    ),
+    "inforom": (
+        lambda fleet: fleet.hosts["gpu02"].tools.__setitem__(
+            "nvidia_smi_xml",
+            replace(
+                fleet.hosts["gpu02"].evidence().tools["nvidia_smi_xml"],
+                rc=14,
+                stdout=fleet.hosts["gpu02"].evidence().tools["nvidia_smi_xml"].stdout
+                + "WARNING: infoROM is corrupted at gpu 0000:21:00.0\n",
+            ),
+        ),
+        ("gpu-census", "gpu-inforom-corrupted", "gpu02"),
     ),
     "ecc": (gpu(3, unc="5", agg_unc="8"), ("gpu-ecc", "ecc-uncorrectable", "gpu02/gpu3")),
     "ecc off": (gpu(3, ecc="Disabled"), ("gpu-ecc", "ecc-disabled", "gpu02/gpu3")),
@@ -108,6 +123,33 @@ FAILS: dict[str, tuple[Mutate, tuple[str, str, str]]] = {
         tool("chronyc", rc=1, stdout="506 Cannot talk to daemon\n"), ("clock-sync", "clock-daemon-down", "gpu02"),
     ),
     "diag": (diag("memory", 2, "Fail", warnings=WARNING), ("dcgm-diag", "dcgm-diag-failed", "gpu02/gpu2")),
+    "diag heat": (
+        diag("memory", 2, "Fail", warnings=HEAT), ("dcgm-diag", "dcgm-diag-thermal", "gpu02/gpu2"),
+    ),
+    "diag setting with DCGM's numbers": (
+        diag("software", 0, "Fail", warnings=[{**SETTING[0], "error_severity": 1, "error_category": 3}]),
+        ("dcgm-diag", "dcgm-diag-configuration", "gpu02/gpu0"),
+    ),
+    "machine check": (
+        kernel("mce: [Hardware Error]: CPU 12: Machine Check: 0 Bank 7: fe00000000800400"),
+        ("kernel-hardware", "machine-check", "gpu02"),
+    ),
+    "system memory": (
+        kernel("EDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#0_Chan#0_DIMM#0 (channel:0 slot:0)"),
+        ("kernel-hardware", "memory-uncorrected", "gpu02"),
+    ),
+    "pcie": (
+        kernel("pcieport 0000:98:01.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer"),
+        ("kernel-hardware", "pcie-fatal", "gpu02"),
+    ),
+    "hot module": (
+        kernel("mlx5_core 0000:5c:00.0: Port module event[error]: module 0, Cable error, High Temperature"),
+        ("kernel-hardware", "transceiver-hot", "gpu02"),
+    ),
+    "dead adapter": (
+        kernel("mlx5_core 0000:d2:00.0: poll_health:174: device's health compromised - reached miss count."),
+        ("kernel-hardware", "adapter-dead", "gpu02"),
+    ),
     "diag setting": (
         diag("software", 0, "Fail", warnings=SETTING), ("dcgm-diag", "dcgm-diag-configuration", "gpu02/gpu0"),
     ),

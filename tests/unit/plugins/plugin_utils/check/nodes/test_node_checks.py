@@ -10,6 +10,7 @@ import pytest
 from fleet_faults import XID, AnyFleet, Mutate, diag, gpu, hca, host, kernel, said, same_serial, same_uuid, tool
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.accelerator import Accelerator
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner
 
@@ -68,8 +69,11 @@ def test_generation_at_idle_and_replays_are_no_fault(fleet: AnyFleet) -> None:
 
 
 def test_absent_features_are_no_fault(fleet: AnyFleet) -> None:
-    """A100 in a virtual machine: no fabric, no MIG, no row remapping, no recovery action."""
-    fleet.sku = replace(fleet.sku, nvlink_generation=3, nvswitches=0)
+    """A kind of GPU of which nothing is stated: no fabric, MIG or row remapping; an older driver has no action."""
+    other = Accelerator(name="a100", title="A100", product_pattern="H100")
+    fleet.sku = replace(fleet.sku, nvlink_generation=3, nvswitches=0, gpu=other)
+    for one in fleet.hosts.values():
+        one.driver = "535.54.03"
     for one in fleet.hosts.values():
         for part in one.gpus:
             part.values |= {"state": "N/A", "status": "N/A", "mig": "N/A", "remap": "N/A", "action": "N/A"}
