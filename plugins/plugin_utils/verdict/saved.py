@@ -6,9 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..outcome.codec import from_plain
+from ..outcome.gates import GATE_IDS
+from ..outcome.model import Status
+from .gate import GateVerdict
 from .run import RunRecord
 
 
@@ -20,7 +24,17 @@ def record_from_plain(plain: Any, source: str) -> RunRecord:
     """
     if isinstance(plain, Mapping) and isinstance(plain.get("gates"), list):
         plain = {**plain, "gates": [_verdict(gate) for gate in plain["gates"]]}
-    return from_plain(RunRecord, plain, source)
+    return _with_all_gates(from_plain(RunRecord, plain, source))
+
+
+def _with_all_gates(record: RunRecord) -> RunRecord:
+    """Return the record with those gates as undecided that the release of the run did not have."""
+    found = {verdict.gate: verdict for verdict in record.gates}
+    later = {
+        gate: GateVerdict(gate=gate, status=Status.PENDING, message="not a gate of the release that made this run")
+        for gate in GATE_IDS
+    }
+    return replace(record, gates=tuple((later | found).values()))
 
 
 def _verdict(plain: Any) -> Any:

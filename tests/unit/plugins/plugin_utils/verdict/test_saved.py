@@ -13,6 +13,8 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import NotDeclared
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import RunRecord, new_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.saved import record_from_plain
@@ -55,3 +57,12 @@ def test_names_of_version_1_are_unknown_today() -> None:
     plain["gates"][0]["headline"] = "8 GPUs"
     with pytest.raises(InputError, match="headline"):
         record_from_plain(plain, "run.json")
+
+
+def test_a_gate_that_the_run_did_not_know_yet_is_not_decided() -> None:
+    plain = _plain()
+    plain["gates"] = [gate for gate in plain["gates"] if gate["gate"] != "telemetry"]
+    record = record_from_plain(plain, "run.json")
+    assert record.gate("telemetry").status is Status.PENDING
+    assert tuple(verdict.gate for verdict in record.gates) == GATE_IDS
+    assert record.gate("facility") == _record().gate("facility")
