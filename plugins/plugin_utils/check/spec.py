@@ -78,7 +78,8 @@ class JudgeContext:
 
     `gate` is the gate being judged; `hardware` are the facts of every SKU by its name; `recipe` is the resolved recipe
     (plain data, None before gate 4); `today` is the day of the run; `saved_settings` are the settings that were saved
-    with the run, by gate or check id and name.
+    with the run, by gate or check id and name; `shared` has by host what it may share with others (rack, leaf, driver;
+    collect/shared_facts.py), in gates that compare hosts.
     """
 
     gate: str
@@ -87,6 +88,7 @@ class JudgeContext:
     hardware: Mapping[str, Sku] = field(default_factory=dict)
     recipe: dict[str, Any] | None = None
     saved_settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    shared: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     _typed: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def settings_of(self, key: str, kind: type[T], sku: str = "") -> T:

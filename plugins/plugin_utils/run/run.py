@@ -16,6 +16,7 @@ from ..check.kit.saved_settings import read_settings, settings_document
 from ..check.kit.settings_layers import Loaded
 from ..check.registry import all_settings
 from ..check.spec import JudgeContext, ObserveContext
+from ..collect.shared_facts import shared_facts
 from ..hardware.sku import Sku
 from ..outcome.codec import dumps, from_plain, load, load_json, to_plain
 from ..outcome.errors import InputError
@@ -29,6 +30,9 @@ from ..site.model import Site
 from ..verdict.run import RunRecord
 from ..verdict.saved import record_from_plain
 from .version import collection_version
+
+# Gates that compare hosts with each other.
+_COMPARING = ("fabric_validation", "training_acceptance", "inference_acceptance")
 
 
 class Run:
@@ -107,7 +111,13 @@ class Run:
             hardware=dict(self.hardware),
             recipe=self.recipe,
             saved_settings=self.settings,
+            shared=self.shared if gate in _COMPARING else {},
         )
+
+    @cached_property
+    def shared(self) -> dict[str, dict[str, str]]:
+        """What each host may share with others: rack, leaf switches, driver, firmware."""
+        return shared_facts(self.path, self.site)
 
     def observe_context(self, today: date, emit: Emit, connections: dict[str, str] | None = None) -> ObserveContext:
         """Return what the observers of a gate may use (see ObserveContext)."""
@@ -164,7 +174,7 @@ class Run:
 
     def reload(self) -> None:
         """Drop everything that was read, so that it is read again when it is asked for."""
-        for name in ("site", "record", "hardware", "recipe", "settings"):
+        for name in ("site", "record", "hardware", "recipe", "settings", "shared"):
             self.__dict__.pop(name, None)
         self._outcomes.clear()
 

@@ -37,9 +37,18 @@ class Blame:
         return not (self.nodes or self.paths or self.unclear)
 
 
-def disjoint_pairs(nodes: Sequence[str]) -> tuple[Pair, ...]:
-    """Return the pairs of round one; the first node is left over where the number of nodes is odd."""
-    paired = nodes[len(nodes) % 2 :]
+def disjoint_pairs(nodes: Sequence[str], turn: int = 0) -> tuple[Pair, ...]:
+    """Return the pairs of round one; the first node is left over where the number of nodes is odd.
+
+    With another `turn` nobody meets the same partner again (circle method, so there are as many turns as partners):
+    where every pair was slow, each may have had one slow node, and another turn pairs the sound ones.
+    """
+    paired = list(nodes[len(nodes) % 2 :])
+    if not paired:
+        return ()
+    ring = paired[1:]
+    turn %= len(ring)
+    paired[1:] = ring[turn:] + ring[:turn]
     half = len(paired) // 2
     return tuple(zip(paired[:half], reversed(paired[half:]), strict=True))
 

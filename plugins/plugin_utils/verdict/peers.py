@@ -1,43 +1,46 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Comparing equals with each other: median and spread of a cohort, and who falls out of it.
+"""Comparing equals with each other: whether a cohort has a fast and a slow part, and who is in the slow one.
 
-Defects slow things down, they do not speed them up. The spread is therefore taken from the better half, so that a few
-slow members neither hide each other nor widen the tolerance; it is the median absolute deviation of that half.
+Defects slow things down, they do not speed them up. So members are compared with the faster of two modes, however many
+are in the slower one: of a cohort in which every second host is slow, the median and the spread of all say nothing.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from statistics import median
-
-# From a median absolute deviation to a standard deviation, for a normal distribution.
-_NORMAL = 1.4826
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerLimits:
-    """`tolerance` is the least relative distance to the median that counts, `spreads` how many standard deviations;
-    `least` is the smallest cohort that is judged, `share` the part of it that may be suspect before it is to blame.
+    """`tolerance` is the least relative distance to the faster mode that counts, `spreads` how many deviations;
+    `least` is the smallest cohort whose agreement proves anything, `share` the part of it that may be suspect before
+    nobody is named.
     """
 
     tolerance: float = 0.05
     spreads: float = 3.0
     least: int = 4
-    share: float = 0.2
+    share: float = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerVerdict:
     """What a comparison found.
 
-    `evaluated` is False for too small a cohort: then nothing is known, which is no pass. `cohort_to_blame` says that so
-    many are suspect, or all so slow, that what they share is at fault and no member is.
+    `median` and `spread` are those of the faster mode, `limit` is the line under which a member is suspect. `evaluated`
+    is False where there was nobody to compare with. `enough` is False for so small a cohort that a slow member is found
+    and its agreement proves nothing. `cohort_to_blame` says that most are suspect, or all so slow, that the comparison
+    cannot tell which of them are at fault.
     """
 
     evaluated: bool
+    enough: bool = False
     median: float = 0.0
     spread: float = 0.0
     limit: float = 0.0
@@ -46,41 +49,118 @@ class PeerVerdict:
     arithmetic: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Mode:
+    """The faster part of a cohort and the line under it."""
+
+    members: int
+    middle: float
+    spread: float
+    tolerance: float
+
+    @property
+    def line(self) -> float:
+        return self.middle * (1 - self.tolerance)
+
+
 def compare(
     values: Mapping[str, float], limits: PeerLimits | None = None, least_median: float | None = None
 ) -> PeerVerdict:
-    """Return who is slower than the cohort allows.
+    """Return who is slower than the faster mode of the cohort allows.
 
     Args:
         values: one figure of each member; more is better.
         limits: the rule.
-        least_median: what the cohort's median must reach, from a ceiling; below it the cohort is to blame.
+        least_median: what the median of the faster mode must reach, from a ceiling; below it the cohort is to blame.
     """
     limits = limits or PeerLimits()
-    if len(values) < limits.least:
-        return PeerVerdict(evaluated=False, arithmetic=f"{len(values)} peers, {limits.least} are needed to compare")
-    middle = median(values.values())
-    spread = _NORMAL * median(value - middle for value in values.values() if value >= middle)
-    tolerance = max(limits.tolerance, limits.spreads * spread / middle) if middle > 0 else limits.tolerance
-    line = middle * (1 - tolerance)
-    suspects = tuple(name for name, value in values.items() if value < line)
-    slow_cohort = middle <= 0 or (least_median is not None and middle < least_median)
+    count = len(values)
+    if count < 2:
+        return PeerVerdict(evaluated=False, arithmetic=f"{count} members, 2 are needed to compare")
+    mode = _faster_mode(sorted(values.values(), reverse=True), limits)
+    suspects = tuple(name for name, value in values.items() if value < mode.line)
+    slow_cohort = mode.middle <= 0 or (least_median is not None and mode.middle < least_median)
     return PeerVerdict(
         evaluated=True,
-        median=middle,
-        spread=spread,
-        limit=line,
+        enough=count >= limits.least,
+        median=mode.middle,
+        spread=mode.spread,
+        limit=mode.line,
         suspects=suspects,
-        cohort_to_blame=slow_cohort or len(suspects) > _allowed(len(values), limits),
+        cohort_to_blame=slow_cohort or len(suspects) > _allowed(count, limits),
         arithmetic=(
-            f"median {middle:.4g} of {len(values)} x (1 - max({limits.tolerance:g}, "
-            f"{limits.spreads:g} x {spread:.3g} / {middle:.4g})) = {line:.4g}"
+            f"median {mode.middle:.4g} of the faster {mode.members} of {count} x (1 - max({limits.tolerance:g} x "
+            f"sqrt(1 + 2 / {mode.members}), {limits.spreads:g} x {mode.spread:.3g} / {mode.middle:.4g})) = "
+            f"{mode.line:.4g}"
         ),
     )
 
 
+def _faster_mode(values: Sequence[float], limits: PeerLimits) -> _Mode:
+    """Return the faster mode of descending values: all of them where there is only one mode.
+
+    Much slower members widen the spread of the slower part, so the faster part is split again until it is one mode; it
+    never becomes less than half of the cohort that way.
+    """
+    kept, mode = list(values), _split(values, limits)
+    found = mode
+    while mode is not None:
+        found, kept = mode, [value for value in kept if value >= mode.line]
+        mode = _split(kept, limits)
+        if mode is not None and 2 * sum(value >= mode.line for value in kept) < len(values):
+            mode = None
+    return found or _Mode(len(values), *_one_mode(values, limits))
+
+
+def _one_mode(values: Sequence[float], limits: PeerLimits) -> tuple[float, float, float]:
+    middle, count = median(values), len(values)
+    spread = math.sqrt(sum((value - middle) ** 2 for value in values) / max(1, count - 1))
+    return middle, spread, _tolerance(middle, spread, count, limits)
+
+
+def _split(values: Sequence[float], limits: PeerLimits) -> _Mode | None:
+    """Return the faster of the two modes that are farthest apart, None where no split of descending values is one.
+
+    A split counts where the whole slower part is under the line of the faster one; where the slower part is the larger
+    one, where its median is.
+    """
+    count, best, most = len(values), None, 1.0
+    sums = [0.0, *accumulate(values)]
+    squares = [0.0, *accumulate(value * value for value in values)]
+
+    def about(first: int, last: int, middle: float) -> float:
+        number = last - first
+        total, square = sums[last] - sums[first], squares[last] - squares[first]
+        return max(0.0, square - 2 * middle * total + number * middle * middle)
+
+    for fast in range(1, count):
+        middle, slow = _middle(values, 0, fast), _middle(values, fast, count)
+        if middle <= 0:
+            break
+        spread = math.sqrt((about(0, fast, middle) + about(fast, count, slow)) / max(1, count - 2))
+        mode = _Mode(fast, middle, spread, _tolerance(middle, spread, fast, limits))
+        highest = slow if 2 * fast < count else values[fast]
+        if highest < mode.line and mode.tolerance > 0:
+            distance = (middle - slow) / (mode.tolerance * middle)
+            if distance > most:
+                best, most = mode, distance
+    return best
+
+
+def _tolerance(middle: float, spread: float, members: int, limits: PeerLimits) -> float:
+    """Return the relative distance that counts. The fewer members a mode has, the less sure its median is."""
+    if middle <= 0:
+        return limits.tolerance
+    return max(limits.tolerance * math.sqrt(1 + 2 / members), limits.spreads * spread / middle)
+
+
+def _middle(values: Sequence[float], first: int, last: int) -> float:
+    half, odd = divmod(last - first, 2)
+    return values[first + half] if odd else (values[first + half - 1] + values[first + half]) / 2
+
+
 def _allowed(members: int, limits: PeerLimits) -> int:
-    """Return how many suspects a cohort may have: two of eight can be two bad nodes, two of six an uneven cohort."""
+    """Return how many suspects a cohort may have: a stated share, and always one, or two of eight and more."""
     return max(int(limits.share * members), 2 if members >= 2 * limits.least else 1)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...collect.host_evidence import FABRIC, read_evidence
+from ...collect.shared_facts import PLAN_FILE
 from ...outcome.codec import dumps
 from ...outcome.errors import InputError
 from ...runtime.files import write_atomic
@@ -17,8 +18,6 @@ from ...site.model import Site
 from ..spec import ObserveContext, Observer
 from .fabric_facts import FabricFacts, subnets_of
 from .settings import GATE, FabricSettings
-
-PLAN_FILE = "cabling.json"
 
 
 def observe(context: ObserveContext) -> dict[str, Any]:

@@ -23,6 +23,8 @@ from .settings import JudgeSettings
 from .transport import Transport, transport_of
 
 _LEAST_RAILS = 4
+TURNS = (1, 2)
+"""Further turns of disjoint pairs where no pair of round one is good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,15 +119,48 @@ class SkuCohort:
             return False
         return {"good": True, "bad": False, "marginal": False}.get(result.verdict)
 
+    def turned_pairs(self, turn: int) -> tuple[Pair, ...]:
+        """Other disjoint pairs of all usable hosts, where no pair of the turns before was good; else none.
+
+        A slow host in every pair looks like something slow that all pairs share.
+        """
+        before = [self.first, *(self.turned(earlier) for earlier in range(1, turn))]
+        found = [s for group in before for s in group.members]
+        if turn >= len(self.usable) - len(self.usable) % 2 or not self.first.to_blame:
+            return ()
+        if any(self.pair_good(s) is not False for s in found):
+            return ()
+        return disjoint_pairs(self.usable, turn)
+
+    def turned(self, turn: int) -> PeerGroup:
+        """The pairs of another turn, compared with each other."""
+        if turn not in self._turned:
+            self._turned[turn] = peer_group(self.results, self.hardware, "pair", self.turned_pairs(turn))
+        return self._turned[turn]
+
+    @cached_property
+    def _turned(self) -> dict[int, PeerGroup]:
+        return {}
+
+    @cached_property
+    def early(self) -> tuple[BandwidthResult, ...]:
+        """The pairs of round one and of all further turns."""
+        return tuple(s for group in (self.first, *map(self.turned, TURNS)) for s in group.members)
+
+    @cached_property
+    def all_slow(self) -> bool:
+        """Whether so many pairs are slow, and none of them good, that what they share is at fault."""
+        return self.first.to_blame and not any(self.pair_good(s) for s in self.early)
+
     @cached_property
     def second_pairs(self) -> tuple[Pair, ...]:
         """Pairs of round two: hosts in doubt and a host that was left over, with partners known to be good."""
-        if self.first.to_blame:
+        if self.all_slow:
             # No pair is known to be good, so no partner is.
             return ()
-        good = [name for s in self.first.members if self.pair_good(s) for name in s.hosts]
+        good = [name for s in self.early if self.pair_good(s) for name in s.hosts]
         doubt = [name for name in self.usable if name not in good and name not in self.broken]
-        waves = second_round(doubt, good, self.first_pairs)
+        waves = second_round(doubt, list(dict.fromkeys(good)), [(s.hosts[0], s.hosts[1]) for s in self.early])
         return tuple(pair for wave in waves for pair in wave)
 
     @cached_property
@@ -136,11 +171,11 @@ class SkuCohort:
     @cached_property
     def third_pairs(self) -> tuple[Pair, ...]:
         """A second placement for a host that was left over in round one and not good in round two: one is no proof."""
-        seen = (*self.first.members, *self.second.members)
+        seen = (*self.early, *self.second.members)
         good = [name for s in seen if self.pair_good(s) for name in s.hosts]
         placed = [name for s in seen if self.pair_good(s) is False for name in s.hosts if name not in good]
         doubt = [name for name in dict.fromkeys(placed) if placed.count(name) == 1]
-        waves = second_round(doubt, list(dict.fromkeys(good)), (*self.first_pairs, *self.second_pairs))
+        waves = second_round(doubt, list(dict.fromkeys(good)), [(s.hosts[0], s.hosts[1]) for s in seen])
         return tuple(pair for wave in waves for pair in wave)
 
     @cached_property
@@ -150,12 +185,12 @@ class SkuCohort:
 
     @cached_property
     def pairs(self) -> tuple[BandwidthResult, ...]:
-        return (*self.first.members, *self.second.members, *self.third.members)
+        return (*self.early, *self.second.members, *self.third.members)
 
     @cached_property
     def blame(self) -> Blame:
         """What is to blame for pairs that were not good: nothing where all pairs are slow alike."""
-        if self.first.to_blame:
+        if self.all_slow:
             return Blame()
         known = [(s, self.pair_good(s)) for s in self.pairs]
         return blame(PairVerdict((s.hosts[0], s.hosts[1]), good) for s, good in known if good is not None)
@@ -170,7 +205,7 @@ class SkuCohort:
         if self.sku.fabric not in FILTERED_FABRICS:
             return ()
         most = self.results.plan.settings.run.rail_samples
-        if self.first.to_blame:
+        if self.all_slow:
             slow = sorted((s for s in self.first.members if s.problem is None), key=lambda s: s.value)
             chosen = [s.hosts for s in slow[:most]]
         else:
@@ -211,13 +246,13 @@ class SkuCohort:
         shared = set(looked[0].slow).intersection(*(rails.slow for rails in looked))
         hosts = {name for rails in looked for name in rails.pair}
         # Two bad adapters of the same number can be chance among many hosts, three hardly.
-        least = 2 if self.first.to_blame or self.blame.unclear else 3
+        least = 2 if self.all_slow or self.blame.unclear else 3
         return tuple(sorted(shared)) if len(looked) >= least and len(hosts) >= 4 else ()
 
     @cached_property
     def sound(self) -> bool:
         """Whether a run over all hosts can show something new: every host and pair is good so far."""
-        if self.broken or self.without_rdma or not self.blame.nobody or self.first.to_blame or self.alone.to_blame:
+        if self.broken or self.without_rdma or not self.blame.nobody or self.all_slow or self.alone.to_blame:
             return False
         paired = {name for s in self.pairs if self.pair_good(s) for name in s.hosts}
         return set(self.usable) == {host.name for host in self.hosts} and paired == set(self.usable)

@@ -211,13 +211,13 @@ def _result(
 def _suspect(plan: Plan, sku: Sku, run: Run, peers: PeerVerdict) -> bool:
     rated = rate_run(plan, sku, run)
     under_ceiling = rated is not None and rated.rating is not Rating.GOOD
-    return under_ceiling or (peers.evaluated and not peers.cohort_to_blame and run.value < peers.limit)
+    return under_ceiling or (peers.evaluated and run.value < peers.limit)
 
 
 def _with_verdict(result: BandwidthResult, flags: list[bool], settings: JudgeSettings, repeats: int) -> BandwidthResult:
     rated, peers = result.rated, result.peers
     verdict: Verdict = "good"
-    if rated is None and not (peers and peers.evaluated):
+    if rated is None and not (peers and peers.enough):
         verdict = "unknown"
     elif flags[0] and peers and peers.cohort_to_blame:
         # Repeating what all share would only show the same again.

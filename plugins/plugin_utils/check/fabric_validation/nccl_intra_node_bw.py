@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
+from ...verdict.shared import Shared
 from ..benchmark.preconditions import answer_for_cluster, no_reference, nodes, not_repeated
+from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
@@ -24,7 +26,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
     requires=("kubernetes",),
-    causes=("cohort-slow", "slow-nvlink"),
+    causes=("cohort-slow", "slow-group", "slow-nvlink"),
 )
 _HINT = "`nvidia-smi nvlink -e` and `nvidia-smi topo -m` on the host; look for XID 74 and for links that retrain"
 _COHORT_HINT = "all hosts share it: compare image, NCCL version, driver and fabric manager with a known good fleet"
@@ -36,6 +38,11 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     covered: set[str] = set()
     for cohort in cohorts_of(results, context.hardware).values():
         slow = [s for s in cohort.alone.members if s.verdict in ("bad", "marginal")]
+        shared = explained(context, [s.hosts[0] for s in slow], [s.hosts[0] for s in cohort.alone.members])
+        if shared is not None:
+            outcomes.append(_slow_group(context, cohort, shared))
+            covered |= set(shared.slow)
+            slow = [s for s in slow if s.hosts[0] not in covered]
         if cohort.alone.to_blame and slow:
             outcomes.append(_judge_shared(context, cohort, slow))
             covered |= {name for s in slow for name in s.hosts}
@@ -77,6 +84,13 @@ def _judge_shared(context: JudgeContext, cohort: SkuCohort, slow: list[Bandwidth
     details = {**figures(middle, cohort.limits), "more_subjects": nodes(names)}
     make = answer.failed if any(s.verdict == "bad" for s in slow) else answer.marginal
     return make("cohort-slow", text, _COHORT_HINT, **details)
+
+
+def _slow_group(context: JudgeContext, cohort: SkuCohort, shared: Shared) -> Outcome:
+    slow = sorted((s for s in cohort.alone.members if s.hosts[0] in shared.slow), key=lambda s: s.value)
+    middle = slow[len(slow) // 2]
+    what = f"{middle.hosts[0]}: {rate_text(middle)}"
+    return slow_group(SPEC, context, shared, what, **figures(middle, cohort.limits))
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...outcome.model import Measure, Outcome, Subject, SubjectKind
 from ..benchmark.preconditions import answer_for_cluster, no_reference, nodes, not_repeated
+from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import Rails, SkuCohort, cohorts_of
@@ -26,7 +27,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
     requires=("kubernetes", "multi_node"),
-    causes=("cohort-slow", "pair-bandwidth-low", "slow-adapter", "slow-node", "slow-path", "slow-rail"),
+    causes=("cohort-slow", "pair-bandwidth-low", "slow-adapter", "slow-group", "slow-node", "slow-path", "slow-rail"),
 )
 _ADAPTER_HINT = "`ibstat` and `mlxlink -d {hca} -c -e` on {host}, counters of its switch port; reseat or change it"
 _NODE_HINT = "all of its adapters are slow: compare PCIe links, ACS, IOMMU, CPU frequency and NUMA with a good host"
@@ -41,7 +42,7 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     shared = [
         outcome
         for cohort in cohorts_of(results, context.hardware).values()
-        if (outcome := _judge_shared(context, cohort)) is not None
+        if (outcome := _judge_shared(context, cohort) or _slow_group(context, cohort)) is not None
     ]
     covered = {subject.node for outcome in shared for subject in outcome.subjects}
     return (*shared, *judge_hosts(SPEC, results, context, _judge_host, skip=covered))
@@ -50,10 +51,10 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
 def _judge_shared(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
     """Return one outcome about several hosts where a rail or the whole cohort is slow; None otherwise."""
     slow = [s for s in cohort.pairs if cohort.pair_good(s) is False and s.problem is None]
-    if not slow or not (cohort.first.to_blame or cohort.slow_rails):
+    if not slow or not (cohort.all_slow or cohort.slow_rails):
         return None
     names = tuple(dict.fromkeys(name for s in slow for name in s.hosts))
-    if not cohort.first.to_blame and cohort.blame.nodes:
+    if not cohort.all_slow and cohort.blame.nodes:
         names = tuple(name for name in names if name in cohort.blame.nodes)
     worst = min(slow, key=lambda s: s.value)
     details = figures(worst, cohort.limits)
@@ -65,8 +66,19 @@ def _judge_shared(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
         return answer.failed("slow-rail", text, _RAIL_HINT, **{**details, "more_subjects": rails[1:] + nodes(names)})
     answer = answer_for_cluster(SPEC, context)
     make = answer.failed if any(s.verdict == "bad" for s in slow) else answer.marginal
-    text = f"{len(slow)} of {len(cohort.first.members)} pairs are slow alike, so what they share is to blame: "
+    text = f"{len(slow)} of {len(cohort.pairs)} pairs are slow alike, so what they share is to blame: "
     return make("cohort-slow", text + rate_text(worst), _COHORT_HINT, **{**details, "more_subjects": nodes(names)})
+
+
+def _slow_group(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
+    """Return one outcome about slow hosts that share something which the others do not have."""
+    shared = explained(context, cohort.blame.nodes, cohort.usable)
+    slow = [] if shared is None else [s for name in shared.slow for s in cohort.bad_pairs_of(name) if s.problem is None]
+    if shared is None or not slow:
+        return None
+    worst = min(slow, key=lambda s: s.value)
+    what = f"{' with '.join(worst.hosts)}: {rate_text(worst)}"
+    return slow_group(SPEC, context, shared, what, **figures(worst, cohort.limits))
 
 
 def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:

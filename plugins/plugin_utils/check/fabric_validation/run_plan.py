@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 from ...hardware.sku import Sku
-from .analysis import SkuCohort, cohorts_of
+from .analysis import TURNS, SkuCohort, cohorts_of
 from .bandwidth import BandwidthResult, PeerGroup
 from .model import Phase, Results, Wanted
 
@@ -61,12 +62,21 @@ def _whole_again(cohort: SkuCohort) -> Iterator[Wanted]:
         yield from _repeats("all", [cohort.whole], cohort.results.plan.settings.run.repeats)
 
 
+def _turn(cohort: SkuCohort, turn: int) -> Iterator[Wanted]:
+    yield from _firsts("pair", cohort.turned_pairs(turn))
+
+
+def _turn_again(cohort: SkuCohort, turn: int) -> Iterator[Wanted]:
+    yield from _again(cohort, "pair", cohort.turned(turn))
+
+
 # A stage is asked only when those before it want nothing more.
 _STAGES: tuple[Callable[[SkuCohort], Iterable[Wanted]], ...] = (
     lambda cohort: _firsts("node", [(name,) for name in cohort.open_hosts]),
     lambda cohort: _again(cohort, "node", cohort.alone),
     lambda cohort: _firsts("pair", cohort.first_pairs),
     lambda cohort: _again(cohort, "pair", cohort.first),
+    *(stage for turn in TURNS for stage in (partial(_turn, turn=turn), partial(_turn_again, turn=turn))),
     lambda cohort: _firsts("pair", cohort.second_pairs),
     lambda cohort: _again(cohort, "pair", cohort.second),
     lambda cohort: _firsts("pair", cohort.third_pairs),

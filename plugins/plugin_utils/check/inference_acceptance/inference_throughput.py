@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...verdict.shared import Shared
 from ..benchmark.preconditions import answer_for_host, no_reference
+from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import Figures
@@ -23,14 +25,40 @@ SPEC = CheckSpec(
     disturbs=Disturbance.TEST_PODS,
     duration_s=300.0,
     requires=("kubernetes",),
-    causes=("throughput-low", "slower-than-peers"),
+    causes=("throughput-low", "slow-group", "slower-than-peers"),
 )
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
     figures = Figures(results)
-    return tuple(_judge(answer_for_host(SPEC, context, host), results, figures, host) for host in results.plan.hosts)
+    together = _together(context, figures)
+    covered = {name for shared in together for name in shared.slow}
+    return (
+        *(_slow_group(context, figures, shared) for shared in together),
+        *(
+            _judge(answer_for_host(SPEC, context, host), results, figures, host)
+            for host in results.plan.hosts
+            if host.name not in covered
+        ),
+    )
+
+
+def _together(context: JudgeContext, figures: Figures) -> list[Shared]:
+    """Return, for each SKU, what hosts share that are slower than their peers and reach all bounds otherwise."""
+    found = []
+    for sku in figures.plan.skus:
+        compared = [host.name for host in figures.plan.hosts_of(sku) if figures.loads[host.name]]
+        slow = [name for name in compared if figures.missed(name) == ("peers",)]
+        shared = explained(context, slow, compared) if slow else None
+        found += [shared] if shared is not None else []
+    return found
+
+
+def _slow_group(context: JudgeContext, figures: Figures, shared: Shared) -> Outcome:
+    name = min(shared.slow, key=figures.throughput)
+    text = f"{name} generates {figures.throughput(name):,.0f} tokens/s per GPU, its peers {figures.peers(name).median:,.0f}"
+    return slow_group(SPEC, context, shared, text, **_details(figures, figures.plan.host(name)))
 
 
 def _judge(answer: Answer, results: Results, figures: Figures, host: PlannedHost) -> Outcome:

@@ -9,14 +9,15 @@ from typing import Any
 
 from .settings import setting
 
-_LINE = "median x (1 - max(tolerance, peer_spreads x deviation / median))"
+_LINE = "median x (1 - max(tolerance x sqrt(1 + 2 / members), peer_spreads x deviation / median))"
 
 
 def peer_tolerance(about: str = "slower") -> Any:
     """Declare the least relative distance that counts."""
     return setting(
         f"Part of the median of its peers by which a member may be {about}; this is the tolerance of the line {_LINE} "
-        "under which a member is suspect.",
+        "under which a member is suspect. Median and members are those of the faster mode of all peers; a tolerance of "
+        "2.5 times the noise of one run or more blames less than one sound member in 10,000.",
         minimum=0,
         below=1,
     )
@@ -26,16 +27,17 @@ def peer_spreads() -> Any:
     """Declare how many standard deviations count."""
     return setting(
         f"How many standard deviations under the median of its peers a member is suspect: under {_LINE}. The deviation "
-        "is 1.4826 x the median distance of the better half to the median, so that slow members do not widen it.",
+        "is that within the faster and the slower mode, so that slow members do not widen it.",
         unit="deviations",
         minimum=0,
     )
 
 
 def peers_least() -> Any:
-    """Declare the smallest cohort."""
+    """Declare the smallest cohort whose agreement proves something."""
     return setting(
-        "Fewest members that are compared with each other; with fewer nothing is known from peers.",
+        "Fewest members whose agreement shows that they are good where no ceiling is known. Among two members already "
+        "the slower one is found.",
         unit="members",
         minimum=2,
     )
@@ -44,8 +46,8 @@ def peers_least() -> Any:
 def cohort_share() -> Any:
     """Declare how many may be suspect."""
     return setting(
-        "Part of the members that may be suspect before what they share is to blame and no single one: more than "
-        "max(cohort_share x members, 1, or 2 from twice peers_least members on).",
+        "Part of the members that may be suspect before no single one is blamed: more than max(cohort_share x members, "
+        "1, or 2 from twice peers_least members on). What they share (rack, leaf, firmware, driver) is blamed first.",
         minimum=0,
         maximum=1,
     )

@@ -26,11 +26,12 @@ _TRIES_TO_PLACE = 2
 
 @dataclass(frozen=True)
 class SkuCohort:
-    """The hosts of one SKU, and everything that their runs say."""
+    """The hosts of one SKU, and everything that their runs say. The rates of GPUs of hosts `without` are left out."""
 
     results: Results
     hardware: Mapping[str, Sku]
     sku_name: str
+    without: frozenset[str] = frozenset()
 
     @property
     def sku(self) -> Sku | None:
@@ -108,7 +109,8 @@ class SkuCohort:
     def rates(self) -> Mapping[str, float]:
         """Rate of each GPU compared with the median of its run; GPUs that slow down have none."""
         rates = _medians([figures.rates for figures in self.figures])
-        return {gpu: rate for gpu, rate in rates.items() if gpu not in self.growing}
+        left_out = self.without
+        return {g: rate for g, rate in rates.items() if g not in self.growing and g.partition("/")[0] not in left_out}
 
     @cached_property
     def slow(self) -> Slow:

@@ -12,9 +12,6 @@ from statistics import median
 from ...verdict.peers import PeerVerdict, compare
 from .settings import JudgeSettings
 
-# From a median absolute deviation to a standard deviation, for a normal distribution.
-_NORMAL = 1.4826
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slow:
@@ -48,12 +45,10 @@ def find_slow(rates: Mapping[str, float], settings: JudgeSettings) -> Slow:
     hosts: dict[str, list[str]] = {}
     for gpu in rates:
         hosts.setdefault(gpu.partition("/")[0], []).append(gpu)
-    few = _slow_of_few(rates, hosts, settings)
-    rest = {gpu: rate for gpu, rate in rates.items() if gpu.partition("/")[0] not in few}
-    peers = compare(rest, settings.peers)
+    peers = compare(rates, settings.peers)
     suspects = set(peers.suspects)
-    nodes = tuple(h for h, g in hosts.items() if h in few or (len(g) > 1 and suspects.issuperset(g)))
-    gpus = tuple(gpu for gpu in rest if gpu in suspects and gpu.partition("/")[0] not in nodes)
+    nodes = tuple(host for host, gpus in hosts.items() if len(gpus) > 1 and suspects.issuperset(gpus))
+    gpus = tuple(gpu for gpu in rates if gpu in suspects and gpu.partition("/")[0] not in nodes)
     others = len(rates) - sum(len(hosts[host]) for host in nodes)
     # Node by node: a slow node of four has a quarter of all ranks and is still one node.
     share, least = settings.cohort_share, settings.peers_least
@@ -67,14 +62,8 @@ def find_slow(rates: Mapping[str, float], settings: JudgeSettings) -> Slow:
     return Slow(peers=peers, nodes=nodes, gpus=gpus, bad=frozenset(bad))
 
 
-def _slow_of_few(
-    rates: Mapping[str, float], hosts: Mapping[str, list[str]], settings: JudgeSettings
-) -> tuple[str, ...]:
-    """Return the slow ones of two or three hosts: too few for a median, so they are compared with the best host."""
-    if not 1 < len(hosts) < settings.peers_least or any(len(gpus) < settings.peers_least for gpus in hosts.values()):
-        return ()
-    middle = {host: median(rates[gpu] for gpu in gpus) for host, gpus in hosts.items()}
-    best = max(middle.values())
-    within = _NORMAL * median(abs(rates[gpu] - middle[host]) for host, gpus in hosts.items() for gpu in gpus)
-    line = best * (1 - max(settings.peer_marginal, settings.peer_spreads * within / best))
-    return tuple(host for host, rate in middle.items() if rate < line)
+def slow_hosts(slow: Slow, rates: Mapping[str, float]) -> tuple[str, ...]:
+    """Return the hosts all of whose GPUs are slow, however many such hosts there are."""
+    marked = {*slow.uneven, *slow.gpus, *(gpu for gpu in rates if gpu.partition("/")[0] in slow.nodes)}
+    hosts = dict.fromkeys(gpu.partition("/")[0] for gpu in rates)
+    return tuple(host for host in hosts if all(gpu in marked for gpu in rates if gpu.partition("/")[0] == host))

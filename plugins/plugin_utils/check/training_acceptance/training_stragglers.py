@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from statistics import median
 from typing import Any
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..benchmark.preconditions import answer_for_cluster, answer_for_host, nodes, not_repeated
+from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
@@ -16,6 +19,7 @@ from .model import PlannedHost, Results
 from .observe_training import OBSERVER
 from .preconditions import before_host
 from .rendering import evidence, gpus
+from .stragglers import slow_hosts
 
 SPEC = CheckSpec(
     id="training-stragglers",
@@ -25,7 +29,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.TEST_PODS,
     duration_s=120.0,
     requires=("kubernetes",),
-    causes=("slow-gpu", "slow-node"),
+    causes=("slow-gpu", "slow-group", "slow-node"),
 )
 _HINTS = {
     "slow-gpu": "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER,TEMPERATURE on the host says why it runs slowly",
@@ -34,14 +38,40 @@ _HINTS = {
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host, and one for a cohort too uneven to name a rank."""
+    """Return an outcome for every host; one for hosts that share why they are slow, or for a cohort too uneven."""
     outcomes: list[Outcome] = []
     for cohort in cohorts_of(results, context.hardware):
-        uneven = cohort.slow.uneven if cohort.complete else ()
-        outcomes += (
-            [_uneven(context, cohort)] if uneven else [_judge_host(context, cohort, host) for host in cohort.hosts]
-        )
+        together, covered = _together(context, cohort)
+        rest = replace(cohort, without=covered)
+        outcomes += together
+        if rest.complete and rest.slow.uneven:
+            outcomes.append(_uneven(context, rest))
+        else:
+            outcomes += [_judge_host(context, rest, host) for host in rest.hosts if host.name not in covered]
     return tuple(outcomes)
+
+
+def _together(context: JudgeContext, cohort: SkuCohort) -> tuple[list[Outcome], frozenset[str]]:
+    """Return the outcome about slow hosts that share something which the others do not have, and these hosts."""
+    if not cohort.complete or not cohort.slow.any:
+        return [], frozenset()
+    hosts = slow_hosts(cohort.slow, cohort.rates)
+    shared = explained(context, hosts, dict.fromkeys(gpu.partition("/")[0] for gpu in cohort.rates))
+    if shared is None:
+        return [], frozenset()
+    rates = [rate for gpu, rate in cohort.rates.items() if gpu.partition("/")[0] in shared.slow]
+    details: dict[str, Any] = {
+        "measured": (Measure("middle rank of the slow hosts", round(median(rates), 4), "of the median"),),
+        "expected": _expected(cohort),
+        "evidence": evidence(cohort),
+    }
+    what = f"their ranks have {median(rates):.3f} of the usual rate at the own part of a step"
+    if not cohort.confirmed:
+        answer = answer_for_cluster(SPEC, context)
+        outcome = not_repeated(answer, f"{shared.text}: {what}", **details, more_subjects=nodes(shared.slow))
+    else:
+        outcome = slow_group(SPEC, context, shared, what, **details)
+    return [outcome], frozenset(shared.slow)
 
 
 def _judge_host(context: JudgeContext, cohort: SkuCohort, host: PlannedHost) -> Outcome:
@@ -66,7 +96,9 @@ def _judge_host(context: JudgeContext, cohort: SkuCohort, host: PlannedHost) -> 
     if whole or slow:
         return _slow(answer, cohort, host.name, rates, {**details, "more_subjects": gpus(slow)})
     if not cohort.slow.peers.evaluated:
-        return _without_peers(answer, cohort, details)
+        return answer.passed(
+            f"{len(rates)} rank, with nobody to wait for; its speed is judged by training-mfu", **details
+        )
     return answer.passed(f"the slowest of {len(rates)} ranks has {rates[slowest]:.3f} of the usual rate", **details)
 
 
@@ -83,14 +115,6 @@ def _slow(answer: Answer, cohort: SkuCohort, host: str, rates: dict[str, float],
     if cohort.slow.bad.isdisjoint(names):
         return answer.marginal(f"{cause}-marginal", text, _HINTS[cause], **details)
     return answer.failed(cause, text, _HINTS[cause], **details)
-
-
-def _without_peers(answer: Answer, cohort: SkuCohort, details: dict[str, Any]) -> Outcome:
-    least = min(cohort.rates.values()) / max(cohort.rates.values())
-    if least >= 1 - cohort.results.plan.settings.judge.peer_marginal:
-        return answer.passed(f"{len(cohort.rates)} ranks, equally fast; how fast is judged by training-mfu", **details)
-    text = f"one of {len(cohort.rates)} ranks has {least:.3f} of the rate of another; too few to tell which is right"
-    return answer.unknown("too-few-peers", text, "compare with hosts of the same kind", **details)
 
 
 def _uneven(context: JudgeContext, cohort: SkuCohort) -> Outcome:

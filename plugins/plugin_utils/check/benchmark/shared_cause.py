@@ -1,0 +1,46 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Before hosts are blamed for being slow: is there a rack, a leaf, a driver or a firmware that only they have? Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from ...outcome.model import Outcome, Subject, SubjectKind
+from ...verdict.shared import Shared, shared_by
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
+from .preconditions import nodes
+
+CAUSE = "slow-group"
+_HINTS = {
+    "rack": "look at what the rack shares: power shelf, cooling, its leaf switches and their uplinks",
+    "leaf": "look at these leaf switches: `ibqueryerrors`, `iblinkinfo`, their uplinks, firmware and configuration",
+}
+_SOFTWARE = "bring {kind} of these hosts to what the faster ones have, then run the gate again"
+
+
+def explained(context: JudgeContext, slow: Collection[str], compared: Iterable[str]) -> Shared | None:
+    """Return what the slow hosts share and the others that were compared do not; None where nothing explains them."""
+    found = shared_by(slow, {name: context.shared.get(name, {}) for name in compared})
+    return found[0] if found else None
+
+
+def slow_group(spec: CheckSpec, context: JudgeContext, shared: Shared, what: str, **details: Any) -> Outcome:
+    """Return the one outcome about what slow hosts share; it names these hosts as further subjects.
+
+    Args:
+        spec: the check; it declares CAUSE.
+        context: the context of the judgement.
+        shared: what explains them.
+        what: what is slow, and how slow.
+        details: further fields of the outcome.
+    """
+    is_rack = shared.kind == "rack"
+    subject = Subject(SubjectKind.RACK, shared.value) if is_rack else Subject(SubjectKind.CLUSTER, context.site.name)
+    hint = _HINTS.get(shared.kind, _SOFTWARE.format(kind=shared.kind))
+    return Answer(spec, context, subject).failed(
+        CAUSE, f"{shared.text}: {what}", hint, **{**details, "more_subjects": nodes(shared.slow)}
+    )
