@@ -66,6 +66,8 @@ class Fleet:
     state: Callable[[Wanted], tuple[str, int | None]] = well
     plan_change: Callable[[Plan], Plan] = as_planned
     settings: dict[str, object] = field(default_factory=dict)
+    # What each host may share with others, see JudgeContext.shared.
+    shared: dict[str, dict[str, str]] = field(default_factory=dict)
     draw: random.Random = field(default_factory=lambda: random.Random(7))
 
     def plan(self) -> Plan:
@@ -162,6 +164,8 @@ class Fleet:
     def outcomes(self, results: Results | None = None) -> tuple[Outcome, ...]:
         """Judge everything."""
         site, seen = self.site(), results or self.results()
-        context = JudgeContext(gate="fabric_validation", site=site, today=date(2026, 1, 1), hardware=self.hardware)
+        context = JudgeContext(
+            gate="fabric_validation", site=site, today=date(2026, 1, 1), hardware=self.hardware, shared=self.shared
+        )
         checks = [c for c in checks_of("fabric_validation", site) if not c.spec.missing_capabilities(site)]
         return tuple(outcome for check in checks for outcome in check.judge(seen, context))

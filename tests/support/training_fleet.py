@@ -70,6 +70,8 @@ class TrainingFleet:
     attempts: int = 99
     closed: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
+    # What each host may share with others, see JudgeContext.shared.
+    shared: dict[str, dict[str, str]] = field(default_factory=dict)
     draw: random.Random = field(default_factory=lambda: random.Random(7))
 
     @property
@@ -174,7 +176,7 @@ class TrainingFleet:
         seen = results or self.results()
         hosts = tuple(Host(name=name, sku=self.sku, node_name=f"n-{name}") for name in self.hosts)
         site = make_site(hosts, name="here", capabilities=("kubernetes",))
-        context = JudgeContext(gate=GATE, site=site, today=date(2026, 1, 1), hardware=self.hardware)
+        context = JudgeContext(gate=GATE, site=site, today=date(2026, 1, 1), hardware=self.hardware, shared=self.shared)
         return tuple(outcome for check in checks_of(GATE, site) for outcome in check.judge(seen, context))
 
     def findings(self, results: Results | None = None) -> list[tuple[str, str, str, str]]:

@@ -57,7 +57,7 @@ def _together(context: JudgeContext, figures: Figures) -> list[Shared]:
 
 def _slow_group(context: JudgeContext, figures: Figures, shared: Shared) -> Outcome:
     name = min(shared.slow, key=figures.throughput)
-    text = f"{name} generates {figures.throughput(name):,.0f} tokens/s per GPU, its peers {figures.peers(name).median:,.0f}"
+    text = f"{name} generates {figures.throughput(name):,.0f} tokens/s per GPU, peers {figures.peers(name).median:,.0f}"
     return slow_group(SPEC, context, shared, text, **_details(figures, figures.plan.host(name)))
 
 

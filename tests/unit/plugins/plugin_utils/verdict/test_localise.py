@@ -28,6 +28,15 @@ def test_pairs_are_disjoint_and_complete(count: int) -> None:
     assert sorted(seen) == nodes[count % 2 :]
 
 
+@given(st.integers(1, 12).map(lambda half: 2 * half))
+def test_turns_meet_everybody_once(count: int) -> None:
+    nodes = names(count)
+    turns = [disjoint_pairs(nodes, turn) for turn in range(count - 1)]
+    for pairs in turns:
+        assert sorted(name for pair in pairs for name in pair) == nodes
+    assert len({frozenset(pair) for pairs in turns for pair in pairs}) == count * (count - 1) // 2
+
+
 @given(st.integers(0, 12), st.integers(0, 12))
 def test_second_round(suspects: int, good: int) -> None:
     doubt, fine = names(suspects), [f"ok{n}" for n in range(good)]

@@ -64,7 +64,8 @@ def test_fleets(nodes: int, bad: int, loss: float, noise: float, least: float) -
 
 def test_noise_widens_the_tolerance_and_never_narrows_it() -> None:
     quiet = compare({str(n): 400.0 for n in range(8)})
-    assert quiet.limit == pytest.approx(380)
+    # The median of eight is not known for certain: 5 % x sqrt(1 + 2 / 8).
+    assert quiet.limit == pytest.approx(377.64, abs=0.01)
     noisy = compare({str(n): 400.0 + 20 * (n % 5) for n in range(10)})
     assert noisy.limit < noisy.median * 0.95
 
@@ -76,18 +77,89 @@ def test_a_slow_cohort_is_to_blame_and_no_member(share: float, values: list[floa
     assert not verdict.suspects
 
 
-def test_a_third_of_the_cohort_is_the_cohorts_fault() -> None:
-    values = {str(n): 300.0 if n < 4 else 400.0 for n in range(12)}
-    verdict = compare(values)
-    assert len(verdict.suspects) == 4
+@pytest.mark.parametrize("slow", [1, 3, 4, 6])
+def test_up_to_half_of_a_cohort_is_named(slow: int) -> None:
+    verdict = compare({str(n): 300.0 if n < slow else 400.0 for n in range(12)})
+    assert (len(verdict.suspects), verdict.cohort_to_blame) == (slow, False)
+
+
+def test_more_than_half_of_a_cohort_is_found_and_nobody_blamed() -> None:
+    verdict = compare({str(n): 300.0 if n < 7 else 400.0 for n in range(12)})
+    assert len(verdict.suspects) == 7
     assert verdict.cohort_to_blame
-    assert not compare({str(n): 300.0 if n < 2 else 400.0 for n in range(12)}).cohort_to_blame
 
 
-@given(st.lists(st.floats(1, 900), max_size=3))
-def test_under_four_nothing_is_known(values: list[float]) -> None:
-    verdict = compare({str(n): value for n, value in enumerate(values)})
-    assert (verdict.evaluated, verdict.suspects, verdict.cohort_to_blame) == (False, (), False)
+def test_two_of_four_at_four_fifths_are_suspect() -> None:
+    verdict = compare({"a": 370.0, "b": 370.0, "c": 300.0, "d": 300.0})
+    assert (verdict.suspects, verdict.cohort_to_blame, verdict.median) == (("c", "d"), False, 370.0)
+
+
+def test_of_two_the_slower_is_suspect_and_agreement_proves_nothing() -> None:
+    verdict = compare({"a": 370.0, "b": 300.0})
+    assert (verdict.suspects, verdict.cohort_to_blame, verdict.enough) == (("b",), False, False)
+    alike = compare({"a": 370.0, "b": 365.0})
+    assert (alike.evaluated, alike.enough, alike.suspects) == (True, False, ())
+
+
+def test_much_slower_members_do_not_hide_slower_ones() -> None:
+    values = {"a": 1.0, "b": 1.01, "c": 0.99, "d": 1.0, "e": 0.9, "f": 0.88, "g": 0.86, "h": 0.4}
+    verdict = compare(values)
+    assert (set(verdict.suspects), verdict.cohort_to_blame) == ({"e", "f", "g", "h"}, False)
+
+
+def test_one_alone_is_compared_with_nobody() -> None:
+    for values in ({}, {"a": 5.0}):
+        verdict = compare(values)
+        assert (verdict.evaluated, verdict.suspects, verdict.cohort_to_blame) == (False, (), False)
+
+
+# The noise of one run, as its standard deviation: nccl-tests repeated on four B200 hosts vary by 0.1 % (ring), 1.0 %
+# (SHARP) and 1.8 % (NVLS), as published with the figures of NCCL 2.28 and 2.30 on that system; normal, independent.
+# Members differ by noise alone. That healthy GPUs differ lastingly at compute (8 % on average over five clusters, "Not
+# All GPUs Are Created Equal", SC22, arXiv 2208.11035) is why gates that compare compute have larger tolerances.
+NOISES = (0.001, 0.010, 0.018)
+SIZES = tuple(range(2, 65))
+
+
+def cohort(draw: random.Random, size: int, slow: int, part: float, noise: float) -> dict[str, float]:
+    """The median of three runs of each; the first `slow` members run at that part of the full speed."""
+    return {str(n): median(draw.gauss(part if n < slow else 1.0, noise) for _run in range(3)) for n in range(size)}
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_whatever_part_of_a_cohort_is_slow_is_found(noise: float) -> None:
+    draw = random.Random(f"found/{noise}")
+    missed = members = named_wrongly = good = 0
+    for size in SIZES:
+        for tenths in range(1, 10):
+            slow = min(size - 1, max(1, round(size * tenths / 10)))
+            part = draw.choice((0.5, 0.7, 0.8, 0.85))
+            verdict = compare(cohort(draw, size, slow, part, noise))
+            wrong = {str(n) for n in range(slow)}
+            assert verdict.cohort_to_blame == (len(verdict.suspects) > max(size // 2, 2 if size >= 8 else 1))
+            missed += len(wrong - set(verdict.suspects))
+            named_wrongly += len(set(verdict.suspects) - wrong)
+            members, good = members + slow, good + size - slow
+            if wrong - set(verdict.suspects):
+                # A cohort of which one is missed is still not a healthy one.
+                assert verdict.suspects
+    assert members > 9000
+    assert missed / members < 0.001
+    assert named_wrongly / good < 0.0001
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_healthy_cohorts_of_every_size_raise_no_alarm(noise: float) -> None:
+    draw = random.Random(f"healthy/{noise}")
+    alarms = members = blamed = cohorts = 0
+    for size in SIZES:
+        for _trial in range(1 + 1000 // size):
+            verdict = compare(cohort(draw, size, 0, 1.0, noise))
+            alarms, members = alarms + len(verdict.suspects), members + size
+            blamed, cohorts = blamed + verdict.cohort_to_blame, cohorts + 1
+    assert members > 60_000
+    assert alarms / members < 0.0001
+    assert blamed / cohorts < 0.0001
 
 
 @given(

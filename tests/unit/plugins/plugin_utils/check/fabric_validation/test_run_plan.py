@@ -108,6 +108,35 @@ def test_a_slow_cohort_blames_nobody(fleet: MakeFleet) -> None:
     assert [entry[:2] for entry in findings(slow_inside.outcomes())] == [("nccl-intra-node-bw", "cohort-slow")]
 
 
+@pytest.mark.parametrize("count", [4, 8, 16])
+def test_slow_hosts_in_every_pair_of_round_one_are_named(fleet: MakeFleet, count: int) -> None:
+    """Every second half of a pair is slow: what all pairs share seems to be, until they are paired anew."""
+    found = fleet(count)
+    slow = found.hosts[count // 2 :]
+    found.nics = {(name, rail): 0.5 for name in slow for rail in range(8)}
+    bad = [o for o in found.outcomes() if o.check == "nccl-pair-bw" and o.status is not Status.PASSED]
+    assert {(o.cause, o.subjects[0].name) for o in bad} == {("slow-node", name) for name in slow}
+
+
+def test_slow_hosts_of_one_rack_blame_the_rack(fleet: MakeFleet) -> None:
+    found = fleet(8)
+    slow = found.hosts[4:]
+    found.nics = {(name, rail): 0.5 for name in slow for rail in range(8)}
+    found.shared = {name: {"rack": "r2" if name in slow else "r1"} for name in found.hosts}
+    bad = [o for o in found.outcomes() if o.check == "nccl-pair-bw" and o.status is not Status.PASSED]
+    assert [(o.cause, o.status, o.subjects[0].name) for o in bad] == [("slow-group", Status.FAILED, "r2")]
+    assert {subject.name for subject in bad[0].subjects[1:]} == set(slow)
+
+
+def test_hosts_of_one_rack_with_slow_nvlink_blame_the_rack(fleet: MakeFleet) -> None:
+    found = fleet(8)
+    slow = found.hosts[4:]
+    found.nvlink = dict.fromkeys(slow, 0.6)
+    found.shared = {name: {"rack": "r2" if name in slow else "r1"} for name in found.hosts}
+    bad = [o for o in found.outcomes() if o.check == "nccl-intra-node-bw" and o.status is not Status.PASSED]
+    assert [(o.cause, o.subjects[0].name) for o in bad] == [("slow-group", "r2")]
+
+
 def test_two_hosts_cannot_be_told_apart(fleet: MakeFleet) -> None:
     found = findings(fleet(2, nics={("gpu02", 5): 0.3}).outcomes())
     assert {entry[:2] for entry in found} == {("nccl-pair-bw", "pair-bandwidth-low")}

@@ -33,10 +33,10 @@ CHECKS = (
 )  # fmt: skip
 
 
-def _judged(found: Results) -> list[Outcome]:
+def _judged(found: Results, shared: dict[str, dict[str, str]] | None = None) -> list[Outcome]:
     hosts = tuple(Host(name=host.name, sku=host.sku, node_name=host.node) for host in found.plan.hosts)
     site = make_site(hosts, name="site", capabilities=("kubernetes",))
-    context = JudgeContext(gate="inference_acceptance", site=site, today=date(2026, 1, 1))
+    context = JudgeContext(gate="inference_acceptance", site=site, today=date(2026, 1, 1), shared=shared or {})
     return [outcome for check in CHECKS for outcome in check.judge(found, context)]
 
 
@@ -177,11 +177,25 @@ def test_a_host_below_its_peers_is_named() -> None:
     assert _bad(_judged(found)) == {("inference-throughput", "slower-than-peers", "failed", "gpu04")}
 
 
-def test_half_of_the_hosts_blame_nobody() -> None:
+def test_up_to_half_of_the_hosts_are_named_and_more_blame_nobody() -> None:
     slow = {"throughput": 8 * 5700.0}
     found = results(fleet(5), exports={"gpu01": slow, "gpu02": slow})
-    causes = {(o.cause, o.status.value) for o in _judged(found) if o.status is not Status.PASSED}
-    assert causes == {("cohort-uneven", "other")}
+    assert _bad(_judged(found)) == {
+        ("inference-throughput", "slower-than-peers", "failed", name) for name in ("gpu01", "gpu02")
+    }
+    found = results(fleet(5), exports=dict.fromkeys(("gpu01", "gpu02", "gpu03"), slow))
+    assert {(o.cause, o.status.value) for o in _judged(found) if o.status is not Status.PASSED} == {
+        ("cohort-uneven", "other")
+    }
+
+
+def test_slow_hosts_of_one_rack_blame_the_rack() -> None:
+    slow = {"throughput": 8 * 5700.0}
+    found = results(fleet(5), exports=dict.fromkeys(("gpu01", "gpu02", "gpu03"), slow))
+    shared = {host.name: {"rack": "r1" if n < 3 else "r2"} for n, host in enumerate(found.plan.hosts)}
+    (outcome,) = [o for o in _judged(found, shared) if o.status is not Status.PASSED]
+    assert (outcome.cause, outcome.status, outcome.subjects[0].name) == ("slow-group", Status.FAILED, "r1")
+    assert [subject.name for subject in outcome.subjects[1:]] == ["gpu01", "gpu02", "gpu03"]
 
 
 def test_latencies() -> None:
