@@ -7,7 +7,7 @@ Volcano always has a queue `default` that cannot be deleted, and its admission r
 or not open (volcano-sh/volcano pkg/webhooks/admission/podgroups/validate). KAI's chart makes `default-queue` below
 `default-parent-queue`, at the first installation alone (kai-scheduler/KAI-Scheduler pull request 499); a group of a
 queue that does not exist stays pending with QueueDoesNotExist (pull request 820), and one of a queue without a parent
-is not placed either (issue 621).
+is not placed either (its #621).
 """
 
 from __future__ import annotations

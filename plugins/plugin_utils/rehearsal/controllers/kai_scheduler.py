@@ -5,7 +5,7 @@
 
 Queues as in kai-scheduler/KAI-Scheduler: the first installation makes default-queue below default-parent-queue (pull
 request 499), a group whose queue does not exist waits with QueueDoesNotExist (820), one of a queue without a parent is
-not placed (issue 621), and PodGroup.spec.queue decides, not a label (docs, external PodGroups).
+not placed (its #621), and PodGroup.spec.queue decides, not a label (docs, external PodGroups).
 """
 
 from __future__ import annotations
