@@ -19,6 +19,7 @@ rehearsal_variables = $(strip \
   $(call extra,NODES,gpufleet_rehearsal_nodes) \
   $(call extra,SKU,gpufleet_rehearsal_sku) \
   $(call extra,FAULTS,gpufleet_rehearsal_faults) \
+  $(call extra,WORLD,gpufleet_rehearsal_world) \
   $(call extra,KEEP,gpufleet_rehearsal_keep) \
   $(call extra,FULL,gpufleet_rehearsal_full) \
   $(call extra,GATES,gpufleet_gates) \
@@ -29,7 +30,7 @@ rehearsal_variables = $(strip \
 help: ## This list
 	@printf 'gpufleet.bringup: targets\n\n'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-15s %s\n", $$1, $$2}'
-	@printf '\nVariables of make rehearse: NODES=16 SKU=h100 FAULTS=<file or id,id, or list> KEEP=1 FULL=1 GATES=facility,nodes FROM=fabric_validation ARGS="-v"\n'
+	@printf '\nVariables of make rehearse: NODES=16 SKU=h100 FAULTS=<file or id,id, or list> WORLD=<id or list> KEEP=1 FULL=1 GATES=facility,nodes FROM=fabric_validation ARGS="-v"\n'
 
 .PHONY: setup
 setup: ## Virtual environment with the locked tools (PYTHON=... to choose the interpreter)
@@ -41,7 +42,15 @@ setup-full: setup ## What FULL=1 runs for real (PyTorch and more: several GB, be
 
 .PHONY: rehearse
 rehearse: setup ## Start a rehearsal cluster, run site.yml against it, print the gates and the report's path
-	python tools/attended.py $(if $(KEEP),--keep) ansible-playbook playbooks/$(if $(filter list,$(FAULTS)),rehearse_faults.yml,rehearse.yml) $(rehearsal_variables) $(ARGS)
+	python tools/attended.py $(if $(KEEP),--keep) ansible-playbook playbooks/$(if $(filter list,$(FAULTS)),rehearse_faults.yml,$(if $(filter list,$(WORLD)),rehearse_worlds.yml,rehearse.yml)) $(rehearsal_variables) $(ARGS)
+
+.PHONY: worlds
+worlds: setup ## Judge every healthy world of recipes/rehearsal/worlds/, one line each (ARGS="id id"; REHEARSE=1: whole rehearsals)
+	@python -m tools.worlds $(if $(REHEARSE),--rehearse) $(ARGS)
+
+.PHONY: world-docs
+world-docs: setup ## Write docs/worlds.md, the list of the worlds of a rehearsal
+	@python -m tools.world_docs
 
 .PHONY: rehearse-stop
 rehearse-stop: setup ## Stop a rehearsal cluster that was kept, and remove what it left

@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
     catalogue_table,
     load_catalogue,
@@ -23,7 +24,15 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import StatedSite
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.settings_sources import merged_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import LIST as WORLDS_LIST
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import (
+    load_worlds,
+    world_or_error,
+    worlds_table,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.hardware import write_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.model import World
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.settings_sources import laid_over, merged_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import COLLECTION_ROOT, RECIPES
 
@@ -37,22 +46,31 @@ class ActionModule(ModuleAction):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Start it and return what the plays need to work on it; asked for the list of faults, print that alone."""
         faults = tuple(str(fault) for fault in options["faults"])
-        if faults == (LIST,):
-            table = catalogue_table(load_catalogue(RECIPES / "rehearsal"))
+        table = _wanted_list(faults, options["world"])
+        if table:
             for line in table.splitlines():
                 self.emit(line)
             return {"changed": False, "listed": True}
+        inventory = _inventory_hosts(options["group"], task_vars)
+        world = _world(options["world"], inventory)
         cache = Path(options["cache"]).expanduser() if options["cache"] else default_cache(os.environ)
+        directory = Path(options["directory"]).expanduser().resolve()
+        own = write_hardware(world, directory / "world") if world else ()
+        recipe_data = (*own, *(Path(path).expanduser() for path in options["recipe_data"]))
+        if world:
+            options = _within(world, options)
         request = RehearsalRequest(
-            directory=Path(options["directory"]).expanduser().resolve(),
+            directory=directory,
             cache=cache.resolve(),
             collection=COLLECTION_ROOT,
-            nodes=planned_nodes(_inventory_hosts(options["group"], task_vars), options["nodes"], str(options["sku"])),
+            nodes=world.nodes if world else planned_nodes(inventory, options["nodes"], str(options["sku"])),
             site_name=str(options["site_name"]),
             faults=faults,
             keep=options["keep"],
-            recipe_data=tuple(Path(path).expanduser() for path in options["recipe_data"]),
+            recipe_data=recipe_data,
             full=options["full"],
+            shapes=world.model if world else (),
+            plan=world.plan if world else True,
             site=_stated_site(stated_settings(options, task_vars, self._templar, lambda _line: None), task_vars),
         )
         rehearsal = bring_up(request, Progress(self.emit))
@@ -62,12 +80,51 @@ class ActionModule(ModuleAction):
             "directory": str(rehearsal.directory),
             "kubeconfig": str(rehearsal.kubeconfig),
             "chart_mirror": str(rehearsal.chart_mirror),
-            "hosts": [{"name": node.name, "sku": node.sku, "rack": node.rack} for node in rehearsal.nodes],
+            "hosts": [
+                {"name": node.name, "sku": node.sku, "rack": node.rack, "hcas": list(node.hcas)}
+                for node in rehearsal.nodes
+            ],
             "programs": rehearsal.programs,
             "version": rehearsal.version,
-            "settings": rehearsal.substitution.settings,
-            "notes": list(rehearsal.substitution.notes),
+            "settings": laid_over(options["settings"] if world else {}, rehearsal.substitution.settings),
+            "notes": [*([f"rehearsal: world: {world.title}"] if world else []), *rehearsal.substitution.notes],
+            "default_criteria": options["default_criteria"],
+            "stated": _stated_variables(world, recipe_data) if world else {},
         }
+
+
+def _wanted_list(faults: tuple[str, ...], world: str) -> str:
+    """Return the list that was asked for in place of a rehearsal; empty if none was."""
+    if faults == (LIST,):
+        return catalogue_table(load_catalogue(RECIPES / "rehearsal"))
+    return worlds_table(load_worlds(RECIPES / "rehearsal")) if world == WORLDS_LIST else ""
+
+
+def _world(name: str, inventory: list[dict[str, Any]]) -> World | None:
+    if not name:
+        return None
+    if inventory:
+        reason = f"has hosts of its own, and the inventory has {len(inventory)}."
+        raise InputError(f"WORLD {name!r}", reason, "rehearse a world without an inventory of GPU hosts")
+    return world_or_error(load_worlds(RECIPES / "rehearsal"), name)
+
+
+def _within(world: World, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options as the site of the world states them; what the user states comes over it."""
+    stated = merged_settings(options["settings"], options["set"], {})
+    criteria = {**options["default_criteria"], **world.inventory.criteria}
+    return {**options, "settings": laid_over(world.inventory.settings, stated), "default_criteria": criteria}
+
+
+def _stated_variables(world: World, recipe_data: tuple[Path, ...]) -> dict[str, Any]:
+    """Return the variables of the site that the world states."""
+    return {
+        "gpufleet_profile": world.inventory.profile,
+        "gpufleet_driver_owner": world.inventory.driver_owner,
+        "gpufleet_quarantine": [dict(entry) for entry in world.inventory.quarantine],
+        "gpufleet_gates": list(world.gates),
+        "gpufleet_recipe_data": [str(path) for path in recipe_data],
+    }
 
 
 def _inventory_hosts(group: str, task_vars: dict[str, Any]) -> list[dict[str, Any]]:

@@ -53,6 +53,12 @@ options:
     type: list
     elements: str
     default: []
+  world:
+    description:
+      - Id of a healthy site of C(recipes/rehearsal/worlds/). Its hosts, what it states and what its tools print take
+        the place of O(nodes) and O(sku). V(list) prints all and starts nothing.
+    type: str
+    default: ""
   keep:
     description: Whether the rehearsal stays up when C(ansible-playbook) ends.
     type: bool
@@ -103,7 +109,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 listed:
-  description: Whether the list of faults was printed and nothing was started. Then there is no other value.
+  description: Whether the list of faults or worlds was printed and nothing was started. Then there is no other value.
   type: bool
   returned: success
 kubeconfig:
@@ -139,6 +145,12 @@ hosts:
       type: str
       returned: always
       sample: r01
+    hcas:
+      description: Names of its compute adapters, empty for those of its SKU.
+      type: list
+      elements: str
+      returned: always
+      sample: [mlx5_0, mlx5_3]
 programs:
   description: Path of every program by name.
   type: dict
@@ -154,6 +166,16 @@ notes:
   elements: str
   returned: success
   sample: ["rehearsal: hosts: 4 simulated, SKU dgx-h100"]
+default_criteria:
+  description: Criteria of the recipe where the site states none, those of the world included.
+  type: dict
+  returned: success
+  sample: {service: generic, intent: training}
+stated:
+  description: Variables of the site that the world states, by name; empty without one.
+  type: dict
+  returned: success
+  sample: {gpufleet_profile: cloud}
 version:
   description: Version of Kubernetes.
   type: str

@@ -50,8 +50,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.a
     printed_facts,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.nvidia_smi_xml import XmlRenderer
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.derive import healthy_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model, healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import read_spec, write_spec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline

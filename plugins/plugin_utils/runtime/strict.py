@@ -104,6 +104,52 @@ def decode(kind: type[T], data: Any, source: str) -> T:
         raise ProblemsError(source, tuple(_problem(source, misfit) for misfit in error.misfits)) from None
 
 
+def decode_file(kind: type[T], path: Path) -> T:
+    """Return the one document of a YAML file as that type; every problem names the line.
+
+    Raises:
+        InputError: the file cannot be read or is not YAML.
+        ProblemsError: what does not fit, see decode.
+    """
+    data = read_yaml(path)
+    try:
+        return structure(kind, data, finite=True)
+    except MisfitsError as error:
+        lines = _lines(path.read_text(encoding="utf-8"))
+        problems = (_problem(f"{path}:{_line(lines, misfit)}", misfit) for misfit in error.misfits)
+        raise ProblemsError(str(path), tuple(problems)) from None
+
+
+def _line(lines: dict[str, int], misfit: Misfit) -> int:
+    """The line of a place, or of the nearest thing around it that is there."""
+    path = misfit.path.lstrip(".")
+    if misfit.word and f"{path}.{misfit.word}".lstrip(".") in lines:
+        return lines[f"{path}.{misfit.word}".lstrip(".")]
+    while path and path not in lines:
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    return lines.get(path, 1)
+
+
+def _lines(text: str) -> dict[str, int]:
+    """Return the line, from 1, of every place of a document, by its path (`a.b[0].c`)."""
+    import yaml
+
+    found: dict[str, int] = {}
+    open_nodes = [("", yaml.compose(text, Loader=yaml.SafeLoader))]
+    while open_nodes:
+        place, node = open_nodes.pop()
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                here = f"{place}.{key.value}".lstrip(".")
+                found[here] = key.start_mark.line + 1
+                open_nodes.append((here, value))
+        elif isinstance(node, yaml.SequenceNode):
+            for index, value in enumerate(node.value):
+                found[f"{place}[{index}]"] = value.start_mark.line + 1
+                open_nodes.append((f"{place}[{index}]", value))
+    return found
+
+
 def _problem(source: str, misfit: Misfit) -> InputError:
     path = misfit.path.lstrip(".")
     hint = nearest_hint(misfit.word, misfit.known) if misfit.known else misfit.hint

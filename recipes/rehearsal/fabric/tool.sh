@@ -23,13 +23,17 @@ on() { # on <adapter's ident> <tool> <arguments>
     SIM_HOST=$host LD_PRELOAD=$preload LD_LIBRARY_PATH=$libraries "$program" "$@"
 }
 
+simulated() { awk -F '\t' '$2 != "-" { print $2 }' "$out/hcas.tsv"; }
 ident() { awk -F '\t' -v name="$1" '$1 == name { print $2 }' "$out/hcas.tsv"; }
 
 # What the simulator cannot say of an adapter: its name, model and firmware, and the rate of its port, which smpquery
-# tells. Fed with ADAPTER lines, each followed by what smpquery and ibstat print.
+# tells. An adapter that is not on the fabric has no name in the simulator (`-`): the host's own file says of it what
+# ibstat prints. Fed with ADAPTER lines, each followed by what smpquery and ibstat print.
 # shellcheck disable=SC2016
 adapters='
-/^ADAPTER\t/ { split($0, own, "\t"); lanes = 0; lane = 0; up = 0; next }
+/^STATIC\t/ { as_it_is = 1; next }
+/^ADAPTER\t/ { as_it_is = 0; split($0, own, "\t"); lanes = 0; lane = 0; up = 0; next }
+as_it_is { print; next }
 /^LinkWidthActive:/ { sub(/^[^.]*\.+/, ""); lanes = $0 + 0; next }
 /^PhysLinkState:/ { up = /LinkUp/; next }
 /^LinkSpeedExtActive:/ { sub(/^[^.]*\.+/, ""); lane = $0 + 0; next }
@@ -48,7 +52,7 @@ if [ "$tool" = ibstat ]; then
     case "$*" in
         "" | "-s" | "--short") wanted= ;;
         "-l" | "--list_of_cas") cut -f 1 "$out/hcas.tsv"; exit ;;
-        -*) wanted=; on "$(head -n 1 "$out/hcas.tsv" | cut -f 2)" ibstat "$@"; exit ;;
+        -*) wanted=; on "$(simulated | head -n 1)" ibstat "$@"; exit ;;
         *)
             wanted=$1
             [ -n "$(ident "$wanted")" ] || { echo "ibstat: iberror: failed: '$1' IB device can't be found"; exit 255; }
@@ -56,6 +60,12 @@ if [ "$tool" = ibstat ]; then
     esac
     while IFS="$(printf '\t')" read -r name where model firmware state; do
         [ -z "$wanted" ] || [ "$wanted" = "$name" ] || continue
+        if [ "$where" = - ]; then
+            # Through awk as it is: the lines of an adapter that no ADAPTER line precedes.
+            printf 'STATIC\t%s\n' "$name"
+            sed -n "/^CA '$name'\$/,/^\t\tLink layer:/p" "$out/ibstat.txt"
+            continue
+        fi
         printf 'ADAPTER\t%s\t%s\t%s\t%s\n' "$name" "$model" "$firmware" "$state"
         on "$where" smpquery -D portinfo 0 1 </dev/null 2>/dev/null
         on "$where" ibstat </dev/null
@@ -80,10 +90,10 @@ while [ "$left" -gt 0 ]; do
 done
 if [ -n "$chosen" ]; then
     host=$(ident "$chosen")
-    [ -n "$host" ] || { echo "$tool: iberror: failed: can't open UMAD port ($chosen:0)" >&2; exit 255; }
+    [ -n "$host" ] && [ "$host" != - ] || { echo "$tool: iberror: failed: can't open UMAD port ($chosen:0)" >&2; exit 255; }
 else
-    host=$(head -n 1 "$out/hcas.tsv" | cut -f 2)
-    for one in $(cut -f 2 "$out/hcas.tsv"); do
+    host=$(simulated | head -n 1)
+    for one in $(simulated); do
         if on "$one" ibstat 2>/dev/null | grep -q 'State: Active'; then
             host=$one
             break

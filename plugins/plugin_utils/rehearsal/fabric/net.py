@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..model.values import Cable, ClusterModel, Hca, Node
+from ..model.infiniband import Cable
+from ..model.values import ClusterModel, Hca, Node
 from ..model.wiring import Port, Wiring, wire
 
 MANAGERS = ("sm01", "sm02")
 """Hosts of the subnet managers, each with a cable to every spine: neither a GPU host nor one dead switch takes them
 away."""
-_COUNTER = "PortCounters.SymbolErrorCounter"
+_SYMBOL_ERRORS, _LINK_DOWNED = "PortCounters.SymbolErrorCounter", "PortCounters.LinkDownedCounter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +90,40 @@ def build_net(model: ClusterModel) -> Net:
     """Return the fabric as the model has it, faults included."""
     wiring = wire(model.nodes)
     alive = {switch.name for switch in model.infiniband.switches if switch.alive}
-    switches = {name: _switch(model.seed, name, ports) for name, ports in wiring.switches.items() if name in alive}
+    titles = {switch.name: switch.description or switch.name for switch in model.infiniband.switches}
+    switches = {
+        name: NetNode(f"S-{_guid(model.seed, name)}", titles[name], ports)
+        for name, ports in wiring.switches.items()
+        if name in alive
+    }
     adapters = {
-        f"{node.name}/{hca.name}": NetNode(adapter_ident(hca), f"{node.name} {hca.name}", 1)
+        f"{node.name}/{hca.name}": NetNode(adapter_ident(hca), _title(model, node, hca), 1)
         for node, hca in _adapters(model)
     }
+    strangers = _strangers(model, switches)
     managers = [NetNode(manager_ident(model.seed, name), f"{name} mlx5_0", 1) for name in MANAGERS]
     links = [*_host_links(model, wiring, switches, adapters), *_uplinks(model, wiring, switches)]
     links += _manager_links(managers, [switch for name, switch in switches.items() if name.startswith("spine")])
-    return Net((*switches.values(), *adapters.values(), *managers), tuple(links))
+    links += strangers
+    nodes = (*switches.values(), *adapters.values(), *managers, *(link.node for link in strangers))
+    return Net(nodes, tuple(links))
+
+
+def _title(model: ClusterModel, node: Node, hca: Hca) -> str:
+    words = {"host": node.name, "hca": hca.name, "number": str(hca.index + 1)}
+    return model.infiniband.adapter_description.format_map(words)
+
+
+def _strangers(model: ClusterModel, switches: Mapping[str, NetNode]) -> list[NetLink]:
+    """What is on the fabric beside the hosts, on the last ports of its switches but the subnet managers' two."""
+    found: list[NetLink] = []
+    for number, stranger in enumerate(model.infiniband.strangers):
+        switch = switches.get(stranger.switch)
+        if switch is not None:
+            taken = sum(link.switch is switch for link in found)
+            node = NetNode(f"H-{_guid(model.seed, f'{stranger.name}/{number}')}", stranger.name, 1)
+            found.append(NetLink(node, 1, switch, switch.ports - len(MANAGERS) - taken, stranger.cable))
+    return found
 
 
 def _manager_links(managers: Sequence[NetNode], spines: Sequence[NetNode]) -> Iterator[NetLink]:
@@ -116,10 +142,6 @@ def manager_ident(seed: int, name: str) -> str:
 def _guid(seed: int, name: str) -> str:
     # Even, because the simulator gives the port the number after the node's.
     return f"248a07{int(hashlib.sha256(f'{seed}/{name}'.encode()).hexdigest()[:10], 16) & ~1:010x}"
-
-
-def _switch(seed: int, name: str, ports: int) -> NetNode:
-    return NetNode(f"S-{_guid(seed, name)}", name, ports)
 
 
 def _adapters(model: ClusterModel) -> Iterator[tuple[Node, Hca]]:
@@ -183,21 +205,22 @@ def net_text(net: Net) -> str:
 def console_start(net: Net) -> list[str]:
     """Return what the console is told before the subnet managers start."""
     silent = [f'Error "{link.node.ident}"[{link.port}] 100' for link in net.links if link.silent]
-    errors = [f"{_symbol_errors(link)}{link.cable.errors}" for link in net.links if link.cable.errors]
-    return silent + errors
+    errors = [f"{_counter(link, _SYMBOL_ERRORS)}{link.cable.errors}" for link in net.links if link.cable.errors]
+    downed = [f"{_counter(link, _LINK_DOWNED)}{link.cable.downed}" for link in net.links if link.cable.downed]
+    return silent + errors + downed
 
 
 def console_growth(net: Net) -> list[Growth]:
     """Return the counters that grow while the gates look."""
     return [
-        Growth(_symbol_errors(link), link.cable.errors, link.cable.errors_per_s)
+        Growth(_counter(link, _SYMBOL_ERRORS), link.cable.errors, link.cable.errors_per_s)
         for link in net.links
         if link.cable.errors_per_s
     ]
 
 
-def _symbol_errors(link: NetLink) -> str:
-    return f'PerformanceSet "{link.switch.ident}"[{link.switch_port}] {_COUNTER}='
+def _counter(link: NetLink, counter: str) -> str:
+    return f'PerformanceSet "{link.switch.ident}"[{link.switch_port}] {counter}='
 
 
 def table_sizes(net: Net) -> list[str]:

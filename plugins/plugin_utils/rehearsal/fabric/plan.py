@@ -15,7 +15,7 @@ from shlex import quote
 from ...runtime.files import write_atomic
 from ..lifecycle.launch import python_argv
 from ..lifecycle.spec import ProcessSpec
-from ..model.values import ClusterModel, Node
+from ..model.values import ClusterModel, Hca, Node
 from .net import MANAGERS, adapter_ident, build_net, console_growth, console_start, manager_ident, net_text, table_sizes
 from .programs import DIAGNOSTICS, FabricPrograms
 from .simulator import NET_FILE, SCRIPT
@@ -37,9 +37,8 @@ class SimulatedFabric:
         client = self.programs.client(self.socket_name, "")
         settings = {**client, "DIAGNOSTICS": str(Path(self.programs.paths["ibstat"]).parent)}
         rows = [
-            "\t".join((hca.name, adapter_ident(hca), hca.model, hca.firmware, "" if hca.state == "Down" else hca.state))
-            for hca in node.present_hcas
-            if hca.link_layer == "InfiniBand"
+            "\t".join((hca.name, _ident(node, hca), hca.model, hca.firmware, "" if hca.state == "Down" else hca.state))
+            for hca in node.all_hcas
         ]
         return {
             "fabric.env": "".join(f"{name}={quote(value)}\n" for name, value in settings.items() if name != "SIM_HOST"),
@@ -52,6 +51,11 @@ class SimulatedFabric:
     def tools(self) -> tuple[str, ...]:
         """Names of the real tools that hosts have."""
         return DIAGNOSTICS
+
+
+def _ident(node: Node, hca: Hca) -> str:
+    """Its name in the simulator; `-` for an adapter that is not on the fabric."""
+    return adapter_ident(hca) if hca.link_layer == "InfiniBand" and (hca in node.hcas or hca.cable.up) else "-"
 
 
 def plan_fabric(model: ClusterModel, directory: Path, programs: FabricPrograms) -> SimulatedFabric | None:
@@ -88,15 +92,19 @@ def plan_fabric(model: ClusterModel, directory: Path, programs: FabricPrograms) 
     ready = python_argv("rehearsal.fabric.ready", str(directory))
     processes = (
         ProcessSpec(name="ibsim", argv=simulator, wave=_WAVE_START, env=environment, cwd=str(directory)),
-        *(_manager(number, idents, directory, programs, environment) for number in range(wanted)),
+        *(
+            _manager(number, idents, directory, programs, environment, model.infiniband.priorities[number])
+            for number in range(wanted)
+        ),
         ProcessSpec(name="fabric-ready", argv=ready, wave=_WAVE_READY, once=True, limit_s=120),
     )
     return SimulatedFabric(processes, socket_name, programs)
 
 
 def _manager(
-    number: int, idents: list[str], directory: Path, programs: FabricPrograms, environment: dict[str, str]
-) -> ProcessSpec:
+    number: int, idents: list[str], directory: Path, programs: FabricPrograms, environment: dict[str, str],
+    priority: int,
+) -> ProcessSpec:  # fmt: skip
     """A subnet manager; the standby starts when there is a master, or both would claim the fabric for a while."""
     client = programs.client(environment["IBSIM_SOCKNAME"], idents[number])
     within = " ".join(["env", *(quote(f"{name}={value}") for name, value in client.items())])
@@ -105,7 +113,6 @@ def _manager(
         asked = f"{within} {quote(programs.paths['sminfo'])} 2>/dev/null | grep -q MASTER"
         wait += f"; until {asked}; do sleep 0.2; done"
     name = "opensm-standby" if number else "opensm-master"
-    priority = 1 if number else 15
     run = (
         f"exec {within} {quote(programs.paths['opensm'])} -p {priority} -s 10 -D 0x82 -F opensm.conf "
         f"-f {quote(str(directory / f'{name}.log'))}"

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ..model.values import Gpu, Node
+from ..model.values import Gpu, Hca, Node
 from .accelerators import PrintedFacts
 
 INACTIVE = "NVML: Unable to retrieve NVLink information as all links are inactive"
@@ -87,21 +87,21 @@ def nvlink_status(node: Node, facts: PrintedFacts) -> str:
 
 def topology(node: Node) -> str:
     """Return what `nvidia-smi topo -m` prints: GPUs, then NICs, with both legends."""
-    gpus, count = node.listed_gpus, len(node.gpus)
-    names = [f"GPU{n}" for n in range(len(gpus))] + [f"NIC{hca.index}" for hca in node.present_hcas]
+    gpus, nics, count = node.listed_gpus, node.all_hcas, len(node.gpus)
+    names = [f"GPU{n}" for n in range(len(gpus))] + [f"NIC{n}" for n in range(len(nics))]
     header = "\t".join(["", *names, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])
     lines = [f"\t{_UNDERLINE}{header[1:]}{_PLAIN}"]
     for row, gpu in enumerate(gpus):
         cells = [_gpu_cell(gpu, other) for other in gpus]
-        cells += [_bus_cell(gpu.index, hca.index, count) for hca in node.present_hcas]
+        cells += [_bus_cell(node, gpu, hca) for hca in nics]
         half = _half(gpu.index, count)
         lines.append("\t".join([f"GPU{row}", *cells, _CPUS[half], str(half), "", "N/A"]))
-    for hca in node.present_hcas:
-        cells = [_bus_cell(gpu.index, hca.index, count) for gpu in gpus]
-        cells += [" X " if other is hca else _nic_cell(hca.index, other.index, count) for other in node.present_hcas]
-        lines.append("\t".join([f"NIC{hca.index}", *cells, "", "", ""]))
-    nics = "".join(f"  NIC{hca.index}: {hca.name}\n" for hca in node.present_hcas)
-    return "\n".join(lines) + "\n" + _LEGEND + (f"\nNIC Legend:\n\n{nics}" if nics else "") + "\n"
+    for number, hca in enumerate(nics):
+        cells = [_bus_cell(node, gpu, hca) for gpu in gpus]
+        cells += [" X " if other is hca else _nic_cell(node, hca, other) for other in nics]
+        lines.append("\t".join([f"NIC{number}", *cells, "", "", ""]))
+    legend = "".join(f"  NIC{number}: {hca.name}\n" for number, hca in enumerate(nics))
+    return "\n".join(lines) + "\n" + _LEGEND + (f"\nNIC Legend:\n\n{legend}" if legend else "") + "\n"
 
 
 def _half(index: int, count: int) -> int:
@@ -115,11 +115,26 @@ def _gpu_cell(gpu: Gpu, other: Gpu) -> str:
     return f"NV{links}" if links else "SYS"
 
 
-def _bus_cell(gpu: int, hca: int, count: int) -> str:
-    if gpu == hca:
+def _bus_cell(node: Node, gpu: Gpu, hca: Hca) -> str:
+    """PIX where they are below one PCIe switch: with fewer NICs than GPUs, a NIC is beside the first of its GPUs; with
+    more, several are beside one."""
+    gpus, nics = len(node.gpus), len(node.hcas)
+    if node.nic_view == "hidden":
+        return "SYS"
+    if hca in node.hcas and node.nic_view == "pairs" and hca.index // 2 == gpu.index // 2:
+        return "PXB"
+    if hca in node.hcas and node.nic_view != "pairs" and hca.index * gpus // nics == gpu.index:
         return "PIX"
-    return _nic_cell(gpu, hca, count)
+    near = _side(node, hca) == _half(gpu.index, gpus) and node.nic_view != "apart"
+    return "NODE" if near else "SYS"
 
 
-def _nic_cell(one: int, other: int, count: int) -> str:
-    return "NODE" if _half(one, count) == _half(other, count) else "SYS"
+def _nic_cell(node: Node, one: Hca, other: Hca) -> str:
+    if node.nic_view == "hidden":
+        return "SYS"
+    return "NODE" if _side(node, one) == _side(node, other) else "SYS"
+
+
+def _side(node: Node, hca: Hca) -> int:
+    """The processor that an adapter hangs on; those that carry no GPU traffic hang on the first."""
+    return _half(hca.index, len(node.hcas)) if hca in node.hcas else 0

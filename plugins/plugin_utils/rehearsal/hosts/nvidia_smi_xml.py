@@ -16,6 +16,7 @@ from ..model.values import Gpu, Node
 from .accelerators import PrintedFacts
 
 LOST = "GPU is lost"
+ABSENT = "(absent)"
 _IDLE_CLOCK_MHZ, _CLOCK_STEP_MHZ = 345, 15
 _NO_CLUSTER = "00000000-0000-0000-0000-000000000000"
 
@@ -29,8 +30,8 @@ class XmlRenderer:
         if not isinstance(outline, dict) or set(outline) != {"dtd", "gpu", "lost"}:
             raise InputError(str(path), "must have exactly the keys dtd, gpu, lost.", "correct the file")
         self._dtd = str(outline["dtd"])
-        self._healthy = "".join(_lines(outline["gpu"], "", 2, frozenset()))
-        self._lost = "".join(_lines(outline["gpu"], "", 2, frozenset(outline["lost"])))
+        self._outline = outline
+        self._templates: dict[tuple[bool, tuple[tuple[str, str], ...]], str] = {}
         self._clocks: dict[tuple[int, int], str] = {}
         self._compressed: dict[str, bytes] = {}
 
@@ -56,11 +57,22 @@ class XmlRenderer:
         )
 
     def _block(self, node: Node, gpu: Gpu, position: int, facts: PrintedFacts) -> str:
-        template = self._lost if gpu.presence == "lost" else self._healthy
+        template = self._template(node, gpu)
         words = {**_identity(node, gpu, position, facts), **_state(gpu, facts), **_health(gpu, facts)}
         words["fabric_health"] = facts.fabric_health if gpu.fabric_state != "N/A" else "N/A"
         words["supported_clocks"] = self._supported_clocks(facts)
         return f'\t<gpu id="{gpu.pci_bus_id}">\n{template.format_map(words)}\t</gpu>\n'
+
+    def _template(self, node: Node, gpu: Gpu) -> str:
+        """The text to fill in for a GPU: whether it still answers, and what the node prints in another way."""
+        key = gpu.presence == "lost", tuple(sorted(node.smi_xml.items()))
+        if key not in self._templates:
+            tree = self._outline["gpu"]
+            for path, text in node.smi_xml.items():
+                tree = _changed(tree, path.split("/"), text, path)
+            lost = frozenset(self._outline["lost"]) if key[0] else frozenset()
+            self._templates[key] = "".join(_lines(tree, "", 2, lost))
+        return self._templates[key]
 
     def _supported_clocks(self, facts: PrintedFacts) -> str:
         key = (facts.mem_clock_mhz, facts.max_clock_mhz)
@@ -82,6 +94,17 @@ def _clock_block(mem_clock_mhz: int, max_clock_mhz: int) -> str:
     for rate in range(max_clock_mhz, _IDLE_CLOCK_MHZ - 1, -_CLOCK_STEP_MHZ):
         rows.append(f"{indent}<supported_graphics_clock>{rate} MHz</supported_graphics_clock>\n")
     return "".join([*rows, "\t\t\t</supported_mem_clock>\n"])
+
+
+def _changed(tree: dict[str, Any], way: list[str], text: str, path: str) -> dict[str, Any]:
+    """Return the outline with another text at one place, or without it; a place that it does not have is added."""
+    first, *rest = way
+    if not rest:
+        return {k: v for k, v in tree.items() if k != first} if text == ABSENT else {**tree, first: text}
+    inner = tree.get(first)
+    if not isinstance(inner, dict):
+        raise InputError(f"smi_xml {path}", f"the document has no {first!r} with elements.", "correct the path")
+    return {**tree, first: _changed(inner, rest, text, path)}
 
 
 def _lines(tree: dict[str, Any], path: str, depth: int, lost: frozenset[str]) -> list[str]:

@@ -13,6 +13,7 @@ from .accelerators import PrintedFacts
 _NIC_NAMES = {
     "MT4123": "MT28908 Family [ConnectX-6] [15b3:101b]",
     "MT4129": "MT2910 Family [ConnectX-7] [15b3:1021]",
+    "MT41692": "MT43244 BlueField-3 integrated ConnectX-7 network controller [15b3:a2dc]",
     "MT4131": "CX8 Family [ConnectX-8] [15b3:1023]",
 }
 _PLAIN_DEVICES = (
@@ -35,7 +36,7 @@ def pci_devices(node: Node, facts: PrintedFacts) -> str:
         f"0000:{7 + n:02x}:00.0 Bridge [0680]: NVIDIA Corporation {facts.nvswitch} (rev a1)"
         for n in range(node.nvswitches if facts.nvswitch else 0)
     ]
-    for hca in node.present_hcas:
+    for hca in node.all_hcas:
         kind = "Infiniband controller [0207]" if hca.link_layer == "InfiniBand" else "Ethernet controller [0200]"
         lines.append(f"{hca.pci} {kind}: Mellanox Technologies {_NIC_NAMES[hca.model]}")
     return "".join(f"{line}\n" for line in sorted(lines))
@@ -43,7 +44,7 @@ def pci_devices(node: Node, facts: PrintedFacts) -> str:
 
 def ibstat(node: Node) -> str:
     """Return what `ibstat` prints."""
-    return "".join(_channel_adapter(hca) for hca in node.present_hcas)
+    return "".join(_channel_adapter(hca) for hca in node.all_hcas)
 
 
 def _channel_adapter(hca: Hca) -> str:

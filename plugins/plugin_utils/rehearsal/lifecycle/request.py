@@ -11,7 +11,7 @@ from typing import Any
 
 from ...outcome.errors import InputError
 from ...runtime.recipe_files import RECIPES
-from ..model.spec import PlannedNode, numbered_nodes, rack_name
+from ..model.spec import PlannedNode, Shape, numbered_nodes, rack_name
 from ..substitution.replacements import StatedSite, Substitution
 
 
@@ -27,6 +27,8 @@ class RehearsalRequest:
         faults: fault ids or files.
         keep: leave it up after the controller's end.
         recipe_data: recipe directories of the site, beside the collection's own.
+        shapes: how the healthy cluster differs from the one that follows from its hosts.
+        plan: whether the site keeps a cabling plan.
         site: what else the site states.
         full: run for real what can run without the hardware, see `full_sets`.
     """
@@ -40,6 +42,8 @@ class RehearsalRequest:
     keep: bool = False
     recipe_data: tuple[Path, ...] = ()
     full: bool = False
+    shapes: tuple[Shape, ...] = ()
+    plan: bool = True
     site: StatedSite = field(default_factory=StatedSite)
 
     @property

@@ -26,8 +26,7 @@ from ..facility.room import Margins, write_facility
 from ..faults.catalogue import load_catalogue
 from ..faults.choose import choose_faults
 from ..hosts.prepare import prepare_hosts
-from ..model.derive import healthy_cluster
-from ..model.patch import build_model
+from ..model.patch import build_model, healthy_cluster
 from ..model.spec import ModelSpec, write_spec
 from ..model.values import ClusterModel, Node
 from ..substitution.replacements import Simulation, Substitution, substitution_for
@@ -64,7 +63,7 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress, alive: Cal
     """
     hardware = load_hardware([directory / "hardware" for directory in request.recipes])
     data = RECIPES / "rehearsal"
-    plain = ModelSpec(name=request.site_name, seed=_SEED, nodes=request.nodes)
+    plain = ModelSpec(name=request.site_name, seed=_SEED, nodes=request.nodes, shapes=request.shapes)
     healthy = healthy_cluster(plain, hardware)
     spec = replace(plain, faults=choose_faults(request.faults, healthy, load_catalogue(data)))
     model = build_model(spec, hardware)
@@ -74,13 +73,14 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress, alive: Cal
     prepare_hosts(model, request.directory, data, fabric=fabric)
     facility = draw_facility(request, model, healthy, hardware, datetime.now(UTC).date())
     cabling = request.directory / "cabling.yaml"
-    if fabric is not None:
+    planned = fabric is not None and request.plan
+    if planned:
         write_cabling(healthy.nodes, cabling)
     substitution = substitution_for(
         Simulation(
             site=request.site, model=healthy, facility=facility,
             facility_fault=room_state(model, healthy) != room_state(healthy, healthy),
-            cabling=str(cabling) if fabric is not None else "", full=request.full,
+            cabling=str(cabling) if planned else "", fabric=fabric is not None, full=request.full,
         )
     )  # fmt: skip
     prometheus = _prometheus(request, progress, alive)

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 
 from ...hardware.sku import Sku, hca_names_problem, sku_or_error
 from ...outcome.errors import InputError
-from .spec import ModelSpec, PlannedNode
-from .values import ClusterModel, Gpu, Hca, InfiniBand, LogLine, Node, Rack, Rail, Switch, Uplink
+from .infiniband import Cable, InfiniBand, Switch, Uplink
+from .spec import ModelSpec, OtherAdapter, PlannedNode
+from .values import ClusterModel, Gpu, Hca, LogLine, Node, Rack, Rail
 from .wiring import wire
 
 # PCI buses of the GPUs of an 8-GPU HGX machine, and of the adapter next to each.
@@ -20,14 +21,16 @@ _HCA_BUSES = ("18", "40", "4F", "5E", "9A", "C0", "CE", "DC")
 _MODULE_IDS = (3, 1, 2, 4, 7, 5, 6, 8)
 _CA_TYPES = {"ConnectX-6": "MT4123", "ConnectX-7": "MT4129", "ConnectX-8": "MT4131"}
 _FIRMWARE = {"ConnectX-6": "20.43.2566", "ConnectX-7": "28.43.2566", "ConnectX-8": "40.45.1200"}
+# Adapters that carry no GPU traffic are on buses of their own.
+_OTHER_BUS, _OTHER_LID = 0xE0, 40000
 _HEADROOM = 1.25
 # For a host whose SKU does not state the figure; not zero, so that a fault can lower what the room grants.
 _UNKNOWN_W, _UNKNOWN_KG = 10_000, 100.0
 _LINK_LAYERS = {"infiniband": "InfiniBand"}
 
 
-def healthy_cluster(spec: ModelSpec, hardware: Mapping[str, Sku]) -> ClusterModel:
-    """Return the cluster without the faults of the file.
+def derived_cluster(spec: ModelSpec, hardware: Mapping[str, Sku]) -> ClusterModel:
+    """Return the cluster that follows from hosts and SKUs, without the shapes and faults of the file.
 
     Raises:
         NotFoundError: a SKU that recipes/hardware/ does not have.
@@ -71,6 +74,7 @@ def _node(spec: ModelSpec, planned: PlannedNode, index: int, hardware: Mapping[s
         nvswitches=sku.nvswitches or 0,
         gpus=tuple(_gpu(sku, n, draw) for n in range(sku.gpus)),
         hcas=tuple(_hca(sku, name, n, index, draw) for n, name in enumerate(_hca_names(planned, sku))),
+        others=tuple(_other(other, n, draw) for n, other in enumerate(planned.others)),
         services={"nvidia-fabricmanager": "active"} if sku.nvswitches else {},
         kernel_log=_boot_log(sku, spec.driver_version),
     )
@@ -126,6 +130,25 @@ def _hca(sku: Sku, name: str, index: int, node_index: int, draw: random.Random) 
         lid=2 + node_index * max(1, sku.compute_hcas) + index if sku.fabric == "infiniband" else 0,
         link_layer=_LINK_LAYERS.get(sku.fabric, "Ethernet"),
         sm_lid=1 if sku.fabric == "infiniband" else 0,
+    )
+
+
+def _other(other: OtherAdapter, index: int, draw: random.Random) -> Hca:
+    infiniband = other.link_layer == "InfiniBand"
+    return Hca(
+        index=index,
+        name=other.name,
+        guid=f"0x9c0591{draw.getrandbits(40):010x}",
+        pci=f"0000:{_OTHER_BUS + index:02x}:00.0",
+        model=other.model,
+        firmware=_FIRMWARE["ConnectX-7"],
+        rate_gbps=other.rate_gbps,
+        lid=_OTHER_LID + index if infiniband else 0,
+        link_layer=other.link_layer,
+        state=other.state,
+        physical_state=other.physical_state,
+        sm_lid=1 if infiniband else 0,
+        cable=Cable(up=other.cabled),
     )
 
 

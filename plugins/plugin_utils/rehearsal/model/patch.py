@@ -7,19 +7,44 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from ...hardware.sku import Sku
 from ...outcome.codec import from_plain, to_plain
 from ...outcome.errors import BringupError, InputError, NotFoundError
 from ...runtime.strict import nearest_hint
-from .derive import healthy_cluster
-from .spec import Change, Fault, ModelSpec
-from .values import ClusterModel, FacilityRecord, InfiniBand, Node, Rack, Rail, Stack
+from .derive import derived_cluster
+from .infiniband import InfiniBand
+from .spec import Change, Fault, ModelSpec, Shape
+from .values import ClusterModel, FacilityRecord, Nccl, Node, Rack, Rail, Stack
 
 # Dictionaries whose keys are free words take new ones; records do not.
-_FREE_WORDS = ("tools", "services", "diag", "components", "printed")
+_FREE_WORDS = ("tools", "services", "diag", "components", "printed", "smi_xml", "busbw_gbps", "adapters")
 _OPERATIONS = ("set", "append", "add", "multiply")
+
+
+def healthy_cluster(spec: ModelSpec, hardware: Mapping[str, Sku]) -> ClusterModel:
+    """Return the cluster as its world has it, without the faults of the file.
+
+    Raises:
+        NotFoundError: a SKU that recipes/hardware/ does not have, or a shape that matches nothing.
+        InputError: the adapter names of a host do not fit its SKU, or a patch names something that the model has not.
+    """
+    model = derived_cluster(spec, hardware)
+    for shape in spec.shapes:
+        model = _shaped(model, shape)
+    return model
+
+
+def _shaped(model: ClusterModel, shape: Shape) -> ClusterModel:
+    matching = [name for name in subject_names(model, shape.kind) if fnmatchcase(name, shape.match)]
+    if not matching:
+        hint = nearest_hint(shape.match, subject_names(model, shape.kind)[:200])
+        raise NotFoundError("shape of the world", f"no {shape.kind} matches {shape.match!r}.", hint)
+    for name in matching:
+        model = apply_fault(model, Fault(id="of the world", kind=shape.kind, subject=name, patch=shape.patch))
+    return model
 
 
 def build_model(spec: ModelSpec, hardware: Mapping[str, Sku]) -> ClusterModel:
@@ -78,6 +103,7 @@ def _parts(model: ClusterModel, fault: Fault) -> dict[str, Any]:
             "facility": to_plain(model.facility),
             "stack": to_plain(model.stack),
             "infiniband": to_plain(model.infiniband),
+            "nccl": to_plain(model.nccl),
         },
         "rack": None,
         "rail": None,
@@ -164,7 +190,7 @@ def _filled(value: Any, parts: Mapping[str, Any]) -> Any:
         return {key: _filled(inner, parts) for key, inner in value.items()}
     if not isinstance(value, str) or "{" not in value:
         return value
-    for name in ("gpu", "peer", "hca", "node", "rack"):
+    for name in ("gpu", "peer", "hca", "node", "rack", "switch"):
         for key, inner in (parts.get(name) or {}).items():
             if isinstance(inner, (str, int, float)):
                 value = value.replace(f"{{{name}.{key}}}", str(inner))
@@ -179,6 +205,7 @@ def _put_back(model: ClusterModel, parts: dict[str, Any], source: str) -> Cluste
     facility = _structured(FacilityRecord, cluster["facility"], source)
     stack = _structured(Stack, cluster["stack"], source)
     infiniband = _structured(InfiniBand, cluster["infiniband"], source)
+    nccl = _structured(Nccl, cluster["nccl"], source)
     racks, rails, nodes = model.racks, model.rails, model.nodes
     if parts["rack"] is not None:
         changed_rack = _structured(Rack, parts["rack"], source)
@@ -189,7 +216,9 @@ def _put_back(model: ClusterModel, parts: dict[str, Any], source: str) -> Cluste
     if parts["node"] is not None:
         changed = _structured(Node, parts["node"], source)
         nodes = tuple(changed if node.name == changed.name else node for node in nodes)
-    return replace(model, facility=facility, stack=stack, infiniband=infiniband, racks=racks, rails=rails, nodes=nodes)
+    return replace(
+        model, facility=facility, stack=stack, infiniband=infiniband, nccl=nccl, racks=racks, rails=rails, nodes=nodes
+    )
 
 
 def _structured(kind: type[Any], data: Any, source: str) -> Any:

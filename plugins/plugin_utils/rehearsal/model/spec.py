@@ -10,13 +10,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from ...outcome.codec import to_plain
 from ...outcome.errors import InputError
 from ...runtime.files import write_atomic
 from ...runtime.strict import decode, read_yaml
-from .values import SCHEMA_VERSION
+from .values import SCHEMA_VERSION, PhysicalState, PortState
 
 NODES_PER_RACK = 4
 SubjectWord = Literal["cluster", "rack", "rail", "node", "gpu", "hca", "switch", "link"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherAdapter:
+    """A port of an adapter that carries no GPU traffic: storage, management, or the NVSwitches' own."""
+
+    name: str
+    link_layer: Literal["InfiniBand", "Ethernet"] = "Ethernet"
+    rate_gbps: int = 200
+    state: PortState = "Active"
+    physical_state: PhysicalState = "LinkUp"
+    model: str = "MT4129"
+    cabled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +41,7 @@ class PlannedNode:
     sku: str
     rack: str
     hcas: tuple[str, ...] = ()
+    others: tuple[OtherAdapter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +68,18 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How a healthy cluster differs from the one that is derived: a patch to every part of that kind whose name matches
+    (`*`, `gpu0?`, `*/mlx5_1`)."""
+
+    kind: SubjectWord
+    patch: tuple[Change, ...]
+    match: str = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
-    """The model file. The same file always gives the same model."""
+    """The model file. The same file always gives the same model; `shapes` are those of its world."""
 
     name: str
     seed: int
@@ -62,6 +87,7 @@ class ModelSpec:
     driver_version: str = "580.105.08"
     cuda_version: str = "13.0"
     faults: tuple[Fault, ...] = ()
+    shapes: tuple[Shape, ...] = ()
     schema_version: int = field(default=SCHEMA_VERSION)
 
     def __post_init__(self) -> None:
@@ -139,13 +165,15 @@ def _plain(spec: ModelSpec) -> dict[str, Any]:
         "driver_version": spec.driver_version,
         "cuda_version": spec.cuda_version,
         "faults": [_plain_fault(fault) for fault in spec.faults],
+        "shapes": [{"kind": s.kind, "match": s.match, "patch": plain_patch(s.patch)} for s in spec.shapes],
         "nodes": [_plain_node(node) for node in spec.nodes],
     }
 
 
 def _plain_node(node: PlannedNode) -> dict[str, Any]:
     row: dict[str, Any] = {"name": node.name, "sku": node.sku, "rack": node.rack}
-    return row | {"hcas": list(node.hcas)} if node.hcas else row
+    row |= {"hcas": list(node.hcas)} if node.hcas else {}
+    return row | {"others": [to_plain(other) for other in node.others]} if node.others else row
 
 
 def _plain_fault(fault: Fault) -> dict[str, Any]:

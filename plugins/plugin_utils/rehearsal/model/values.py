@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
 from ...hardware.accelerator import Accelerator
+from .infiniband import Cable, InfiniBand
 
 SCHEMA_VERSION = 1
 
@@ -21,9 +23,7 @@ GangBehaviour = Literal["all-or-nothing", "partial", "not-running"]
 DraBehaviour = Literal["allocates", "never-allocates"]
 ComponentState = Literal["ok", "never-ready", "install-fails"]
 Signer = Literal["facility", "stranger", "nobody"]
-LinkWidth = Literal["4x", "2x", "1x"]
-LinkSpeed = Literal["HDR", "EDR", "FDR", "QDR"]
-SubnetManagers = Literal["both", "no-standby", "none"]
+NicView = Literal["switch", "pairs", "apart", "hidden"]
 ExporterState = Literal["ok", "down", "frozen", "twice", "stranger", "no-profiling"]
 BenchmarkState = Literal["ok", "hangs", "truncated", "crashes"]
 TrainingState = Literal["ok", "out-of-memory", "crashes", "hangs", "not-a-number", "other-weights"]
@@ -94,19 +94,6 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cable:
-    """One cable of the compute fabric, as the simulator of it can make it. `errors` were counted before the gate looks,
-    `errors_per_s` are added while it looks; `swapped`: its switch end sits where the next adapter's should."""
-
-    up: bool = True
-    width: LinkWidth = "4x"
-    speed: LinkSpeed = "HDR"
-    errors: int = 0
-    errors_per_s: int = 0
-    swapped: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Hca:
     """One network adapter port of the compute fabric; not `present`: the adapter is not on the bus. `goodput` is the
     part of its rate that data gets through; no tool but a benchmark shows it."""
@@ -124,8 +111,13 @@ class Hca:
     physical_state: PhysicalState = "LinkUp"
     sm_lid: int = 1
     present: bool = True
-    cable: Cable = Cable()
+    cable: Cable = field(default_factory=Cable)
     goodput: float = 1.0
+
+
+def _natural(name: str) -> tuple[tuple[int, str | int], ...]:
+    """The order in which tools list names: mlx5_2 before mlx5_10."""
+    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,13 +141,15 @@ class LogLine:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesNode:
     """What Kubernetes is told about a node: None for a count means all GPUs that work. `memory_gib` is what pods may
-    ask for."""
+    ask for; `adapters` the extended resources that bring adapters into pods, None for those of the shared device
+    plugin."""
 
     device_plugin_gpus: int | None = None
     dra_devices: int | None = None
     operands_ready: bool = True
     failing_operand: str = ""
     memory_gib: int = 2048
+    adapters: dict[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,8 +211,14 @@ class Training:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One GPU host. `printed` is by program what it prints in place of its usual output, for programs whose script in
-    recipes/rehearsal/tools/ reads it (`out/<program>.printed`)."""
+    """One GPU host. `others` are ports of adapters that carry no GPU traffic.
+
+    `printed` is by program what it prints in place of its usual output, for programs whose script in
+    recipes/rehearsal/tools/ reads it (`out/<program>.printed`); `smi_xml` what elements of `nvidia-smi -q -x` read for
+    every GPU, by their path in nvidia_smi_580.yaml, where "(absent)" leaves one out. `nic_view`: each adapter is below
+    the PCIe `switch` of a GPU, two below that of two GPUs (`pairs`), those beside other GPUs are across the processors
+    (`apart`), or the hypervisor hides it all (`hidden`).
+    """
 
     name: str
     rack: str
@@ -232,6 +232,7 @@ class Node:
     nvswitches: int
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]
+    others: tuple[Hca, ...] = ()
     kernel: str = "6.8.0-79-generic"
     os_name: str = "Ubuntu"
     os_version: str = "24.04.3"
@@ -242,6 +243,8 @@ class Node:
     services: dict[str, str] = field(default_factory=dict)
     tools: dict[str, ToolState] = field(default_factory=dict)
     printed: dict[str, str] = field(default_factory=dict)
+    smi_xml: dict[str, str] = field(default_factory=dict)
+    nic_view: NicView = "switch"
     kernel_log: tuple[LogLine, ...] = ()
     kubernetes: KubernetesNode = KubernetesNode()
     performance: Performance = Performance()
@@ -268,6 +271,11 @@ class Node:
     def present_hcas(self) -> tuple[Hca, ...]:
         """The adapters that the machine has."""
         return tuple(hca for hca in self.hcas if hca.present)
+
+    @property
+    def all_hcas(self) -> tuple[Hca, ...]:
+        """Every adapter port that the operating system shows, in the order of their names."""
+        return tuple(sorted((*self.present_hcas, *self.others), key=lambda hca: _natural(hca.name)))
 
     @property
     def advertised_gpus(self) -> int:
@@ -342,28 +350,11 @@ class Stack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Switch:
-    """One switch of the compute fabric; not `alive`: it has no power."""
+class Nccl:
+    """What NCCL reaches at this site where a source tells it: `busbw_gbps` is the bus bandwidth of an all_reduce over
+    all adapters at the largest size, by the number of nodes, or "*" for every number that is not named."""
 
-    name: str
-    alive: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Uplink:
-    """One cable between two switches; its name is its lower end, `leaf-g1-rail0:33`."""
-
-    name: str
-    cable: Cable = Cable()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InfiniBand:
-    """The switches, the cables between them and the subnet managers; all empty where the hosts have no InfiniBand."""
-
-    switches: tuple[Switch, ...] = ()
-    uplinks: tuple[Uplink, ...] = ()
-    subnet_managers: SubnetManagers = "both"
+    busbw_gbps: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,7 +368,8 @@ class ClusterModel:
     facility: FacilityRecord = FacilityRecord()
     stack: Stack = Stack()
     rails: tuple[Rail, ...] = ()
-    infiniband: InfiniBand = InfiniBand()
+    infiniband: InfiniBand = field(default_factory=InfiniBand)
+    nccl: Nccl = Nccl()
     schema_version: int = SCHEMA_VERSION
 
     def node(self, name: str) -> Node:

@@ -51,6 +51,7 @@ class Simulation:
         facility: settings of the drawn facility record.
         facility_fault: whether a fault of this rehearsal is in the facility record.
         cabling: file with the plan of the simulated fabric; empty without one.
+        fabric: whether there is a simulated fabric.
         full: whether programs really run where they can.
     """
 
@@ -59,6 +60,7 @@ class Simulation:
     facility: Mapping[str, str]
     facility_fault: bool = False
     cabling: str = ""
+    fabric: bool = False
     full: bool = False
 
 
@@ -165,7 +167,7 @@ def _time_limits(simulation: Simulation) -> Replacement:
         "inference_acceptance": _inference(simulation),
         "telemetry": TELEMETRY,
     }
-    if simulation.cabling:
+    if simulation.fabric or simulation.cabling:
         settings = {"fabric": {"interval_s": COUNTER_INTERVAL_S}, **settings}
     replaced = [
         f"{gate}.{name} {stated}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ...hardware.sku import Sku
 from ..model.values import ClusterModel
@@ -15,7 +16,7 @@ from .benchmark import Benchmark
 from .nccl_lines import NcclLog, Rank, ranks_of, uses_nvls
 from .nccl_table import Measured, columns, footer, heading, row_parts
 from .performance import Performance, performance
-from .physics import Communicator, Machine, choose, time_us
+from .physics import Communicator, Machine, choose, share, time_us
 from .pod_simulator import STDERR, STDOUT
 from .transport import SOCKET, Host, find_host
 
@@ -70,6 +71,7 @@ class _NcclRun:
         per_node = run.places[0].gpus
         nvls = uses_nvls(sku.gpu_kind, per_node, run.env, data)
         self.communicators = communicators_of(self.hosts, nvls and sku.nvswitches != 0, run.env)
+        self.published = _published(run, model, self.hosts)
         seed = f"{model.seed}/{name}/{run.test}"
         self.draw = random.Random(seed)
         self.log = NcclLog(self.ranks, run.env, data, nvls, seed)
@@ -133,7 +135,16 @@ class _NcclRun:
         for communicator in self.communicators:
             algorithm, _protocol = self._choice(size, communicator)
             times.append(time_us(self.run.collective, size, algorithm, communicator, self.data))
-        return sum(times) / len(times)
+        return sum(times) / len(times) * self._scale
+
+    @cached_property
+    def _scale(self) -> float:
+        """How much longer than computed an operation takes, where a source says what this site reaches."""
+        if not self.published or len(self.communicators) > 1:
+            return 1.0
+        size, whole = self.run.largest, self.communicators[0]
+        computed_us = time_us(self.run.collective, size, self._choice(size, whole)[0], whole, self.data)
+        return size * share(self.run.collective, whole.ranks) / (self.published * 1e3) / computed_us
 
     def _choice(self, size: int, communicator: Communicator) -> tuple[str, str]:
         return choose(self.run.collective, size, communicator, self.run.env.get("NCCL_ALGO", ""))
@@ -212,6 +223,25 @@ class _NcclRun:
         self._say([f" .. {host} pid {self.ranks[0].pid}: Test failure common.cu:1127"])
         self._mpirun(self.ranks[0], _FAILED)
         return _FAILED
+
+
+def _published(run: Benchmark, model: ClusterModel, hosts: Sequence[Host]) -> float:
+    """Bus bandwidth that a source tells of such a run, 0 without one: all adapters, and what NCCL chooses by itself."""
+    told, own_choice = model.nccl.busbw_gbps, {"NCCL_ALGO", "NCCL_P2P_DISABLE"}.isdisjoint(run.env)
+    whole = all(len(host.adapters) == len(host.node.hcas) for host in hosts) or len(hosts) == 1
+    if not told or not whole or not own_choice or run.collective != "AllReduce":
+        return 0.0
+    slowest = min(_part_of(host, model) for host in hosts)
+    return told.get(str(len(hosts)), told.get("*", 0.0)) * slowest
+
+
+def _part_of(host: Host, model: ClusterModel) -> float:
+    """What faults leave of a host's speed."""
+    node = host.node
+    rails = [rail.goodput for rail in model.rails[: len(node.hcas)]]
+    adapters = [hca.goodput for hca in host.adapters]
+    links = [gpu.nvlinks_up / gpu.nvlinks for gpu in node.gpus if gpu.nvlinks]
+    return min([node.performance.network, node.performance.nvlink, *rails, *adapters, *links])
 
 
 def communicators_of(hosts: Sequence[Host], nvls: bool, env: Mapping[str, str]) -> list[Communicator]:

@@ -31,7 +31,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.rout
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.session import HttpSession
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.aiperf import AiperfExport, parse
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.derive import healthy_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, PlannedNode
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import Serving
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.settings import inference_settings

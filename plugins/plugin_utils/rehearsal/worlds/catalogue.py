@@ -1,0 +1,104 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The worlds of recipes/rehearsal/worlds/: healthy sites, each a file that is called as its id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ...hardware.sku import Sku
+from ...outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
+from ...runtime.strict import decode_file, nearest_hint
+from .model import World
+
+LIST = "list"
+
+
+def load_worlds(directory: Path) -> dict[str, World]:
+    """Return every world by id.
+
+    Args:
+        directory: the collection's recipes/rehearsal directory.
+
+    Raises:
+        ProblemsError: everything that is wrong with a file, with its line.
+        InputError: there is no file.
+    """
+    found: dict[str, World] = {}
+    problems: list[BringupError] = []
+    for path in sorted((directory / "worlds").glob("*.yaml")):
+        try:
+            found[path.stem] = decode_file(World, path)
+        except ProblemsError as error:
+            problems.extend(error.problems)
+        except BringupError as error:
+            problems.append(error)
+    if problems:
+        raise ProblemsError("worlds", tuple(problems))
+    if not found:
+        raise InputError(str(directory / "worlds"), "holds no world (*.yaml).", "install the collection again")
+    return found
+
+
+def world_or_error(worlds: Mapping[str, World], name: str) -> World:
+    """Return the world of that id.
+
+    Raises:
+        NotFoundError: there is none; names the nearest ones.
+    """
+    if name not in worlds:
+        hint = f"{nearest_hint(name, worlds)} (WORLD=list prints all)"
+        raise NotFoundError(f"WORLD {name!r}", "is not in recipes/rehearsal/worlds/.", hint)
+    return worlds[name]
+
+
+def offers(world: World, hardware: Mapping[str, Sku]) -> frozenset[str]:
+    """Return the words by which a fault says what it needs: gates, `infiniband` and the like, `nvlink`, `nvswitch`,
+    `multi_node`, `plan`, and `host_driver` where the hosts own their driver."""
+    skus = [hardware[group.sku] for group in world.hosts]
+    words = {*world.gates, *(sku.fabric for sku in skus)}
+    words |= {"nvlink"} if all(sku.nvlink_links for sku in skus) else set()
+    words |= {"nvswitch"} if all(sku.nvswitches for sku in skus) else set()
+    words |= {"multi_node"} if len(world.nodes) - len(world.inventory.quarantine) > 1 else set()
+    words |= {"plan"} if world.plan else set()
+    return frozenset(words | ({"host_driver"} if world.inventory.driver_owner == "host" else set()))
+
+
+def worlds_table(worlds: Mapping[str, World]) -> str:
+    """Return the list as text for a terminal: id, hosts, gates, title."""
+    rows = [("WORLD", "HOSTS", "WHAT IS REAL ABOUT IT")]
+    rows += [(name, _hosts(world), world.title) for name, world in worlds.items()]
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
+    lines = ["  ".join([row[0].ljust(widths[0]), row[1].ljust(widths[1]), row[2]]) for row in rows]
+    return "\n".join([*lines, "", "WORLD=id; make worlds runs all", ""])
+
+
+def worlds_page(worlds: Mapping[str, World]) -> str:
+    """Return docs/worlds.md."""
+    lines = [
+        "<!-- Generated from recipes/rehearsal/worlds/; a test compares the two. -->",
+        "# Worlds: healthy sites to rehearse",
+        "",
+        "A world is the shape of a real site that is healthy: names of adapters, topology, what tools print there,",
+        "what the cluster offers, what NCCL reaches. Each file names its sources. `make rehearse WORLD=<id>` runs the",
+        "gates that the world declares, and all of them must pass; `WORLD=list` prints this list, `make worlds` judges",
+        "all worlds.",
+        "Faults can be put into a world: `make rehearse WORLD=<id> FAULTS=<what>`.",
+        "",
+        "| world | hosts | what is real about it | gates | left out |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, world in worlds.items():
+        left = "; ".join(world.leaves_out)
+        lines.append(f"| `{name}` | {_hosts(world)} | {world.title} | {', '.join(world.gates)} | {left} |")
+    return "\n".join([*lines, "", "Sources:", "", *_sources(worlds), ""])
+
+
+def _sources(worlds: Mapping[str, World]) -> list[str]:
+    return [f"- `{name}`: {'; '.join(world.sources)}" for name, world in worlds.items()]
+
+
+def _hosts(world: World) -> str:
+    return ", ".join(f"{group.count} {group.sku}" for group in world.hosts)

@@ -1,0 +1,56 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Gate nodes of a world: the tools of its simulated hosts are run, and what they print is kept as a run keeps it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import run_tools
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
+    HostEvidence,
+    ToolRun,
+    unreached,
+    write_evidence,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import node_requests
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import tools_path
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import Node
+
+from .place import Place
+
+_MOST_BYTES = 10_000_000
+_LIMIT_S, _HANG_S = 20.0, 1.0
+
+
+@contextmanager
+def tools_of(root: Path, name: str) -> Iterator[None]:
+    """Within it, programs are those of the simulated host."""
+    before = os.environ["PATH"]
+    os.environ["PATH"] = f"{tools_path(root, name)}{os.pathsep}{before}"
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = before
+
+
+def probe(place: Place) -> None:
+    """Ask every host in scope, whose files are prepared, and keep the answers."""
+    for host in place.site.in_scope:
+        write_evidence(place.run_dir, _asked(place.model.node(host.name), place.directory))
+
+
+def _asked(node: Node, root: Path) -> HostEvidence:
+    if not node.reachable:
+        return unreached(node.name, "No route to host")
+    limit_s = _HANG_S if "hang" in node.tools.values() else _LIMIT_S
+    requests = node_requests(timeout_s=limit_s, diag_level=3, diag_timeout_s=limit_s)
+    with tools_of(root, node.name):
+        runs = run_tools(requests, max_output_bytes=_MOST_BYTES)
+    return HostEvidence(
+        host=node.name, reached=True, tools={name: from_plain(ToolRun, run, name) for name, run in runs.items()}
+    )

@@ -1,0 +1,86 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Judges every world, one line each; ends with 1 if one is not healthy.
+
+By default without a control plane: the gates that can be judged in this process. With `--rehearse`: `make rehearse`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from time import monotonic
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import (
+    load_worlds,
+    world_or_error,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.model import World
+
+from .world_bench.judge import DATA, held, judge_world, judged_gates
+
+_MOST_LINES = 8
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _judged(world: World) -> tuple[list[str], str]:
+    """Return what is wrong with a world, and what was judged."""
+    gates = judged_gates(world)
+    if not gates:
+        return [], f"not judged: {', '.join(world.gates)} need a control plane (REHEARSE=1)"
+    with tempfile.TemporaryDirectory(prefix="world-") as directory:
+        try:
+            outcomes = judge_world(world, Path(directory))
+        except BringupError as error:
+            return [str(error)], ""
+        except Exception:  # noqa: BLE001 - one world that cannot be drawn does not hide the others
+            return [traceback.format_exc()], ""
+    wrong = [
+        f"{o.gate}/{o.check} {o.status.value} {o.cause} {', '.join(s.name for s in o.subjects)}: {o.summary}"
+        for o in held(outcomes)
+    ]
+    if not wrong and any(outcome.blocked_by for outcome in outcomes):
+        wrong = ["a result waits for another one that is passed"]
+    return wrong, f"{len(outcomes)} results of {', '.join(gates)}"
+
+
+def _rehearsed(name: str) -> tuple[list[str], str]:
+    done = subprocess.run(["make", "rehearse", f"WORLD={name}"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return [], "rehearsed"
+    return [f"make rehearse ended with {done.returncode}", *done.stdout.splitlines()[-12:]], ""
+
+
+def main() -> int:
+    """Judge the worlds that are named, or all."""
+    parser = argparse.ArgumentParser(prog="make worlds")
+    parser.add_argument("names", nargs="*", metavar="id")
+    parser.add_argument("--rehearse", action="store_true", help="run each world through the whole rehearsal")
+    options = parser.parse_args()
+    try:
+        worlds = load_worlds(DATA)
+        chosen = {name: world_or_error(worlds, name) for name in options.names} or worlds
+    except BringupError as error:
+        print(error, file=sys.stderr)
+        return 2
+    bad = 0
+    for name, world in chosen.items():
+        began = monotonic()
+        wrong, said = _rehearsed(name) if options.rehearse else _judged(world)
+        bad += bool(wrong)
+        print(f"{'NOT HEALTHY' if wrong else 'healthy    '} {name} ({monotonic() - began:.1f} s) {said}", flush=True)
+        for line in wrong[:_MOST_LINES]:
+            print(f"    {line}")
+        if len(wrong) > _MOST_LINES:
+            print(f"    and {len(wrong) - _MOST_LINES} more")
+    print(f"{len(chosen) - bad} of {len(chosen)} worlds are healthy")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
