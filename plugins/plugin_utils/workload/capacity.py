@@ -13,11 +13,11 @@ from typing import Any
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from ..outcome.errors import NotFoundError
+from .tolerations import Toleration, known_tolerations, repelling
 
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
 GPU_DRIVER = "gpu.nvidia.com"
-_OPEN_TAINTS = ("nvidia.com/gpu",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,21 +37,26 @@ class NodeCapacity:
         return 0 if self.closed else max(0, self.total - self.used)
 
 
-def read_node_capacity(cluster: Cluster, names: Collection[str]) -> dict[str, NodeCapacity]:
-    """Return the capacity of each of these nodes as the API server knows it now.
+def read_node_capacity(
+    cluster: Cluster, names: Collection[str], tolerations: tuple[Toleration, ...] | None = None
+) -> dict[str, NodeCapacity]:
+    """Return the capacity of each of these nodes as the API server knows it now, for pods with these tolerations.
 
     Raises:
         BringupError: the API server does not answer.
     """
     nodes = cluster.list_objects(NODES)
     pods = cluster.list_objects(PODS)
-    return node_capacity(nodes, pods, _dra(cluster, RESOURCE_CLAIMS), _dra(cluster, RESOURCE_SLICES), names)
+    claims, slices = _dra(cluster, RESOURCE_CLAIMS), _dra(cluster, RESOURCE_SLICES)
+    return node_capacity(nodes, pods, claims, slices, names, tolerations)
 
 
-def open_nodes(nodes: Iterable[Json], names: Collection[str]) -> set[str]:
+def open_nodes(
+    nodes: Iterable[Json], names: Collection[str], tolerations: tuple[Toleration, ...] | None = None
+) -> set[str]:
     """Return which of these nodes are Ready and take pods of tests."""
     there = ((node["metadata"]["name"], node) for node in nodes)
-    return {name for name, node in there if name in names and not _closed(node)}
+    return {name for name, node in there if name in names and not _closed(node, tolerations)}
 
 
 def _dra(cluster: Cluster, kind: Any) -> list[Json]:
@@ -63,7 +68,12 @@ def _dra(cluster: Cluster, kind: Any) -> list[Json]:
 
 
 def node_capacity(
-    nodes: Iterable[Json], pods: Iterable[Json], claims: Iterable[Json], slices: Iterable[Json], names: Collection[str]
+    nodes: Iterable[Json],
+    pods: Iterable[Json],
+    claims: Iterable[Json],
+    slices: Iterable[Json],
+    names: Collection[str],
+    tolerations: tuple[Toleration, ...] | None = None,
 ) -> dict[str, NodeCapacity]:
     """Return the capacity of each of these nodes; a name that is no node has none and is closed."""
     held, offered = _held(pods, claims), _offered(slices)
@@ -73,8 +83,9 @@ def node_capacity(
         if name in names:
             plugin = _whole(((node.get("status") or {}).get("allocatable") or {}).get(GPU))
             total = plugin or offered[name]
+            closed = _closed(node, tolerations)
             found[name] = NodeCapacity(
-                name=name, total=total, used=held[name], closed=_closed(node), by_dra=not plugin and total > 0
+                name=name, total=total, used=held[name], closed=closed, by_dra=not plugin and total > 0
             )
     missing = {
         name: NodeCapacity(name=name, total=0, used=0, closed="no such node") for name in names if name not in found
@@ -119,14 +130,12 @@ def _whole(value: Any) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def _closed(node: Json) -> str:
+def _closed(node: Json, tolerations: tuple[Toleration, ...] | None) -> str:
     spec = node.get("spec") or {}
     if spec.get("unschedulable"):
         return "cordoned"
     ready: Json = next((c for c in (node.get("status") or {}).get("conditions") or [] if c.get("type") == "Ready"), {})
     if ready.get("status") != "True":
         return f"not Ready ({ready.get('reason') or 'no condition'})"
-    for taint in spec.get("taints") or []:
-        if taint.get("effect") in ("NoSchedule", "NoExecute") and taint.get("key") not in _OPEN_TAINTS:
-            return f"taint {taint.get('key')}"
-    return ""
+    taints = repelling(spec.get("taints") or [], known_tolerations() if tolerations is None else tolerations)
+    return f"taint {', '.join(taints)}" if taints else ""

@@ -34,6 +34,7 @@ from .namespace import TemporaryNamespace, temporary_namespace
 from .nodes import NodeWatch
 from .queue import queue_for
 from .running import RunningJob
+from .tolerations import Toleration
 
 __all__ = ["JobKind", "JobResult", "JobSpec", "JobState", "PodResult", "PodRole", "job_namespace", "run_jobs"]
 
@@ -47,10 +48,18 @@ Json = dict[str, Any]
 
 @contextmanager
 def job_namespace(
-    cluster: Cluster, purpose: str, *, prefix: str, priority: int, cleanup_s: float = 60.0, emit: Emit = silent
+    cluster: Cluster,
+    purpose: str,
+    *,
+    prefix: str,
+    priority: int,
+    cleanup_s: float = 60.0,
+    emit: Emit = silent,
+    tolerations: tuple[Toleration, ...] | None = None,
 ) -> Iterator[TemporaryNamespace]:
     """Yield a namespace for jobs, as temporary_namespace does: everything in it is removed on every way out."""
     settings: dict[str, Any] = {"prefix": prefix, "priority": priority, "cleanup_s": cleanup_s, "emit": emit}
+    settings["tolerations"] = tolerations
     with temporary_namespace(cluster, purpose, kinds=_GROUPS, makers=_MAKERS, **settings) as namespace:
         yield namespace
 

@@ -22,6 +22,7 @@ from ..outcome.errors import BringupError, DeadlineError
 from ..runtime.clock import Deadline
 from ..runtime.progress import Emit, silent
 from .interrupt import interruptible
+from .tolerations import Toleration, known_tolerations
 
 OWNER_LABELS = {"gpufleet.io/managed-by": "gpufleet.bringup", "gpufleet.io/purpose": "test"}
 _SELECTOR = ",".join(f"{key}={value}" for key, value in OWNER_LABELS.items())
@@ -45,6 +46,12 @@ class TemporaryNamespace:
     emit: Emit = silent
     leftovers: list[str] = field(default_factory=list)
     makers: tuple[Kind, ...] = ()
+    tolerations: tuple[Toleration, ...] = field(default_factory=known_tolerations)
+
+    @property
+    def tolerated(self) -> list[dict[str, str]]:
+        """What its pods tolerate, as their manifests say it."""
+        return [entry.body for entry in self.tolerations]
 
     @property
     def priority_class(self) -> str:
@@ -136,6 +143,7 @@ def temporary_namespace(
     makers: tuple[Kind, ...] = (),
     cleanup_s: float = 60.0,
     emit: Emit = silent,
+    tolerations: tuple[Toleration, ...] | None = None,
 ) -> Iterator[TemporaryNamespace]:
     """Yield a namespace of its own for one test; it is removed on every way out, SIGTERM included.
 
@@ -148,10 +156,17 @@ def temporary_namespace(
         makers: kinds to remove before the pods, because they would make them anew.
         cleanup_s: time limit of the removal.
         emit: takes progress lines.
+        tolerations: what its pods tolerate; None: the taints of platforms.
     """
     sweep(cluster, cleanup_s=cleanup_s, kinds=kinds, makers=makers, emit=emit)
     namespace = TemporaryNamespace(
-        cluster, f"{prefix}-{purpose}-{secrets.token_hex(3)}", cleanup_s, kinds, emit, makers=makers
+        cluster,
+        f"{prefix}-{purpose}-{secrets.token_hex(3)}",
+        cleanup_s,
+        kinds,
+        emit,
+        makers=makers,
+        tolerations=known_tolerations() if tolerations is None else tolerations,
     )
     with interruptible(f"test {purpose}"):
         try:

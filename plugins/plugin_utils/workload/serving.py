@@ -106,6 +106,7 @@ def server_objects(spec: ServerSpec, namespace: TemporaryNamespace) -> list[Json
         "name": spec.name, "namespace": namespace.name, "node": spec.node, "gpus": spec.gpus, "image": spec.image,
         "command": list(spec.command), "env": dict(spec.env), "secret_env": dict(spec.secret_env),
         "labels": namespace.labels, "priority_class": namespace.priority_class, "port": spec.port,
+        "tolerations": namespace.tolerated,
         "resources": dict(spec.resources), "shm_gib": spec.shm_gib, "volume": dict(spec.volume),
         "device_class": spec.device_class, "ready_s": spec.ready_s,
     }  # fmt: skip

@@ -14,6 +14,7 @@ from ...component_stack.facts import stack_facts
 from ...hardware.sku import Sku, sku_or_error
 from ...site.model import Host
 from ...workload.capacity import NodeCapacity, read_node_capacity
+from ..kit.tolerations import tolerations_of
 from ..spec import ObserveContext
 
 
@@ -97,7 +98,7 @@ def planned_hosts(
         BringupError: the API server does not answer.
     """
     hosts = context.site.in_scope
-    capacities = read_node_capacity(cluster, {host.node_name for host in hosts})
+    capacities = read_node_capacity(cluster, {host.node_name for host in hosts}, tolerations_of(context))
     return tuple(make(host, sku_or_error(context.hardware, host.sku), capacities[host.node_name]) for host in hosts)
 
 

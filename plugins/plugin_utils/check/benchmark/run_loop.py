@@ -24,6 +24,7 @@ from ...workload.launch import job_namespace, run_jobs
 from ...workload.model import JobResult, JobSpec
 from ...workload.namespace import TemporaryNamespace
 from ...workload.permission import BASIC, refuse_without
+from ..kit.tolerations import tolerations_of
 from ..spec import ObserveContext
 from .plan import BenchmarkHost, BenchmarkPlan
 from .records import BenchmarkResults, EvidenceFolder
@@ -118,7 +119,7 @@ class Benchmark(ABC, Generic[PlanT, WantT, RunT]):
             pods, emit = stack_facts().test_pods, self.context.emit
             with job_namespace(
                 cluster, self.name, prefix=pods.namespace_prefix, priority=pods.priority, cleanup_s=self.cleanup_s,
-                emit=emit,
+                emit=emit, tolerations=tolerations_of(self.context),
             ) as namespace:  # fmt: skip
                 self.make_runs(Session(cluster, namespace, Progress(emit), Deadline.after(self.total_s)))
             return BenchmarkResults(plan=self.plan, runs=tuple(self.runs), leftovers=tuple(namespace.leftovers))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ...outcome.model import Outcome
 from ..kit import host_context
 from ..kit.finding import Report
+from ..kit.told_once import told_once
 from ..spec import CheckSpec, JudgeContext
 from .cluster_state import ClusterState, NodeState
 from .roots import blocked_by_permissions
@@ -33,10 +34,11 @@ def per_host(
     *,
     needs_sku: bool = True,
 ) -> tuple[Outcome, ...]:
-    """Return the outcomes of every host in scope (see kit.host_context.per_host)."""
-    return host_context.per_host(
+    """Return the outcomes of every host in scope (see kit.host_context.per_host), what holds all hosts told once."""
+    outcomes = host_context.per_host(
         ClusterHost, spec, seen, context, judge_host, before=_not_looked_at, needs_sku=needs_sku
     )
+    return told_once(outcomes, (*context.site.waivers, *context.site.acceptances))
 
 
 def _not_looked_at(host: ClusterHost) -> Outcome | None:

@@ -14,7 +14,8 @@ from ...component_stack.workloads import Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeState:
-    """A node: `ready` is the condition's word (`True`, `False`, `Unknown`, empty if it has none)."""
+    """A node: `ready` is the condition's word (`True`, `False`, `Unknown`, empty if it has none). `capacity` counts
+    devices that their plugin calls unhealthy as well; `taints` are `key=value:effect`."""
 
     name: str
     ready: str
@@ -22,6 +23,8 @@ class NodeState:
     unschedulable: bool = False
     pressures: tuple[str, ...] = ()
     allocatable: dict[str, int] = field(default_factory=dict)
+    capacity: dict[str, int] = field(default_factory=dict)
+    taints: tuple[str, ...] = ()
     labels: dict[str, str] = field(default_factory=dict)
     os_image: str = ""
     kernel: str = ""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
@@ -23,10 +24,16 @@ class AllocatableSettings:
     """Settings of check gpu-allocatable."""
 
     resources: dict[str, int] = setting(
-        "What every node offers under MIG, such as {nvidia.com/mig-1g.10gb: 56}; it is never guessed.",
+        "What a node offers in place of whole GPUs: under MIG such as {nvidia.com/mig-1g.10gb: 56}, with time-slicing "
+        "or MPS such as {nvidia.com/gpu.shared: 80}; it is never guessed, nor taken from the node's own labels.",
         unit="count by resource",
         minimum=0,
     )
+    hosts: tuple[str, ...] = setting("Hosts, with * and ?, that offer these resources; the others offer whole GPUs.")
+
+    def stated(self, host: str) -> dict[str, int]:
+        """Return what a host offers in place of whole GPUs, empty if it offers these."""
+        return self.resources if any(fnmatchcase(host, pattern) for pattern in self.hosts) else {}
 
 
 SPEC = CheckSpec(
@@ -35,10 +42,10 @@ SPEC = CheckSpec(
     title="Allocatable GPUs are those of the inventory",
     per=SubjectKind.NODE,
     requires=("kubernetes",),
-    causes=("gpu-count-mismatch", "gpu-not-advertised", "mig-geometry-mismatch"),
+    causes=("gpu-count-mismatch", "gpu-marked-unhealthy", "gpu-not-advertised", "mig-geometry-mismatch"),
     settings=AllocatableSettings,
 )
-GPU, SHARED = "nvidia.com/gpu", "nvidia.com/gpu.shared"
+GPU, SHARED, MIG = "nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-"
 # What a missing GPU resource waits for; the exporters do not matter here.
 _CHAIN = (
     "nvidia-driver-daemonset",
@@ -62,10 +69,15 @@ def _judge_host(host: ClusterHost) -> Outcome:
         return answer.unknown("no-data", "the node was not looked at", "run the gate again")
     if _is_dra_only(host.context):
         return _dra_only(answer, host.seen, node, gpus)
-    if any(name.startswith("nvidia.com/mig-") and count for name, count in node.allocatable.items()) or (
+    stated = host.settings(AllocatableSettings).stated(host.name)
+    if stated:
+        return _stated(answer, node, stated)
+    if any(name.startswith(MIG) and number for name, number in node.allocatable.items()) or (
         "-MIG-" in node.labels.get("nvidia.com/gpu.product", "")
     ):
-        return _mig(answer, host.context, node)
+        return _unstated(answer, node, "mig-geometry-unstated", "MIG is on")
+    if node.allocatable.get(SHARED) or node.allocatable.get(GPU, 0) > gpus or _replicas(node) > 1:
+        return _unstated(answer, node, "gpu-sharing-unstated", f"its {gpus} GPUs are offered more than once each")
     return _whole_gpus(answer, node, gpus)
 
 
@@ -101,35 +113,69 @@ def _dra_only(answer: Answer, cluster: ClusterState, node: NodeState, gpus: int)
     return answer.passed(f"{gpus} of {gpus} GPUs offered by DRA (no device plugin)", **facts)
 
 
-def _mig(answer: Answer, context: JudgeContext, node: NodeState) -> Outcome:
-    """Judge partitioned GPUs against the geometry that the inventory states; it is never guessed."""
-    found = {name: count for name, count in node.allocatable.items() if count}
-    wanted = context.settings_of(SPEC.id, AllocatableSettings).resources
-    if not wanted:
-        hint = "state what each node offers in gpufleet_settings: gpu-allocatable: resources: {nvidia.com/mig-...: n}"
-        return answer.unknown("mig-geometry-unstated", f"MIG is on ({found}), the geometry is not stated", hint)
+def _offered(node: NodeState) -> dict[str, int]:
+    """Return what a node offers of its GPUs, in whatever form."""
+    names = (GPU, SHARED, MIG)
+    return {name: number for name, number in node.allocatable.items() if number and name.startswith(names)}
+
+
+def _replicas(node: NodeState) -> int:
+    text = node.labels.get("nvidia.com/gpu.replicas", "1")
+    return int(text) if text.isdigit() else 1
+
+
+def _unstated(answer: Answer, node: NodeState, cause: str, text: str) -> Outcome:
+    """Answer for GPUs that are given out in parts, which nobody planned or nobody stated."""
+    hint = (
+        f"if that is planned, state it: gpufleet_settings: {{gpu-allocatable: {{hosts: [{answer.subject.name}], "
+        f"resources: {_plain(_offered(node))}}}}}; else take the sharing or MIG configuration off the node: "
+        f"kubectl get node {node.name} --show-labels (nvidia.com/device-plugin.config, nvidia.com/mig.config)"
+    )
+    summary = f"{text}, and the site states no resources for it; it offers {_plain(_offered(node))}"
+    return answer.unknown(cause, summary, hint, **_facts(node, {}, {}))
+
+
+def _stated(answer: Answer, node: NodeState, wanted: dict[str, int]) -> Outcome:
+    """Judge GPUs that are given out in parts against what the site states."""
+    found = _offered(node)
     facts = _facts(node, wanted, found)
-    if any(found.get(name, 0) != count for name, count in wanted.items()):
-        hint = f"kubectl logs -n gpu-operator -l app=nvidia-mig-manager; kubectl describe node {node.name}"
-        return answer.failed("mig-geometry-mismatch", f"offers {found}, wanted {wanted}", hint, **facts)
-    return answer.passed(f"offers {wanted}", **facts)
+    if found == {name: number for name, number in wanted.items() if number}:
+        return answer.passed(f"offers {_plain(wanted)}, as stated", **facts)
+    hint = f"kubectl logs -n gpu-operator -l app=nvidia-mig-manager; kubectl describe node {node.name}"
+    mig = any(name.startswith(MIG) for name in (*wanted, *found))
+    cause = "mig-geometry-mismatch" if mig else "gpu-count-mismatch" if found else "gpu-not-advertised"
+    return answer.failed(cause, f"offers {_plain(found)}, the site states {_plain(wanted)}", hint, **facts)
+
+
+def _plain(resources: dict[str, int]) -> str:
+    return "{" + ", ".join(f"{name}: {number}" for name, number in sorted(resources.items())) + "}"
 
 
 def _whole_gpus(answer: Answer, node: NodeState, gpus: int) -> Outcome:
-    """Judge whole GPUs; with time-slicing or MPS each is offered as often as the node's label says."""
-    replicas = node.labels.get("nvidia.com/gpu.replicas", "1")
-    times = int(replicas) if replicas.isdigit() and int(replicas) > 0 else 1
-    resource = SHARED if SHARED in node.allocatable else GPU
-    wanted, found = gpus * times, node.allocatable.get(resource)
-    facts = _facts(node, {resource: wanted}, {resource: found or 0})
-    shared = f" ({gpus} GPUs shared {times} times each)" if times > 1 else ""
+    found, unhealthy_gpus = node.allocatable.get(GPU, 0), _marked_unhealthy(node)
+    facts = _facts(node, {GPU: gpus}, {GPU: found})
+    if unhealthy_gpus and found + unhealthy_gpus == gpus:
+        # The kubelet counts devices that its plugin calls unhealthy in the capacity, and not in what is allocatable.
+        hint = (
+            f"read the log of the pod nvidia-device-plugin-daemonset on {node.name} for the XID; once the GPU is "
+            "mended restart that pod: it does not take a GPU back by itself"
+        )
+        text = f"{found} of {gpus} {GPU} allocatable: the device plugin marked {unhealthy_gpus} unhealthy"
+        return answer.failed("gpu-marked-unhealthy", text, hint, **facts)
     if not found:
-        hint = f"read the log of the pod nvidia-device-plugin-daemonset on {node.name} (kubectl get pods -A -o wide)"
-        return answer.failed("gpu-not-advertised", f"offers no {resource}, {wanted} expected{shared}", hint, **facts)
-    if found != wanted:
-        hint = "compare with nvidia-smi -L on the host: a GPU that fell off the bus, or one marked unhealthy by an XID"
-        return answer.failed("gpu-count-mismatch", f"{found} of {wanted} {resource} allocatable{shared}", hint, **facts)
-    return answer.passed(f"{found} of {wanted} {resource} allocatable{shared}", **facts)
+        hint = (
+            f"read the log of the pod nvidia-device-plugin-daemonset on {node.name} (kubectl get pods -A -o wide): "
+            "`could not load NVML` means that the nvidia runtime is not configured; else restart that pod"
+        )
+        return answer.failed("gpu-not-advertised", f"offers no {GPU}, {gpus} expected", hint, **facts)
+    if found != gpus:
+        hint = "compare with nvidia-smi -L on the host: a GPU that fell off the bus, or one that the plugin leaves out"
+        return answer.failed("gpu-count-mismatch", f"{found} of {gpus} {GPU} allocatable", hint, **facts)
+    return answer.passed(f"{found} of {gpus} {GPU} allocatable", **facts)
+
+
+def _marked_unhealthy(node: NodeState) -> int:
+    return max(0, node.capacity.get(GPU, 0) - node.allocatable.get(GPU, 0))
 
 
 def _facts(node: NodeState, wanted: dict[str, int], found: dict[str, int]) -> dict[str, Any]:

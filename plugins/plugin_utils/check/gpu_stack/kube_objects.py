@@ -10,6 +10,7 @@ from typing import Any
 
 from ...component_stack.workloads import Workload
 from ...outcome.errors import InputError
+from ...workload.tolerations import taint_text
 from .cluster_state import NodeState, OperandState, PolicyState, SliceState
 
 Json = dict[str, Any]
@@ -29,6 +30,8 @@ def node_state(node: Json) -> NodeState:
         unschedulable=bool((node.get("spec") or {}).get("unschedulable", False)),
         pressures=tuple(name for name in _PRESSURES if (conditions.get(name) or {}).get("status") == "True"),
         allocatable=gpu_resources(status.get("allocatable") or {}, metadata["name"]),
+        capacity=gpu_resources(status.get("capacity") or {}, metadata["name"]),
+        taints=tuple(taint_text(taint) for taint in (node.get("spec") or {}).get("taints") or []),
         labels={k: v for k, v in (metadata.get("labels") or {}).items() if k.startswith(_LABEL_PREFIXES)},
         os_image=str(info.get("osImage", "")),
         kernel=str(info.get("kernelVersion", "")),

@@ -5,7 +5,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
+from ...workload.tolerations import repelling, taint_of
+from ..kit.tolerations import tolerations_of
 from ..spec import Check, CheckSpec, JudgeContext
 from .cluster_host import ClusterHost, per_host
 from .cluster_state import ClusterState
@@ -36,16 +40,30 @@ def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
 def _judge_host(host: ClusterHost) -> Outcome:
     node, name = host.node, host.entry.node_name
     fault = node_fault(node)
-    facts = {
+    facts: dict[str, Any] = {
         "measured": (Measure("ready", node.ready if node else "missing"),),
         "expected": (Expectation("ready", "==", "True", Basis.INVENTORY),),
         "evidence": (Evidence("GET /api/v1/nodes", name, node.reason if node else ""),),
     }
+    taints = repelling(map(taint_of, node.taints), tolerations_of(host.context)) if node and not fault else ()
+    if taints:
+        return _tainted(host, taints, facts)
     if fault:
         cause, text = fault
         hint = _HINTS[cause].format(node=name)
         return host.answer.failed(cause, f"node {name}: {text}", hint, **facts)
     return host.answer.passed(f"node {name} is Ready and takes pods", **facts)
+
+
+def _tainted(host: ClusterHost, taints: tuple[str, ...], facts: dict[str, Any]) -> Outcome:
+    """Answer for a node on which no test can run: dedicated to others, or not yet set up. That is no fault of it."""
+    name = host.entry.node_name
+    hint = (
+        f"if it is the site's own, state it: gpufleet_settings: {{gpu_stack: {{tolerations: ['{taints[0]}']}}}}; else "
+        f"wait for whoever takes it off (startup taints), or kubectl taint node {name} {taints[0]}-"
+    )
+    text = f"node {name}: no test pod may run there, for it has the taint {', '.join(taints)}"
+    return host.answer.unknown("node-tainted", text, hint, **facts)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

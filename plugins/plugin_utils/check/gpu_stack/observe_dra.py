@@ -24,6 +24,7 @@ from ...workload.capacity import open_nodes
 from ...workload.namespace import TemporaryNamespace, temporary_namespace
 from ...workload.render import render
 from ..kit.settings import setting
+from ..kit.tolerations import tolerations_of
 from ..spec import ObserveContext, observer_of
 from .pending import HELD_HINT, held_by_gates, why_pending
 
@@ -83,7 +84,7 @@ def observe(context: ObserveContext) -> ClaimResult:
         if problem:
             return ClaimResult(problem=problem[0], reason=problem[1])
         names = {host.node_name for host in context.site.in_scope}
-        working = open_nodes(cluster.list_objects(NODES), names)
+        working = open_nodes(cluster.list_objects(NODES), names, tolerations_of(context))
         slices = cluster.list_objects(RESOURCE_SLICES)
         free = free_devices(slices, cluster.list_objects(RESOURCE_CLAIMS), working)
         if not free:
@@ -147,6 +148,7 @@ def _run(
         kinds=(RESOURCE_CLAIMS,),
         cleanup_s=settings.cleanup_s,
         emit=context.emit,
+        tolerations=tolerations_of(context),
     ) as namespace:
         namespace.create(_objects(namespace, result, settings))
         started = time.monotonic()
@@ -184,6 +186,7 @@ def _objects(namespace: TemporaryNamespace, result: ClaimResult, settings: DraSe
             "nodes": list(result.nodes),
             "image": settings.image or stack_facts().test_pods.image,
             "priority_class": namespace.priority_class,
+            "tolerations": namespace.tolerated,
             "labels": namespace.labels,
         },
     )

@@ -24,6 +24,7 @@ from ...workload.namespace import TemporaryNamespace, temporary_namespace
 from ...workload.queue import queue_for
 from ...workload.render import render
 from ..kit.settings import setting
+from ..kit.tolerations import tolerations_of
 from ..spec import ObserveContext, observer_of
 from .capacity import Slots, slots_of
 from .pending import HELD_HINT, held_by_gates, why_pending
@@ -90,9 +91,11 @@ def observe(context: ObserveContext) -> GangResult:
         if problem:
             return replace(result, problem=problem[0], reason=problem[1])
         names = {host.node_name for host in context.site.in_scope}
-        slots = slots_of(read_node_capacity(cluster, names).values(), settings.nodes)
+        capacities = read_node_capacity(cluster, names, tolerations_of(context))
+        slots = slots_of(capacities.values(), settings.nodes)
         if slots is None:
-            reason = "no node in scope has two free GPUs"
+            closed = next((f"; {node.name}: {node.closed}" for node in capacities.values() if node.closed), "")
+            reason = f"no node in scope has two free GPUs{closed}"
             return replace(result, problem="no-capacity", reason=reason)
         queue = queue_for(cluster, provider, settings.queue)
         if queue.cause:
@@ -146,6 +149,7 @@ def _run(
         kinds=(kind,),
         cleanup_s=settings.cleanup_s,
         emit=context.emit,
+        tolerations=tolerations_of(context),
     ) as namespace:
         gangs = ("gang-a", "gang-b")
         objects = [_objects(namespace, name, facts, slots, settings, result.queue) for name in gangs]
@@ -196,6 +200,7 @@ def _objects(
             "queue": queue,
             "image": settings.image or stack_facts().test_pods.image,
             "priority_class": namespace.priority_class,
+            "tolerations": namespace.tolerated,
             "labels": {**namespace.labels, "gpufleet.io/gang": name},
         },
     )

@@ -19,6 +19,10 @@ class GpuStackSettings:
     settle_s: float = setting(
         "How long the gate looks again until what was installed has settled.", unit="s", minimum=0, use="run"
     )
+    tolerations: tuple[str, ...] = setting(
+        "Taints of the site's GPU nodes that test pods tolerate in every gate, as `key=value:effect`, value and effect "
+        "optional; those of platforms (recipes/workloads/tolerations.yaml) are tolerated anyway."
+    )
 
 
 SETTINGS = GpuStackSettings

@@ -12,6 +12,7 @@ from ...outcome.model import Evidence, Measure, Outcome, Subject, SubjectKind
 from ..kit import host_context
 from ..kit.answer import Answer
 from ..kit.finding import Report
+from ..kit.told_once import told_once
 from ..spec import CheckSpec, JudgeContext
 from .fleet import Fleet
 from .model import ExpectedGpu, ExpectedHost, FleetMetrics
@@ -50,7 +51,7 @@ def per_host(
     *,
     needs_series: bool = True,
 ) -> tuple[Outcome, ...]:
-    """Return the outcomes of every host in scope (see kit.host_context.per_host).
+    """Return the outcomes of every host in scope (see kit.host_context.per_host), what holds all hosts told once.
 
     Args:
         spec: the check.
@@ -64,7 +65,10 @@ def per_host(
         return without_metrics(host.answer, host.seen) or _not_known(host, needs_series)
 
     # How many GPUs are expected was found out when the observer looked.
-    return host_context.per_host(MetricsHost, spec, Fleet(metrics), context, judge_host, before=before, needs_sku=False)
+    outcomes = host_context.per_host(
+        MetricsHost, spec, Fleet(metrics), context, judge_host, before=before, needs_sku=False
+    )
+    return told_once(outcomes, (*context.site.waivers, *context.site.acceptances))
 
 
 def without_metrics(answer: Answer, fleet: Fleet) -> Outcome | None:

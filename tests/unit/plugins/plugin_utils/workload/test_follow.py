@@ -173,5 +173,5 @@ def test_free_gpus_count_pods_and_claims() -> None:
     assert found["e"].by_dra and not found["a"].by_dra
     closed = {name: room.closed for name, room in found.items() if room.closed}
     assert closed == {
-        "b": "cordoned", "c": "not Ready (KubeletNotReady)", "d": "taint other", "gone": "no such node",
+        "b": "cordoned", "c": "not Ready (KubeletNotReady)", "d": "taint other:NoSchedule", "gone": "no such node",
     }  # fmt: skip

@@ -191,30 +191,96 @@ def test_a_quarantined_node_hides_what_waits_only_for_it(view: ClusterState) -> 
     assert not any(subject.name == "gpu02" for outcome in outcomes for subject in outcome.subjects)
 
 
+MIG, SHARED = {"nvidia.com/mig-1g.10gb": 56}, {"nvidia.com/gpu.shared": 80}
+
+
+@pytest.mark.parametrize(
+    ("stated", "allocatable", "cause"),
+    [
+        (MIG, MIG, ""),
+        (MIG, {"nvidia.com/mig-1g.10gb": 55}, "mig-geometry-mismatch"),
+        (MIG, {**MIG, "nvidia.com/gpu": 1}, "mig-geometry-mismatch"),
+        (MIG, {"nvidia.com/gpu": 8}, "mig-geometry-mismatch"),
+        (SHARED, {**SHARED, "nvidia.com/gpu": 0}, ""),
+        (SHARED, {"nvidia.com/gpu.shared": 70}, "gpu-count-mismatch"),
+        (SHARED, {"nvidia.com/gpu": 8}, "gpu-count-mismatch"),
+        ({"nvidia.com/gpu": 32}, {"nvidia.com/gpu": 32}, ""),
+        ({"nvidia.com/gpu": 32}, {}, "gpu-not-advertised"),
+    ],
+)
+def test_gpus_in_parts_are_held_against_what_the_site_states(
+    view: ClusterState, stated: dict[str, int], allocatable: dict[str, int], cause: str
+) -> None:
+    """The node's label says four replicas of each throughout: it does not count."""
+    settings = {"gpu-allocatable": {"hosts": ["gpu02", "mig*"], "resources": stated}}
+    node = changed_node(view, "gpu02", allocatable=allocatable, labels={"nvidia.com/gpu.replicas": "4"})
+    outcomes = judged(node, context(site=site(settings=settings)))
+    assert [entry for entry in _failed(outcomes) if entry[0] == "gpu-allocatable"] == (
+        [("gpu-allocatable", cause, "gpu02")] if cause else []
+    )
+    assert [o.subjects[0].name for o in outcomes if o.check == "gpu-allocatable" and o.status is Status.PASSED] == [
+        name for name in NAMES if not (cause and name == "gpu02")
+    ]
+
+
 @pytest.mark.parametrize(
     ("allocatable", "labels", "cause"),
     [
-        ({"nvidia.com/gpu": 32}, {"nvidia.com/gpu.replicas": "4"}, ""),
-        ({"nvidia.com/gpu.shared": 32}, {"nvidia.com/gpu.replicas": "4"}, ""),
-        ({"nvidia.com/gpu": 31}, {"nvidia.com/gpu.replicas": "4"}, "gpu-count-mismatch"),
-        ({"nvidia.com/mig-1g.10gb": 56}, {}, ""),
-        ({"nvidia.com/mig-1g.10gb": 55}, {}, "mig-geometry-mismatch"),
+        (MIG, {}, "mig-geometry-unstated"),
+        ({"nvidia.com/gpu": 32}, {"nvidia.com/gpu.replicas": "4"}, "gpu-sharing-unstated"),
+        (SHARED, {"nvidia.com/gpu.replicas": "10"}, "gpu-sharing-unstated"),
+        ({"nvidia.com/gpu": 32}, {}, "gpu-sharing-unstated"),
+        ({"nvidia.com/gpu": 8}, {"nvidia.com/gpu.replicas": "4"}, "gpu-sharing-unstated"),
     ],
 )
-def test_shared_and_partitioned_gpus_are_accounted_for(
+def test_gpus_in_parts_that_nobody_stated_are_not_passed(
     view: ClusterState, allocatable: dict[str, int], labels: dict[str, str], cause: str
 ) -> None:
-    stated = {"gpu-allocatable": {"resources": {"nvidia.com/mig-1g.10gb": 56}}}
-    outcomes = judged(
-        changed_node(view, "gpu02", allocatable=allocatable, labels=labels), context(site=site(settings=stated))
-    )
-    wanted = [("gpu-allocatable", cause, "gpu02")] if cause else []
-    assert [entry for entry in _failed(outcomes) if entry[0] == "gpu-allocatable"] == wanted
+    outcomes = judged(changed_node(view, "gpu02", allocatable=allocatable, labels=labels), context())
+    (held,) = [o for o in outcomes if o.status is Status.OTHER]
+    assert (held.cause, held.subjects[0].name) == (cause, "gpu02")
+    assert "gpu-allocatable: {hosts: [gpu02]" in held.hint
 
 
-def test_an_unstated_mig_geometry_is_not_guessed(view: ClusterState) -> None:
-    outcomes = judged(changed_node(view, "gpu02", allocatable={"nvidia.com/mig-1g.10gb": 56}), context())
-    assert [o.cause for o in outcomes if o.status is Status.OTHER] == ["mig-geometry-unstated"]
+def test_a_gpu_that_its_plugin_marked_unhealthy_is_told_from_one_that_is_gone(view: ClusterState) -> None:
+    """The kubelet keeps an unhealthy device in the capacity."""
+    seven, eight = {"nvidia.com/gpu": 7}, {"nvidia.com/gpu": 8}
+    marked = judged(changed_node(view, "gpu02", allocatable=seven, capacity=eight), context())
+    assert ("gpu-allocatable", "gpu-marked-unhealthy", "gpu02") in _failed(marked)
+    gone = judged(changed_node(view, "gpu02", allocatable=seven, capacity=seven), context())
+    assert ("gpu-allocatable", "gpu-count-mismatch", "gpu02") in _failed(gone)
+    (outcome,) = [o for o in marked if o.cause == "gpu-marked-unhealthy"]
+    assert "restart that pod" in outcome.hint
+
+
+HEALTHY_TAINTS = ("nvidia.com/gpu=present:NoSchedule", "sku=gpu:NoSchedule", "vpc.amazonaws.com/efa:NoSchedule",
+                  "kubernetes.io/arch=arm64:NoSchedule", "team=red:PreferNoSchedule")  # fmt: skip
+
+
+def test_taints_of_platforms_and_of_the_site_are_tolerated(view: ClusterState) -> None:
+    """GKE, AKS, EKS with EFA and GKE on arm64 taint their GPU nodes; a site dedicates a pool of its own."""
+    assert not [o for o in judged(changed_node(view, "gpu02", taints=HEALTHY_TAINTS), context()) if o.cause]
+    stated = site(settings={"gpu_stack": {"tolerations": ["dedicated=training:NoSchedule"]}})
+    dedicated = changed_node(view, "gpu02", taints=("dedicated=training:NoSchedule",))
+    assert not [outcome for outcome in judged(dedicated, context(site=stated)) if outcome.cause]
+
+
+@pytest.mark.parametrize("taint", ["dedicated=training:NoSchedule", "skyhook.nvidia.com=runtime-required:NoSchedule"])
+def test_a_taint_that_keeps_tests_away_is_neither_passed_nor_the_nodes_fault(view: ClusterState, taint: str) -> None:
+    (held,) = [o for o in judged(changed_node(view, "gpu02", taints=(taint,)), context()) if o.cause]
+    assert (held.check, held.status, held.cause) == ("node-ready", Status.OTHER, "node-tainted")
+    assert taint in held.summary and f"tolerations: ['{taint}']" in held.hint
+
+
+def test_what_holds_all_hosts_is_told_once(view: ClusterState) -> None:
+    nothing = view
+    for name in NAMES:
+        nothing = changed_node(nothing, name, allocatable={})
+    outcomes = [o for o in judged(nothing, context()) if o.check == "gpu-allocatable"]
+    (outcome,) = outcomes
+    assert (outcome.status, outcome.cause) == (Status.FAILED, "gpu-not-advertised")
+    assert [subject.name for subject in outcome.subjects] == list(NAMES)
+    assert outcome.summary == "all 4 hosts: offers no nvidia.com/gpu, 8 expected"
 
 
 def test_gpus_offered_by_dra_alone(view: ClusterState) -> None:

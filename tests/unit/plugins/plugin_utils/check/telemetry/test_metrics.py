@@ -125,7 +125,7 @@ FAULTS: dict[str, tuple[Change, tuple[str, str, tuple[str, ...]]]] = {
     "nobody scrapes": (lambda m: m.rows.clear(), ("gpu-metrics-scraped", "telemetry-blind", ("here",))),
     "the interval is not known": (
         lambda m: setattr(m, "interval_s", 0.0),
-        ("gpu-metrics-fresh", "interval-unknown", ("gpu02",)),
+        ("gpu-metrics-fresh", "interval-unknown", ("gpu02", "gpu03")),
     ),
 }
 

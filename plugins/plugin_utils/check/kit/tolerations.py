@@ -1,0 +1,19 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the pods of every gate's tests tolerate at a site: one setting, of gate gpu_stack, for all gates."""
+
+from __future__ import annotations
+
+from ...workload.tolerations import Toleration, tolerations_with
+from ..gpu_stack.settings import GATE, GpuStackSettings
+from ..spec import JudgeContext, ObserveContext
+
+
+def tolerations_of(context: ObserveContext | JudgeContext) -> tuple[Toleration, ...]:
+    """Return the tolerations of test pods.
+
+    Raises:
+        InputError: the site states one that is none.
+    """
+    return tolerations_with(context.settings_of(GATE, GpuStackSettings).tolerations)
