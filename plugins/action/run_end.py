@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module run_end: fails if a gate that was decided is not passed."""
+"""Module run_end: fails unless every gate in scope is decided and opens the next."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.modul
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import not_ended_well, undecided_gates
 
 
 class ActionModule(ModuleAction):
@@ -21,7 +22,13 @@ class ActionModule(ModuleAction):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
-        held = [v for v in run.record.gates if v.status is not Status.PENDING and not v.opens_next]
-        stats = run_stats(run)
-        result = {"stats": stats, "not_passed": [verdict.gate for verdict in held], "exit_code": 8 if held else 0}
-        return result | {"failed": True, "msg": "; ".join(verdict.message for verdict in held)} if held else result
+        problems = not_ended_well(run.record)
+        held = [v.gate for v in run.record.gates if v.status is not Status.PENDING and not v.opens_next]
+        undecided = undecided_gates(run.record)
+        result = {
+            "stats": run_stats(run),
+            "not_passed": held,
+            "undecided": list(undecided),
+            "exit_code": 8 if problems else 0,
+        }
+        return result | {"failed": True, "msg": "; ".join(problems)} if problems else result

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: run_end
-short_description: End a run, and fail if a gate that was decided is not passed
+short_description: End a run, and fail unless every gate in scope is decided and passed
 version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
 description:
   - Looks at the verdicts of a run after its last gate, and fails if a gate that was decided is not passed. That is one
     that M(gpufleet.bringup.gate) decided with O(gpufleet.bringup.gate#module:not_passed=report), so that gates that do
     not depend on it could follow.
+  - Fails as well if a gate in scope was not decided, because tags left its play out.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
   - gpufleet.bringup.run
@@ -73,8 +74,14 @@ not_passed:
   elements: str
   returned: always
   sample: [training_acceptance]
+undecided:
+  description: Gates in scope that nobody decided.
+  type: list
+  elements: str
+  returned: always
+  sample: []
 exit_code:
-  description: 0, or 8 if a gate that was decided is not passed.
+  description: 0, or 8 if a gate in scope is not passed or not decided.
   type: int
   returned: always
   sample: 0

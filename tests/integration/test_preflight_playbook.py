@@ -80,8 +80,10 @@ def test_flat_variables_of_a_survey_reach_the_checked_site(repository: Path, inv
         (("-e", '{"gpufleet_waivers": [{"check": "gpu-census"}]}'), "found in gpufleet_waivers"),
         (("--limit", "n1"), "leaves localhost out"),
         (("--tags", "plan,nodes"), "Tag plan stands alone"),
+        (("--skip-tags", "facility,nodes"), "2 of 2 gates in scope were not decided: facility, nodes"),
+        (("--tags", "telemetry", "-e", "gpufleet_gates=facility"), "1 of 1 gates in scope were not decided: facility"),
     ],
-    ids=["settings", "waiver", "limit", "plan and run"],
+    ids=["settings", "waiver", "limit", "plan and run", "skipped tags", "other tags"],
 )
 def test_what_cannot_be_meant_is_refused(
     repository: Path, inventory: Path, arguments: tuple[str, ...], words: str

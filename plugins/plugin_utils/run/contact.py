@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
-from ..clients.kube.kinds import NAMESPACES
+from ..clients.kube.kinds import NAMESPACES, NODES
 from ..component_stack.permissions import asked_permissions
 from ..outcome.errors import BringupError, ProblemsError, UnavailableError
 from ..runtime.files import write_atomic
@@ -21,6 +22,8 @@ from ..site.model import Site
 from .controller import needs_api
 from .inventory import Inventory
 from .run import Run
+
+_SIMULATED = "kwok.x-k8s.io/node"
 
 
 def check_contact(run: Run, options: Mapping[str, Any], inventory: Inventory, emit: Emit) -> None:
@@ -60,10 +63,28 @@ def _check_api(run: Run, options: Mapping[str, Any], emit: Emit) -> list[Bringup
         with Cluster(connection_from(options)) as cluster:
             version = cluster.version()
             emit(f"contact: API server answers with version {version}")
-            write_atomic(run.path / CLUSTER, json.dumps({"version": version, "uid": _uid(cluster)}) + "\n")
+            simulated = _simulated_nodes(cluster)
+            seen = {"version": version, "uid": _uid(cluster), "simulated_nodes": len(simulated)}
+            write_atomic(run.path / CLUSTER, json.dumps(seen) + "\n")
+            if simulated and not run.site.rehearsal:
+                emit(
+                    f"contact: REHEARSAL: {len(simulated)} nodes are simulated (KWOK), {simulated[0]} for example"[:199]
+                )
+                run.save_site(replace(run.site, rehearsal=True))
+                run.save_record(replace(run.record, rehearsal=True))
             return _denied(cluster)
     except BringupError as error:
         return [error]
+
+
+def _simulated_nodes(cluster: Cluster) -> list[str]:
+    """Return the nodes of the cluster that KWOK simulates: it manages those with its annotation (kwok.sigs.k8s.io).
+
+    Raises:
+        BringupError: the nodes cannot be listed, so nobody knows.
+    """
+    nodes = cluster.list_metadata(NODES)
+    return [str(node["name"]) for node in nodes if _SIMULATED in (node.get("annotations") or {})]
 
 
 def _uid(cluster: Cluster) -> str:

@@ -119,6 +119,28 @@ def all_passed(record: RunRecord) -> bool:
     return bool(record.scope) and all(record.gate(gate).opens_next for gate in record.scope)
 
 
+def undecided_gates(record: RunRecord) -> tuple[str, ...]:
+    """Return the gates in scope that nobody decided."""
+    return tuple(gate for gate in record.scope if record.gate(gate).status is Status.PENDING)
+
+
+def not_ended_well(record: RunRecord) -> tuple[str, ...]:
+    """Return why a run that came to its end is not passed, as sentences; nothing where every gate in scope opened."""
+    held = tuple(v.message for v in record.gates if v.status is not Status.PENDING and not v.opens_next)
+    undecided = undecided_gates(record)
+    if record.problem:
+        return (f"the run was not started: {record.problem}",)
+    if not record.scope:
+        return ("no gate is in scope, so nothing is proven",)
+    if not undecided:
+        return held
+    text = (
+        f"{len(undecided)} of {len(record.scope)} gates in scope were not decided: {', '.join(undecided)}; run without "
+        "--tags, --skip-tags and --start-at-task, and state gpufleet_gates to leave gates out of the scope"
+    )
+    return (*held, text)
+
+
 def unproven_before(scope: Iterable[str]) -> tuple[str, ...]:
     """Return the gates outside the scope on which gates in it depend: a fault there shows only further up."""
     missing: set[str] = set()

@@ -34,8 +34,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run impor
     all_passed,
     closes_the_run,
     new_run,
+    not_ended_well,
     require_open,
     run_summary,
+    undecided_gates,
     with_site,
 )
 
@@ -172,6 +174,19 @@ def test_only_all_eight_gates_on_real_hardware_are_accepted() -> None:
     assert run_summary(_run(GATE_IDS, **PASSED_ALL)) == "accepted 3 of 3 nodes"
     rehearsed = run_summary(_run(GATE_IDS, rehearsal=True, **PASSED_ALL))
     assert "REHEARSAL" in rehearsed and "accepted" not in rehearsed
+
+
+def test_a_run_with_an_undecided_gate_has_not_ended_well() -> None:
+    assert not_ended_well(_run(GATE_IDS, **PASSED_ALL)) == ()
+    partly = _run(GATE_IDS, **{gate: Status.PASSED for gate in GATE_IDS if gate != "training_acceptance"})
+    assert undecided_gates(partly) == ("training_acceptance",)
+    (text,) = not_ended_well(partly)
+    assert text.startswith("1 of 8 gates in scope were not decided: training_acceptance; run without --tags")
+    assert not_ended_well(_run(("nodes",), nodes=Status.FAILED)) == ("gate nodes says",)
+    assert not_ended_well(_run(())) == ("no gate is in scope, so nothing is proven",)
+    assert not_ended_well(replace(_run(("nodes",)), problem="no host answers")) == (
+        "the run was not started: no host answers",
+    )
 
 
 @given(st.sets(st.sampled_from(GATE_IDS), max_size=7))

@@ -1,0 +1,66 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cluster of simulated nodes makes the run a rehearsal, whatever connection its hosts have."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sites import make_site
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import contact
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import Inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, run_summary
+
+
+class Api:
+    """An API server with two nodes."""
+
+    annotations: dict[str, str]
+
+    def __init__(self, annotations: dict[str, str]) -> None:
+        self.annotations = annotations
+
+    def __enter__(self) -> Api:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        return None
+
+    def version(self) -> str:
+        return "v1.34.0"
+
+    def list_metadata(self, _kind: object) -> list[dict[str, Any]]:
+        return [{"name": "n1"}, {"name": "n2", "annotations": self.annotations}]
+
+    def find(self, _kind: object, _name: str) -> dict[str, Any]:
+        return {"metadata": {"uid": "1-2-3"}}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "rehearsal"), [({}, False), ({"other": "x"}, False), ({"kwok.x-k8s.io/node": "fake"}, True)]
+)
+def test_simulated_nodes_mark_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, annotations: dict[str, str], rehearsal: bool
+) -> None:
+    hosts = (Host(name="gpu01", sku="h100", node_name="n1"),)
+    site = make_site(hosts, name="here", gates=("gpu_stack",), capabilities=("kubernetes",))
+    run = Run(tmp_path)
+    run.save_site(site)
+    run.save_hardware({})
+    run.save_record(new_run("r1", "here", "2026-11-22T10:00:00Z", site.gates, rehearsal=False))
+    monkeypatch.setattr(contact, "Cluster", lambda _connection: Api(annotations))
+    monkeypatch.setattr(contact, "connection_from", lambda options: options)
+    monkeypatch.setattr(contact, "asked_permissions", lambda _cluster: ())
+    lines: list[str] = []
+    contact.check_contact(run, {}, Inventory({}, {}, simulated=False), lines.append)
+    again = Run(tmp_path)
+    assert (again.record.rehearsal, again.site.rehearsal) == (rehearsal, rehearsal)
+    assert ("REHEARSAL" in run_summary(again.record)) == rehearsal
+    assert any("simulated (KWOK), n2" in line for line in lines) == rehearsal
+    assert json.loads((tmp_path / "cluster.json").read_text("utf-8"))["simulated_nodes"] == int(rehearsal)
