@@ -83,6 +83,12 @@ hosts:
       elements: str
       returned: always
       sample: [gpu01, gpu02]
+    adapters:
+      description: Hosts that are asked which adapters they have, before the first gate that depends on it.
+      type: list
+      elements: str
+      returned: always
+      sample: [gpu01, gpu02]
     nodes:
       description: Hosts that gate nodes reads.
       type: list

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -116,12 +116,13 @@ class HostFacts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetFacts:
     """What gate nodes judges: every host, what XIDs mean, by SKU the PCI addresses that its complete hosts have,
-    and by host what the site's cabling plan rates its adapters at."""
+    and by host what the site's cabling plan rates its adapters at, and how it calls them, rail by rail."""
 
     hosts: dict[str, HostFacts]
     xids: XidCatalogue
     slots: dict[str, tuple[str, ...]]
     rated_gbps: dict[str, int] = field(default_factory=dict)
+    planned_hcas: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def load_hosts(run_dir: Path, site: Site) -> dict[str, HostFacts]:
@@ -130,10 +131,20 @@ def load_hosts(run_dir: Path, site: Site) -> dict[str, HostFacts]:
 
 
 def fleet_facts(
-    hosts: dict[str, HostFacts], xids: XidCatalogue, site: Site, rated_gbps: Mapping[str, int] | None = None
+    hosts: dict[str, HostFacts],
+    xids: XidCatalogue,
+    site: Site,
+    rated_gbps: Mapping[str, int] | None = None,
+    planned_hcas: Mapping[str, Sequence[str]] | None = None,
 ) -> FleetFacts:
     """Return the hosts together with what follows from all of them: the usual PCI addresses by SKU."""
-    return FleetFacts(hosts=hosts, xids=xids, slots=_slots(hosts, site), rated_gbps=dict(rated_gbps or {}))
+    return FleetFacts(
+        hosts=hosts,
+        xids=xids,
+        slots=_slots(hosts, site),
+        rated_gbps=dict(rated_gbps or {}),
+        planned_hcas={host: tuple(names) for host, names in (planned_hcas or {}).items()},
+    )
 
 
 def host_facts(host: str, run_dir: Path, owner: DriverOwner) -> HostFacts:
@@ -158,6 +169,13 @@ def host_facts(host: str, run_dir: Path, owner: DriverOwner) -> HostFacts:
         },
         values={tool.fact: _value(tool, sources[tool.name]) for tool in tools},
     )
+
+
+def read_tools(host: str, run_dir: Path, owner: DriverOwner, tools: Sequence[HostTool]) -> list[Any]:
+    """Return what these tools printed on a host, parsed, each a ProbeFailure where there is nothing usable."""
+    evidence, _unread = _read(host, run_dir, HOSTS)
+    driver = evidence if owner is DriverOwner.HOST else _read(host, run_dir, DRIVERS)[0]
+    return [_value(tool, driver if tool.asks_driver else evidence) for tool in tools]
 
 
 def _read(host: str, run_dir: Path, kind: str) -> tuple[HostEvidence, str]:

@@ -43,7 +43,7 @@ class Sku:
     `nvlink_domain_gpus` the GPUs that reach each other over NVLink (72 in an NVL72 rack whose trays have 4; 0: none).
     `compute_hcas` counts the network ports that carry GPU traffic, each at `hca_rate_gbps`; where the vendor counts
     adapters of several ports instead, `compute_adapters` is that number. `hca_names` are what the operating system
-    calls those ports, rail by rail, where it is not `mlx5_0` and so on.
+    calls those ports, rail by rail; they decide where the host itself leaves open which of its adapters they are.
     `power_max_w`, `heat_w`, `weight_kg` and `rack_units` are those of the whole host. A rack system that is specified
     only as a whole has `rack_hosts` (hosts in a full rack) and the `rack_*` facts instead.
     `peak_tflops` are dense rates of one GPU; `intra_node_busbw_gbps` is the best published all_reduce bus bandwidth
@@ -117,12 +117,6 @@ class Sku:
         """What is known of its kind of GPU; of a SKU that was not loaded from files, its name."""
         pattern = re.escape(self.gpu_product)
         return self.gpu or Accelerator(name=self.accelerator, title=self.gpu_product, product_pattern=pattern)
-
-    @property
-    def usual_hca_names(self) -> tuple[str, ...]:
-        """Names of the ports for GPU traffic, rail by rail: as stated, else as a driver numbers them that finds no
-        others."""
-        return self.hca_names or tuple(f"mlx5_{number}" for number in range(self.compute_hcas))
 
     @property
     def heat_max_w(self) -> int | None:

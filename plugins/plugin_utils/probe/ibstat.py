@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .text import plain, unreadable, whole
+from .text import guid, plain, unreadable, whole
 
 TOOL = "ibstat"
 _CA = re.compile(r"CA '([^']+)'")
@@ -27,6 +27,11 @@ class IbPort:
     sm_lid: int
     link_layer: str
     port_guid: str
+
+    @property
+    def guid(self) -> int:
+        """The port GUID as a number; 0 where the tool prints none."""
+        return guid(self.port_guid, TOOL) if self.port_guid else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,3 +78,20 @@ def pci_address(text: str) -> str:
         raise InputError(f"PCI address {text.strip()[:40]!r}", "expected domain:bus:device.function.")
     domain, bus, device, function = match.groups()
     return f"{int(domain or '0', 16):04x}:{bus.lower()}:{device.lower()}.{function or '0'}"
+
+
+def guid(text: str, tool: str) -> int:
+    """Return a GUID as a number: one tool pads it with zeros to 16 digits, another does not.
+
+    Raises:
+        InputError: it is none.
+    """
+    match = re.fullmatch(r"(?:0x)?([0-9a-fA-F]{1,16})", text.strip())
+    if match is None:
+        raise unreadable(tool, text.strip(), "a GUID such as 0x248a070300928186")
+    return int(match[1], 16)
+
+
+def guid_text(value: int) -> str:
+    """Return a GUID as the fabric's tools print it: `0x248a070300928186`."""
+    return f"0x{value:016x}"

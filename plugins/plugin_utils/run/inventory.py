@@ -21,6 +21,7 @@ from ..outcome.errors import BringupError, InputError
 from ..outcome.gates import GATE_IDS
 from ..outcome.model import SubjectKind
 from ..runtime.recipe_files import recipe_directories, recipe_roots
+from ..site.adapters import LINK_LAYERS
 from ..site.adapters import VARIABLE as HCAS
 from ..site.inventory import InventoryFacts, site_from_inventory
 from ..site.model import DriverOwner, Site
@@ -30,6 +31,8 @@ from .settings_sources import merged_settings
 # Hosts that look at the fabric, where the inventory has such a group.
 FABRIC_GROUP = "fabric_managers"
 _FILES = ((FACILITY, "record"), (FABRIC, "plan"), *((gate, "ctrf") for gate in GATE_IDS))
+# Gates that have to know which adapters of a host are for GPU traffic.
+_ADAPTER_GATES = (FABRIC, "fabric_validation", "training_acceptance")
 # Variables about the whole site, which are read for localhost.
 _SITE_VARIABLES = tuple(
     f"gpufleet_{name}"
@@ -178,8 +181,9 @@ def hosts_to_read(
     """Return the hosts of each play that looks at hosts.
 
     `contact` is asked whether it answers; `nodes` and `fabric` are read for their gates, `nodes_again` and
-    `fabric_again` before the start at a later gate. The tools see the whole fabric from one host: the first that
-    is not known to be silent.
+    `fabric_again` before the start at a later gate. `adapters` are asked which adapters they have before the first gate
+    that depends on it, where gate nodes does not come before it. The tools see the whole fabric from one host: the first
+    that is not known to be silent.
 
     Args:
         site: the checked site.
@@ -195,8 +199,13 @@ def hosts_to_read(
         answering = (host for host in candidates if not _silent(inventory, host))
         fabric = [next(answering, candidates[0])] if candidates else []
     before = site.before_from_gate
+    left = [gate for gate in site.gates if gate not in taken_over and gate not in before]
+    depends = next((gate for gate in left if gate in _ADAPTER_GATES), "")
+    there = "nodes" in before or (depends and "nodes" in left[: left.index(depends)])
+    asks = depends and not there and set(LINK_LAYERS) & set(site.capabilities) and "multi_node" in site.capabilities
     return {
         "contact": nodes,
+        "adapters": [host.name for host in site.in_scope] if asks else [],
         "nodes": [] if "nodes" in taken_over else nodes,
         "fabric": [] if "fabric" in taken_over else fabric,
         "nodes_again": nodes if "nodes" in before else [],

@@ -1,26 +1,232 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the adapters of a host for GPU traffic are called: stated once, by the inventory or by the SKU."""
+"""Which adapters of a host carry GPU traffic. The cabling plan, check hca-state and NCCL's filter all ask here.
+
+A host has more adapters than those: for storage, management, NVSwitches. Which are which is stated by the site
+(gpufleet_hcas), else it follows from what the host itself shows: what is beside a GPU by `nvidia-smi topo -m`, the link
+layer, the rate, the model. Names in a SKU decide what these leave open. Names are never guessed.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
 from ..hardware.sku import Sku
+from ..probe.ibstat import Hca, IbPort
+from ..probe.nvidia_smi_topo import Topology
 from .model import Host
 
 VARIABLE = "gpufleet_hcas"
+LINK_LAYERS: Mapping[str, str] = {"infiniband": "InfiniBand", "roce": "Ethernet"}
+"""By fabric of the SKU, what `ibstat` calls the link layer of its adapters. Other fabrics have none that it lists."""
+# A GPU and an adapter below the same PCIe switch, or below switches of the same root port.
+_BESIDE = ("PIX", "PXB")
+
+Basis = Literal["stated", "topology", "link-layer", "sku", "none"]
 
 
-def stated_hcas(host: Host, sku: Sku) -> tuple[str, ...]:
-    """Return the names that somebody states, rail by rail; empty if nobody does."""
-    return host.hcas or sku.hca_names
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapter:
+    """One port of an adapter: `mlx5_3`, of an adapter with several ports `mlx4_0:2`; `beside` are the GPUs next to it,
+    by their place in the driver's list."""
+
+    name: str
+    hca: Hca
+    port: IbPort
+    beside: tuple[int, ...] = ()
+    nearest: tuple[int, ...] = ()
+
+    @property
+    def up(self) -> bool:
+        """Whether the port has a signal; without one `ibstat` prints a rate that means nothing."""
+        return self.port.physical_state == "LinkUp"
 
 
-def hca_names(host: Host, sku: Sku) -> tuple[str, ...]:
-    """Return the names, rail by rail: as stated, else as a driver numbers adapters of which there are no others."""
-    return host.hcas or sku.usual_hca_names
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeAdapters:
+    """The adapter ports of a host for GPU traffic.
+
+    `names` are in the order of the rails, as many as are known; `wanted` is how many the SKU has. `basis` says what
+    they follow from. `open_between` are the candidates where the evidence fits more ports than there should be.
+    `bare_gpus` are GPUs with nothing beside them on a host whose other GPUs have something. `contradicts` are the names
+    that the evidence has where the site states others.
+    """
+
+    names: tuple[str, ...]
+    wanted: int
+    basis: Basis
+    open_between: tuple[str, ...] = ()
+    bare_gpus: tuple[int, ...] = ()
+    contradicts: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether there is a name for every adapter that the SKU has."""
+        return len(self.names) == self.wanted
+
+    @property
+    def basis_text(self) -> str:
+        """What the names follow from, for people."""
+        return {
+            "stated": f"stated by {VARIABLE}",
+            "topology": "those beside the GPUs by `nvidia-smi topo -m`",
+            "link-layer": "by link layer and rate in `ibstat`",
+            "sku": "as the SKU names them",
+            "none": "not known",
+        }[self.basis]
 
 
 def stated_by(host: Host, sku: Sku) -> str:
     """Return the field that states the names of the host."""
     return VARIABLE if host.hcas else f"hca_names of SKU {sku.name}"
+
+
+def carries_gpu_traffic(sku: Sku) -> bool:
+    """Tell whether hosts of the SKU have adapters that `ibstat` lists and NCCL_IB_HCA picks."""
+    return sku.compute_hcas > 0 and sku.fabric in LINK_LAYERS
+
+
+def port_names(hcas: Iterable[Hca]) -> dict[str, IbPort]:
+    """Return every port by its name: that of the adapter, and `:number` where it has several."""
+    return {_name(hca, port): port for hca in hcas for port in hca.ports}
+
+
+def nccl_port(name: str) -> str:
+    """Return the name with its port number, as NCCL_IB_HCA takes it."""
+    return name if ":" in name else f"{name}:1"
+
+
+def compute_adapters(
+    host: Host,
+    sku: Sku,
+    hcas: Sequence[Hca] | None,
+    topology: Topology | None = None,
+    stated: Sequence[str] = (),
+) -> ComputeAdapters:
+    """Return the adapters of a host for GPU traffic.
+
+    Args:
+        host: its entry in the inventory.
+        sku: its hardware facts.
+        hcas: what `ibstat` printed; None where nothing was read.
+        topology: what `nvidia-smi topo -m` printed; None where nothing was read.
+        stated: names from a setting, which come before those of the inventory.
+    """
+    wanted = sku.compute_hcas if carries_gpu_traffic(sku) else 0
+    found = _from_evidence(sku, hcas, topology) if hcas is not None and wanted else None
+    names = tuple(stated) or host.hcas
+    if names:
+        sure = found is not None and found.basis == "topology" and found.complete
+        other = found.names if sure and found is not None and set(found.names) != set(names) else ()
+        return ComputeAdapters(names=names, wanted=wanted, basis="stated", contradicts=other)
+    if found is None:
+        basis: Basis = "sku" if sku.hca_names and wanted else "none"
+        return ComputeAdapters(names=sku.hca_names if wanted else (), wanted=wanted, basis=basis)
+    return found
+
+
+def _from_evidence(sku: Sku, hcas: Sequence[Hca], topology: Topology | None) -> ComputeAdapters:
+    every = [_adapter(hca, port, topology) for hca in hcas for port in hca.ports]
+    layer = LINK_LAYERS[sku.fabric]
+    fitting = [entry for entry in every if entry.port.link_layer in ("", layer)]
+    bare = _bare(every, topology)
+    exact = _exact(([entry for entry in fitting if entry.nearest], [entry for entry in fitting if entry.beside]), sku)
+    if exact is not None:
+        return _known(exact, sku, bare)
+    if set(sku.hca_names) <= {entry.name for entry in fitting} and sku.hca_names:
+        return ComputeAdapters(names=sku.hca_names, wanted=sku.compute_hcas, basis="sku", bare_gpus=bare)
+    beside = _main_kinds([entry for entry in fitting if entry.beside], sku)
+    mostly = 2 * len(beside) >= sku.compute_hcas
+    exact = _exact((fitting,), sku)
+    # Where most GPUs have one beside them, one far away stands for a missing one only if the SKU calls it so.
+    if exact is not None and not (mostly and sku.hca_names and {entry.name for entry in exact} - set(sku.hca_names)):
+        return _known(exact, sku, bare)
+    if len(fitting) > sku.compute_hcas and not (mostly and len(beside) < sku.compute_hcas):
+        return ComputeAdapters(
+            names=(), wanted=sku.compute_hcas, basis="none", open_between=_ordered(fitting), bare_gpus=bare
+        )
+    there = beside if mostly else fitting
+    return _known([*there, *_other_layer(every, there, sku)], sku, bare)
+
+
+def _name(hca: Hca, port: IbPort) -> str:
+    return hca.name if len(hca.ports) == 1 else f"{hca.name}:{port.number}"
+
+
+def _adapter(hca: Hca, port: IbPort, topology: Topology | None) -> Adapter:
+    beside, nearest = [], []
+    for place, gpu in enumerate(topology.gpus if topology else ()):
+        paths = {nic: word for (row, nic), word in topology.paths.items() if row == gpu} if topology else {}
+        word = paths.get(hca.name, "")
+        if word in _BESIDE:
+            beside.append(place)
+            words = [paths[nic] for nic in topology.nics if nic in paths] if topology else []
+            if not any(other in _BESIDE[: _BESIDE.index(word)] for other in words):
+                nearest.append(place)
+    return Adapter(name=_name(hca, port), hca=hca, port=port, beside=tuple(beside), nearest=tuple(nearest))
+
+
+def _bare(every: Sequence[Adapter], topology: Topology | None) -> tuple[int, ...]:
+    """Return the GPUs without an adapter beside them, where at least half of the GPUs have one."""
+    count = len(topology.gpus) if topology else 0
+    covered = {place for entry in every for place in entry.beside}
+    return tuple(place for place in range(count) if place not in covered) if 2 * len(covered) >= count else ()
+
+
+def _exact(pools: Sequence[Sequence[Adapter]], sku: Sku) -> list[Adapter] | None:
+    """Return the ports if one way of looking gives just as many as the SKU has."""
+    for pool in pools:
+        alike = _main_kinds(pool, sku)
+        for entries in (alike, _rated(alike, sku)):
+            if len(entries) == sku.compute_hcas:
+                return entries
+    return None
+
+
+def _main_kinds(pool: Sequence[Adapter], sku: Sku) -> list[Adapter]:
+    """Return the ports without models of which the host has few: one of those stands for no adapter of a rail."""
+    counts = Counter(entry.hca.kind for entry in pool)
+    return [entry for entry in pool if 2 * counts[entry.hca.kind] >= min(sku.compute_hcas, len(pool))]
+
+
+def _rated(pool: Sequence[Adapter], sku: Sku) -> list[Adapter]:
+    """Return the ports at the rate of the SKU, and those without a signal that are of a model that has this rate."""
+    models = {entry.hca.kind for entry in pool if entry.up and entry.port.rate_gbps == sku.hca_rate_gbps}
+    return [
+        entry for entry in pool if (entry.port.rate_gbps == sku.hca_rate_gbps if entry.up else entry.hca.kind in models)
+    ]
+
+
+def _other_layer(every: Sequence[Adapter], there: Sequence[Adapter], sku: Sku) -> list[Adapter]:
+    """Return the ports that have the place of those which are missing and the wrong link layer."""
+    missing = sku.compute_hcas - len(there)
+    layer, kinds = LINK_LAYERS[sku.fabric], {entry.hca.kind for entry in there}
+    others = [entry for entry in every if entry.port.link_layer not in ("", layer)]
+    others = [entry for entry in others if entry.hca.kind in kinds or not kinds]
+    covered = {place for entry in there for place in entry.beside}
+    beside = [entry for entry in others if set(entry.beside) - covered]
+    fitting = [pool for pool in (beside, others) if len(pool) == missing]
+    return fitting[0] if fitting else []
+
+
+def _known(entries: Sequence[Adapter], sku: Sku, bare: tuple[int, ...]) -> ComputeAdapters:
+    layer = LINK_LAYERS[sku.fabric]
+    near = all(entry.beside and entry.port.link_layer in ("", layer) for entry in entries)
+    basis: Basis = "topology" if near and entries else "link-layer"
+    return ComputeAdapters(names=_ordered(entries), wanted=sku.compute_hcas, basis=basis, bare_gpus=bare)
+
+
+def _ordered(entries: Iterable[Adapter]) -> tuple[str, ...]:
+    """Return the names in the order of the GPUs that they are beside, then by number."""
+    ordered = sorted(entries, key=lambda entry: (entry.nearest or entry.beside or (1 << 16,), natural(entry.name)))
+    return tuple(entry.name for entry in ordered)
+
+
+def natural(name: str) -> tuple[tuple[int, str], ...]:
+    """Return a key that sorts mlx5_10 behind mlx5_9."""
+    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name))

@@ -3,21 +3,22 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The cabling plan: which adapter port is on which switch port, and how fast every cable must be.
 
-A site states it in a file (gpufleet_settings.fabric.plan). Without one it is generated from racks and rails: adapter k
-of every host belongs to rail k, whatever switches the rail has, at the rate that the SKU states.
+A site states it in a file (gpufleet_settings.fabric.plan). Without one it is generated from the inventory: adapter k
+for GPU traffic of every host (site/adapters.py) belongs to rail k, whatever switches the rail has, at the rate that the
+SKU states.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..hardware.sku import Sku
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..runtime.strict import decode, nearest_hint, read_yaml
-from .adapters import hca_names
+from .adapters import ComputeAdapters, carries_gpu_traffic, compute_adapters
 from .model import Host, Site
 
 SETTINGS = "fabric"
@@ -78,12 +79,14 @@ class PlannedLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CablingPlan:
-    """Every cable. `generated`: nobody stated it, so switches are not named in it."""
+    """Every cable. `generated`: nobody stated it, so switches are not named in it; `unknown` are then the hosts whose
+    adapters for GPU traffic are not known, so that no cable of theirs is planned."""
 
     links: tuple[PlannedLink, ...]
     switches: tuple[str, ...] = ()
     generated: bool = False
     source: str = ""
+    unknown: tuple[str, ...] = ()
     schema_version: int = 1
 
 
@@ -104,26 +107,54 @@ class _PlanFile:
     rates: dict[str, _Rate] = field(default_factory=dict)
 
 
-def site_cabling(site: Site, hardware: Mapping[str, Sku]) -> CablingPlan | None:
+def site_cabling(
+    site: Site, hardware: Mapping[str, Sku], adapters: Mapping[str, ComputeAdapters] | None = None
+) -> CablingPlan | None:
     """Return the plan of the site; None if it has no InfiniBand host and states none.
+
+    Args:
+        site: the site.
+        hardware: SKU facts by name.
+        adapters: by host, which of its adapters are for GPU traffic; of other hosts what inventory or SKU states.
 
     Raises:
         ProblemsError: everything wrong with the stated plan, as one list.
         InputError: the file cannot be read.
     """
+    stated = stated_cabling(site, hardware)
+    if stated is not None:
+        return stated
+    links: list[PlannedLink] = []
+    unknown: list[str] = []
+    for host in site.hosts:
+        sku = hardware.get(host.sku)
+        if sku is None or sku.fabric != "infiniband" or not carries_gpu_traffic(sku):
+            continue
+        known = (adapters or {}).get(host.name) or compute_adapters(host, sku, None)
+        links += _generated(host, sku, known.names)
+        if not known.names:
+            unknown.append(host.name)
+    if not links and not unknown:
+        return None
+    return CablingPlan(links=tuple(links), generated=True, source="racks and rails", unknown=tuple(unknown))
+
+
+def stated_cabling(site: Site, hardware: Mapping[str, Sku]) -> CablingPlan | None:
+    """Return the plan that the site states; None if it states none.
+
+    Raises:
+        ProblemsError: everything wrong with it, as one list.
+        InputError: the file cannot be read.
+    """
     path = site.settings.get(SETTINGS, {}).get("plan")
-    if path:
-        return read_plan(Path(str(path)).expanduser(), site, hardware)
-    links = [link for host in site.hosts for link in _generated(host, hardware.get(host.sku))]
-    return CablingPlan(links=tuple(links), generated=True, source="racks and rails") if links else None
+    return read_plan(Path(str(path)).expanduser(), site, hardware) if path else None
 
 
-def _generated(host: Host, sku: Sku | None) -> Iterator[PlannedLink]:
-    if sku is None or sku.fabric != "infiniband":
-        return
+def _generated(host: Host, sku: Sku, names: Sequence[str]) -> Iterator[PlannedLink]:
     speed = next((name for name, lane in _DATA_GBPS.items() if lane * 4 >= sku.hca_rate_gbps), "XDR")
-    for rail, hca in enumerate(hca_names(host, sku)):
-        near = End(f"{host.name} {hca}", 1)
+    for rail, name in enumerate(names):
+        hca, _colon, number = name.partition(":")
+        near = End(f"{host.name} {hca}", int(number or 1))
         yield PlannedLink(near=near, far=None, width="4x", speed=speed, host=host.name, hca=hca, rail=rail)
 
 

@@ -7,24 +7,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypedDict
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.kinds import NODES
 from ...clients.kube.permission import Permission
+from ...collect.adapters import HostAdapters, read_adapters
 from ...component_stack.facts import stack_facts
 from ...hardware.sku import Sku
-from ...site.adapters import hca_names
-from ...site.cabling import CablingPlan, site_cabling
+from ...site.adapters import LINK_LAYERS, VARIABLE, carries_gpu_traffic, nccl_port
+from ...site.cabling import CablingPlan, stated_cabling
 from ...site.model import Host
+from ...workload.capacity import NodeCapacity
 from ...workload.model import JobKind
 from ...workload.permission import job_permissions
 from ..spec import ObserveContext
-from .plan import BenchmarkHost, device_class
+from .plan import BenchmarkHost, Placement, device_class, placement
 
 # Fabrics on which NCCL_IB_HCA picks adapters.
-FILTERED_FABRICS = ("infiniband", "roce")
+FILTERED_FABRICS = tuple(LINK_LAYERS)
 _NO_RESOURCE = "none"
 
 
@@ -33,7 +35,7 @@ class NetworkSettings:
     """What a site states about the network of test pods, under gate fabric_validation.
 
     Args:
-        hcas: adapters for GPU traffic; empty takes those of the cabling plan, else those of inventory or SKU.
+        hcas: adapters for GPU traffic; empty takes those of inventory or cabling plan, else what the host shows.
         rdma_resource: extended resource that gives a pod its adapters; empty: the one that most nodes offer.
         rdma_count: how much of it a pod asks for.
         rdma_prefixes: names with these prefixes are such resources.
@@ -70,13 +72,15 @@ def pod_network(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
     """The network as it is: `resource` is what pods ask for to get adapters, empty for nothing; `offers` has, by node,
-    how much it offers of each such resource; `gang` is who admits gangs, by the recipe."""
+    how much it offers of each such resource; `gang` is who admits gangs, by the recipe; `adapters` are those of every
+    host, `cabling` the plan if the site states one."""
 
     settings: NetworkSettings
     resource: str
     offers: Mapping[str, Mapping[str, int]]
     gang: str
     cabling: CablingPlan | None = None
+    adapters: Mapping[str, HostAdapters] = field(default_factory=dict)
 
     def offered(self, host: Host) -> int:
         """Return how much of the resource the node of a host offers."""
@@ -84,12 +88,32 @@ class Network:
 
     def ports(self, host: Host, sku: Sku) -> tuple[str, ...]:
         """Return the ports for GPU traffic (`mlx5_0:1`), never those for storage or management, in the order of their
-        rails: by the setting of the gate, else by the cabling plan, else as inventory or SKU call them."""
+        rails: by the setting of the gate, else by a stated cabling plan, else as site/adapters.py resolves them. Empty:
+        the host has none that a filter could pick, or they are not known (no_ports)."""
+        if not carries_gpu_traffic(sku):
+            return ()
         links = [link for link in self.cabling.links if link.host == host.name] if self.cabling else []
         planned = sorted((link.rail, link.hca, link.near.port) for link in links)
-        names = self.settings.hcas or tuple(f"{hca}:{port}" for _rail, hca, port in planned)
-        names = names or hca_names(host, sku)
-        return tuple(name if ":" in name else f"{name}:1" for name in names)
+        names = self.settings.hcas or host.hcas or tuple(f"{hca}:{port}" for _rail, hca, port in planned)
+        found = self.adapters.get(host.name)
+        return tuple(nccl_port(name) for name in names or (found.compute.names if found else ()))
+
+    def no_ports(self, host: Host, sku: Sku) -> str:
+        """Return why the adapters for GPU traffic of a host are not known; empty if they are, or if it has none."""
+        if not carries_gpu_traffic(sku) or self.ports(host, sku):
+            return ""
+        found = self.adapters.get(host.name)
+        return (found.problem if found else "") or "nothing is known of its adapters"
+
+
+def connected_placement(network: Network, host: Host, sku: Sku, capacity: NodeCapacity) -> Placement:
+    """Return where a host's pods go; it is closed, too, if nobody knows which of its adapters a filter must name: with
+    any other filter its storage or management adapters would carry the run."""
+    placed = placement(host, sku, capacity)
+    unknown = network.no_ports(host, sku)
+    if unknown and not placed["closed"]:
+        placed["closed"] = f"{unknown}; state {VARIABLE} of the host, or run gate nodes"
+    return placed
 
 
 def read_network(cluster: Cluster, context: ObserveContext, settings: NetworkSettings) -> Network:
@@ -115,7 +139,8 @@ def read_network(cluster: Cluster, context: ObserveContext, settings: NetworkSet
         resource=adapter_resource(offers, settings.rdma_resource),
         offers=offers,
         gang=next((name for name in stack_facts().gangs if name in components), "native"),
-        cabling=site_cabling(context.site, context.hardware),
+        cabling=stated_cabling(context.site, context.hardware),
+        adapters=read_adapters(context.run_dir, context.site, context.hardware),
     )
 
 

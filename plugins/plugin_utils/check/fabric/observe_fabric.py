@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ...collect.adapters import read_adapters
 from ...collect.host_evidence import FABRIC, read_evidence
 from ...collect.shared_facts import PLAN_FILE
 from ...outcome.codec import dumps
@@ -27,7 +28,8 @@ def observe(context: ObserveContext) -> dict[str, Any]:
         InputError: no host looked, more than one did, or the plan or the settings are not valid.
     """
     settings = context.settings_of(GATE, FabricSettings)
-    plan = site_cabling(context.site, context.hardware)
+    adapters = read_adapters(context.run_dir, context.site, context.hardware)
+    plan = site_cabling(context.site, context.hardware, {name: host.compute for name, host in adapters.items()})
     if plan is None:
         raise InputError(
             "cabling plan", "no host of the inventory has InfiniBand.", "state gpufleet_settings.fabric.plan"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,14 @@ from ...outcome.codec import from_plain
 from ...site.model import Host, Site
 from ...workload.capacity import NodeCapacity
 from ...workload.model import JobResult, JobSpec
-from ..benchmark.network import FILTERED_FABRICS, gang_permissions, pod_network, port_filter, read_network
+from ..benchmark.network import (
+    FILTERED_FABRICS,
+    connected_placement,
+    gang_permissions,
+    pod_network,
+    port_filter,
+    read_network,
+)
 from ..benchmark.plan import device_class, placement, planned_hosts
 from ..benchmark.records import ended, kept_text
 from ..benchmark.run_loop import Benchmark
@@ -67,10 +75,13 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
     def make_plan(self, cluster: Cluster) -> Plan:
         """Look at the nodes: free GPUs, adapters for pods."""
         network = read_network(cluster, self.context, network_settings(self.settings))
+        # A host by itself needs no network.
+        several = len(self.context.site.in_scope) > 1
+        place = partial(connected_placement, network) if several else placement
 
         def planned(host: Host, sku: Sku, capacity: NodeCapacity) -> PlannedHost:
             return PlannedHost(
-                **placement(host, sku, capacity), rack=host.rack, hcas=network.ports(host, sku),
+                **place(host, sku, capacity), rack=host.rack, hcas=network.ports(host, sku),
                 rdma_offered=network.offered(host),
             )  # fmt: skip
 

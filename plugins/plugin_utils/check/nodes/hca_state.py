@@ -1,19 +1,27 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check hca-state: every compute adapter is there, active and at its rated speed."""
+"""Check hca-state: every adapter for GPU traffic is there, active and at its rated speed."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
 from ...probe.ibstat import Hca, IbPort
-from ...site.adapters import stated_by, stated_hcas
+from ...site.adapters import (
+    LINK_LAYERS,
+    VARIABLE,
+    ComputeAdapters,
+    carries_gpu_traffic,
+    natural,
+    port_names,
+    stated_by,
+)
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -26,8 +34,9 @@ class HcaStateSettings:
     """Settings of check hca-state."""
 
     hcas: tuple[str, ...] = setting(
-        "Names of the adapters for GPU traffic, such as [mlx5_0, mlx5_3]; each must be good. Empty: those that "
-        "gpufleet_hcas or the SKU state; where nobody does, as many good ones as the SKU has, whatever they are called."
+        "Names of the adapters for GPU traffic, such as [mlx5_0, mlx5_3]; each must be good. Empty: those of "
+        "gpufleet_hcas or the cabling plan; where neither states any, those beside the GPUs by nvidia-smi topo -m, by "
+        "link layer and rate, as the SKU names them."
     )
     rate_gbps: int | None = setting(
         "Rate that every port must have; null: that of the cabling plan, else of the SKU; 0: not judged here.",
@@ -54,7 +63,6 @@ SPEC = CheckSpec(
     ),
     settings=HcaStateSettings,
 )
-_LAYERS = {"infiniband": "InfiniBand", "roce": "Ethernet"}
 _CABLE = "look at the port's LEDs and cable on both ends, then `ibstat`, `mlxlink -d <hca> -m -c`"
 
 
@@ -65,7 +73,7 @@ class _Port:
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """The stated adapters, else as many good ones as the SKU has compute adapters.
+    """The adapters for GPU traffic, as site/adapters.py resolves them, and no others.
 
     Names that no host of a SKU has are a statement to be corrected: one outcome for all of those hosts.
     """
@@ -77,26 +85,33 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _has_adapters(host: NodeContext) -> bool:
     sku = host.context.hardware.get(host.entry.sku)
-    return sku is not None and sku.compute_hcas > 0 and sku.fabric in _LAYERS
+    return sku is not None and carries_gpu_traffic(sku)
 
 
 def _judge(host: NodeContext) -> Report | Outcome:
     sku = host.sku
     if not _has_adapters(host):
-        return Report(summary=f"{sku.name} has no InfiniBand or RoCE adapter for compute")
+        if sku.fabric in LINK_LAYERS:
+            text = f"{sku.name} has fabric {sku.fabric}, and no source says how many adapters"
+            hint = "count them (`ibstat -l`) and give the site an SKU of its own with compute_hcas and hca_rate_gbps"
+            return host.answer.unknown("fact-not-known", text, hint)
+        return Report(summary=f"{sku.name} has no InfiniBand or RoCE adapter for GPU traffic")
     hcas = host.facts.hcas
     if isinstance(hcas, ProbeFailure):
         return host.tool_failure("hcas", hcas)
-    ports = _ports(host, hcas)
+    found = host.adapters(host.settings(HcaStateSettings).hcas)
+    if found.open_between:
+        return _ambiguous(host, found)
+    ports = _ports(hcas, found)
     problems = {entry.name: finding for entry in ports if (finding := _port_finding(host, entry)) is not None}
-    findings = _missing(host, ports)
-    # More ports than compute adapters: storage and management are among them, and only as many as needed must be good.
-    if len(ports) - len(problems) < sku.compute_hcas or _named(host):
-        findings += list(problems.values())
-    findings += _from_kernel(host)
+    findings = [*_missing(host, found, ports), *problems.values(), *_disputed(host, found), *_from_kernel(host)]
+    if not findings and (silent := [entry.name for entry in ports if not entry.port.link_layer]):
+        text = f"`ibstat` prints no link layer for {', '.join(silent)}, expected {LINK_LAYERS[sku.fabric]}"
+        hint = "run `ibstat` on the node; `cat /sys/class/infiniband/<hca>/ports/1/link_layer` says it, too"
+        return host.answer.unknown("link-layer-not-known", text, hint, evidence=host.evidence("hcas"))
     rates = [entry.port.rate_gbps for entry in ports if entry.name not in problems]
     return Report(
-        summary=f"{len(rates)} ports Active, LinkUp, {min(rates, default=0)} Gb/s or more",
+        summary=f"{len(rates)} ports Active, LinkUp, {min(rates, default=0)} Gb/s or more; {found.basis_text}",
         findings=tuple(findings),
         measured=(
             Measure("hca_ports_good", len(rates), "count"),
@@ -110,38 +125,75 @@ def _judge(host: NodeContext) -> Report | Outcome:
     )
 
 
-def _named(host: NodeContext) -> tuple[str, ...]:
-    return host.settings(HcaStateSettings).hcas or stated_hcas(host.entry, host.sku)
+def _ambiguous(host: NodeContext, found: ComputeAdapters) -> Outcome:
+    looked = "" if not isinstance(host.facts.topo, ProbeFailure) else "; `nvidia-smi topo -m` said nothing"
+    text = (
+        f"{len(found.open_between)} adapters fit ({', '.join(found.open_between)}), "
+        f"{host.sku.name} has {found.wanted} for GPU traffic{looked}"
+    )
+    hint = f"state which they are: {VARIABLE} of the host or its group"
+    evidence = (*host.evidence("hcas"), *host.evidence("topo"))
+    return host.answer.unknown("adapters-not-known", text, hint, evidence=evidence)
+
+
+def _disputed(host: NodeContext, found: ComputeAdapters) -> list[Finding]:
+    """Return that the site states other adapters than those beside the GPUs: NCCL would be told to use them."""
+    if not found.contradicts:
+        return []
+    stated = [name for name in found.names if name not in found.contradicts]
+    beside = [name for name in found.contradicts if name not in found.names]
+    field = _field(host)
+    text = f"{field} states {', '.join(stated)}; beside the GPUs are {', '.join(beside)}, which it does not state"
+    hint = f"compare {field} with `nvidia-smi topo -m`; correct it, or accept it (gpufleet_acceptances)"
+    subjects = tuple(_subject(host, name) for name in (*stated, *beside))
+    return [Finding(cause="adapters-disputed", text=text, hint=hint, subjects=subjects, marginal=True)]
+
+
+def _stated(host: NodeContext) -> tuple[str, ...]:
+    found = host.adapters(host.settings(HcaStateSettings).hcas)
+    return found.names if found.basis == "stated" else ()
 
 
 def wrong_names(hosts: Sequence[NodeContext]) -> dict[str, Outcome]:
-    """Return by host the outcome about names of adapters that no host has for which they are stated.
+    """Return by host the outcome about stated names that the host lacks, while it has another adapter in the place of
+    each: nothing is broken, the statement is wrong.
 
-    A name that some hosts of the SKU have is a good name, and a host without it lacks an adapter. So does a host
-    without as many other adapters of that kind as there are such names. With one host nothing can be compared: then all
-    names must be wrong.
+    What stands in their place is known where every GPU has an adapter beside it. Else a name that some hosts of the SKU
+    have is a good name, and with one host nothing can be compared: then all names must be wrong.
     """
     alike: dict[tuple[str, tuple[str, ...]], list[tuple[NodeContext, tuple[Hca, ...]]]] = {}
     for host in hosts:
         hcas = host.facts.hcas
-        if not isinstance(hcas, ProbeFailure) and _named(host):
-            alike.setdefault((host.sku.name, _named(host)), []).append((host, hcas))
+        if not isinstance(hcas, ProbeFailure) and (names := _stated(host)):
+            alike.setdefault((host.sku.name, names), []).append((host, hcas))
     found: dict[str, Outcome] = {}
     for (_sku, named), members in alike.items():
         gone = [name for name in named if not any(name == hca.name for _host, hcas in members for hca in hcas)]
+        sure = [(host, set(beside) - set(named)) for host, _hcas in members if (beside := _replaced(host, named))]
         others = [(host, _others(host, hcas, named)) for host, hcas in members]
         renamed = [(host, names) for host, names in others if len(names) >= len(gone) > 0]
-        if len(renamed) > 1 or (renamed and len(gone) == len(named)):
+        if not (len(renamed) > 1 or (renamed and len(gone) == len(named))):
+            renamed = []
+        renamed = sure + [entry for entry in renamed if entry[0].name not in {host.name for host, _names in sure}]
+        if renamed:
             outcome = _names_outcome(renamed, named, gone)
             found |= {host.name: outcome for host, _names in renamed}
     return found
+
+
+def _replaced(host: NodeContext, named: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the adapters beside the GPUs if all are known and the host lacks one that is stated."""
+    hcas = host.facts.hcas
+    there = {hca.name for hca in hcas} if not isinstance(hcas, ProbeFailure) else set()
+    lacks = any(name.partition(":")[0] not in there for name in named)
+    return host.adapters(named).contradicts if lacks else ()
 
 
 def _others(host: NodeContext, hcas: tuple[Hca, ...], named: tuple[str, ...]) -> set[str]:
     """Return the adapters without a stated name that could carry GPU traffic: of the right link layer, and of the same
     type as those with a stated name."""
     types = {hca.kind for hca in hcas if hca.name in named}
-    layer = _LAYERS[host.sku.fabric]
+    layer = LINK_LAYERS[host.sku.fabric]
     return {
         hca.name
         for hca in hcas
@@ -151,14 +203,22 @@ def _others(host: NodeContext, hcas: tuple[Hca, ...], named: tuple[str, ...]) ->
     }
 
 
+def _field(host: NodeContext) -> str:
+    if host.settings(HcaStateSettings).hcas:
+        return f"setting hcas of {SPEC.id}"
+    return stated_by(host.entry, host.sku) if host.entry.hcas else "the cabling plan"
+
+
 def _names_outcome(renamed: list[tuple[NodeContext, set[str]]], named: tuple[str, ...], gone: list[str]) -> Outcome:
     first = renamed[0][0]
-    own = bool(first.settings(HcaStateSettings).hcas)
-    field = f"setting hcas of {SPEC.id}" if own else stated_by(first.entry, first.sku)
+    field = _field(first)
     shared = set.intersection(*(names for _host, names in renamed)) or renamed[0][1]
+    there = {hca.name for hca in first.facts.hcas} if not isinstance(first.facts.hcas, ProbeFailure) else set()
+    lacking = gone or [name for name in named if name not in there]
+    who = f"no host of SKU {first.sku.name}" if gone else "not every host"
     text = (
-        f"{field} states {', '.join(named)}; no host of SKU {first.sku.name} has {', '.join(gone)}, "
-        f"which are called {', '.join(sorted(shared, key=_number))} there"
+        f"{field} states {', '.join(named)}; {who} has {', '.join(lacking)}, "
+        f"which are called {', '.join(sorted(shared, key=natural))} there"
     )
     hint = f"correct {field} (`ibstat -l` on a host lists the names); nothing has to be reseated"
     return first.answer.failed(
@@ -170,24 +230,20 @@ def _names_outcome(renamed: list[tuple[NodeContext, set[str]]], named: tuple[str
     )
 
 
-def _number(name: str) -> tuple[int, str]:
-    digits = name.rpartition("_")[2]
-    return (int(digits) if digits.isdigit() else 0, name)
-
-
 def _rate(host: NodeContext) -> int:
     """Return the rated speed: stated by the site, else by its cabling plan, else by the SKU; 0: gate fabric judges."""
     stated = host.settings(HcaStateSettings).rate_gbps
     return host.seen.rated_gbps.get(host.name, host.sku.hca_rate_gbps) if stated is None else stated
 
 
-def _ports(host: NodeContext, hcas: tuple[Hca, ...]) -> list[_Port]:
-    named = _named(host)
+def _ports(hcas: tuple[Hca, ...], found: ComputeAdapters) -> list[_Port]:
+    """Return the ports for GPU traffic that are there; a stated name without a number means all of its ports."""
+    named = {name for entry in found.names for name in (entry, entry.removesuffix(":1"))}
     return [
-        _Port(hca.name if len(hca.ports) == 1 else f"{hca.name}:{port.number}", port)
+        _Port(name, port)
         for hca in hcas
-        for port in hca.ports
-        if not named or hca.name in named
+        for name, port in port_names((hca,)).items()
+        if name in named or hca.name in found.names
     ]
 
 
@@ -195,29 +251,45 @@ def _subject(host: NodeContext, name: str) -> Subject:
     return host.part(SubjectKind.HCA, name)
 
 
-def _missing(host: NodeContext, ports: list[_Port]) -> list[Finding]:
-    named, present = _named(host), {entry.name.partition(":")[0] for entry in ports}
-    gone = [name for name in named if name not in present]
-    expected = host.sku.compute_hcas
-    if not gone and len(ports) >= expected:
+def _missing(host: NodeContext, found: ComputeAdapters, ports: list[_Port]) -> list[Finding]:
+    present = {entry.name.partition(":")[0] for entry in ports}
+    gone = [name for name in found.names if name.partition(":")[0] not in present]
+    if not gone and len(ports) >= found.wanted:
         return []
-    if not named:
-        # Adapters are numbered from 0 where they are not renamed: then the gap has a name.
-        usual = [f"mlx5_{n}" for n in range(expected)]
-        gone = [name for name in usual if name not in present] if present < set(usual) else []
-    where = f": no {', '.join(gone)}" if gone else ""
+    gone = gone or _usual_but_gone(host, found)
+    bare = [f"GPU{place}" for place in found.bare_gpus]
+    lacking = [f"no {', '.join(gone)}"] if gone else []
+    lacking += [f"nothing beside {', '.join(bare)}"] if bare else []
+    parts = [_subject(host, name) for name in gone] or [host.gpu_at(place) for place in found.bare_gpus]
     return [
         Finding(
             cause="hca-missing",
-            text=f"{len(ports)} of {expected} adapter ports{where}",
+            text=": ".join([f"{len(ports)} of {found.wanted} adapter ports", *filter(None, [", ".join(lacking)])]),
             hint="`lspci -d 15b3:` and `dmesg | grep mlx5_core` on the node; reseat the adapter",
-            subjects=tuple(_subject(host, name) for name in gone),
+            subjects=tuple(parts),
         )
     ]
 
 
+def _usual_but_gone(host: NodeContext, found: ComputeAdapters) -> list[str]:
+    """Return how the SKU, or the other hosts of it, call the adapters that this host lacks; nothing if its adapters
+    are called otherwise."""
+    peers = [
+        names.names
+        for entry in host.context.site.in_scope
+        if entry.sku == host.entry.sku and entry.name in host.seen.hosts
+        if (names := replace(host, entry=entry).adapters()).complete and names.basis != "stated"
+    ]
+    lists = [host.sku.hca_names] if host.sku.hca_names else [names for names, _count in Counter(peers).most_common(1)]
+    hcas = host.facts.hcas
+    there = {hca.name for hca in hcas} if not isinstance(hcas, ProbeFailure) else set()
+    usual = lists[0] if lists and set(found.names) <= set(lists[0]) else ()
+    gone = [name for name in usual if name not in there]
+    return gone if len(gone) == found.wanted - len(found.names) else []
+
+
 def _port_finding(host: NodeContext, entry: _Port) -> Finding | None:
-    port, rated, layer = entry.port, _rate(host), _LAYERS[host.sku.fabric]
+    port, rated, layer = entry.port, _rate(host), LINK_LAYERS[host.sku.fabric]
     parts = (_subject(host, entry.name),)
     seen = f"{entry.name}: {port.state}, {port.physical_state}"
     if port.link_layer and port.link_layer != layer:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -14,6 +14,7 @@ from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Evidence, Outcome, Subject, SubjectKind
 from ...probe.nvidia_smi_model import Gpu, SmiLog
 from ...runtime.host_tools import load_host_tools
+from ...site.adapters import ComputeAdapters, compute_adapters
 from ...site.model import DriverOwner
 from ..kit import host_context, tool_failure
 from ..kit.counting import count
@@ -54,6 +55,17 @@ class NodeContext(host_context.HostContext[FleetFacts]):
         """Return the subject of a GPU by its UUID; where several GPUs have that UUID, by the driver's number."""
         same = [gpu.bus_id for gpu in self.smi.gpus if gpu.uuid == uuid] if isinstance(self.facts.smi, SmiLog) else []
         return self.gpu(same[0]) if len(same) == 1 else self.gpu_at(position)
+
+    def adapters(self, stated: Sequence[str] = ()) -> ComputeAdapters:
+        """Return the adapters for GPU traffic; `stated` are names from a setting, before inventory and plan."""
+        hcas, topology = self.facts.hcas, self.facts.topo
+        return compute_adapters(
+            self.entry,
+            self.sku,
+            None if isinstance(hcas, ProbeFailure) else hcas,
+            None if isinstance(topology, ProbeFailure) else topology,
+            tuple(stated) or self.entry.hcas or self.seen.planned_hcas.get(self.name, ()),
+        )
 
     @property
     def smi(self) -> SmiLog:

@@ -13,7 +13,7 @@ from ...collect.host_facts import FleetFacts, fleet_facts, load_hosts
 from ...collect.xid_catalogue import XidCatalogue, load_xids
 from ...outcome.codec import from_plain, to_plain
 from ...outcome.errors import InputError
-from ...site.cabling import site_cabling
+from ...site.cabling import stated_cabling
 from ...site.model import DriverOwner, Site
 from ..spec import ObserveContext, Observer
 
@@ -43,16 +43,18 @@ def observe(context: ObserveContext) -> dict[str, Any]:
         "files": found,
         "missing": missing,
         "rules": {"catalogue": to_plain(load_xids())},
-        "rated_gbps": _rated(context),
+        **_planned(context),
     }
 
 
-def _rated(context: ObserveContext) -> dict[str, int]:
-    """Return the rate of every host's adapters by the cabling plan, if the site states one."""
-    plan = site_cabling(context.site, context.hardware)
-    if plan is None or plan.generated:
-        return {}
-    return {link.host: link.rate_gbps for link in plan.links if link.host}
+def _planned(context: ObserveContext) -> dict[str, Any]:
+    """Return rate and names of every host's adapters by the cabling plan, if the site states one."""
+    plan = stated_cabling(context.site, context.hardware)
+    links = [link for link in plan.links if link.host] if plan is not None else []
+    names: dict[str, list[str]] = {}
+    for link in links:
+        names.setdefault(link.host, []).append(link.hca)
+    return {"rated_gbps": {link.host: link.rate_gbps for link in links}, "planned_hcas": names}
 
 
 def restore(data: Any, run_dir: Path, site: Site) -> FleetFacts:
@@ -64,7 +66,7 @@ def restore(data: Any, run_dir: Path, site: Site) -> FleetFacts:
     if not isinstance(data, dict) or data.get("schema_version") != 1:
         raise InputError("observation hosts", "its schema_version is not 1.", "judge it with the release that made it")
     xids = from_plain(XidCatalogue, (data.get("rules") or {}).get("catalogue"), "observation hosts")
-    return fleet_facts(load_hosts(run_dir, site), xids, site, data.get("rated_gbps"))
+    return fleet_facts(load_hosts(run_dir, site), xids, site, data.get("rated_gbps"), data.get("planned_hcas"))
 
 
 OBSERVER = Observer("hosts", FleetFacts, observe, restore)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from ...runtime.recipe_files import RECIPES
 from ...site.model import Host, Site
 from ...workload.capacity import NodeCapacity
 from ...workload.model import JobResult, JobSpec
-from ..benchmark.network import FILTERED_FABRICS, gang_permissions, pod_network, port_filter, read_network
+from ..benchmark.network import connected_placement, gang_permissions, pod_network, port_filter, read_network
 from ..benchmark.plan import device_class, placement, planned_hosts
 from ..benchmark.records import ended, kept_text
 from ..benchmark.run_loop import Benchmark
@@ -70,10 +71,12 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
     def make_plan(self, cluster: Cluster) -> Plan:
         """Look at the nodes: free GPUs, adapters for pods; choose a model for each SKU."""
         network = read_network(cluster, self.context, site_network(self.context))
+        # A host by itself needs no network.
+        several = len(self.context.site.in_scope) > 1
+        place = partial(connected_placement, network) if several else placement
 
         def planned(host: Host, sku: Sku, capacity: NodeCapacity) -> PlannedHost:
-            hcas = network.ports(host, sku) if sku.fabric in FILTERED_FABRICS else ()
-            return PlannedHost(**placement(host, sku, capacity), hcas=hcas)
+            return PlannedHost(**place(host, sku, capacity), hcas=network.ports(host, sku))
 
         hosts, settings, stated = planned_hosts(cluster, self.context, planned), self.settings, network.settings
         counts, several = Counter(host.sku for host in hosts), len(hosts) > 1

@@ -114,7 +114,7 @@ def _hca_names(planned: PlannedNode, sku: Sku) -> tuple[str, ...]:
     wrong = hca_names_problem(planned.hcas, sku.compute_hcas)
     if wrong:
         raise InputError(f"host {planned.name}: gpufleet_hcas", wrong, "correct it, or the SKU of the host")
-    return planned.hcas or sku.usual_hca_names
+    return planned.hcas or sku.hca_names or tuple(f"mlx5_{number}" for number in range(sku.compute_hcas))
 
 
 def _hca(sku: Sku, name: str, index: int, node_index: int, draw: random.Random) -> Hca:

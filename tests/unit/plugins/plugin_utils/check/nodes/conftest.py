@@ -132,6 +132,7 @@ class FakeHost:
     tools: dict[str, ToolRun] = field(default_factory=dict)
     topo_words: dict[tuple[int, int], str] = field(default_factory=dict)
     nic_words: dict[int, str] = field(default_factory=dict)
+    slots: dict[str, int] = field(default_factory=lambda: {f"mlx5_{n}": n for n in range(4)})
     unreachable: str = ""
     no_file: bool = False
 
@@ -198,9 +199,14 @@ class FakeHost:
         rows = ["\t" + "\t".join([*(f"GPU{n}" for n in range(count)), *nics, "CPU Affinity", "NUMA Affinity"])]
         for row in range(count):
             cells = [" X " if row == col else self._gpu_word(row, col) for col in range(count)]
-            cells += ["PIX" if k == row and row not in self.nic_words else "SYS" for k in range(len(nics))]
+            cells += ["PIX" if self._slot(nic) == row and row not in self.nic_words else "SYS" for nic in nics]
             rows.append(f"GPU{row}\t" + "\t".join([*cells, "0-47", "0"]))
         return "\n".join(rows) + "\n\nLegend:\n\n  X    = Self\n"
+
+    def _slot(self, nic: str) -> int:
+        """Beside which GPU an adapter is: stated, else as many as the names before it."""
+        stated = self.hcas[nic].get("beside")
+        return int(stated) if stated is not None else self.slots.get(nic, list(self.hcas).index(nic))
 
     def _gpu_word(self, row: int, col: int) -> str:
         return self.topo_words.get((min(row, col), max(row, col)), "NV18")
