@@ -204,10 +204,10 @@ def test_every_host_has_the_tools_for_its_own_adapters(large: Running, monkeypat
         ("Active", "LinkUp", 200, "InfiniBand")
     }
     tool = tools_path(large.directory, "gpu07") / "smpquery"
-    info = dict(re.findall(r"^(\w+):\.*(.*)$", os.popen(f"{tool} -C mlx5_3 -D portinfo 0 1").read(), re.M))
+    info = dict(re.findall(r"^(\w+):\.*(.*)$", os.popen(f"{tool} -C mlx5_5 -D portinfo 0 1").read(), re.M))
     assert (info["LinkState"], info["LinkWidthActive"], info["LinkSpeedExtActive"]) == ("Active", "4X", "53.125 Gbps")
     assert int(info["Lid"]) == hcas[3].ports[0].base_lid
-    assert "can't open UMAD port" in os.popen(f"{tool} -C mlx5_9 -D portinfo 0 1 2>&1").read()
+    assert "can't open UMAD port" in os.popen(f"{tool} -C mlx5_99 -D portinfo 0 1 2>&1").read()
 
 
 # On spine1 is the master subnet manager: the fabric has another way, and the fault stays one.
@@ -268,9 +268,9 @@ def test_programs_that_are_unpacked_and_not_installed_serve_as_well(
 
 
 def test_two_faults_are_two_findings(tmp_path: Path, programs: FabricPrograms, monkeypatch: pytest.MonkeyPatch) -> None:
-    with running(tmp_path, programs, 6, "cable-unplugged@gpu02/mlx5_1,cables-swapped@gpu04/mlx5_6") as fabric:
-        outcomes = fabric.look(monkeypatch, ports=["mlx5_2:1"])
+    with running(tmp_path, programs, 6, "cable-unplugged@gpu02/mlx5_3,cables-swapped@gpu04/mlx5_10") as fabric:
+        outcomes = fabric.look(monkeypatch, ports=["mlx5_4:1"])
     assert {(o.check, o.cause) for o in held(outcomes)} == {("link-present", "link-missing"), ("cabling", "miswired")}
     (miswired,) = [o for o in held(outcomes) if o.cause == "miswired"]
-    assert {"gpu04/mlx5_6", "gpu04/mlx5_7"} <= {subject.name for subject in miswired.subjects}
-    assert "gpu04 mlx5_6:1 is on leaf-g1-rail7:4, planned leaf-g1-rail6:4" in miswired.summary
+    assert {"gpu04/mlx5_10", "gpu04/mlx5_11"} <= {subject.name for subject in miswired.subjects}
+    assert "gpu04 mlx5_10:1 is on leaf-g1-rail7:4, planned leaf-g1-rail6:4" in miswired.summary

@@ -39,9 +39,13 @@ def _drawn(gate: str, count: int, nodes: int) -> list[str]:
     return [_at(fault, place, draw.randrange(8)) for fault, place in zip(chosen, places, strict=True)]
 
 
+# Of the adapters for GPU traffic of a DGX H100.
+NUMBERS = (0, 3, 4, 5, 6, 9, 10, 11)
+
+
 def _at(fault: str, place: int, number: int) -> str:
     node = f"gpu{place:02d}"
-    part = {"gpu": f"/gpu{number}", "hca": f"/mlx5_{number}", "node": ""}
+    part = {"gpu": f"/gpu{number}", "hca": f"/mlx5_{NUMBERS[number]}", "node": ""}
     kind = CATALOGUE[fault]["kind"]
     return f"{fault}@{node}{part[kind]}" if kind in part else fault
 

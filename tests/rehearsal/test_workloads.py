@@ -45,7 +45,7 @@ ENV = {
     "NCCL_DEBUG": "INFO",
     "NCCL_DEBUG_SUBSYS": "INIT,ENV,NET,GRAPH,TUNING",
     "NCCL_DEBUG_FILE": "/dev/stderr",
-    "NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1,mlx5_4:1,mlx5_5:1,mlx5_6:1,mlx5_7:1",
+    "NCCL_IB_HCA": "=mlx5_0:1,mlx5_3:1,mlx5_4:1,mlx5_5:1,mlx5_6:1,mlx5_9:1,mlx5_10:1,mlx5_11:1",
 }
 MPI_JOBS = Kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs")
 QUOTAS = Kind("v1", "ResourceQuota", "resourcequotas")

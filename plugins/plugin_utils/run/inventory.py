@@ -181,9 +181,9 @@ def hosts_to_read(
     """Return the hosts of each play that looks at hosts.
 
     `contact` is asked whether it answers; `nodes` and `fabric` are read for their gates, `nodes_again` and
-    `fabric_again` before the start at a later gate. `adapters` are asked which adapters they have before the first gate
-    that depends on it, where gate nodes does not come before it. The tools see the whole fabric from one host: the first
-    that is not known to be silent.
+    `fabric_again` before the start at a later gate; `adapters` are asked for their adapters where a gate depends on
+    these and gate nodes does not come before it. The tools see the whole fabric from one host: the first that is not
+    known to be silent.
 
     Args:
         site: the checked site.

@@ -217,6 +217,23 @@ def test_a_garbled_file_is_an_input_error_never_a_crash(
 def test_names_of_adapters_are_one_for_each_port(names: tuple[str, ...], problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         replace(HARDWARE["h100"], hca_names=names)
-    named = replace(HARDWARE["h100"], hca_names=tuple("abcdefgh"))
-    assert named.usual_hca_names == tuple("abcdefgh")
-    assert HARDWARE["h100"].usual_hca_names[::7] == ("mlx5_0", "mlx5_7")
+    assert replace(HARDWARE["h100"], hca_names=tuple("abcdefgh")).hca_names == tuple("abcdefgh")
+
+
+@pytest.mark.parametrize(
+    ("name", "ports", "rate", "names"),
+    [
+        ("dgx-h100", 8, 400, (0, 3, 4, 5, 6, 9, 10, 11)),
+        ("dgx-h200", 8, 400, (0, 3, 4, 5, 6, 9, 10, 11)),
+        ("dgx-a100", 8, 200, (0, 1, 2, 3, 6, 7, 8, 9)),
+        ("gb200-nvl72", 4, 400, (0, 1, 4, 5)),
+        ("bm-gpu4-8", 16, 100, (0, 1, 2, 3, *range(6, 18))),
+        ("bm-gpu-h100-8", 16, 200, (0, 1, *range(3, 11), *range(12, 18))),
+        ("bm-gpu-b200-8", 8, 400, (0, 3, 4, 5, 6, 9, 10, 11)),
+        ("bm-gpu-gb300-4", 8, 400, (0, 1, 2, 3, 5, 6, 7, 8)),
+    ],
+)
+def test_published_names_of_adapters(name: str, ports: int, rate: int, names: tuple[int, ...]) -> None:
+    sku = HARDWARE[name]
+    assert (sku.compute_hcas, sku.hca_rate_gbps) == (ports, rate)
+    assert sku.hca_names == tuple(f"mlx5_{number}" for number in names)

@@ -66,6 +66,7 @@ def hosts(given: Inventory, fabric_host: str = "", taken: tuple[str, ...] = (), 
 def test_every_host_is_read_and_the_fabric_from_the_first_that_answers() -> None:
     assert hosts(inventory()) == {
         "contact": NAMES,
+        "adapters": NAMES,
         "nodes": NAMES,
         "fabric": ["gpu01"],
         "nodes_again": [],
@@ -81,6 +82,13 @@ def test_the_fabric_is_asked_for_from_a_silent_host_where_all_are_silent() -> No
 
 def test_the_host_that_the_user_names_looks_at_the_fabric() -> None:
     assert hosts(inventory(managers=["sw1"]), fabric_host="gpu03")["fabric"] == ["gpu03"]
+
+
+def test_adapters_are_asked_for_where_gate_nodes_does_not_do_so_before() -> None:
+    assert hosts(inventory(), gates=["nodes", "fabric_validation"])["adapters"] == []
+    assert hosts(inventory(), gates=["fabric_validation"])["adapters"] == NAMES
+    assert hosts(inventory(), gates=["nodes", "gpu_stack"])["adapters"] == []
+    assert hosts(inventory(), from_gate="gpu_stack", taken=("fabric", "nodes"))["adapters"] == []
 
 
 def test_nothing_is_read_for_gates_outside_the_scope() -> None:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which adapters carry GPU traffic, on machines as they are published: names, link layers, rates and `topo -m`.
 
-Sources: NVIDIA DGX H100 user guide, table "Network Modules" (DGX H100); imbue-ai/cluster-health health_checks/config.json
-(HGX H100 with Ethernet ConnectX-6); leptonai/gpud components/accelerator/nvidia/infiniband testdata (BlueField-3 bond);
+Sources: NVIDIA DGX H100 user guide, table "Network Modules" (DGX H100); imbue-ai/cluster-health config.json of its
+health checks (HGX H100 with Ethernet ConnectX-6); leptonai/gpud testdata of component infiniband (BlueField-3 bond);
 rapidsai/ucx-py issue 749 (DGX A100); NVIDIA/nccl issue 1357 (four NICs for eight GPUs), 1277 (names that differ between
 two hosts); Oracle's recommended NCCL parameters by shape (OCI); Azure/aks-rdma-infiniband (virtual machines).
 """

@@ -14,6 +14,7 @@ from sites import make_site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, load
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.adapters import ComputeAdapters
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.cabling import (
     CablingPlan,
     End,
@@ -126,11 +127,22 @@ def test_without_a_file_rails_come_from_the_inventory() -> None:
     assert plan is not None and plan.generated and not plan.switches
     assert [(link.host, link.hca, link.rail, link.far, link.speed) for link in plan.links[:2]] == [
         ("gpu01", "mlx5_0", 0, None, "NDR"),
-        ("gpu01", "mlx5_1", 1, None, "NDR"),
+        ("gpu01", "mlx5_3", 1, None, "NDR"),
     ]
     assert len(plan.links) == 16
     ethernet = make_site((Host(name="a", sku="p5-48xlarge", node_name="a"),), name="test", profile=SiteProfile.CLOUD)
     assert site_cabling(ethernet, HARDWARE) is None
+
+
+def test_a_host_whose_adapters_nobody_knows_has_no_planned_cable_and_is_told() -> None:
+    hardware = {"h100": replace(HARDWARE["h100"], hca_names=())}
+    plan = site_cabling(site(), hardware)
+    assert plan is not None and (plan.links, plan.unknown) == ((), ("gpu01", "gpu02"))
+    names = tuple(f"mlx5_{number}" for number in range(2, 10))
+    known = {"gpu01": ComputeAdapters(names=names, wanted=8, basis="topology")}
+    plan = site_cabling(site(), hardware, known)
+    assert plan is not None and plan.unknown == ("gpu02",)
+    assert [(link.host, link.hca) for link in plan.links] == [("gpu01", name) for name in names]
 
 
 @pytest.mark.parametrize("how", ["inventory", "sku"])

@@ -16,6 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.n
     Network,
     NetworkSettings,
     adapter_resource,
+    connected_placement,
     gang_permissions,
     pod_network,
     port_filter,
@@ -33,7 +34,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.p
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.records import EvidenceFolder, kept_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.adapters import HostAdapters
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.adapters import ComputeAdapters
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import NodeCapacity
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobKind, JobState
@@ -101,13 +104,33 @@ def network(**stated: Any) -> Network:
     )
 
 
-def test_ports_are_stated_or_counted(dgx: Sku) -> None:
-    assert network().ports(HOST, dgx) == tuple(f"mlx5_{n}:1" for n in range(8))
+def known(*names: str, open_between: tuple[str, ...] = ()) -> HostAdapters:
+    found = ComputeAdapters(names=names, wanted=8, basis="topology", open_between=open_between)
+    return HostAdapters(compute=found)
+
+
+def test_ports_are_stated_or_resolved_and_never_guessed(dgx: Sku) -> None:
+    assert network().ports(HOST, dgx) == ()
+    names = [f"mlx5_{n}" for n in (0, 3, 4, 5, 6, 9, 10, 11)]
+    resolved = replace(network(), adapters={"gpu01": known(*names)})
+    assert resolved.ports(HOST, dgx) == tuple(f"{name}:1" for name in names)
+    assert resolved.no_ports(HOST, dgx) == ""
     assert network(hcas=("mlx5_3", "mlx5_9:2")).ports(HOST, dgx) == ("mlx5_3:1", "mlx5_9:2")
     assert network().ports(replace(HOST, hcas=("own_0", "own_1")), dgx) == ("own_0:1", "own_1:1")
     assert port_filter(["mlx5_3:1", "mlx5_3:1", "mlx5_9:2"]) == {"NCCL_IB_HCA": "=mlx5_3:1,mlx5_9:2"}
     assert port_filter([]) == {}
     assert (network().offered(HOST), network().offered(replace(HOST, node_name="other"))) == (8, 0)
+
+
+def test_a_host_whose_adapters_are_open_runs_nothing_between_hosts(dgx: Sku) -> None:
+    capacity = NodeCapacity(name="node-1", total=8, used=0, closed="")
+    open_ones = replace(network(), adapters={"gpu01": known(open_between=("mlx5_0", "mlx5_1"))})
+    closed = connected_placement(open_ones, HOST, dgx, capacity)["closed"]
+    assert closed.startswith("2 adapters fit (mlx5_0, mlx5_1)") and "gpufleet_hcas" in closed
+    fine = replace(network(), adapters={"gpu01": known("mlx5_3")})
+    assert connected_placement(fine, HOST, dgx, capacity)["closed"] == ""
+    efa = replace(dgx, fabric="efa")
+    assert connected_placement(network(), HOST, efa, capacity)["closed"] == "", "no filter picks those"
 
 
 def test_pods_ask_for_the_resource_that_most_nodes_offer() -> None:

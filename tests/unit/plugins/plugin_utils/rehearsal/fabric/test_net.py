@@ -68,9 +68,9 @@ def wire_uplinks(nodes: int) -> tuple[object, ...]:
 @pytest.mark.parametrize(
     ("fault", "gone"),
     [
-        ("cable-unplugged@gpu03/mlx5_2", 1),
-        ("hca-missing@gpu03/mlx5_2", 1),
-        ("hca-down@gpu03/mlx5_2", 1),
+        ("cable-unplugged@gpu03/mlx5_4", 1),
+        ("hca-missing@gpu03/mlx5_4", 1),
+        ("hca-down@gpu03/mlx5_4", 1),
         ("uplink-down@leaf-g1-rail0:33", 1),
         ("switch-dead@leaf-g1-rail4", 32 + 4),
         ("switch-dead@spine1", 16),
@@ -101,22 +101,22 @@ def test_a_leaf_without_uplinks_is_out_of_reach() -> None:
 
 
 def test_swapped_cables_change_places_and_no_others_do() -> None:
-    healthy, swapped = ends(net_of()), ends(net_of(faults="cables-swapped@gpu05/mlx5_7"))
+    healthy, swapped = ends(net_of()), ends(net_of(faults="cables-swapped@gpu05/mlx5_11"))
     moved = set(healthy) ^ set(swapped)
     assert len(moved) == 4
     adapters = {end[0] for cable in moved for end in cable if end[0].startswith("H-")}
     titles = {node.title for node in net_of().nodes if node.ident in adapters}
-    assert titles == {"gpu05 mlx5_7", "gpu05 mlx5_0"}
+    assert titles == {"gpu05 mlx5_11", "gpu05 mlx5_0"}
 
 
 def test_rates_stand_behind_the_link_and_counters_go_to_the_console() -> None:
-    assert net_text(net_of(faults="cable-narrow@gpu02/mlx5_1")).count("1xHDR") == 2
-    assert net_text(net_of(faults="hca-slow@gpu02/mlx5_1")).count("4xEDR") == 2
-    (old,) = console_start(net_of(faults="cable-old-errors@gpu02/mlx5_1"))
+    assert net_text(net_of(faults="cable-narrow@gpu02/mlx5_3")).count("1xHDR") == 2
+    assert net_text(net_of(faults="hca-slow@gpu02/mlx5_3")).count("4xEDR") == 2
+    (old,) = console_start(net_of(faults="cable-old-errors@gpu02/mlx5_3"))
     assert old.endswith("PortCounters.SymbolErrorCounter=500") and "[2]" in old
-    (grown,) = console_growth(net_of(faults="cable-errors@gpu02/mlx5_1"))
+    (grown,) = console_growth(net_of(faults="cable-errors@gpu02/mlx5_3"))
     assert (grown.start, grown.per_s) == (0, 20)
-    silent = net_of(faults="hca-initializing@gpu02/mlx5_1")
+    silent = net_of(faults="hca-initializing@gpu02/mlx5_3")
     assert console_start(silent) == [f'Error "{link.node.ident}"[1] 100' for link in silent.links if link.silent]
     assert net_of().active_ends - silent.active_ends == 2
 
@@ -129,7 +129,7 @@ def test_hosts_without_infiniband_have_no_fabric() -> None:
 def test_the_plan_of_the_site_knows_no_fault() -> None:
     planned = ModelSpec(name="t", seed=7, nodes=numbered_nodes(5, "h100"))
     document = cabling_document(build_model(planned, HARDWARE).nodes)
-    assert document["hosts"]["gpu05"]["mlx5_7"] == "leaf-g1-rail7:5"
+    assert document["hosts"]["gpu05"]["mlx5_11"] == "leaf-g1-rail7:5"
     assert len(document["trunks"]) == 8 * 4
     taken = [port for host in document["hosts"].values() for port in host.values()]
     assert len(taken) == len(set(taken)) == 40

@@ -50,8 +50,8 @@ def test_a_subject_can_be_a_part_or_its_node() -> None:
     assert chosen("gpu-lost@gpu03/gpu5") == [("gpu-lost", "gpu03/gpu5")]
     ((_fault, subject),) = chosen("gpu-lost@gpu03")
     assert subject in subject_names(MODEL, "gpu") and subject.startswith("gpu03/")
-    assert chosen("hca-down@gpu03/mlx5_2, power-over-budget@rack-a2") == [
-        ("hca-down", "gpu03/mlx5_2"), ("power-over-budget", "rack-a2"),
+    assert chosen("hca-down@gpu03/mlx5_4, power-over-budget@rack-a2") == [
+        ("hca-down", "gpu03/mlx5_4"), ("power-over-budget", "rack-a2"),
     ]  # fmt: skip
 
 
