@@ -17,6 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.m
     SKU,
     ExpectedGpu,
     ExpectedHost,
+    FieldSeen,
     FleetMetrics,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.parse_series import (
@@ -61,6 +62,8 @@ class Metrics:
     settings: dict[str, object] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     interval_s: float = INTERVAL_S
+    neighbours: tuple[str, ...] = ()
+    without_fields: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rows = [self.row(host, gpu) for host in self.hosts for gpu in range(8)]
@@ -115,9 +118,14 @@ class Metrics:
             times = Vector(NOW, tuple(Sample(row.labels, NOW - row.age_s) for row in rows))
             series += series_of(name, values, times, targets, names, settings)
         exporters = exporters_of(targets, series, names)
-        return FleetMetrics(
-            hosts=hosts, settings=settings, where="prometheus", at=NOW, series=tuple(series), exporters=exporters
+        present = tuple(
+            FieldSeen(field=name, hosts=tuple(h for h in self.hosts if h not in self.without_fields.get(name, ())))
+            for name in settings.metrics.alert_fields
         )
+        return FleetMetrics(
+            hosts=hosts, settings=settings, where="prometheus", at=NOW, series=tuple(series), exporters=exporters,
+            neighbours=self.neighbours, alert_fields=present,
+        )  # fmt: skip
 
     def context(self) -> JudgeContext:
         hosts = tuple(Host(name=name, sku="dgx-h100", node_name=self.names.get(name, name)) for name in self.hosts)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -125,9 +125,15 @@ class FleetFacts:
     planned_hcas: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def load_hosts(run_dir: Path, site: Site) -> dict[str, HostFacts]:
-    """Return the facts of every host of the site from the evidence files of the run; nothing is left out."""
-    return {host.name: host_facts(host.name, run_dir, site.driver_owner) for host in site.hosts}
+def load_hosts(run_dir: Path, site: Site, only: Collection[str] = ()) -> dict[str, HostFacts]:
+    """Return the facts of every host of the site from the evidence files of the run.
+
+    Args:
+        run_dir: the run.
+        site: whose hosts.
+        only: the facts that are asked for (`smi`); empty for all. What is not asked for is not parsed.
+    """
+    return {host.name: host_facts(host.name, run_dir, site.driver_owner, only) for host in site.hosts}
 
 
 def fleet_facts(
@@ -147,10 +153,11 @@ def fleet_facts(
     )
 
 
-def host_facts(host: str, run_dir: Path, owner: DriverOwner) -> HostFacts:
+def host_facts(host: str, run_dir: Path, owner: DriverOwner, only: Collection[str] = ()) -> HostFacts:
+    """Return the facts of one host (arguments as load_hosts)."""
     evidence, unread = _read(host, run_dir, HOSTS)
     driver, _unread = (evidence, "") if owner is DriverOwner.HOST else _read(host, run_dir, DRIVERS)
-    tools = load_host_tools().used_by("host_probe")
+    tools = [tool for tool in load_host_tools().used_by("host_probe") if not only or tool.fact in only]
     sources = {tool.name: driver if tool.asks_driver else evidence for tool in tools}
     kept = {name: source.tools[name] for name, source in sources.items() if name in source.tools}
     return HostFacts(

@@ -33,7 +33,7 @@ def expected_hosts(
         hardware: SKU facts.
         slices: the cluster's ResourceSlices; none where there is no cluster.
     """
-    facts = load_hosts(run_dir, site)
+    facts = load_hosts(run_dir, site, only=("smi",))
     listed = uuids_by_node(slices)
     found = []
     for host in site.hosts:

@@ -123,7 +123,7 @@ class Fleet:
                     text = f"{series.uuid} of {known} is reported by {series.host}"
                     yield Stranger("wrong-host", series.host, text)
             elif not series.host:
-                if not self._allowed(series.claims):
+                if not self._allowed(series.claims) and not self._is_neighbour(series):
                     where = (
                         f"host {series.claims!r}" if series.claims else f"target {series.target or 'without a name'}"
                     )
@@ -142,6 +142,9 @@ class Fleet:
 
     def _allowed(self, word: str) -> bool:
         return bool(word) and any(fnmatchcase(word, pattern) for pattern in self.metrics.settings.metrics.allowed_hosts)
+
+    def _is_neighbour(self, series: Series) -> bool:
+        return bool({series.claims, series.node} & set(self.metrics.neighbours))
 
     def settled(self) -> bool:
         """Whether a little more time would change nothing."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind, node_subject
 from ..kit.answer import Answer
+from ..kit.counting import count
 from ..spec import Check, CheckSpec, JudgeContext
 from .fleet import Fleet
 from .metrics_host import seen_in, without_metrics
@@ -24,7 +25,7 @@ SPEC = CheckSpec(
 _HINTS = {
     "stranger-gpu": "was a GPU replaced? run gate nodes again; else find who exports it",
     "stranger-host": "add it to the inventory, or to gpufleet_settings.telemetry.allowed_hosts",
-    "wrong-host": "a relabelling or two swapped hosts: compare the label Hostname with nvidia-smi -L there",
+    "wrong-host": "a relabelling or two swapped hosts: compare the label Hostname or hostname with nvidia-smi -L there",
 }
 _SHOWN = 5
 
@@ -42,12 +43,16 @@ def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
         text = "; ".join(stranger.text for stranger in same[:_SHOWN])
         more = f"; and {len(same) - _SHOWN} more" if len(same) > _SHOWN else ""
         nodes = tuple(dict.fromkeys(node_subject(stranger.host) for stranger in same if stranger.host))
-        outcomes.append(answer.failed(cause, text + more, _HINTS[cause], evidence=evidence, more_subjects=nodes))
+        # A host that nobody knows is no fault of ours; a GPU that is not where it should be is.
+        make = answer.marginal if cause == "stranger-host" else answer.failed
+        outcomes.append(make(cause, text + more, _HINTS[cause], evidence=evidence, more_subjects=nodes))
     if outcomes:
         return tuple(outcomes)
     known = sum(bool(host.gpus) for host in seen.hosts)
     how = "by UUID" if known == len(seen.hosts) else f"by UUID on {known} of {len(seen.hosts)} hosts, else by number"
-    return (answer.passed(f"every series belongs to a GPU of the inventory ({how})", evidence=evidence),)
+    others = {s.node or s.claims for s in seen.series if not s.host and {s.claims, s.node} & set(seen.neighbours)}
+    beside = f"; {count(len(others), 'other node')} of the cluster left alone" if others else ""
+    return (answer.passed(f"every series belongs to a GPU of the inventory ({how}){beside}", evidence=evidence),)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

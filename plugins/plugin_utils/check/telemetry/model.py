@@ -39,8 +39,11 @@ class ExpectedHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One series of a GPU or a slice. `at` is the time of its last sample and `value` what that says; `host` is the
-    inventory's name of the host that it names, empty if it is none of these, `claims` the word that it names it by."""
+    """One series of a GPU or a slice. `at` is the time of its last sample and `value` what that says.
+
+    `host` is the inventory's name of the host that it names, empty if it is none of these; `claims` is the word that it
+    names it by, `node` what its scrape target says.
+    """
 
     field: str
     uuid: str
@@ -52,6 +55,7 @@ class Series:
     at: float
     value: float
     gpu: str = ""
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,14 @@ class Exporter:
     target: str
     health: str
     error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldSeen:
+    """The hosts of the inventory that have a series of a field."""
+
+    field: str
+    hosts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,13 +88,19 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetMetrics:
-    """The metrics of the fleet at one moment; `at` and the times of samples are of Prometheus' clock."""
+    """The metrics of the fleet at one moment; `at` and the times of samples are of Prometheus' clock.
+
+    `neighbours` are nodes of the same cluster that are not in the inventory: an island that is added to a live cluster
+    has some. `alert_fields` says of which GPUs the series are there that alerts need, None where nobody looked.
+    """
 
     hosts: tuple[ExpectedHost, ...]
     settings: TelemetrySettings
     where: str = ""
     at: float = 0.0
     series: tuple[Series, ...] = ()
+    neighbours: tuple[str, ...] = ()
+    alert_fields: tuple[FieldSeen, ...] | None = None
     exporters: tuple[Exporter, ...] = ()
     problem: Problem | None = None
     schema_version: int = 1

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
-from ...clients.kube.kinds import RESOURCE_SLICES
+from ...clients.kube.kinds import NODES, RESOURCE_SLICES
 from ...clients.prometheus.model import Target
 from ...clients.prometheus.prometheus import Prometheus
 from ...outcome.errors import BringupError
@@ -21,8 +21,8 @@ from ..spec import ObserveContext
 from .expected import expected_hosts
 from .find import prometheus_session
 from .fleet import Fleet
-from .model import ExpectedHost, FleetMetrics, Problem, Series
-from .parse_series import Names, exporters_of, series_of
+from .model import ExpectedHost, FieldSeen, FleetMetrics, Problem, Series
+from .parse_series import Names, exporters_of, hosts_of, series_of
 from .settings import GATE, TelemetrySettings
 
 _POLL_S = 1.0
@@ -39,8 +39,9 @@ def observe(context: ObserveContext) -> FleetMetrics:
     with ExitStack() as stack:
         cluster = _cluster(context, stack)
         hosts = _expected(context, cluster)
+        neighbours = _neighbours(context, cluster)
         while True:
-            metrics = _look(cluster, settings, hosts)
+            metrics = _look(cluster, settings, hosts, neighbours)
             if deadline.left_s <= 0 or (metrics.problem is None and Fleet(metrics).settled()):
                 return metrics
             progress.tick(f"metrics: {_standing(metrics)}")
@@ -69,7 +70,25 @@ def _expected(context: ObserveContext, cluster: Cluster | None) -> tuple[Expecte
     return expected_hosts(context.site, context.run_dir, context.hardware, slices or [])
 
 
-def _look(cluster: Cluster | None, settings: TelemetrySettings, hosts: tuple[ExpectedHost, ...]) -> FleetMetrics:
+def _neighbours(context: ObserveContext, cluster: Cluster | None) -> tuple[str, ...]:
+    """Return the nodes of the cluster that the inventory does not have; none where they may not be listed."""
+    ours = {host.node_name or host.name for host in context.site.hosts}
+    if cluster is None:
+        return ()
+    try:
+        nodes = cluster.list_objects(NODES)
+    except BringupError as error:
+        context.emit(f"no nodes: {error}")
+        return ()
+    return tuple(sorted(node["metadata"]["name"] for node in nodes if node["metadata"]["name"] not in ours))
+
+
+def _look(
+    cluster: Cluster | None,
+    settings: TelemetrySettings,
+    hosts: tuple[ExpectedHost, ...],
+    neighbours: tuple[str, ...],
+) -> FleetMetrics:
     try:
         prometheus = Prometheus(prometheus_session(cluster, settings.metrics))
         targets = _targets(prometheus, settings)
@@ -79,6 +98,10 @@ def _look(cluster: Cluster | None, settings: TelemetrySettings, hosts: tuple[Exp
             values, times = prometheus.query(field), prometheus.query(f"timestamp({field})")
             series += series_of(field, values, times, targets, names, settings)
             moments += [vector.at for vector in (values, times)]
+        alert_fields = tuple(
+            FieldSeen(field=field, hosts=hosts_of(prometheus.query(field), targets, names, settings))
+            for field in settings.metrics.alert_fields
+        )
     except BringupError as error:
         return FleetMetrics(hosts=hosts, settings=settings, problem=unreachable(error))
     return FleetMetrics(
@@ -87,6 +110,8 @@ def _look(cluster: Cluster | None, settings: TelemetrySettings, hosts: tuple[Exp
         where=prometheus.where,
         at=max(moments),
         series=tuple(series),
+        neighbours=neighbours,
+        alert_fields=alert_fields,
         exporters=exporters_of(targets, series, names),
     )
 

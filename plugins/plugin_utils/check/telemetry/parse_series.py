@@ -69,15 +69,14 @@ def _series(
     field: str, sample: Sample, at: float, target: Target | None, names: Names, settings: TelemetrySettings
 ) -> Series:
     labels = sample.labels
-    words = [labels[name] for name in settings.host_labels if labels.get(name)]
-    if target is not None:
-        words += [target.discovered[name] for name in _NODE_OF_TARGET if target.discovered.get(name)]
+    words = _host_words(sample, target, settings)
     host = next((found for word in words if (found := names.host(word))), "")
     interval = settings.metrics.interval_s or (target.interval_s if target is not None else 0.0)
     return Series(
         field=field,
         uuid=labels.get("UUID") or labels.get("exported_UUID") or labels.get("uuid") or "",
         claims=words[0] if words else "",
+        node=words[-1] if words else "",
         host=host,
         instance=labels.get("GPU_I_ID", ""),
         target=" ".join(labels[name] for name in _IDENTITY if labels.get(name)),
@@ -86,6 +85,24 @@ def _series(
         value=sample.value,
         gpu=labels.get("gpu", ""),
     )
+
+
+def _host_words(sample: Sample, target: Target | None, settings: TelemetrySettings) -> list[str]:
+    """Return the words by which a sample or its target name a host; what the target says of its node comes last."""
+    words = [sample.labels[name] for name in settings.host_labels if sample.labels.get(name)]
+    if target is not None:
+        words += [target.discovered[name] for name in _NODE_OF_TARGET if target.discovered.get(name)]
+    return words
+
+
+def hosts_of(values: Vector, targets: Sequence[Target], names: Names, settings: TelemetrySettings) -> tuple[str, ...]:
+    """Return the hosts of the inventory that have a sample (arguments as series_of)."""
+    by_identity = {_identity(target.labels): target for target in targets}
+    found = set()
+    for sample in values.samples:
+        words = _host_words(sample, by_identity.get(_identity(sample.labels)), settings)
+        found |= {host for word in words if (host := names.host(word))}
+    return tuple(sorted(found))
 
 
 def exporters_of(targets: Sequence[Target], series: Sequence[Series], names: Names) -> tuple[Exporter, ...]:

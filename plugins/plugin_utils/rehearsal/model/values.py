@@ -24,7 +24,7 @@ DraBehaviour = Literal["allocates", "never-allocates"]
 ComponentState = Literal["ok", "never-ready", "install-fails"]
 Signer = Literal["facility", "stranger", "nobody"]
 NicView = Literal["switch", "pairs", "apart", "hidden"]
-ExporterState = Literal["ok", "down", "frozen", "twice", "stranger", "no-profiling"]
+ExporterState = Literal["ok", "down", "frozen", "twice", "stranger", "no-profiling", "no-xids"]
 BenchmarkState = Literal["ok", "hangs", "truncated", "crashes"]
 TrainingState = Literal["ok", "out-of-memory", "crashes", "hangs", "not-a-number", "other-weights"]
 ServerState = Literal["ok", "kv-cache-full", "image-missing", "engine-dead"]
@@ -250,6 +250,7 @@ class Node:
     performance: Performance = Performance()
     serving: Serving = Serving()
     exporter: ExporterState = "ok"
+    exporter_label: str = "Hostname"
     training: Training = Training()
 
     @property

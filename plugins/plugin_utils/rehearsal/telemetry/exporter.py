@@ -61,7 +61,9 @@ def metrics_of(node: Node, now_s: float, started_s: float) -> str | None:
     frozen_s = max(started_s, now_s - _OLDEST_S)
     at = f" {round(frozen_s * 1000)}" if node.exporter == "frozen" else ""
     moment = frozen_s if at else now_s
-    fields = [*_DEVICE, _UTILISATION, _PROFILING]
+    # A DCGM that has no XID to tell gives a blank, which the exporter leaves out (NVIDIA/dcgm-exporter issue 700).
+    device = [field for field in _DEVICE if node.exporter != "no-xids" or field.name != "DCGM_FI_DEV_XID_ERRORS"]
+    fields = [*device, _UTILISATION, _PROFILING]
     return "".join(_page(node, field, moment, at) for field in fields)
 
 
@@ -90,8 +92,11 @@ def _labels(node: Node, gpu: Gpu, uuid: str, slices: dict[str, str], index: int 
     place = gpu.index if index is None else index
     values = {
         "gpu": str(place), "UUID": uuid, "pci_bus_id": gpu.pci_bus_id, "device": f"nvidia{place}",
-        "modelName": gpu.product, **slices, "Hostname": node.name, "DCGM_FI_DRIVER_VERSION": node.driver_version,
+        "modelName": gpu.product, **slices, node.exporter_label: node.name,
+        "DCGM_FI_DRIVER_VERSION": node.driver_version,
     }  # fmt: skip
+    # Hostname until 2026-05, hostname since (NVIDIA/dcgm-exporter d5e5f51), none with --no-hostname.
+    values.pop("", None)
     return ",".join(f'{name}="{value}"' for name, value in values.items())
 
 

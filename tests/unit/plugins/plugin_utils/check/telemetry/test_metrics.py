@@ -13,7 +13,7 @@ from gpu_metrics import FIELD, Metrics, Row, uuid
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.fleet import Fleet
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.model import FleetMetrics, Problem
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, from_plain, to_plain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
 
 Change = Callable[[Metrics], None]
 
@@ -62,6 +62,11 @@ HEALTHY: dict[str, Change] = {
     "slices": lambda metrics: metrics.slice("gpu02", 3, "7", "8"),
     "slices that nobody has counted": lambda metrics: metrics.slice("gpu02", 3, exported=("7",)),
     "UUIDs are not known": lambda metrics: setattr(metrics, "known", False),
+    "the label of exporters since May 2026": relabelled(Hostname="", hostname="{host}"),
+    "an island beside nodes of the same cluster": lambda metrics: (
+        setattr(metrics, "neighbours", ("old-17", "old-18")),
+        metrics.rows.extend([metrics.row("old-17", 0), metrics.row("old-18", 0)]),
+    )[0],
     "neighbours that are allowed": lambda metrics: (
         metrics.settings.update(allowed_hosts=["cpu*"]),
         metrics.rows.append(metrics.row("cpu7", 0)),
@@ -146,6 +151,49 @@ def test_each_fault_is_found_once_and_at_its_place(name: str) -> None:
     assert {entry for entry in found if entry[:2] != ("gpu-metrics-fresh", "interval-unknown")} <= {expected}
     assert expected in found
     assert not Fleet(metrics.view()).settled()
+
+
+def test_a_host_that_nobody_knows_is_for_a_person_to_decide() -> None:
+    """It may belong to another cluster that the same Prometheus scrapes; it is no fault of the hosts under test."""
+    metrics = Metrics(neighbours=("old-17",))
+    metrics.rows.append(metrics.row("gpu77", 0))
+    (found,) = [o for o in metrics.outcomes() if o.status is not Status.PASSED]
+    assert (found.status, found.rating, found.cause) == (Status.OTHER, Rating.MARGINAL, "stranger-host")
+
+
+def test_the_nodes_beside_an_island_are_counted_not_blamed() -> None:
+    metrics = Metrics(neighbours=("old-17",))
+    metrics.rows.append(metrics.row("old-17", 0))
+    (known,) = [o for o in metrics.outcomes() if o.check == "gpu-metrics-known"]
+    assert known.status is Status.PASSED and "1 other node of the cluster left alone" in known.summary
+
+
+@pytest.mark.parametrize(
+    ("lacking", "subjects"), [(("gpu02",), ("here", "gpu02")), (("gpu01", "gpu02", "gpu03"), ("here",))]
+)
+def test_a_series_that_alerts_need_and_that_is_not_there(lacking: tuple[str, ...], subjects: tuple[str, ...]) -> None:
+    metrics = Metrics(without_fields={"DCGM_FI_DEV_XID_ERRORS": lacking})
+    (found,) = [o for o in metrics.outcomes() if o.status is not Status.PASSED]
+    assert (found.check, found.cause, found.rating) == ("gpu-metrics-alertable", "metric-missing", Rating.MARGINAL)
+    assert tuple(subject.name for subject in found.subjects) == subjects
+    assert "DCGM_FI_DEV_XID_ERRORS" in found.summary and "GPU_TEMP" not in found.summary
+
+
+def test_a_run_that_did_not_look_for_them_is_not_passed() -> None:
+    metrics = Metrics()
+    (found,) = [o for o in metrics.outcomes(replace(metrics.view(), alert_fields=None)) if o.cause]
+    assert (found.check, found.status, found.cause) == ("gpu-metrics-alertable", Status.OTHER, "fields-unread")
+
+
+def test_what_holds_the_metrics_of_all_hosts_is_told_once() -> None:
+    metrics = Metrics()
+    for host in metrics.hosts:
+        metrics.drop(host, 5)
+    (found,) = [o for o in metrics.outcomes() if o.status is Status.FAILED]
+    assert (found.cause, [s.name for s in found.subjects if not s.name.endswith("/gpu5")]) == (
+        "gpu-missing",
+        ["gpu01", "gpu02", "gpu03"],
+    )
 
 
 def test_a_missing_host_is_told_with_what_its_target_says() -> None:

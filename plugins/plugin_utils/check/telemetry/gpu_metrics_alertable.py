@@ -1,0 +1,71 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: the series are there that the site's alerts need, so that the alerts can fire at all.
+
+dcgm-exporter leaves out a field that DCGM gives no value for: from 4.5.3 on the XID field was gone on hosts without
+XIDs, while utilisation was there (NVIDIA/dcgm-exporter issues 646 and 700). An alert on a series that is not there is
+silent for ever.
+"""
+
+from __future__ import annotations
+
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind, node_subject
+from ..kit.answer import Answer
+from ..kit.counting import count
+from ..spec import Check, CheckSpec, JudgeContext
+from .fleet import Fleet
+from .metrics_host import seen_in, without_metrics
+from .model import FleetMetrics
+from .observe_metrics import OBSERVER
+
+SPEC = CheckSpec(
+    id="gpu-metrics-alertable",
+    gate="telemetry",
+    title="the series that alerts need",
+    per=SubjectKind.CLUSTER,
+    duration_s=10.0,
+    causes=("metric-missing",),
+)
+_SHOWN = 5
+
+
+def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
+    """A field that hosts lack is marginal: whether an alert of the site needs it there, a person decides."""
+    answer, fleet = Answer.about_cluster(SPEC, context), Fleet(seen)
+    blocked = without_metrics(answer, fleet)
+    if blocked is not None:
+        return (blocked,)
+    if seen.alert_fields is None:
+        text = "this run did not record which series there are beside utilisation"
+        return (answer.unknown("fields-unread", text, "run the gate again"),)
+    # A host that has no metrics at all is told by check gpu-metrics-complete.
+    speaking = [host.name for host in seen.hosts if host.in_scope and not fleet.is_silent(host)]
+    lacking = {entry.field: [name for name in speaking if name not in entry.hosts] for entry in seen.alert_fields}
+    fields = ", ".join(lacking) or "no series"
+    details = {
+        "measured": tuple(Measure(field, len(speaking) - len(names), "hosts") for field, names in lacking.items()),
+        "expected": tuple(Expectation(field, "==", len(speaking), Basis.RULE, "hosts") for field in lacking),
+        "evidence": seen_in(seen, fields),
+    }
+    missing = {field: names for field, names in lacking.items() if names}
+    if not missing:
+        return (answer.passed(f"{fields} at {count(len(speaking), 'host')}", **details),)
+    text = "; ".join(f"no {field} {_where(names, len(speaking))}" for field, names in missing.items())
+    hint = (
+        "an alert on it cannot fire: add the field to the exporter's counters, or use an exporter release that gives 0 "
+        "where there was none; if no alert needs it, take it out of gpufleet_settings.telemetry.alert_fields"
+    )
+    named = tuple(node_subject(name) for name in dict.fromkeys(n for names in missing.values() for n in names))
+    subjects = named if len(named) < len(speaking) else ()
+    return (answer.marginal("metric-missing", text, hint, more_subjects=subjects, **details),)
+
+
+def _where(names: list[str], hosts: int) -> str:
+    if len(names) == hosts:
+        return f"at any of {count(hosts, 'host')}"
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"at {', '.join(names[:_SHOWN])}{more}"
+
+
+CHECK = Check(SPEC, OBSERVER, judge)
