@@ -20,7 +20,8 @@ class XidRule:
     """What an XID means: `fatal` (the GPU or node must be repaired), `marginal` (a person looks),
     `note` (reported only).
 
-    `by_text`: the driver says Fatal or Nonfatal in the line itself, and only a fatal one is.
+    `by_text`: the driver says Fatal or Nonfatal in the line itself, and only a fatal one is. `software`: the driver is
+    as likely to blame as the GPU.
     """
 
     number: int
@@ -29,6 +30,7 @@ class XidRule:
     action: str
     source: str
     by_text: bool = False
+    software: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

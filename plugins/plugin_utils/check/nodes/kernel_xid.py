@@ -7,14 +7,29 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.kernel_log import KernelLog, Xid
+from ...probe.nvidia_smi_model import SmiLog
 from ..kit.finding import Finding, Report
+from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host, value_of
 from .observe_hosts import OBSERVER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelXidSettings:
+    """Settings of check kernel-xid."""
+
+    not_before: str = setting(
+        "Time in ISO 8601 with its zone, such as 2026-11-22T10:00:00+00:00. XIDs and SXids before it are told and not "
+        "judged: state when GPUs were reset by hand whose driver logs no reset (no XID 154). Empty: since boot."
+    )
+
 
 SPEC = CheckSpec(
     id="kernel-xid",
@@ -24,6 +39,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.HOST_COMMAND,
     requires=("host_access",),
     causes=("xid-fatal", "sxid-fatal", "gpu-off-bus"),
+    settings=KernelXidSettings,
 )
 _ACTION_XID = 154
 _OFF_BUS_XID = 79
@@ -31,14 +47,31 @@ _FATAL = re.compile(r"\bFatal\b")
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Numbers judge by the catalogue (recipes/xid.yaml), the last XID 154 of a GPU by the action that it names."""
-    return per_host(SPEC, seen, context, _judge, needs=("kernel",))
+    """Numbers judge by the catalogue (recipes/xid.yaml), the last XID 154 of a GPU by the action that it names.
+
+    What was done about an XID ends it: an XID 154 that takes the action back, which the driver logs after a reset.
+    """
+    affected = _affected(seen, context)
+    return per_host(SPEC, seen, context, lambda host: _judge(host, affected), needs=("kernel",))
 
 
-def _judge(host: NodeContext) -> Report | Outcome:
-    log = value_of(host.facts.kernel)
+def _affected(seen: FleetFacts, context: JudgeContext) -> dict[int, list[str]]:
+    """Return by XID the hosts whose log has it."""
+    found: dict[int, list[str]] = {}
+    for host in context.site.in_scope:
+        log = seen.hosts[host.name].kernel if host.name in seen.hosts else None
+        for number in {xid.number for xid in log.xids} if isinstance(log, KernelLog) else ():
+            found.setdefault(number, []).append(host.name)
+    return found
+
+
+def _judge(host: NodeContext, affected: dict[int, list[str]]) -> Report | Outcome:
     notes: list[str] = []
-    findings = _xids(host, log, notes) + _sxids(log, notes) + _off_bus(host, log)
+    since = _stated_start(host)
+    if isinstance(since, Outcome):
+        return since
+    log = _after_repairs(value_of(host.facts.kernel), since, notes)
+    findings = _xids(host, log, notes, affected) + _sxids(log, notes) + _off_bus(host, log)
     if not findings and "kernel_log" in host.facts.cut:
         text = "the log is too long to be kept whole, so a part of it was not looked at"
         return host.answer.unknown("kernel-log-cut", text, "raise nodes_max_output_bytes, or reboot the node")
@@ -52,7 +85,53 @@ def _judge(host: NodeContext) -> Report | Outcome:
     )
 
 
-def _xids(host: NodeContext, log: KernelLog, notes: list[str]) -> list[Finding]:
+def _stated_start(host: NodeContext) -> datetime | Outcome | None:
+    stated = host.settings(KernelXidSettings).not_before
+    if not stated:
+        return None
+    when = _time(stated)
+    if when is not None:
+        return when
+    text = f"setting not_before is {stated!r}, expected a time with its zone such as 2026-11-22T10:00:00+00:00"
+    return host.answer.unknown(
+        "xid-start-unreadable", text, "correct gpufleet_settings: {kernel-xid: {not_before: ...}}"
+    )
+
+
+def _time(text: str) -> datetime | None:
+    """Return a time that names its zone; of anything else nothing is known."""
+    try:
+        when = datetime.fromisoformat(text.replace(",", ".").replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return when if when.tzinfo is not None else None
+
+
+def _after_repairs(log: KernelLog, since: datetime | None, notes: list[str]) -> KernelLog:
+    """Return the log without XIDs that something was done about; `notes` tells how many they were."""
+    repaired = {
+        xid.address: xid.line
+        for xid in log.xids
+        if xid.number == _ACTION_XID and xid.action.lower() == "none" and xid.before.lower() not in ("", "none")
+    }
+
+    def open_still(xid: Xid) -> bool:
+        when = _time(xid.time) if since is not None else None
+        if since is not None and when is not None and when < since:
+            return False
+        return xid.number == _ACTION_XID or xid.line > repaired.get(xid.address, -1)
+
+    left, sxids = tuple(filter(open_still, log.xids)), tuple(filter(open_still, log.sxids))
+    ended = Counter((xid.address, xid.number) for xid in log.xids if xid not in left)
+    notes += [
+        f"XID {number} on {address} before its reset ({times} times)" for (address, number), times in ended.items()
+    ]
+    if len(sxids) < len(log.sxids):
+        notes.append(f"{len(log.sxids) - len(sxids)} SXids before {since}")
+    return replace(log, xids=left, sxids=sxids)
+
+
+def _xids(host: NodeContext, log: KernelLog, notes: list[str], affected: dict[int, list[str]]) -> list[Finding]:
     findings: list[Finding] = []
     counts = Counter((xid.address, xid.number) for xid in log.xids if xid.number != _ACTION_XID)
     first = {(xid.address, xid.number): xid for xid in reversed(log.xids)}
@@ -66,8 +145,17 @@ def _xids(host: NodeContext, log: KernelLog, notes: list[str]) -> list[Finding]:
         fatal = rule is not None and rule.meaning == "fatal" and (not rule.by_text or _says_fatal(log, address, number))
         cause = "xid-fatal" if fatal else "xid-marginal" if rule else "xid-unknown"
         hint = rule.action if rule else f"look up XID {number} in NVIDIA's catalogue; add it to recipes/xid.yaml"
+        if rule is not None and rule.software and len(affected[number]) > 1:
+            hint = f"{_several(host, affected[number])} report it: look for a fixed driver release first; else {hint}"
         findings.append(Finding(cause=cause, text=text, hint=hint, subjects=(host.gpu(address),), marginal=not fatal))
     return findings + _actions(host, log, notes)
+
+
+def _several(host: NodeContext, names: list[str]) -> str:
+    """Return how many hosts, and their driver where it is one."""
+    found = (host.seen.hosts[name].smi for name in names)
+    drivers = sorted({smi.driver_version if isinstance(smi, SmiLog) else "unknown" for smi in found})
+    return f"{len(names)} of {len(host.context.site.in_scope)} hosts (driver {', '.join(drivers)})"
 
 
 def _says_fatal(log: KernelLog, address: str, number: int) -> bool:
