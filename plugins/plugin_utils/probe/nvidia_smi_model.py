@@ -64,7 +64,8 @@ class Gpu:
     """One `<gpu>` element.
 
     `trouble` is what the driver prints in place of values when it cannot talk to the GPU ("GPU is lost"), else empty.
-    `bus_id` is `dddd:bb:dd.f` in lower case.
+    `bus_id` is `dddd:bb:dd.f` in lower case. `clock_events` are the active reasons for lower clocks; None: the document
+    lists no reasons. `temperature_margin_c` is what is left until the GPU slows down.
     """
 
     bus_id: str
@@ -88,7 +89,7 @@ class Gpu:
     mig_pending: str | None = None
     mig_devices: tuple[MigDevice, ...] = ()
     fabric: GpuFabric = GpuFabric()
-    clock_events: tuple[str, ...] = ()
+    clock_events: tuple[str, ...] | None = None
     link_gen_current: int | None = None
     link_gen_max: int | None = None
     link_width_current: int | None = None
@@ -98,8 +99,13 @@ class Gpu:
     reset_status: str | None = None
     vbios: str | None = None
     virtualisation: str | None = None
+    persistence: str | None = None
     temperature_c: int | None = None
+    temperature_margin_c: int | None = None
+    memory_temperature_c: int | None = None
     power_w: float | None = None
+    power_limit_w: float | None = None
+    power_limit_default_w: float | None = None
     processes: int = 0
 
 

@@ -180,10 +180,13 @@ def _link(reader: _Reader) -> dict[str, int | None]:
 
 
 def _state(reader: _Reader) -> dict[str, str | int | float | None]:
-    power = reader.number("gpu_power_readings/instant_power_draw")
-    for path in ("gpu_power_readings/power_draw", "power_readings/power_draw"):
-        power = reader.number(path) if power is None else power
+    power = _power(reader, "instant_power_draw", "power_draw")
     return {
+        "power_limit_w": _power(reader, "enforced_power_limit", "current_power_limit", "power_limit"),
+        "power_limit_default_w": _power(reader, "default_power_limit"),
+        "persistence": reader.text("persistence_mode"),
+        "temperature_margin_c": reader.whole("temperature/gpu_temp_tlimit"),
+        "memory_temperature_c": reader.whole("temperature/memory_temp"),
         "recovery_action": reader.text("gpu_recovery_action"),
         "reset_status": reader.text("gpu_reset_status/reset_required"),
         "vbios": reader.text("vbios_version"),
@@ -192,6 +195,12 @@ def _state(reader: _Reader) -> dict[str, str | int | float | None]:
         "power_w": power,
         "processes": len(reader.element.findall("processes/process_info")),
     }
+
+
+def _power(reader: _Reader, *names: str) -> float | None:
+    """Return the first of these power readings that there is, in newer or older documents."""
+    paths = (f"{base}/{name}" for base in ("gpu_power_readings", "power_readings") for name in names)
+    return next((value for path in paths if (value := reader.number(path)) is not None), None)
 
 
 def _ecc(reader: _Reader, base: str) -> EccCounters:
@@ -255,11 +264,13 @@ def _mig_devices(element: ElementTree.Element) -> tuple[MigDevice, ...]:
     )
 
 
-def _clock_events(element: ElementTree.Element) -> tuple[str, ...]:
+def _clock_events(element: ElementTree.Element) -> tuple[str, ...] | None:
     """Return the names of the active reasons; before driver 535.54 they were called throttle reasons."""
-    found: list[str] = []
-    for word in ("event", "throttle"):
-        for reason in element.findall(f"clocks_{word}_reasons/*"):
-            if (reason.text or "").strip() == "Active":
-                found.append(reason.tag.removeprefix(f"clocks_{word}_reason_"))
-    return tuple(found)
+    listed = {
+        reason.tag.removeprefix(f"clocks_{word}_reason_"): (reason.text or "").strip()
+        for word in ("event", "throttle")
+        for reason in element.findall(f"clocks_{word}_reasons/*")
+    }
+    if not any(word in ("Active", "Not Active") for word in listed.values()):
+        return None
+    return tuple(name for name, word in listed.items() if word == "Active")

@@ -12,7 +12,7 @@ from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
-from .uniform import Uniformity, VersionSettings, uniformity
+from .uniform import Uniformity, VersionSettings, each_once, split_outcome, uniformity
 
 SPEC = CheckSpec(
     id="driver-uniform",
@@ -34,16 +34,24 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
         if host.name in seen.hosts and isinstance(smi := seen.hosts[host.name].smi, SmiLog)
     }
     same = uniformity(versions, context.settings_of(SPEC.id, VersionSettings).version)
-    return per_host(SPEC, seen, context, lambda host: _judge(host, same), needs=("smi",))
+    split: list[Outcome] = []
+
+    def judge_host(host: NodeContext) -> Report | Outcome:
+        if same.expected:
+            return _judge(host, same)
+        hint = "state the right one: gpufleet_settings: {driver-uniform: {version: ...}}"
+        split.append(
+            split[0] if split else split_outcome(host, versions, "driver-split", "driver version", hint, marginal=False)
+        )
+        return split[0]
+
+    return each_once(per_host(SPEC, seen, context, judge_host, needs=("smi",)))
 
 
 def _judge(host: NodeContext, same: Uniformity) -> Report:
     version = host.smi.driver_version
     findings: tuple[Finding, ...] = ()
-    if not same.expected:
-        hint = "state the right one: gpufleet_settings: {driver-uniform: {version: ...}}"
-        findings = (Finding(cause="driver-split", text=f"no version has most hosts: {same.text()}", hint=hint),)
-    elif version != same.expected:
+    if version != same.expected:
         text = f"driver {version}, expected {same.expected} ({same.text()})"
         hint = f"install driver {same.expected} on {host.name} and reboot it"
         findings = (Finding(cause="driver-mismatch", text=text, hint=hint),)

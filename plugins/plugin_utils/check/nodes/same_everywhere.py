@@ -12,7 +12,7 @@ from ...probe.os_release import OsRelease
 from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, JudgeContext
 from .node_context import NodeContext, per_host
-from .uniform import Uniformity, VersionSettings, uniformity
+from .uniform import Uniformity, VersionSettings, each_once, split_outcome, uniformity
 
 _NONE = "none"
 
@@ -26,7 +26,17 @@ def judge_same(
     same = uniformity(known, context.settings_of(spec.id, VersionSettings).version)
     # A package that is not installed is a fact (inbox drivers), not a tool that failed.
     needs = () if field == "ofed" else (field,)
-    return per_host(spec, seen, context, lambda host: _judge(host, field, word, same), needs=needs)
+    split: list[Outcome] = []
+
+    def judge_host(host: NodeContext) -> Report | Outcome:
+        if same.expected or host.name not in known:
+            return _judge(host, field, word, same)
+        hint = f"state the right one: gpufleet_settings: {{{spec.id}: {{version: ...}}}}"
+        cause = f"{spec.id.removesuffix('-uniform')}-split"
+        split.append(split[0] if split else split_outcome(host, known, cause, word, hint, marginal=True))
+        return split[0]
+
+    return each_once(per_host(spec, seen, context, judge_host, needs=needs))
 
 
 def _text(facts: HostFacts, field: str) -> str | None:
@@ -43,11 +53,7 @@ def _judge(host: NodeContext, field: str, word: str, same: Uniformity) -> Report
         return host.answer.unknown(f"ofed-info-{failure.kind}", failure.text, "run `ofed_info -s` on the node")
     slug = host.spec.id.removesuffix("-uniform")
     findings: tuple[Finding, ...] = ()
-    if not same.expected:
-        hint = f"state the right one: gpufleet_settings: {{{host.spec.id}: {{version: ...}}}}"
-        said = f"no {word} has most hosts: {same.text()}"
-        findings = (Finding(cause=f"{slug}-split", text=said, hint=hint, marginal=True),)
-    elif text != same.expected:
+    if text != same.expected:
         said = f"{word} {text}, expected {same.expected} ({same.text()})"
         hint = f"bring {host.name} to {same.expected}, or accept the difference (gpufleet_acceptances)"
         findings = (Finding(cause=f"{slug}-mismatch", text=said, hint=hint, marginal=True),)

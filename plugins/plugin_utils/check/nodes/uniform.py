@@ -9,7 +9,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...outcome.model import Outcome, node_subject
 from ..kit.settings import setting
+from .node_context import NodeContext
+
+_NAMES = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,38 @@ class Uniformity:
         counts = Counter(self.by_host.values())
         parts = [f"{value} on {number} host{'s' if number != 1 else ''}" for value, number in counts.most_common()]
         return ", ".join(parts)
+
+
+def split_outcome(
+    first: NodeContext, by_host: Mapping[str, str], cause: str, word: str, hint: str, *, marginal: bool
+) -> Outcome:
+    """Return the one outcome about hosts of which no value has most: a fact about the fleet and not about any host.
+
+    Args:
+        first: the first of these hosts.
+        by_host: the value of every one of them.
+        cause: of the outcome.
+        word: what the value is, such as `driver`.
+        hint: of the outcome.
+        marginal: whether it waits for a person instead of failing.
+    """
+    names: dict[str, list[str]] = {}
+    for name, value in by_host.items():
+        names.setdefault(value, []).append(name)
+    lists = "; ".join(f"{value} on {len(found)}: {_some(found)}" for value, found in sorted(names.items()))
+    answer = first.answer.marginal if marginal else first.answer.failed
+    others = tuple(node_subject(name) for name in by_host if name != first.name)
+    return answer(cause, f"no {word} has most hosts: {lists}", hint, more_subjects=others)
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:_NAMES])
+    return shown if len(names) <= _NAMES else f"{shown} and {len(names) - _NAMES} more"
+
+
+def each_once(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
+    """Return the outcomes without repetitions of the very same one, which several hosts share."""
+    return tuple({id(outcome): outcome for outcome in outcomes}.values())
 
 
 def uniformity(by_host: Mapping[str, str], stated: str = "") -> Uniformity:

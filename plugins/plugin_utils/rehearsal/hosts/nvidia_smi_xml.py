@@ -18,6 +18,7 @@ from .accelerators import PrintedFacts
 LOST = "GPU is lost"
 ABSENT = "(absent)"
 _IDLE_CLOCK_MHZ, _CLOCK_STEP_MHZ = 345, 15
+_SLOWDOWNS = ("hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown")
 _NO_CLUSTER = "00000000-0000-0000-0000-000000000000"
 
 
@@ -143,7 +144,7 @@ def _identity(node: Node, gpu: Gpu, position: int, facts: PrintedFacts) -> dict[
         "uuid": gpu.uuid,
         "pdi": "0x" + gpu.uuid.replace("-", "")[-16:],
         "position": position,
-        "vbios": facts.vbios,
+        "vbios": gpu.vbios or facts.vbios,
         "board_id": f"0x{int(bus, 16) << 8:x}",
         "board_part": facts.board_part,
         "gpu_part": facts.gpu_part,
@@ -179,6 +180,8 @@ def _state(gpu: Gpu, facts: PrintedFacts) -> dict[str, object]:
         "memory_temperature": gpu.temperature_c + 8,
         "power": f"{gpu.power_w:.2f}",
         "power_limit": f"{facts.power_limit_w:.2f}",
+        "power_limit_now": f"{facts.power_limit_w * gpu.power_limit:.2f}",
+        **{name: "Active" if gpu.slowdown == name else "Not Active" for name in _SLOWDOWNS},
         "power_limit_min": f"{facts.power_limit_min_w:.2f}",
         "max_clock": facts.max_clock_mhz,
         "mem_clock": facts.mem_clock_mhz,

@@ -25,6 +25,7 @@ ComponentState = Literal["ok", "never-ready", "install-fails"]
 Signer = Literal["facility", "stranger", "nobody"]
 NicView = Literal["switch", "pairs", "apart", "hidden"]
 ExporterState = Literal["ok", "down", "frozen", "twice", "stranger", "no-profiling", "no-xids"]
+Slowdown = Literal["", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown"]
 BenchmarkState = Literal["ok", "hangs", "truncated", "crashes"]
 TrainingState = Literal["ok", "out-of-memory", "crashes", "hangs", "not-a-number", "other-weights"]
 ServerState = Literal["ok", "kv-cache-full", "image-missing", "engine-dead"]
@@ -56,7 +57,8 @@ class RemappedRows:
 class Gpu:
     """One GPU. `missing`: not on the bus at all; `unlisted`: on the bus, but the driver could not start it; `lost`:
     listed, no longer answering. `compute` is the part of its rate of arithmetic that it has when it is busy, `training`
-    what happens to a rank of a training on it."""
+    what happens to a rank of a training on it. `power_limit` is the part of its default limit that it is held to,
+    `slowdown` the reason for which its clock is lowered, `vbios` its own where it is not that of its kind."""
 
     index: int
     uuid: str
@@ -86,6 +88,9 @@ class Gpu:
     exported: bool = True
     compute: float = 1.0
     training: TrainingState = "ok"
+    power_limit: float = 1.0
+    slowdown: Slowdown = ""
+    vbios: str = ""
 
     @property
     def pci(self) -> str:

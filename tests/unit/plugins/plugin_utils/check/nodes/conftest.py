@@ -81,7 +81,8 @@ class FakeGpu:
             "remap_failure": "No", "remap_pending": "No", "low": "0", "retire_pending": "N/A", "mig": "Disabled",
             "mig_pending": "", "state": "Completed", "status": "Success", "health": "N/A", "width": "16x", "gen": "5",
             "action": "None", "replay": "150", "clique": "0", "cluster": "00000000-0000-0000-0000-000000000000",
-            "remap": "",
+            "remap": "", "persistence": "Enabled", "temp": "31", "margin": "56 C", "limit": "700.00 W",
+            "draw": "70.00 W", "vbios": "96.00.99.00.01", "slow": "",
         } | self.values  # fmt: skip
         remap = v["remap"] or (
             "<remapped_row_corr>0</remapped_row_corr><remapped_row_unc>0</remapped_row_unc>"
@@ -93,7 +94,13 @@ class FakeGpu:
         errors = "<sram_correctable>0</sram_correctable><sram_uncorrectable_parity>0</sram_uncorrectable_parity>"
         return (
             f'<gpu id="0000{self.bus}"><product_name>{self.product}</product_name><serial>{self.serial}</serial>'
-            f"<uuid>{self.uuid}</uuid><mig_mode><current_mig>{v['mig']}</current_mig>"
+            f"<uuid>{self.uuid}</uuid><persistence_mode>{v['persistence']}</persistence_mode>"
+            f"<vbios_version>{v['vbios']}</vbios_version>{self._reasons(v['slow'])}"
+            f"<temperature><gpu_temp>{v['temp']} C</gpu_temp><gpu_temp_tlimit>{v['margin']}</gpu_temp_tlimit>"
+            f"</temperature><gpu_power_readings><instant_power_draw>{v['draw']}</instant_power_draw>"
+            f"<current_power_limit>{v['limit']}</current_power_limit>"
+            "<default_power_limit>700.00 W</default_power_limit></gpu_power_readings>"
+            f"<mig_mode><current_mig>{v['mig']}</current_mig>"
             f"<pending_mig>{v['mig_pending'] or v['mig']}</pending_mig></mig_mode>"
             f"<gpu_recovery_action>{v['action']}</gpu_recovery_action><pci><pci_gpu_link_info><pcie_gen>"
             f"<max_link_gen>5</max_link_gen><current_link_gen>{v['gen']}</current_link_gen></pcie_gen><link_widths>"
@@ -111,6 +118,14 @@ class FakeGpu:
             f"<cliqueId>{v['clique']}</cliqueId><clusterUuid>{v['cluster']}</clusterUuid>"
             f"<health><summary>{v['health']}</summary></health></fabric></gpu>"
         )
+
+    @staticmethod
+    def _reasons(active: str) -> str:
+        names = ("gpu_idle", "hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
+        words = {name: "Active" if name in ("gpu_idle", active) else "Not Active" for name in names}
+        tag = "clocks_event_reason"
+        lines = "".join(f"<{tag}_{name}>{word}</{tag}_{name}>" for name, word in words.items())
+        return f"<{tag}s>{lines}</{tag}s>" if active != "none" else ""
 
 
 @dataclass
@@ -249,9 +264,10 @@ def _ca(name: str, values: dict[str, str]) -> str:
         "sm": "1",
         "layer": "InfiniBand",
         "type": "MT4129",
+        "firmware": "28.39.1002",
     } | values
     return (
-        f"CA '{name}'\n\tCA type: {v['type']}\n\tNumber of ports: 1\n\tFirmware version: 28.39.1002\n\tPort 1:\n"
+        f"CA '{name}'\n\tCA type: {v['type']}\n\tNumber of ports: 1\n\tFirmware version: {v['firmware']}\n\tPort 1:\n"
         f"\t\tState: {v['state']}\n\t\tPhysical state: {v['physical']}\n\t\tRate: {v['rate']}\n\t\tBase lid: 7\n"
         f"\t\tSM lid: {v['sm']}\n\t\tLink layer: {v['layer']}\n"
     )

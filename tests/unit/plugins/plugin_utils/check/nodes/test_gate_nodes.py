@@ -40,6 +40,18 @@ def test_healthy_fleet_passes_every_check(fleet: AnyFleet) -> None:
     assert all(o.summary and o.evidence for o in outcomes if o.check != "host-reached" or o.evidence)
 
 
+def both(one: Mutate, other: Mutate) -> Mutate:
+    def mutate(fleet: AnyFleet) -> None:
+        one(fleet)
+        other(fleet)
+
+    return mutate
+
+
+def persistence_stated(fleet: AnyFleet) -> None:
+    fleet.settings["gpu-persistence"] = {"expected": "Enabled"}
+
+
 WARNING = [{"warning": "it is bad", "error_id": 6, "error_category": 10, "error_severity": 2}]
 HEAT = [{"warning": "GPU 2 Thermal violations totaling 13.3 seconds started at 9.7 seconds into the test for GPU 2"}]
 SETTING = [{"warning": "Persistence mode for GPU 0 is disabled."}]
@@ -90,6 +102,15 @@ FAILS: dict[str, tuple[Mutate, tuple[str, str, str]]] = {
     "fabric state": (gpu(1, state="N/A", status="N/A"), ("nvlink", "nvlink-fabric-not-ready", "gpu02/gpu1")),
     "fabric failure": (gpu(1, status="Failure"), ("nvlink", "nvlink-fabric-not-ready", "gpu02/gpu1")),
     "fabric health": (gpu(1, health="Unhealthy"), ("nvlink", "nvlink-fabric-unhealthy", "gpu02/gpu1")),
+    "power limit": (gpu(1, limit="400.00 W"), ("gpu-power-limit", "power-limit-lowered", "gpu02/gpu1")),
+    "heat": (gpu(1, slow="hw_thermal_slowdown"), ("gpu-throttle", "gpu-throttled-heat", "gpu02/gpu1")),
+    "power brake": (gpu(1, slow="hw_power_brake_slowdown"), ("gpu-throttle", "gpu-throttled-power", "gpu02/gpu1")),
+    "hot without work": (gpu(1, temp="92", margin="N/A"), ("gpu-temperature", "gpu-hot", "gpu02/gpu1")),
+    "hot under load": (gpu(1, temp="84", margin="2 C", draw="690.00 W"), ("gpu-temperature", "gpu-hot", "gpu02/gpu1")),
+    "persistence": (
+        both(persistence_stated, gpu(1, persistence="Disabled")),
+        ("gpu-persistence", "persistence-mode-wrong", "gpu02/gpu1"),
+    ),
     "fabric manager": (no_fabric_manager, ("fabric-manager", "fabric-manager-inactive", "gpu02")),
     "topology": (
         host(topo_words={(0, 1): "SYS", (1, 2): "SYS", (1, 3): "SYS"}), ("topology", "topology-nvlink", "gpu02/gpu1"),
@@ -189,6 +210,9 @@ def test_every_cause_that_a_check_names_is_shown_by_a_fault() -> None:
     [
         (gpu(1, dram_corr="30000000"), ("gpu-ecc", "ecc-correctable-high", "gpu02/gpu1")),
         (gpu(1, low="3"), ("gpu-row-remap", "row-remap-headroom-low", "gpu02/gpu1")),
+        (gpu(1, persistence="Disabled"), ("gpu-persistence", "persistence-mode-differs", "gpu02/gpu1")),
+        (gpu(1, vbios="96.00.61.00.01"), ("vbios-uniform", "vbios-mismatch", "gpu02/gpu1")),
+        (hca("mlx5_2", firmware="28.36.1010"), ("hca-firmware-uniform", "hca-firmware-mismatch", "gpu02/mlx5_2")),
         (host(release="5.15.0-112-generic"), ("kernel-uniform", "kernel-mismatch", "gpu02")),
         (host(version_id="22.04"), ("os-uniform", "os-mismatch", "gpu02")),
         (host(ofed="MLNX_OFED_LINUX-23.10-0.5.5.0"), ("ofed-uniform", "ofed-mismatch", "gpu02")),

@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check gpu-persistence: the driver stays loaded as the site wants, and alike on all hosts of a SKU."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal
+
+from ...collect.host_facts import FleetFacts
+from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
+from ...probe.nvidia_smi_model import Gpu, SmiLog
+from ..kit.counting import count
+from ..kit.finding import Finding, Report
+from ..kit.settings import setting
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .node_context import NodeContext, Unreported, per_gpu, per_host
+from .observe_hosts import OBSERVER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersistenceSettings:
+    """Settings of check gpu-persistence."""
+
+    expected: Literal["", "Disabled", "Enabled"] = setting(
+        "Persistence mode that every GPU must have; empty: the one that most GPUs of the SKU have. Off alone is "
+        "healthy: a daemon or the operator may keep the driver loaded."
+    )
+
+
+SPEC = CheckSpec(
+    id="gpu-persistence",
+    gate="nodes",
+    title="Persistence mode as wanted, alike on all GPUs",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    needs_driver=True,
+    causes=("persistence-mode-wrong",),
+    settings=PersistenceSettings,
+)
+
+
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Setting `expected` fails; without it the minority is marginal, and half and half is nobody's fault."""
+    modes: dict[str, Counter[str]] = {}
+    for host in context.site.in_scope:
+        smi = seen.hosts[host.name].smi if host.name in seen.hosts else None
+        for gpu in smi.gpus if isinstance(smi, SmiLog) else ():
+            if gpu.persistence is not None:
+                modes.setdefault(host.sku, Counter())[gpu.persistence] += 1
+    return per_host(
+        SPEC, seen, context, lambda host: _judge(host, modes.get(host.entry.sku, Counter())), needs=("smi",)
+    )
+
+
+def _judge(host: NodeContext, modes: Counter[str]) -> Report | Outcome:
+    stated = host.settings(PersistenceSettings).expected
+    ranked = modes.most_common(2)
+    tied = len(ranked) == 2 and ranked[0][1] == ranked[1][1]
+    usual = "" if tied or not ranked else ranked[0][0]
+    need = Unreported("persistence-mode-not-reported", "persistence mode", lambda gpu: gpu.persistence is None)
+    return per_gpu(
+        host,
+        lambda node, gpu: _gpu(node, gpu, stated, usual),
+        lambda number: _report(host, number, stated, usual),
+        (need,),
+    )
+
+
+def _report(host: NodeContext, number: int, stated: str, usual: str) -> Report:
+    modes = sorted({gpu.persistence or "not reported" for gpu in host.live_gpus})
+    basis = Basis.RULE if stated else Basis.PEERS
+    wanted = stated or usual
+    return Report(
+        summary=f"persistence mode {' and '.join(modes)} on {count(number, 'GPU')}",
+        expected=(Expectation("persistence_mode", "==", wanted, basis),) if wanted else (),
+        evidence=host.evidence("smi"),
+    )
+
+
+def _gpu(host: NodeContext, gpu: Gpu, stated: str, usual: str) -> list[Finding]:
+    parts, mode = (host.gpu(gpu.bus_id),), gpu.persistence
+    if mode is None or mode == (stated or usual or mode):
+        return []
+    hint = f"`nvidia-smi -i <gpu> -pm {int((stated or usual) == 'Enabled')}` on {host.name}, or nvidia-persistenced"
+    text = f"{gpu.bus_id}: persistence mode {mode}, expected {stated or usual}"
+    if stated:
+        return [Finding(cause="persistence-mode-wrong", text=text, hint=hint, subjects=parts)]
+    return [Finding(cause="persistence-mode-differs", text=f"{text} as most", hint=hint, subjects=parts, marginal=True)]
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

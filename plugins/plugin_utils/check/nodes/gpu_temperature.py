@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check gpu-temperature: no GPU is hot without work, or near the temperature at which it slows down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...collect.host_facts import FleetFacts
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...probe.nvidia_smi_model import Gpu
+from ..kit.counting import count
+from ..kit.finding import Finding, Report
+from ..kit.settings import setting
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .node_context import NodeContext, Unreported, per_gpu, per_host
+from .observe_hosts import OBSERVER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemperatureSettings:
+    """Settings of check gpu-temperature."""
+
+    idle_c: int = setting("Highest temperature of a GPU without work.", unit="C", minimum=1)
+    idle_power: float = setting(
+        "Part of its default power limit under which a GPU counts as without work.", above=0, maximum=1
+    )
+    margin_c: int = setting(
+        "Degrees that must be left until a GPU slows down, with work or without.", unit="C", minimum=0
+    )
+
+
+SPEC = CheckSpec(
+    id="gpu-temperature",
+    gate="nodes",
+    title="No GPU is too hot",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    needs_driver=True,
+    causes=("gpu-hot",),
+    settings=TemperatureSettings,
+)
+
+
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """The temperature of GPUs without work, and of every GPU what is left until it slows down, where it says so."""
+    return per_host(SPEC, seen, context, _judge, needs=("smi",))
+
+
+def _judge(host: NodeContext) -> Report | Outcome:
+    need = Unreported("gpu-temperature-not-reported", "temperature", lambda gpu: gpu.temperature_c is None)
+    return per_gpu(host, _gpu, lambda number: _report(host, number), (need,))
+
+
+def _report(host: NodeContext, number: int) -> Report:
+    hottest = max((gpu.temperature_c or 0 for gpu in host.live_gpus), default=0)
+    idle = sum(1 for gpu in host.live_gpus if _without_work(host, gpu))
+    limit = host.settings(TemperatureSettings).idle_c
+    return Report(
+        summary=f"{count(number, 'GPU')} at {hottest} C or less, {idle} of them without work",
+        measured=(Measure("temperature_max", hottest, "C"),),
+        expected=(Expectation("temperature_max", "<=", limit, Basis.RULE, "C"),) if idle == number else (),
+        evidence=host.evidence("smi"),
+    )
+
+
+def _without_work(host: NodeContext, gpu: Gpu) -> bool:
+    """Tell whether the GPU has nothing to do; one that does not report its power has no process."""
+    if gpu.power_w is None or gpu.power_limit_default_w is None:
+        return gpu.processes == 0
+    return gpu.power_w < gpu.power_limit_default_w * host.settings(TemperatureSettings).idle_power
+
+
+def _gpu(host: NodeContext, gpu: Gpu) -> list[Finding]:
+    limits, degrees, parts = host.settings(TemperatureSettings), gpu.temperature_c, (host.gpu(gpu.bus_id),)
+    hint = f"look at fans, airflow and heat sinks or coolant of {host.name}; compare with the hosts beside it"
+    if gpu.temperature_margin_c is not None and gpu.temperature_margin_c < limits.margin_c:
+        text = (
+            f"{gpu.bus_id}: {degrees} C, {gpu.temperature_margin_c} C under its slowdown, expected {limits.margin_c} C"
+        )
+        return [Finding(cause="gpu-hot", text=text, hint=hint, subjects=parts)]
+    if degrees is not None and degrees > limits.idle_c and _without_work(host, gpu):
+        text = f"{gpu.bus_id}: {degrees} C without work, expected {limits.idle_c} C or less"
+        return [Finding(cause="gpu-hot", text=text, hint=hint, subjects=parts)]
+    return []
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -1,0 +1,40 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check hca-firmware-uniform: adapters of one type and name run the same firmware on all hosts of a SKU."""
+
+from __future__ import annotations
+
+from ...collect.host_facts import FleetFacts
+from ...collect.tool_reading import ProbeFailure
+from ...outcome.model import Outcome, SubjectKind
+from ...site.model import Host
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .observe_hosts import OBSERVER
+from .part_versions import Part, judge_parts
+
+SPEC = CheckSpec(
+    id="hca-firmware-uniform",
+    gate="nodes",
+    title="One adapter firmware for each place of a SKU",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=("infiniband",),
+)
+
+
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """The firmware of most: adapters of one type in different places (compute, storage) may differ for good reason."""
+
+    def parts(host: Host) -> tuple[Part, ...]:
+        hcas = seen.hosts[host.name].hcas if host.name in seen.hosts else ()
+        found = () if isinstance(hcas, ProbeFailure) else hcas
+        return tuple(Part(hca.name, (hca.kind, hca.name), hca.firmware) for hca in found)
+
+    return judge_parts(
+        SPEC, seen, context, parts=parts, subject=lambda host, name: host.part(SubjectKind.HCA, name),
+        word="firmware", needs="hcas",
+    )  # fmt: skip
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

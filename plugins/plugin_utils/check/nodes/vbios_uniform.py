@@ -1,0 +1,42 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check vbios-uniform: the GPUs of a SKU run the same VBIOS."""
+
+from __future__ import annotations
+
+from ...collect.host_facts import FleetFacts
+from ...outcome.model import Outcome, SubjectKind
+from ...probe.nvidia_smi_model import SmiLog
+from ...site.model import Host
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .observe_hosts import OBSERVER
+from .part_versions import Part, judge_parts
+from .uniform import VersionSettings
+
+SPEC = CheckSpec(
+    id="vbios-uniform",
+    gate="nodes",
+    title="One VBIOS for the GPUs of a SKU",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    needs_driver=True,
+    settings=VersionSettings,
+)
+
+
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Setting `version`, else the VBIOS of most GPUs of that product in the SKU."""
+
+    def parts(host: Host) -> tuple[Part, ...]:
+        smi = seen.hosts[host.name].smi if host.name in seen.hosts else None
+        gpus = smi.gpus if isinstance(smi, SmiLog) else ()
+        return tuple(Part(gpu.bus_id, (gpu.product,), gpu.vbios or "") for gpu in gpus if not gpu.trouble)
+
+    return judge_parts(
+        SPEC, seen, context, parts=parts, subject=lambda host, bus_id: host.gpu(bus_id), word="VBIOS", needs="smi",
+        stated=context.settings_of(SPEC.id, VersionSettings).version,
+    )  # fmt: skip
+
+
+CHECK = Check(SPEC, OBSERVER, judge)
