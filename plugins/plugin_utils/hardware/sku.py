@@ -95,7 +95,7 @@ class Sku:
     def __post_init__(self) -> None:
         problem = _broken_rule(self)
         if problem:
-            raise InputError(f"SKU {self.name!r}", problem, "correct the file in recipes/hardware/")
+            raise InputError(f"SKU {self.name!r}", problem, "correct its file below hardware/ (of the collection, or of your own recipes)")
 
     @property
     def best_busbw_gbps(self) -> float | None:
@@ -253,4 +253,4 @@ def sku_or_error(hardware: Mapping[str, Sku], name: str) -> Sku:
     """
     if name in hardware:
         return hardware[name]
-    raise NotFoundError(f"SKU {name!r}", "not in recipes/hardware/.", nearest_hint(name, hardware))
+    raise NotFoundError(f"SKU {name!r}", "not among the files below hardware/.", nearest_hint(name, hardware))
