@@ -3,11 +3,14 @@
 """Judges every world, one line each; ends with 1 if one is not healthy.
 
 By default without a control plane: the gates that can be judged in this process. With `--rehearse`: `make rehearse`.
+With `--faults N`: random faults in random worlds.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,6 +25,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.model import World
 
+from .world_bench.draws import drawn_faults, problems_of
 from .world_bench.judge import DATA, held, judge_world, judged_gates
 
 _MOST_LINES = 8
@@ -56,12 +60,36 @@ def _rehearsed(name: str) -> tuple[list[str], str]:
     return [f"make rehearse ended with {done.returncode}", *done.stdout.splitlines()[-12:]], ""
 
 
+def _with_faults(count: int, seed: int) -> int:
+    """Judge random faults in random worlds, one line each; return the exit code."""
+    print(f"seed {seed} (--seed {seed} draws the same)", flush=True)
+    bad = 0
+    with tempfile.TemporaryDirectory(prefix="worlds-") as scratch:
+        for number, drawn in enumerate(drawn_faults(random.Random(seed), count, Path(scratch) / "fit")):
+            began = monotonic()
+            try:
+                wrong = problems_of(drawn, Path(scratch) / str(number))
+            except Exception:  # noqa: BLE001 - one that cannot be drawn does not hide the others
+                wrong = [traceback.format_exc()]
+            bad += bool(wrong)
+            print(f"{'WRONG' if wrong else 'found'} {drawn.id} ({monotonic() - began:.1f} s)", flush=True)
+            for line in wrong:
+                print(f"    {line}")
+            shutil.rmtree(Path(scratch) / str(number), ignore_errors=True)
+    print(f"{count - bad} of {count} faults were found, and nothing else")
+    return 1 if bad else 0
+
+
 def main() -> int:
     """Judge the worlds that are named, or all."""
     parser = argparse.ArgumentParser(prog="make worlds")
     parser.add_argument("names", nargs="*", metavar="id")
+    parser.add_argument("--faults", type=int, default=0, metavar="N", help="put N random faults into random worlds")
+    parser.add_argument("--seed", type=int, default=0, help="draws the faults; printed, drawn if not given")
     parser.add_argument("--rehearse", action="store_true", help="run each world through the whole rehearsal")
     options = parser.parse_args()
+    if options.faults:
+        return _with_faults(options.faults, options.seed or random.SystemRandom().randrange(1, 10**6))
     try:
         worlds = load_worlds(DATA)
         chosen = {name: world_or_error(worlds, name) for name in options.names} or worlds

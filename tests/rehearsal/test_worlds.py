@@ -1,19 +1,23 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Healthy worlds pass every gate that can be judged without a control plane; each run of the tests draws six."""
+"""Healthy worlds pass, and faults in them are found: each run of the tests draws six worlds, and twelve faults."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from seeds import drawing, run_seed
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import load_worlds
+from tools.world_bench.draws import Drawn, drawn_faults, problems_of
 from tools.world_bench.judge import DATA, held, judge_world, judged_gates
 
 WORLDS = load_worlds(DATA)
 DRAWN = drawing("worlds").sample([name for name, world in WORLDS.items() if judged_gates(world)], 6)
+with TemporaryDirectory(prefix="worlds-") as scratch:
+    DRAWN_FAULTS = drawn_faults(drawing("faults in worlds"), 12, Path(scratch))
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -22,3 +26,8 @@ def test_a_healthy_world_passes(name: str, tmp_path: Path) -> None:
     assert outcomes
     assert [outcome for outcome in outcomes if outcome.blocked_by] == []
     assert [(o.gate, o.check, o.cause, o.summary) for o in held(outcomes)] == [], f"seed {run_seed()}"
+
+
+@pytest.mark.parametrize("drawn", DRAWN_FAULTS, ids=lambda drawn: drawn.id)
+def test_a_fault_in_a_world_is_found_and_nothing_else(drawn: Drawn, tmp_path: Path) -> None:
+    assert problems_of(drawn, tmp_path) == [], f"seed {run_seed()}"

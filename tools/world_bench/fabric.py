@@ -21,6 +21,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import fabric_requests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.net import (
+    build_net,
+    console_growth,
+    console_start,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.plan import SimulatedFabric, plan_fabric
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.programs import ensure_programs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
@@ -43,6 +48,17 @@ def planned(model: ClusterModel, directory: Path) -> SimulatedFabric | None:
     if not model.infiniband.switches:
         return None
     return plan_fabric(model, directory / "fabric", ensure_programs(default_cache(os.environ), Progress(silent)))
+
+
+def differs(model: ClusterModel, healthy: ClusterModel) -> bool:
+    """Whether the tools of gate fabric would see another fabric, or other subnet managers."""
+    return _seen(model) != _seen(healthy)
+
+
+def _seen(model: ClusterModel) -> tuple[object, ...]:
+    net = build_net(model)
+    reachable = tuple(node.reachable for node in model.nodes)
+    return net, console_start(net), console_growth(net), model.infiniband.subnet_managers, reachable
 
 
 @contextmanager

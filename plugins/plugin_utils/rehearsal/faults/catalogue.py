@@ -26,7 +26,8 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultDefinition:
-    """One entry of the catalogue. `earlier`: what gate fabric finds of it where that gate is in scope."""
+    """One entry of the catalogue. `earlier`: what gate fabric finds of it where that gate is in scope; `needs`: words
+    that a world must offer for it (see worlds.catalogue.offers), beside the gate that finds it."""
 
     id: str
     kind: SubjectWord
@@ -34,6 +35,11 @@ class FaultDefinition:
     expect: Expected
     patch: tuple[Change, ...]
     earlier: Expected | None = None
+    needs: tuple[str, ...] = ()
+
+    def fits(self, offered: frozenset[str]) -> bool:
+        """Whether it can be put into a world that offers these words."""
+        return {self.expect.gate, *self.needs} <= offered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

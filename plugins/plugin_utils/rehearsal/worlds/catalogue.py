@@ -11,6 +11,7 @@ from pathlib import Path
 from ...hardware.sku import Sku
 from ...outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
 from ...runtime.strict import decode_file, nearest_hint
+from ..model.values import ClusterModel
 from .model import World
 
 LIST = "list"
@@ -54,16 +55,28 @@ def world_or_error(worlds: Mapping[str, World], name: str) -> World:
     return worlds[name]
 
 
-def offers(world: World, hardware: Mapping[str, Sku]) -> frozenset[str]:
-    """Return the words by which a fault says what it needs: gates, `infiniband` and the like, `nvlink`, `nvswitch`,
-    `multi_node`, `plan`, and `host_driver` where the hosts own their driver."""
+def offers(world: World, hardware: Mapping[str, Sku], model: ClusterModel) -> frozenset[str]:
+    """Return the words by which a fault says what it needs, for a world and its healthy model; the README of the faults
+    explains them."""
     skus = [hardware[group.sku] for group in world.hosts]
-    words = {*world.gates, *(sku.fabric for sku in skus)}
-    words |= {"nvlink"} if all(sku.nvlink_links for sku in skus) else set()
-    words |= {"nvswitch"} if all(sku.nvswitches for sku in skus) else set()
-    words |= {"multi_node"} if len(world.nodes) - len(world.inventory.quarantine) > 1 else set()
-    words |= {"plan"} if world.plan else set()
-    return frozenset(words | ({"host_driver"} if world.inventory.driver_owner == "host" else set()))
+    hosts = len(world.nodes) - len(world.inventory.quarantine)
+    verbs = all(sku.fabric in ("infiniband", "roce") for sku in skus)
+    found = {
+        "nvlink": all(sku.nvlink_links for sku in skus),
+        "nvswitch": all(sku.nvswitches for sku in skus),
+        "rdma": verbs,
+        "ibstat": verbs and all("ibstat" not in node.tools for node in model.nodes),
+        "plan": world.plan and bool(model.infiniband.switches),
+        "standby": model.infiniband.subnet_managers == "both",
+        "multi_node": hosts > 1,
+        "three_hosts": hosts >= 3,
+        "eight_hosts": hosts >= 8,
+        "chrony": all("chronyc" not in node.tools for node in model.nodes),
+        "mig": all(node.accelerator.mig for node in model.nodes),
+        "ecc": not any("ecc_errors" in path for node in model.nodes for path in node.smi_xml),
+        "host_driver": world.inventory.driver_owner == "host",
+    }
+    return frozenset({*world.gates, *(sku.fabric for sku in skus), *(word for word, there in found.items() if there)})
 
 
 def worlds_table(worlds: Mapping[str, World]) -> str:

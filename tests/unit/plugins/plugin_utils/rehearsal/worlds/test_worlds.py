@@ -65,7 +65,7 @@ def test_a_world_can_be_drawn(name: str, tmp_path: Path) -> None:
     spec = ModelSpec(name=name, seed=1, nodes=world.nodes, shapes=world.model)
     model = healthy_cluster(spec, world_hardware(world, tmp_path))
     assert len(model.nodes) == len(world.nodes)
-    assert offers(world, world_hardware(world, tmp_path)) >= set(world.gates)
+    assert offers(world, world_hardware(world, tmp_path), model) >= set(world.gates)
 
 
 def test_the_page_is_written_from_the_files() -> None:

@@ -1,0 +1,110 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Faults in random worlds: each must be found at its gate, with its cause and its subject, and nothing else may be."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+    FaultDefinition,
+    load_catalogue,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Fault
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import load_worlds, offers
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.model import World
+
+from .judge import DATA, GATES, held, judge_gates
+from .place import settle
+
+# A host whose tools hang takes their time limits.
+_PATIENT = "hang"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One fault in one world."""
+
+    world: str
+    fault: str
+    seed: int
+
+    @property
+    def id(self) -> str:
+        """Its name in the list of tests."""
+        return f"{self.fault}-in-{self.world}"
+
+
+def drawn_faults(draw: random.Random, count: int, directory: Path) -> list[Drawn]:
+    """Return so many faults of the gates that are judged here, each in a world that it fits.
+
+    Args:
+        draw: the source of random numbers.
+        count: how many; no fault twice before each was drawn once.
+        directory: where SKU files of worlds may be written.
+    """
+    worlds, catalogue = load_worlds(DATA), load_catalogue(DATA)
+    fitting = _fitting(worlds, catalogue, directory)
+    ids = sorted(fault for fault, names in fitting.items() if names)
+    found: list[Drawn] = []
+    while len(found) < count:
+        for fault in draw.sample(ids, min(len(ids), count - len(found))):
+            found.append(Drawn(draw.choice(fitting[fault]), fault, draw.randrange(10**6)))
+    return found
+
+
+def _fitting(
+    worlds: Mapping[str, World], catalogue: Mapping[str, FaultDefinition], directory: Path
+) -> dict[str, list[str]]:
+    offered = {}
+    for name, world in worlds.items():
+        place = settle(world, directory / name)
+        offered[name] = offers(world, place.hardware, place.healthy)
+    return {
+        fault.id: [name for name, words in offered.items() if fault.fits(words)]
+        for fault in catalogue.values()
+        if fault.expect.gate in GATES
+    }
+
+
+def problems_of(drawn: Drawn, directory: Path) -> list[str]:
+    """Return what the gates say of a drawn fault that they should not, and what they do not; nothing if all is
+    right. The gates come in their order, and what comes after the one that finds it is not reached."""
+    world, definition = load_worlds(DATA)[drawn.world], load_catalogue(DATA)[drawn.fault]
+    place = settle(world, directory / "first")
+    subjects = place.site.quarantined
+    (fault,) = choose_faults(drawn.fault, place.healthy, {drawn.fault: definition}, drawn.seed)
+    for seed in range(drawn.seed, drawn.seed + 50):
+        # What is set aside is not looked at.
+        (fault,) = choose_faults(drawn.fault, place.healthy, {drawn.fault: definition}, seed)
+        if fault.subject.partition("/")[0] not in subjects:
+            break
+    expect = definition.earlier if definition.earlier and "fabric" in world.gates else definition.expect
+    for gate, outcomes in judge_gates(world, directory / "run", faults=(fault,)):
+        if gate == expect.gate and expect.status != "passed":
+            return _at_its_gate(outcomes, fault, (expect.check, expect.cause, expect.status))
+        if found := held(outcomes):
+            return [f"{fault.subject}: gate {gate} says {_said(found)}"]
+    return [] if expect.status == "passed" else [f"{fault.subject}: nothing says it"]
+
+
+def _at_its_gate(outcomes: list[Outcome], fault: Fault, expected: tuple[str, str, str]) -> list[str]:
+    found = held(outcomes)
+    problems = []
+    if {(o.check, o.cause, o.status.value) for o in found} != {expected}:
+        problems.append(f"{fault.subject}: expected {expected}, found {_said(found)}")
+    names = {subject.name for outcome in found for subject in outcome.subjects}
+    if fault.kind != "cluster" and names.isdisjoint((fault.subject, fault.subject.partition("/")[0])):
+        problems.append(f"{fault.subject}: not among the subjects {sorted(names)}")
+    return problems
+
+
+def _said(found: list[Outcome]) -> list[str]:
+    return [
+        f"{o.check} {o.status.value} {o.cause} ({', '.join(s.name for s in o.subjects)}): {o.summary}" for o in found
+    ]
