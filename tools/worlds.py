@@ -43,7 +43,7 @@ def _judged(world: World) -> tuple[list[str], str]:
         except BringupError as error:
             return [str(error)], ""
         except Exception:  # noqa: BLE001 - one world that cannot be drawn does not hide the others
-            return [traceback.format_exc()], ""
+            return traceback.format_exc().splitlines()[-5:], ""
     wrong = [
         f"{o.gate}/{o.check} {o.status.value} {o.cause} {', '.join(s.name for s in o.subjects)}: {o.summary}"
         for o in held(outcomes)
@@ -70,7 +70,7 @@ def _with_faults(count: int, seed: int) -> int:
             try:
                 wrong = problems_of(drawn, Path(scratch) / str(number))
             except Exception:  # noqa: BLE001 - one that cannot be drawn does not hide the others
-                wrong = [traceback.format_exc()]
+                wrong = traceback.format_exc().splitlines()[-5:]
             bad += bool(wrong)
             print(f"{'WRONG' if wrong else 'found'} {drawn.id} ({monotonic() - began:.1f} s)", flush=True)
             for line in wrong:

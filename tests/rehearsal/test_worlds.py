@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 from seeds import drawing, run_seed
+
+# The bench of the worlds is no part of the collection: it is a module of the checkout.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import load_worlds
 from tools.world_bench.draws import Drawn, drawn_faults, problems_of

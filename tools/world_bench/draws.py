@@ -37,7 +37,7 @@ class Drawn:
     @property
     def id(self) -> str:
         """Its name in the list of tests."""
-        return f"{self.fault}-in-{self.world}"
+        return f"{self.world}:{self.fault}"
 
 
 def drawn_faults(draw: random.Random, count: int, directory: Path) -> list[Drawn]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.records import BenchmarkResults
@@ -20,6 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_vali
     GATE,
     FabricValidationSettings,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.tolerations import tolerations_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import Observation, observation_path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.rdma_plugin import adapter_offer
@@ -34,11 +34,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model im
     JobState,
     PodResult,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
 
 from .place import Place
 
 _MOST_STEPS = 60
-_NAMESPACE: Any = SimpleNamespace(name="gpufleet-nccl", labels={}, priority_class="test")
 Json = dict[str, Any]
 
 
@@ -71,10 +71,14 @@ class _Bench(observe_nccl.NcclBenchmark):
         context = place.observing({"deploymentOrder": ["volcano"]})
         super().__init__(context, context.settings_of(GATE, FabricValidationSettings))
         self._place = place
+        # In the place of a cluster; a cast would say no more.
+        cluster: Any = OfferedCluster(tuple(offered_node(node) for node in place.model.nodes))
+        self._namespace = TemporaryNamespace(
+            cluster=cluster, name="gpufleet-nccl", cleanup_s=1.0, kinds=(), tolerations=tolerations_of(context)
+        )
 
     def observe(self) -> BenchmarkResults[Plan, Run]:
-        cluster: Any = OfferedCluster(tuple(offered_node(node) for node in self._place.model.nodes))
-        self.plan = self.make_plan(cluster)
+        self.plan = self.make_plan(self._namespace.cluster)
         for _step in range(_MOST_STEPS):
             wanted = self.next_runs() if self.plan.open_hosts else ()
             if not wanted:
@@ -85,7 +89,7 @@ class _Bench(observe_nccl.NcclBenchmark):
         raise AssertionError("the runs of the gate do not come to an end")
 
     def _result(self, spec: JobSpec) -> JobResult:
-        pods = _pods(spec)
+        pods = _pods(spec, self._namespace)
         run = benchmark_of(pods[0], pods)
         if run is None:
             raise AssertionError(f"job {spec.name} starts no benchmark: {spec.command}")
@@ -106,9 +110,9 @@ class _Bench(observe_nccl.NcclBenchmark):
         )  # fmt: skip
 
 
-def _pods(spec: JobSpec) -> Sequence[Json]:
+def _pods(spec: JobSpec, namespace: TemporaryNamespace) -> Sequence[Json]:
     """The pods that the job controller would make, each on its node."""
-    job = next(item for item in job_objects(spec, _NAMESPACE) if item["kind"] == "Job")
+    job = next(item for item in job_objects(spec, namespace) if item["kind"] == "Job")
     template = job["spec"]["template"]
     return [
         {

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.shared_facts import shared_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model, healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Fault, ModelSpec
@@ -50,7 +51,8 @@ class Place:
 
     def judging(self, gate: str) -> JudgeContext:
         """What judges get."""
-        return JudgeContext(gate=gate, site=self.site, today=TODAY, hardware=self.hardware)
+        shared = shared_facts(self.run_dir, self.site) if gate == "fabric_validation" else {}
+        return JudgeContext(gate=gate, site=self.site, today=TODAY, hardware=self.hardware, shared=shared)
 
 
 def settle(
