@@ -13,12 +13,15 @@ from typing import Any
 from ..check.gpu_stack.roots import recipe_offers_gpus_by_dra
 from ..outcome.errors import BringupError, ProblemsError
 from ..outcome.gates import GATE_IDS
+from ..recipe.hydrate import component_values
 from ..recipe.output import documents, write_documents
-from ..recipe.request import Answer, answer, request_of
+from ..recipe.overrides import component_name, with_overrides
+from ..recipe.request import Answer, Request, answer, request_of
 from ..runtime.progress import Emit
 from ..site.decisions import component_problems
 from ..site.model import Site
 from ..verdict.run import RunRecord, new_run, unproven_before, with_site
+from .driver_layer import driver_overrides
 from .inventory import Inventory, checked_inventory, checks_by_id, hosts_to_read, tool_options
 from .pending import write_pending_suites
 from .run import Run, needs_recipe
@@ -111,12 +114,25 @@ def answer_for(site: Site, options: Mapping[str, Any]) -> Answer:
             the recipe does not have.
     """
     stated = {"criteria": site.criteria, "recipe_data": options["recipe_data"], "overrides": options["overrides"]}
-    answered, checks = answer(request_of(stated)), checks_by_id(site.settings)
+    answered, checks = _with_driver_of(site, request_of(stated)), checks_by_id(site.settings)
     problems = component_problems("gpufleet_waivers", site.waivers, checks, answered.result.order)
     problems += component_problems("gpufleet_acceptances", site.acceptances, checks, answered.result.order)
     if problems:
         raise ProblemsError("inventory and recipe", tuple(problems))
     return answered
+
+
+def _with_driver_of(site: Site, request: Request) -> Answer:
+    """Return the recipe in whose components the driver belongs to whom the site says."""
+    answered = answer(request)
+    catalogue = answered.catalogue
+    values = {entry.name: component_values(entry, catalogue) for entry in answered.result.components}
+    stated = {component_name(key, list(values), catalogue): value for key, value in request.overrides.items()}
+    overrides = driver_overrides(site.driver_owner, values, stated)
+    if not overrides:
+        return answered
+    result = with_overrides(answered.result, catalogue, overrides, check=False)
+    return replace(answered, result=result)
 
 
 def with_dra(site: Site, recipe: Mapping[str, Any]) -> Site:

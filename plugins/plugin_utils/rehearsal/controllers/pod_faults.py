@@ -1,7 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Failing operand pods: the model says which; KWOK shows it (annotation `rehearsal.gpufleet.invalid/fault`)."""
+"""Failing operand pods: the model says which; KWOK shows it (annotation `rehearsal.gpufleet.invalid/fault`).
+
+A pod of the DRA driver's kubelet plugin that looks for the driver where it is not stays in its init container, which
+asks for nvidia-smi again and again (kubernetes-sigs/dra-driver-nvidia-gpu, hack/kubelet-plugin-prestart.sh).
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,13 @@ from collections.abc import Iterable
 from ...clients.kube.kinds import PODS
 from ..charts.chart import FAULT_ANNOTATION
 from .cluster_facts import ClusterFacts
-from .cluster_view import DELETE, MERGE, Change, ClusterView, annotations_of, is_deleted, key_of, labels_of
+from .cluster_view import DELETE, MERGE, Change, ClusterView, Json, annotations_of, is_deleted, key_of, labels_of
 from .gpu_operator import present_operands
 from .operands import fault_of
 
 MANAGER = "rehearsal"
+_DRIVER_APP = "nvidia-driver-daemonset"
+_OPERATORS_ROOT, _HOSTS_ROOT = "/run/nvidia/driver", "/"
 
 
 def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
@@ -27,12 +33,28 @@ def _changes(view: ClusterView, facts: ClusterFacts, present: frozenset[str]) ->
     for node in facts.nodes.values():
         for pod in view.pods_on(node.name):
             workload = labels_of(pod).get("app", "")
-            if workload not in present or is_deleted(pod):
+            if is_deleted(pod):
                 continue
-            fault, shown = fault_of(node, workload, present), annotations_of(pod).get(FAULT_ANNOTATION, "")
+            if labels_of(pod).get("nvidia-dra-driver-gpu-component") == "kubelet-plugin":
+                fault = _without_driver(pod, present)
+                if not fault:
+                    continue
+            elif workload in present:
+                fault = fault_of(node, workload, present)
+            else:
+                continue
+            shown = annotations_of(pod).get(FAULT_ANNOTATION, "")
             namespace, name = key_of(pod)
             if fault and not shown:
                 body = {"metadata": {"annotations": {FAULT_ANNOTATION: fault}}}
                 yield Change(MANAGER, MERGE, PODS, name, namespace, body)
             elif shown and not fault:
                 yield Change(MANAGER, DELETE, PODS, name, namespace)
+
+
+def _without_driver(pod: Json, present: frozenset[str]) -> str:
+    """Return the fault of a plugin's pod whose driver root is the other one of operator and host."""
+    elsewhere = _HOSTS_ROOT if _DRIVER_APP in present else _OPERATORS_ROOT
+    env = [entry for container in pod["spec"]["containers"] for entry in container.get("env") or []]
+    roots = {entry.get("value") for entry in env if entry.get("name") == "NVIDIA_DRIVER_ROOT"}
+    return "PodInitializing" if elsewhere in roots else ""

@@ -41,10 +41,12 @@ spec:
         {{- if $domains }}
         - name: compute-domains
           image: rehearsal/compute-domain-kubelet-plugin:{{ .Chart.AppVersion }}
+          env: [{name: NVIDIA_DRIVER_ROOT, value: {{ $.Values.nvidiaDriverRoot | quote }}}]
         {{- end }}
         {{- if $gpus }}
         - name: gpus
           image: rehearsal/gpu-kubelet-plugin:{{ .Chart.AppVersion }}
+          env: [{name: NVIDIA_DRIVER_ROOT, value: {{ $.Values.nvidiaDriverRoot | quote }}}]
         {{- end }}
 {{- define "standin.deviceclass" }}
 ---
