@@ -9,6 +9,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import run_day
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import begin_history
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import observe_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
@@ -29,6 +30,8 @@ class ActionModule(ModuleAction):
         run = Run(existing_run_dir(options["run_dir"]))
         record = run.record
         require_open(record, options["gate"])
+        if not self.check_mode:
+            begin_history(run, options["gate"], options["store"])
         connections = {name: options[name] for name in ("kubeconfig", "context") if options.get(name)}
         context = run.observe_context(run_day(record), self.emit, connections)
         seen = observe_gate(run.declaration(options["gate"]), context, check_mode=self.check_mode)

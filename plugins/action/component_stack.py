@@ -23,6 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.t
     save_results,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import begin_history
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 
 
@@ -58,6 +59,7 @@ class ActionModule(ModuleAction):
             }
             if preview:
                 return result
+            begin_history(run, "gpu_stack", options["store"])
             done = installer.run(plan, components)
         save_results(run.path, plan, done, options["helm"])
         problem = failure(done)

@@ -19,6 +19,13 @@ extends_documentation_fragment:
   - gpufleet.bringup.run
   - gpufleet.bringup.gate
   - gpufleet.bringup.kubernetes
+options:
+  store:
+    description:
+      - File of the history (SQLite), made if it is not there. Before anything is looked at, the gate is noted in it as begun.
+        A gate that is not recorded afterwards counts as not passed when a later run starts in the middle.
+      - A history that cannot be written ends the task before anything is looked at.
+    type: path
 attributes:
   check_mode:
     support: partial

@@ -35,6 +35,12 @@ attributes:
     support: full
     description: Returns what changed, or would change in check mode.
 options:
+  store:
+    description:
+      - File of the history (SQLite), made if it is not there. Before anything is installed, the gate is noted in it as begun.
+        A gate that is not recorded afterwards counts as not passed when a later run starts in the middle.
+      - A history that cannot be written ends the task before anything is installed.
+    type: path
   state:
     description: V(planned) only says what is to be done; V(present) does it.
     type: str

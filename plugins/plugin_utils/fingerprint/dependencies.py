@@ -31,6 +31,20 @@ _OF_RUN: dict[str, tuple[str, ...]] = {
     "training_acceptance": ("recipe", "cluster", "topology"),
     "inference_acceptance": ("recipe", "cluster"),
 }
+# Settings that decide how long is waited, and where something lies whose content is a fact of its own or a credential:
+# another value judges nothing differently. Every other setting is a part of the results of its gate or check.
+NOT_JUDGING: dict[str, frozenset[str]] = {
+    "facility": frozenset({"record", "allowed_signers"}),
+    "fabric": frozenset({"plan"}),
+    "telemetry": frozenset({"token_file", "ca_file", "timeout_s", "rule_interval_s", "ready_s", "load_s", "cleanup_s"}),
+    "fabric_validation": frozenset({"timeout_s", "schedule_s", "total_s", "cleanup_s"}),
+    "training_acceptance": frozenset({"timeout_s", "schedule_s", "stuck_s", "total_s", "cleanup_s"}),
+    "inference_acceptance": frozenset(
+        {"timeout_s", "schedule_s", "total_s", "cleanup_s", "smoke_request_s", "load_request_s"}
+    ),
+    "gang-admission": frozenset({"timeout_s", "cleanup_s"}),
+    "dra-allocation": frozenset({"timeout_s", "cleanup_s"}),
+}
 _WITHOUT_HOSTS = ("facility", "fabric")
 _SHOWN = 3
 NOT_SEEN = "not seen"
@@ -100,19 +114,15 @@ def dependencies_of(
         own[HOSTS] = ", ".join(sorted(host.name for host in site.in_scope))
     private = json.loads(state.whole.get(THRESHOLDS) or "{}")
     stated = {name: {**private.get(name, {}), **site.settings.get(name, {})} for name in (gate, check)}
-    settings = {name: _judging(options) for name, options in stated.items()}
+    settings = {name: _judging(name, options) for name, options in stated.items()}
     own[SETTINGS] = json.dumps({name: stated for name, stated in settings.items() if stated}, sort_keys=True)
     names = sorted(set(hosts)) if has_hosts(gate, kind) else []
     return Dependencies(own=own, hosts={name: dict(state.hosts.get(name, {})) for name in names})
 
 
-def _judging(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without times, paths and addresses: those say how long and where to look, not what is good."""
-    return {name: value for name, value in settings.items() if not name.endswith("_s") and not _is_place(value)}
-
-
-def _is_place(value: Any) -> bool:
-    return isinstance(value, str) and (value.startswith(("/", "~", "./", "../")) or "://" in value)
+def _judging(key: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    left_out = NOT_JUDGING.get(key, frozenset())
+    return {name: value for name, value in settings.items() if name not in left_out}
 
 
 def changes(before: Dependencies, now: Dependencies, not_looked_at: Iterable[str] = ()) -> tuple[Change, ...]:
@@ -123,7 +133,7 @@ def changes(before: Dependencies, now: Dependencies, not_looked_at: Iterable[str
         now: what there is now.
         not_looked_at: facts of hosts that cannot be seen now without the tests themselves; they are no change.
 
-    A host of which nothing was seen, then or now, is a change: nothing can be compared.
+    A fact or a host that was not seen, then or now, is a change: nothing can be compared.
     """
     found = list(_compared("", before.own, now.own, (NCCL,)))
     for host, facts in before.hosts.items():
@@ -144,7 +154,7 @@ def unseen(before: Dependencies, now: Dependencies, not_looked_at: Iterable[str]
 def _compared(host: str, before: Facts, now: Facts, left_out: tuple[str, ...]) -> Iterable[Change]:
     for name in sorted({*before, *now}):
         was, is_now = before.get(name, ""), now.get(name, "")
-        if was != is_now and not (name in left_out and not is_now):
+        if (was != is_now or not was) and not (name in left_out and not is_now):
             yield Change(host, name, *_difference(was, is_now))
 
 

@@ -20,6 +20,18 @@ from .run import Run
 from .site_state import collect_state
 
 
+def begin_history(run: Run, gate: str, store: str | None) -> None:
+    """Write into the history that the gate begins to look; without a history nothing.
+
+    What is written now cannot be forgotten when the run is killed, or the history is full or locked later.
+
+    Raises:
+        BringupError: the history cannot be written, so a failure that follows could not be remembered.
+    """
+    if store:
+        open_store(Path(store).expanduser().absolute()).begin_gate(run.record, gate, run.site)
+
+
 def record_history(
     run: Run, verdict: GateVerdict, store: str | None, emit: Emit, trace: Emit, *, converged: bool
 ) -> list[str]:

@@ -20,7 +20,7 @@ from ..collect.identity import host_facts_of
 from ..collect.tool_reading import ProbeFailure
 from ..fingerprint.dependencies import THRESHOLDS, SiteState, digest
 from ..outcome.codec import dumps, load, load_json, to_plain
-from ..outcome.errors import InputError
+from ..outcome.errors import BringupError, InputError
 from ..probe.iblinkinfo import LinkEnd
 from ..runtime.files import write_atomic
 from ..runtime.run_dir import CLUSTER
@@ -30,6 +30,7 @@ from .run import Run
 
 STATE = "state.json"
 _SHORT = 12
+_NO_FABRIC = "no InfiniBand"
 
 
 def collect_state(run: Run, gates: tuple[str, ...], today: date) -> SiteState:
@@ -44,6 +45,7 @@ def collect_state(run: Run, gates: tuple[str, ...], today: date) -> SiteState:
     known = load(SiteState, path) if path.is_file() else SiteState()
     whole = known.whole | {"recipe": _recipe(run.recipe), "cluster": _cluster(run)}
     whole[THRESHOLDS] = _thresholds(run)
+    whole |= _without_fabric(run)
     if "facility" in gates:
         whole |= _facility(run, today)
     if "fabric" in gates:
@@ -116,6 +118,14 @@ def _fabric(run: Run) -> dict[str, str]:
     links = [link for path in files[:1] for link in _links(path)]
     ends = sorted({_ends(link) for link in links if link.up and link.peer is not None})
     return whole | ({"topology": f"{len(ends)} links {digest(ends)[:_SHORT]}"} if ends else {})
+
+
+def _without_fabric(run: Run) -> dict[str, str]:
+    """Return that there is no topology to see, where no host has InfiniBand and no plan is stated."""
+    try:
+        return {"topology": _NO_FABRIC} if site_cabling(run.site, run.hardware) is None else {}
+    except BringupError:
+        return {}
 
 
 def _links(path: Any) -> list[LinkEnd]:

@@ -100,8 +100,29 @@ def _list_subjects(connection: Any) -> None:
         connection.execute(update, lists)
 
 
+def _number_gates(connection: Any) -> None:
+    """Give gates their places in the order of the history; of older ones the clocks of their runs are all there is."""
+    from sqlalchemy import bindparam, inspect, select
+
+    # A file of this release has the columns from the beginning.
+    if "begun" not in {column["name"] for column in inspect(connection).get_columns("gate")}:
+        connection.exec_driver_sql("ALTER TABLE gate ADD COLUMN begun INTEGER NOT NULL DEFAULT 0")
+        connection.exec_driver_sql("ALTER TABLE gate ADD COLUMN decided INTEGER")
+    gate, run = tables().gate, tables().run
+    query = select(gate.c.run_id, gate.c.gate, gate.c.started, run.c.started.label("run_started"))
+    rows = connection.execute(query.join(run, run.c.run_id == gate.c.run_id)).mappings().all()
+    ordered = sorted(rows, key=lambda row: (row["started"] or row["run_started"], row["run_id"], row["gate"]))
+    places = [
+        {"of_run": row["run_id"], "of_gate": row["gate"], "first": 2 * n + 1, "last": 2 * n + 2}
+        for n, row in enumerate(ordered)
+    ]
+    if places:
+        update = gate.update().where(gate.c.run_id == bindparam("of_run"), gate.c.gate == bindparam("of_gate"))
+        connection.execute(update.values(begun=bindparam("first"), decided=bindparam("last")), places)
+
+
 # The n-th takes a file from version n to n + 1; one that was released never changes.
-MIGRATIONS: tuple[Callable[[Any], None], ...] = (_create, _add_fingerprints, _list_subjects)
+MIGRATIONS: tuple[Callable[[Any], None], ...] = (_create, _add_fingerprints, _list_subjects, _number_gates)
 
 
 def _migrate(connection: Any, path: Path) -> None:

@@ -16,6 +16,9 @@ from ..site.model import Site
 from ..verdict.gate import AppliedDecision, TakenOver
 from .model import NonPass, Pass
 
+# How much the clocks of two controllers may differ.
+_CLOCKS_DIFFER = timedelta(minutes=10)
+
 
 class Why(str, Enum):
     """Why an earlier result does not count.
@@ -26,7 +29,7 @@ class Why(str, Enum):
     CHANGED = "changed"
     NEVER = "never passed"
     FAILED = "not passed since"
-    EXPIRED = "too old"
+    EXPIRED = "of no age that counts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +124,7 @@ def gate_freshness(
         context: by what they are judged.
     """
     mine = {(entry.check, entry.subject): entry for entry in passes if entry.gate == gate}
-    bad = sorted((entry for entry in non_passes if entry.gate == gate), key=lambda entry: entry.seen, reverse=True)
+    bad = sorted((entry for entry in non_passes if entry.gate == gate), key=lambda entry: entry.order, reverse=True)
     fresh: list[Pass] = []
     decided: list[AppliedDecision] = []
     stale: list[Stale] = []
@@ -129,7 +132,7 @@ def gate_freshness(
     for need in needed:
         found = mine.get((need.check, need.subject))
         non_pass = next((entry for entry in bad if _is_about(entry, need)), None)
-        if non_pass is not None and (found is None or non_pass.seen > found.passed):
+        if non_pass is not None and (found is None or non_pass.is_after(found)):
             decision = _decision(non_pass, need, context)
             if decision is not None:
                 decided.append(decision)
@@ -153,6 +156,9 @@ def gate_freshness(
 
 def _problem(found: Pass, need: Needed, context: FreshnessContext) -> Stale | None:
     age = context.now - _moment(found.passed)
+    if age < -_CLOCKS_DIFFER:
+        text = f"passed at {found.passed}, which is after now ({context.now:%Y-%m-%dT%H:%M:%SZ}): a clock was wrong"
+        return Stale(needed=need, why=Why.EXPIRED, text=text)
     if age > timedelta(days=context.max_age_days):
         text = f"{age.days} days since run {found.run_id}, at most {context.max_age_days:g} count"
         return Stale(needed=need, why=Why.EXPIRED, text=text)

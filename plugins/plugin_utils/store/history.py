@@ -24,6 +24,8 @@ from .facts import DRIVER_VERSION, GateFacts, agreed, baselines, measured_driver
 from .model import Baseline, NonPass, Pass, Recorded
 from .tables import tables
 
+_NEVER_RECORDED = "it began to look and was never recorded: the run was ended, or the history could not be written"
+
 
 @dataclass(frozen=True, slots=True)
 class Store:
@@ -31,6 +33,18 @@ class Store:
 
     path: Path
     engine: Any
+
+    def begin_gate(self, record: RunRecord, gate: str, site: Site) -> None:
+        """Write that a gate begins to look, before it does: what is never recorded afterwards is not passed.
+
+        Raises:
+            BringupError: the file cannot be written.
+        """
+        verdict = GateVerdict(gate=gate, status=Status.PENDING, message=_NEVER_RECORDED)
+        facts = GateFacts(record=record, verdict=verdict, outcomes=(), site=site, hardware={})
+        with our_errors(self.path), self.engine.begin() as connection:
+            _forget(connection, record.run_id, gate)
+            _insert_run(connection, facts, begun=_next_place(connection), decided=None)
 
     def record_gate(
         self,
@@ -51,10 +65,12 @@ class Store:
             state=state or SiteState(),
         )  # fmt: skip
         with our_errors(self.path), self.engine.begin() as connection:
+            place = _next_place(connection)
+            begun = _begun(connection, record.run_id, verdict.gate) or place
             _forget(connection, record.run_id, verdict.gate)
             known = _known_drivers(connection, record.run_id)
             facts = replace(facts, drivers=known | measured_drivers(facts.outcomes))
-            _insert_run(connection, facts)
+            _insert_run(connection, facts, begun=begun, decided=place + 1)
             _insert_outcomes(connection, facts)
             ledger, (figures, notes) = passes(facts), baselines(facts)
             _insert(connection, tables().ledger, [_ledger_row(facts, entry) for entry in ledger])
@@ -68,11 +84,15 @@ class Store:
         Raises:
             BringupError: the file cannot be read.
         """
-        table = tables().ledger
-        query = table.select().where(table.c.site == site, table.c.rehearsal.is_(rehearsal))
+        from sqlalchemy import and_, select
+
+        table, gate = tables().ledger, tables().gate
+        same = and_(gate.c.run_id == table.c.run_id, gate.c.gate == table.c.gate)
+        query = select(table, gate.c.begun).join(gate, same)
+        query = query.where(table.c.site == site, table.c.rehearsal.is_(rehearsal))
         newest = {
             (row["gate"], row["check_id"], row["subject"]): row
-            for row in self._rows(query.order_by(table.c.passed, table.c.run_id))
+            for row in self._rows(query.order_by(gate.c.begun, table.c.run_id))
         }
         with our_errors(self.path), self.engine.begin() as connection:
             known = kept_dependencies(connection, {row["fingerprint"] for row in newest.values()})
@@ -84,11 +104,13 @@ class Store:
         Raises:
             BringupError: the file cannot be read.
         """
-        from sqlalchemy import select
+        from sqlalchemy import and_, select
 
         run, gate, table = tables().run, tables().gate, tables().outcome
         mine = (run.c.site == site, run.c.rehearsal.is_(rehearsal), run.c.started >= since)
-        bad = select(table, run.c.started.label("run_started")).join(run, run.c.run_id == table.c.run_id)
+        same = and_(gate.c.run_id == table.c.run_id, gate.c.gate == table.c.gate)
+        bad = select(table, run.c.started.label("run_started"), gate.c.begun, gate.c.decided)
+        bad = bad.join(run, run.c.run_id == table.c.run_id).join(gate, same)
         bad = bad.where(*mine, table.c.status != Status.PASSED.value)
         without = select(gate, run.c.started.label("run_started")).join(run, run.c.run_id == gate.c.run_id)
         answered = select(table.c.id).where(table.c.run_id == gate.c.run_id, table.c.gate == gate.c.gate)
@@ -145,7 +167,24 @@ def _insert(connection: Any, table: Any, rows: list[dict[str, Any]]) -> None:
         connection.execute(table.insert(), rows)
 
 
-def _insert_run(connection: Any, facts: GateFacts) -> None:
+def _next_place(connection: Any) -> int:
+    """Return the next free place in the order of the history; the write lock is held, so nobody else takes it."""
+    from sqlalchemy import func, select
+
+    gate = tables().gate
+    first, last = connection.execute(select(func.max(gate.c.begun), func.max(gate.c.decided))).one()
+    return max(first or 0, last or 0) + 1
+
+
+def _begun(connection: Any, run_id: str, gate: str) -> int:
+    from sqlalchemy import select
+
+    table = tables().gate
+    query = select(table.c.begun).where(table.c.run_id == run_id, table.c.gate == gate)
+    return int(connection.execute(query).scalar() or 0)
+
+
+def _insert_run(connection: Any, facts: GateFacts, *, begun: int, decided: int | None) -> None:
     from sqlalchemy.dialects.sqlite import insert
 
     record, verdict = facts.record, facts.verdict
@@ -166,6 +205,8 @@ def _insert_run(connection: Any, facts: GateFacts) -> None:
         "message": verdict.message,
         "started": verdict.started,
         "duration_s": verdict.duration_s,
+        "begun": begun,
+        "decided": decided,
     }
     connection.execute(tables().gate.insert().values(gate))
 
@@ -233,7 +274,7 @@ def _ledger_row(facts: GateFacts, entry: Pass) -> dict[str, Any]:
 
 
 def _pass(row: Mapping[str, Any], dependencies: Dependencies) -> Pass:
-    names = ("gate", "subject", "run_id", "passed", "gate_passed")
+    names = ("gate", "subject", "run_id", "passed", "gate_passed", "begun")
     return Pass(check=row["check_id"], dependencies=dependencies, **{name: row[name] for name in names})
 
 
@@ -252,13 +293,19 @@ def _non_pass(row: Mapping[str, Any]) -> NonPass:
     )
     text = f"{row['status']} ({row['cause'] or row['summary']})"
     return NonPass(
-        gate=row["gate"], run_id=row["run_id"], seen=row["started"] or row["run_started"], text=text, outcome=outcome
-    )
+        gate=row["gate"], run_id=row["run_id"], seen=row["started"] or row["run_started"], text=text, outcome=outcome,
+        order=_order(row),
+    )  # fmt: skip
 
 
 def _silence(row: Mapping[str, Any]) -> NonPass:
     seen = row["started"] or row["run_started"]
-    return NonPass(gate=row["gate"], run_id=row["run_id"], seen=seen, text=f"{row['status']} ({row['message']})")
+    text = f"{row['status']} ({row['message']})"
+    return NonPass(gate=row["gate"], run_id=row["run_id"], seen=seen, text=text, order=_order(row))
+
+
+def _order(row: Mapping[str, Any]) -> int:
+    return int(row["begun"] if row["decided"] is None else row["decided"])
 
 
 def _baseline_row(gate: str, entry: Baseline) -> dict[str, Any]:

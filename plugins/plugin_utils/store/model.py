@@ -46,7 +46,8 @@ class Baseline:
 class Pass:
     """One line of the ledger: this check passed for this subject then, and what that depended on.
 
-    `gate_passed` tells whether the whole gate passed in that run, not this subject alone.
+    `gate_passed` tells whether the whole gate passed in that run, not this subject alone. `begun` is the place of the
+    gate in the order of the history when it began to look.
     """
 
     gate: str
@@ -56,6 +57,7 @@ class Pass:
     passed: str
     dependencies: Dependencies
     gate_passed: bool
+    begun: int = 0
 
     @property
     def fingerprint(self) -> str:
@@ -67,7 +69,8 @@ class Pass:
 class NonPass:
     """A result that is not a pass: which run, when, and the outcome as far as it is remembered.
 
-    Without an outcome the whole gate was not passed and left no result, because it did not converge.
+    Without an outcome the whole gate was not passed and left no result: it did not converge, or it began and was never
+    recorded. `order` is its place in the order of the history: when it was recorded, else when it began.
     """
 
     gate: str
@@ -75,6 +78,11 @@ class NonPass:
     seen: str
     text: str
     outcome: Outcome | None = None
+    order: int = 0
+
+    def is_after(self, passed: Pass) -> bool:
+        """Tell whether that pass began to look before this was known. Clocks of controllers decide nothing."""
+        return self.order > passed.begun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,7 +61,7 @@ def _run(metadata: Any) -> Any:
 
 
 def _gate(metadata: Any) -> Any:
-    from sqlalchemy import Column, Float, ForeignKey, String, Table
+    from sqlalchemy import Column, Float, ForeignKey, Integer, String, Table
 
     return Table(
         "gate",
@@ -72,6 +72,9 @@ def _gate(metadata: Any) -> Any:
         Column("message", String, nullable=False),
         Column("started", String, nullable=False),
         Column("duration_s", Float, nullable=False),
+        # Places in the order in which the history was written; `decided` is empty until the gate is recorded.
+        Column("begun", Integer, nullable=False, server_default="0"),
+        Column("decided", Integer),
     )
 
 

@@ -14,7 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sites import make_site
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings import settings_in
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fingerprint.dependencies import (
+    NOT_JUDGING,
     NOT_SEEN,
     Change,
     Dependencies,
@@ -24,13 +27,17 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fingerprint.depen
     in_words,
     unseen,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import SubjectKind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 NAMES = ("gpu01", "gpu02")
 SITE = make_site(tuple(Host(name=name, sku="h100", node_name=name, rack="r1") for name in NAMES), name="s")
 FACTS = {"driver": "580.1", "kernel": "6.8", "GPUs": "GPU-a, GPU-b"}
-WHOLE = {"record": "r", "topology": "64 links", "recipe": "operator 1, values v", "cluster": "uid"}
+WHOLE = {
+    "record": "r", "signature": "good, a", "evidence": "e", "in force": "yes", "topology": "64 links",
+    "cabling plan": "p", "recipe": "operator 1, values v", "cluster": "uid",
+}  # fmt: skip
 STATE = SiteState(hosts={name: dict(FACTS) for name in NAMES}, whole=WHOLE)
 
 
@@ -42,7 +49,10 @@ def of(gate: str, kind: SubjectKind, subject: str, hosts: tuple[str, ...] = (), 
 NODE = of("nodes", SubjectKind.NODE, "gpu01", ("gpu01",))
 
 
-@given(st.dictionaries(st.text(), st.text()), st.dictionaries(st.text(), st.dictionaries(st.text(), st.text())))
+SEEN = st.dictionaries(st.text(), st.text(min_size=1))
+
+
+@given(SEEN, st.dictionaries(st.text(), SEEN))
 def test_nothing_changed_means_the_same_fingerprint_and_no_words(
     own: dict[str, str], hosts: dict[str, dict[str, str]]
 ) -> None:
@@ -119,7 +129,9 @@ def test_another_set_of_hosts_voids_results_of_the_whole_and_of_their_rack() -> 
     [
         ({"some-check": {"level": 1}}, True),
         ({"nodes": {"limit": 2}}, True),
-        ({"nodes": {"timeout_s": 2, "plan": "/etc/plan.yaml", "url": "http://there"}}, False),
+        ({"nodes": {"timeout_s": 2}}, True),
+        ({"some-check": {"clock_offset_s": 100}}, True),
+        ({"nodes": {"url": "http://there"}}, True),
         ({"other-check": {"level": 1}}, False),
     ],
 )
@@ -133,7 +145,7 @@ def test_what_the_inventory_sets_for_a_check_is_part_of_its_result(settings: dic
     [
         ({"some-check": {"level": 1}}, True),
         ({"nodes": {"limit": 2}}, True),
-        ({"some-check": {"timeout_s": 2}}, False),
+        ({"some-check": {"start_s": 2}}, True),
         ({"other-check": {"level": 1}}, False),
     ],
 )
@@ -141,3 +153,22 @@ def test_what_private_thresholds_set_for_a_check_is_part_of_its_result(threshold
     state = replace(STATE, whole=STATE.whole | {"thresholds": json.dumps(thresholds)})
     now = of("nodes", SubjectKind.NODE, "gpu01", ("gpu01",), state=state)
     assert bool(changes(NODE, now)) is void
+
+
+@pytest.mark.parametrize("fact", ["recipe", "cluster", "topology"])
+def test_what_was_seen_neither_then_nor_now_is_a_change(fact: str) -> None:
+    """A rebuilt cluster whose UID may not be read is not the cluster of then."""
+    blind = replace(STATE, whole={name: word for name, word in STATE.whole.items() if name != fact})
+    result = of("training_acceptance", SubjectKind.NODE, "gpu01", ("gpu01",), state=blind)
+    assert changes(result, result) == (Change("", fact, NOT_SEEN, NOT_SEEN),)
+
+
+@pytest.mark.parametrize("key", sorted(NOT_JUDGING))
+def test_only_waiting_and_places_are_left_out_and_all_of_them_exist(key: str) -> None:
+    declared = {name for kind in all_settings()[key] for name in settings_in(kind)}
+    assert NOT_JUDGING[key] <= declared
+    settings = {key: dict.fromkeys(NOT_JUDGING[key], 1)}
+    gate = key if key in GATE_IDS else "gpu_stack"
+    site = replace(SITE, settings=settings)
+    then = dependencies_of(gate, key, SubjectKind.CLUSTER, "s", NAMES, SITE, STATE)
+    assert changes(then, dependencies_of(gate, key, SubjectKind.CLUSTER, "s", NAMES, site, STATE)) == ()

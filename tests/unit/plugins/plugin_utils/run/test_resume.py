@@ -27,6 +27,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     Status,
     node_subject,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import begin_history
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.resume import resume as resume_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
@@ -106,6 +107,31 @@ def test_a_proven_gate_is_taken_over_and_every_file_says_so(tmp_path: Path, stor
     assert {test["status"] for test in tests} == {"skipped"}
     assert all("passed in run run-1" in test["message"] for test in tests)
     assert "skipped" in (run.path / "junit" / "nodes.xml").read_text()
+
+
+def test_a_gate_that_began_and_was_never_recorded_is_not_taken_over(tmp_path: Path, store: Path) -> None:
+    """Run 2 was killed, or its disk was full, after it had begun to look: nobody knows what it saw."""
+    begin_history(make_run(tmp_path, "run-2", day=21), "nodes", str(store))
+    with pytest.raises(BringupError) as refused:
+        resume(make_run(tmp_path, "run-3", day=22), store)
+    assert "it began to look and was never recorded" in str(refused.value)
+    assert "run-2" in str(refused.value)
+    # What passes afterwards counts again.
+    prove_nodes(make_run(tmp_path, "run-4", day=22), store, day=22)
+    assert resume(make_run(tmp_path, "run-5", day=22), store)["taken_over"] == ["nodes"]
+
+
+def test_a_gate_does_not_begin_where_a_failure_could_not_be_remembered(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no directory", encoding="utf-8")
+    with pytest.raises(BringupError):
+        begin_history(make_run(tmp_path, "run-2"), "nodes", str(tmp_path / "file" / "history.sqlite"))
+    begin_history(make_run(tmp_path, "run-3"), "nodes", None)
+
+
+def test_a_failure_of_a_controller_whose_clock_is_behind_is_not_forgotten(tmp_path: Path, store: Path) -> None:
+    prove_nodes(make_run(tmp_path, "run-2", day=19), store, day=19, bad="gpu02")
+    with pytest.raises(BringupError, match="not passed since"):
+        resume(make_run(tmp_path, "run-3", day=21), store)
 
 
 def test_a_taken_over_gate_is_not_judged_again_and_a_brightened_file_is_found_out(tmp_path: Path, store: Path) -> None:

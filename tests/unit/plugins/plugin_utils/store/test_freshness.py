@@ -51,6 +51,7 @@ def passed(subject: str, day: int = 20, run_id: str = "run-1", state: SiteState 
         passed=f"2026-11-{day:02d}T12:00:00Z",
         dependencies=dependencies_of("nodes", "gpu-census", SubjectKind.NODE, subject, (subject,), SITE, state),
         gate_passed=True,
+        begun=2 * day,
     )
 
 
@@ -62,7 +63,14 @@ def non_pass(subject: Subject | None, day: int, status: Status = Status.FAILED) 
             check="gpu-census", gate="nodes", status=status, rating=rating, subjects=(subject,), summary="text",
             cause="gpu-missing", hint="mend",
         )  # fmt: skip
-    return NonPass(gate="nodes", run_id="run-9", seen=f"2026-11-{day:02d}T12:00:00Z", text="failed", outcome=seen)
+    return NonPass(
+        gate="nodes",
+        run_id="run-9",
+        seen=f"2026-11-{day:02d}T12:00:00Z",
+        text="failed",
+        outcome=seen,
+        order=2 * day + 1,
+    )
 
 
 def judged(passes: list[Pass], *non_passes: NonPass, context: FreshnessContext = CONTEXT) -> GateFreshness:
@@ -70,6 +78,22 @@ def judged(passes: list[Pass], *non_passes: NonPass, context: FreshnessContext =
 
 
 BOTH = [passed(name) for name in NAMES]
+
+
+def test_what_was_recorded_last_counts_whatever_the_clocks_said() -> None:
+    """The controller whose run failed last was a day behind."""
+    behind = replace(non_pass(node_subject("gpu02"), 19), order=BOTH[1].begun + 1)
+    assert behind.seen < BOTH[1].passed
+    assert not judged(BOTH, behind).can_be_taken_over
+    ahead = replace(non_pass(node_subject("gpu02"), 21), order=BOTH[1].begun - 1)
+    assert judged(BOTH, ahead).can_be_taken_over
+
+
+def test_a_pass_from_the_future_does_not_count() -> None:
+    found = judged([BOTH[0], replace(BOTH[1], passed="2027-11-20T12:00:00Z")])
+    assert not found.can_be_taken_over and not found.only_changed
+    assert "gpu-census on gpu02 of no age that counts: passed at 2027-11-20" in found.reasons()[0]
+    assert "a clock was wrong" in found.reasons()[0]
 
 
 def test_fresh_passes_of_every_subject_stand_for_the_gate() -> None:

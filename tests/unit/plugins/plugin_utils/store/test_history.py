@@ -398,3 +398,19 @@ def test_subjects_with_commas_between_them_are_read_from_older_files(store: Stor
     (old,) = open_store(store.path).non_passes("island", "", rehearsal=False)
     assert old.outcome is not None
     assert [subject.name for subject in old.outcome.subjects] == ["gpu01", "gpu01/gpu2", "gpu01/gpu3"]
+
+
+def test_gates_of_older_files_get_their_places_by_the_clocks_of_then(store: Store) -> None:
+    record(store, "nodes", [outcome("nodes", "gpu-census", GPU01)])
+    with sqlite3.connect(store.path) as connection:
+        connection.execute("ALTER TABLE gate DROP COLUMN begun")
+        connection.execute("ALTER TABLE gate DROP COLUMN decided")
+        connection.execute("UPDATE schema_version SET version = 3")
+    connection.close()
+    again = open_store(store.path)
+    (old,) = again.last_passes("island", rehearsal=False)
+    assert old.begun == 1
+    bad = replace(outcome("nodes", "gpu-census", GPU01, status=Status.FAILED), cause="gpu-missing", hint="mend")
+    record(again, "nodes", [bad], run_id="run-2")
+    (new,) = again.non_passes("island", "", rehearsal=False)
+    assert new.is_after(old)
