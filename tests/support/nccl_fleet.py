@@ -79,17 +79,22 @@ class Fleet:
         settings = checked_settings(
             FabricValidationSettings, "fabric_validation", {"largest": 8 * G, "smallest": 1 << 26, **self.settings}
         )
-        return self.plan_change(Plan(hosts=tuple(planned), settings=settings, rdma_resource="rdma/hca"))
+        plan = Plan(hosts=tuple(planned), settings=settings, rdma_resource="rdma/hca", adapter_runs=True)
+        return self.plan_change(plan)
 
     def speed(self, want: Wanted) -> float:
         # A ring gets less out of NVLink than the switches do, and so does a ring over hosts.
         inside = (360.0 if self.algorithm == "RING" else 473.0) * min(self.nvlink.get(name, 1.0) for name in want.hosts)
-        if len(want.hosts) == 1:
+        if want.phase == "node":
             return inside
         rails = range(8) if want.rail is None else [want.rail]
         nic = 47.5 * min(self.nics.get((name, rail), 1.0) for name in want.hosts for rail in rails)
-        factor = 1.875 if len(want.hosts) == 2 and self.algorithm != "RING" else 1.0
         path = self.paths.get(frozenset(want.hosts), 1.0)
+        if want.phase == "adapters":
+            return nic * path
+        if want.phase == "loop":
+            return nic / 8
+        factor = 1.875 if len(want.hosts) == 2 and self.algorithm != "RING" else 1.0
         return min(inside, nic * len(list(rails)) * factor) * path * (self.whole if want.phase == "all" else 1.0)
 
     def log(self, want: Wanted, smallest: int) -> str:
@@ -97,7 +102,7 @@ class Fleet:
         ranks = [(host, gpu) for host in want.hosts for gpu in range(8)]
         for host in want.hosts:
             said = [f"{host}-pod:1:1 [0] NCCL INFO NCCL version 2.27.7+cuda12.9"]
-            if len(want.hosts) > 1:
+            if want.phase != "node":
                 rails = range(8) if want.rail is None else [want.rail]
                 devices = " ".join(f"[{n}]mlx5_{rail}:1/IB" for n, rail in enumerate(rails))
                 default = (
@@ -107,8 +112,10 @@ class Fleet:
                 texts = self.says.get(host, default).splitlines()
                 said += [f"{host}-pod:1:1 [0] NCCL {'' if t.startswith('WARN') else 'INFO '}{t}" for t in texts]
             lines += said
+        split = want.phase == "adapters"
         lines += [
-            f"#  Rank {n} Group  0 Pid 1 on {h}-pod device {g} [0x1b] NVIDIA H100" for n, (h, g) in enumerate(ranks)
+            f"#  Rank {n} Group {g if split else 0:2d} Pid 1 on {h}-pod device {g} [0x1b] NVIDIA H100"
+            for n, (h, g) in enumerate(ranks)
         ]
         value, rows, size = self.speed(want) * self.draw.gauss(1.0, self.noise), [], smallest
         while size <= 8 * G:
@@ -122,10 +129,11 @@ class Fleet:
         return "\n".join(lines) + "\n" + HEAD + "".join(rows) + foot
 
     def run(self, want: Wanted, plan: Plan, serial: int) -> Run:
-        smallest = plan.settings.run.rail_smallest if want.phase == "rail" else plan.settings.run.smallest
+        large_only = want.phase in ("adapters", "rail", "loop")
+        smallest = plan.settings.run.rail_smallest if large_only else plan.settings.run.smallest
         state, code = self.state(want)
         names = (f"mlx5_{rail}:1" for rail in (range(8) if want.rail is None else [want.rail]))
-        ports = tuple(names) if len(want.hosts) > 1 else ()
+        ports = tuple(names) if want.phase != "node" else ()
         record = Record(
             name=f"{want.phase}-{serial}",
             phase=want.phase,

@@ -21,7 +21,7 @@ _LABEL = re.compile(r"\s*(?:\[\d+,\d+\]<std(?:out|err)>:|\d+: )")
 _DEBUG = re.compile(r"\bNCCL (?:INFO|WARN|TRACE|ERROR|ABORT)\b")
 _ROW = re.compile(r"\s*\d+\s+\d+\s+[A-Za-z]")
 _RANK = re.compile(
-    r"#\s+Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device\s+(\d+)\s+\[([^\]]*)\]\s+(.*?)\s*"
+    r"#\s+Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device\s+(\d+)\s+\[([^\]]*)\]\s+(.*?)\s*"
 )
 _OPTIONS = re.compile(r"#\s+nThread\s+\d+\s+nGpus\s+\d+\s+minBytes\s+(\d+)\s+maxBytes\s+(\d+)\s.*?validation:\s*(\d+)")
 _TESTS_VERSION = re.compile(r"#\s+nccl-tests version (\S+)")
@@ -84,8 +84,11 @@ class _Facts:
                 raise unreadable(TOOL, "a second table", "the output of one run")
             self._columns = words
         elif rank := _RANK.fullmatch(line):
-            number, host, device, bus, product = rank.groups()
-            self._ranks.append(RankLine(rank=int(number), host=host, device=int(device), bus=bus, product=product))
+            number, group, host, device, bus, product = rank.groups()
+            communicator = int(group) if group else None
+            self._ranks.append(
+                RankLine(rank=int(number), host=host, device=int(device), bus=bus, product=product, group=communicator)
+            )
         elif name := _NAME.match(line):
             self._collective = name.group(2)
             self._concluded = self._concluded or name.group(1) == "concluded"

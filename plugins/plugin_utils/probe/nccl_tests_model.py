@@ -54,13 +54,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankLine:
-    """Where a rank ran."""
+    """Where a rank ran; `group` is its communicator of several that ran at once, None where old releases name none."""
 
     rank: int
     host: str
     device: int
     bus: str
     product: str
+    group: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

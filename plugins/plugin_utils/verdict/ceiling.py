@@ -221,7 +221,7 @@ def published_reference(topology: Topology, algorithm: str = "") -> Reference | 
     """Return what this hardware is published to reach on as many nodes; None where nobody published it.
 
     Between two published numbers of nodes the lower figure counts. A figure whose algorithm is told counts for runs
-    with that one; where NCCL did not say what it used, a hierarchical one tells marginal, and the ring tells bad.
+    with that one; where NCCL did not say what it used, a hierarchical one says what is marginal, a ring what is bad.
     """
     rule = "ring" if algorithm in _RING else "hierarchical"
     fitting = sorted((f for f in topology.published if f.algorithm in ("", rule)), key=lambda f: (f.domains, f.gbps))

@@ -37,20 +37,30 @@ class Blame:
         return not (self.nodes or self.paths or self.unclear)
 
 
-def disjoint_pairs(nodes: Sequence[str], turn: int = 0) -> tuple[Pair, ...]:
-    """Return the pairs of round one; the first node is left over where the number of nodes is odd.
-
-    With another `turn` nobody meets the same partner again (circle method, so there are as many turns as partners):
-    where every pair was slow, each may have had one slow node, and another turn pairs the sound ones.
-    """
-    paired = list(nodes[len(nodes) % 2 :])
-    if not paired:
-        return ()
-    ring = paired[1:]
-    turn %= len(ring)
-    paired[1:] = ring[turn:] + ring[:turn]
+def disjoint_pairs(nodes: Sequence[str]) -> tuple[Pair, ...]:
+    """Return the pairs of round one; the first node is left over where the number of nodes is odd."""
+    paired = nodes[len(nodes) % 2 :]
     half = len(paired) // 2
     return tuple(zip(paired[:half], reversed(paired[half:]), strict=True))
+
+
+def other_pairings(nodes: Sequence[str]) -> tuple[tuple[Pair, ...], ...]:
+    """Return three more ways to pair the nodes, for when every pair of round one was slow.
+
+    Neighbours, next neighbours, and neighbours from the second node on: together they hold triangles, so that however
+    half of the nodes is slow, some pair has two of one kind. An odd number leaves another node out each time.
+    """
+    neighbours = _each_second(nodes[: len(nodes) // 2 * 2])
+    blocks = [nodes[at : at + 4] for at in range(0, len(nodes), 4)]
+    crossed = [(b[0], b[2]) for b in blocks if len(b) > 2] + [(b[1], b[3]) for b in blocks if len(b) > 3]
+    rest = [name for name in nodes if not any(name in pair for pair in crossed)]
+    shifted = [*nodes[1:], *nodes[:1]]
+    ways = (neighbours, (*crossed, *_each_second(rest)), _each_second(shifted[: len(shifted) // 2 * 2]))
+    return tuple(dict.fromkeys(way for way in ways if way))
+
+
+def _each_second(nodes: Sequence[str]) -> tuple[Pair, ...]:
+    return tuple(zip(nodes[0::2], nodes[1::2], strict=False))
 
 
 def second_round(

@@ -61,10 +61,19 @@ class PodNetwork(TypedDict):
 
 
 def pod_network(
-    hosts: int, *, gang: str, rdma_resource: str, rdma_count: int, annotations: Mapping[str, str]
+    hosts: int,
+    *,
+    gang: str,
+    rdma_resource: str,
+    rdma_count: int,
+    annotations: Mapping[str, str],
+    alone_with_adapters: bool = False,
 ) -> PodNetwork:
-    """Return how the pods of a run over so many hosts reach each other; on one host they need no network."""
-    if hosts == 1:
+    """Return how the pods of a run over so many hosts reach each other; on one host they need no gang, and adapters
+    only if they are to use them there (`alone_with_adapters`)."""
+    if hosts == 1 and alone_with_adapters:
+        gang = "none"
+    elif hosts == 1:
         return PodNetwork(gang="none", rdma_resource="", rdma_count=rdma_count, annotations={})
     return PodNetwork(gang=gang, rdma_resource=rdma_resource, rdma_count=rdma_count, annotations=annotations)
 

@@ -8,23 +8,22 @@ The observer asks it what to run next, the judges ask it for their verdicts, so 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
 from ...hardware.sku import Sku
-from ...verdict.localise import Blame, Pair, PairVerdict, blame, disjoint_pairs, second_round
+from ...verdict.localise import Blame, Pair, PairVerdict, blame, disjoint_pairs, other_pairings, second_round
 from ...verdict.peers import compare
 from ..benchmark.network import FILTERED_FABRICS
 from .bandwidth import BandwidthResult, PeerGroup, peer_group
 from .model import Phase, PlannedHost, Results
+from .pair_round import NOT_SPLIT, PairRound, pair_round, scores
 from .settings import JudgeSettings
 from .transport import Transport, transport_of
 
 _LEAST_RAILS = 4
-TURNS = (1, 2)
-"""Further turns of disjoint pairs where no pair of round one is good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,14 +88,62 @@ class SkuCohort:
         return result.verdict == "bad" and not self.alone.to_blame
 
     @cached_property
+    def adapter_runs(self) -> bool:
+        """Whether pairs are also run over their adapters alone; one GPU a host uses nothing else anyway."""
+        return self.results.plan.adapter_runs and self.has_adapters
+
+    @cached_property
+    def has_adapters(self) -> bool:
+        """Whether several GPUs of a host share adapters whose rate is known."""
+        return self.sku.fabric != "none" and self.sku.nics > 0 and self.sku.gpus > 1
+
+    @cached_property
     def first_pairs(self) -> tuple[Pair, ...]:
         """Disjoint pairs of all usable hosts."""
         return disjoint_pairs(self.usable)
 
     @cached_property
-    def first(self) -> PeerGroup:
+    def first(self) -> PairRound:
         """The pairs of round one."""
-        return peer_group(self.results, self.hardware, "pair", self.first_pairs)
+        return self._round(self.first_pairs)
+
+    def _round(self, pairs: Iterable[Pair], first: PairRound | None = None) -> PairRound:
+        return pair_round(self.results, self.hardware, pairs, first)
+
+    @cached_property
+    def paired_anew(self) -> tuple[PairRound, ...]:
+        """Where round one blames what all share, or shows no good pair: the same hosts in other pairs, until some are
+        clearly faster. One slow host in every pair looks like a slow fabric."""
+        rounds: list[PairRound] = []
+        slow = [s for s in self.first.members if s.problem is None and self.pair_good(s) is False]
+        good = [s for s in self.first.members if self.pair_good(s)]
+        anew = len(self.usable) > 2 and (self.first.to_blame or (slow and not good))
+        for pairs in other_pairings(self.usable) if anew else ():
+            if self._told_apart((self.first, *rounds)):
+                break
+            found = self._round(pairs, self.first)
+            rounds.append(found)
+            if len(found.members) < len(pairs):
+                break
+        return tuple(rounds)
+
+    @cached_property
+    def next_pairing(self) -> tuple[Pair, ...]:
+        """The pairs of the last round of `paired_anew`, some of which may not have been run."""
+        return other_pairings(self.usable)[len(self.paired_anew) - 1] if self.paired_anew else ()
+
+    def _told_apart(self, rounds: Sequence[PairRound]) -> bool:
+        """Whether some pairs are good and clearly faster than those that are not."""
+        known = [(self.pair_good(member), score) for member, score in scores(rounds)]
+        good = [score for well, score in known if well]
+        slow = [score for well, score in known if well is False]
+        return bool(good and slow) and median(good) * (1 - 2 * self.limits.peer_tolerance) >= median(slow)
+
+    @cached_property
+    def all_slow(self) -> bool:
+        """Whether what all pairs share is at fault, in whatever way hosts were paired."""
+        tried = self.first.to_blame or (bool(self.paired_anew) and not any(self.pair_good(s) for s in self._placed))
+        return tried and not self._told_apart((self.first, *self.paired_anew))
 
     @cached_property
     def broken(self) -> dict[str, Transport]:
@@ -116,41 +163,12 @@ class SkuCohort:
         if any(name in self.broken for name in result.hosts):
             return None
         if result.problem is not None:
-            return False
+            return None if result.problem.cause == NOT_SPLIT else False
         return {"good": True, "bad": False, "marginal": False}.get(result.verdict)
 
-    def turned_pairs(self, turn: int) -> tuple[Pair, ...]:
-        """Other disjoint pairs of all usable hosts, where no pair of the turns before was good; else none.
-
-        A slow host in every pair looks like something slow that all pairs share.
-        """
-        before = [self.first, *(self.turned(earlier) for earlier in range(1, turn))]
-        found = [s for group in before for s in group.members]
-        if turn >= len(self.usable) - len(self.usable) % 2 or not self.first.to_blame:
-            return ()
-        if any(self.pair_good(s) is not False for s in found):
-            return ()
-        return disjoint_pairs(self.usable, turn)
-
-    def turned(self, turn: int) -> PeerGroup:
-        """The pairs of another turn, compared with each other."""
-        if turn not in self._turned:
-            self._turned[turn] = peer_group(self.results, self.hardware, "pair", self.turned_pairs(turn))
-        return self._turned[turn]
-
     @cached_property
-    def _turned(self) -> dict[int, PeerGroup]:
-        return {}
-
-    @cached_property
-    def early(self) -> tuple[BandwidthResult, ...]:
-        """The pairs of round one and of all further turns."""
-        return tuple(s for group in (self.first, *map(self.turned, TURNS)) for s in group.members)
-
-    @cached_property
-    def all_slow(self) -> bool:
-        """Whether so many pairs are slow, and none of them good, that what they share is at fault."""
-        return self.first.to_blame and not any(self.pair_good(s) for s in self.early)
+    def _placed(self) -> tuple[BandwidthResult, ...]:
+        return tuple(s for found in (self.first, *self.paired_anew) for s in found.members)
 
     @cached_property
     def second_pairs(self) -> tuple[Pair, ...]:
@@ -158,20 +176,20 @@ class SkuCohort:
         if self.all_slow:
             # No pair is known to be good, so no partner is.
             return ()
-        good = [name for s in self.early if self.pair_good(s) for name in s.hosts]
+        good = list(dict.fromkeys(name for s in self._placed if self.pair_good(s) for name in s.hosts))
         doubt = [name for name in self.usable if name not in good and name not in self.broken]
-        waves = second_round(doubt, list(dict.fromkeys(good)), [(s.hosts[0], s.hosts[1]) for s in self.early])
+        waves = second_round(doubt, good, [(s.hosts[0], s.hosts[1]) for s in self._placed])
         return tuple(pair for wave in waves for pair in wave)
 
     @cached_property
-    def second(self) -> PeerGroup:
+    def second(self) -> PairRound:
         """The pairs of round two, compared with the peers of round one."""
-        return peer_group(self.results, self.hardware, "pair", self.second_pairs, self.first.peers)
+        return self._round(self.second_pairs, self.first)
 
     @cached_property
     def third_pairs(self) -> tuple[Pair, ...]:
         """A second placement for a host that was left over in round one and not good in round two: one is no proof."""
-        seen = (*self.early, *self.second.members)
+        seen = (*self._placed, *self.second.members)
         good = [name for s in seen if self.pair_good(s) for name in s.hosts]
         placed = [name for s in seen if self.pair_good(s) is False for name in s.hosts if name not in good]
         doubt = [name for name in dict.fromkeys(placed) if placed.count(name) == 1]
@@ -179,13 +197,19 @@ class SkuCohort:
         return tuple(pair for wave in waves for pair in wave)
 
     @cached_property
-    def third(self) -> PeerGroup:
+    def third(self) -> PairRound:
         """The pairs of round three, compared with the peers of round one."""
-        return peer_group(self.results, self.hardware, "pair", self.third_pairs, self.first.peers)
+        return self._round(self.third_pairs, self.first)
+
+    @cached_property
+    def rounds(self) -> tuple[PairRound, ...]:
+        """All rounds of pairs, in the order in which they were run."""
+        return (self.first, *self.paired_anew, self.second, self.third)
 
     @cached_property
     def pairs(self) -> tuple[BandwidthResult, ...]:
-        return (*self.early, *self.second.members, *self.third.members)
+        """Of every pair the leg that decides."""
+        return tuple(member for found in self.rounds for member in found.members)
 
     @cached_property
     def blame(self) -> Blame:
@@ -201,7 +225,14 @@ class SkuCohort:
 
     @cached_property
     def rail_pairs(self) -> tuple[Pair, ...]:
-        """Pairs to be run adapter by adapter."""
+        """Pairs to be run adapter by adapter: those that are slow; where a whole rail is, all of round one, so that it
+        hides no slow adapter beside it."""
+        if not self.slow_rails:
+            return self._sampled
+        return tuple(dict.fromkeys((*self._sampled, *(pair for pair in self.first_pairs if self._railed(pair)))))
+
+    @cached_property
+    def _sampled(self) -> tuple[Pair, ...]:
         if self.sku.fabric not in FILTERED_FABRICS:
             return ()
         most = self.results.plan.settings.run.rail_samples
@@ -239,7 +270,7 @@ class SkuCohort:
     @cached_property
     def slow_rails(self) -> tuple[int, ...]:
         """Adapters that are slow on several hosts: the rail is at fault, not the hosts."""
-        seen = [self.rails_of(pair) for pair in self.rail_pairs]
+        seen = [self.rails_of(pair) for pair in self._sampled]
         looked = [rails for rails in seen if rails.complete]
         if not looked:
             return ()
@@ -248,6 +279,39 @@ class SkuCohort:
         # Two bad adapters of the same number can be chance among many hosts, three hardly.
         least = 2 if self.all_slow or self.blame.unclear else 3
         return tuple(sorted(shared)) if len(looked) >= least and len(hosts) >= 4 else ()
+
+    @cached_property
+    def loop_pairs(self) -> tuple[Pair, ...]:
+        """Pairs with a slow adapter of which it is not known on which of both hosts: each host is run by itself over
+        each of its adapters."""
+        open_pairs = set(self.blame.unclear) | (set(self.rail_pairs) if self.slow_rails else set())
+        seen = [self.rails_of(pair) for pair in self.rail_pairs if pair in open_pairs]
+        return tuple(rails.pair for rails in seen if rails.complete and set(rails.slow) - set(self.slow_rails))
+
+    def looped(self, pair: Pair) -> dict[str, tuple[int, ...]]:
+        """Return the slow adapters of both hosts of a pair, of those that are slow between them and not everywhere."""
+        doubt = set(self.rails_of(pair).slow) - set(self.slow_rails)
+        values: dict[str, float] = {}
+        for name in pair:
+            for rail in range(len(self.results.plan.host(name).hcas)):
+                found = [run.value for run in self.results.of("loop", (name,), rail) if run.problem is None]
+                if found:
+                    values[f"{name}/{rail}"] = median(found)
+        verdict = compare(values, self.limits.peers)
+        slow = set() if len(verdict.suspects) * 2 > len(values) else set(verdict.suspects)
+        named = {name: tuple(sorted(rail for rail in doubt if f"{name}/{rail}" in slow)) for name in pair}
+        return {name: rails for name, rails in named.items() if rails}
+
+    @cached_property
+    def slow_beside(self) -> dict[str, tuple[int, ...]]:
+        """Adapters that are slow beside a slow rail, by host."""
+        found: dict[str, set[int]] = {}
+        for pair in self.rail_pairs if self.slow_rails else ():
+            extra = set(self.rails_of(pair).slow) - set(self.slow_rails)
+            mine = {name: extra for name in pair if name in self.blame.nodes} or self.looped(pair)
+            for name, rails in mine.items():
+                found.setdefault(name, set()).update(rails)
+        return {name: tuple(sorted(rails)) for name, rails in found.items() if rails}
 
     @cached_property
     def sound(self) -> bool:

@@ -12,6 +12,8 @@ from .settings import JudgeSettings
 _FIGURES = {
     "node": "NCCL bus bandwidth within a node",
     "pair": "NCCL bus bandwidth between two nodes",
+    "adapters": "NCCL bus bandwidth between two nodes over adapters alone",
+    "loop": "NCCL bus bandwidth within a node over one adapter",
     "rail": "NCCL bus bandwidth between two nodes over one adapter",
     "all": "NCCL bus bandwidth over all nodes",
 }

@@ -35,16 +35,18 @@ class PlannedHost(BenchmarkHost):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(BenchmarkPlan[PlannedHost]):
-    """`rdma_resource` is what every pod of a run between hosts asks for, empty for nothing."""
+    """`rdma_resource` is what every pod of a run between hosts asks for, empty for nothing. `adapter_runs`: pairs are
+    also run over their adapters alone; runs that were saved before there were such have none."""
 
     settings: FabricValidationSettings
     rdma_resource: str = ""
     gang: str = "native"
+    adapter_runs: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A run that is still to be made. `rail` is the number of the only adapter that it uses."""
+    """A run that is still to be made. `rail` is the number of the only adapter of each host that it uses."""
 
     phase: Phase
     hosts: tuple[str, ...]

@@ -16,8 +16,9 @@ from .analysis import Rails, SkuCohort, cohorts_of
 from .bandwidth import BandwidthResult
 from .model import PlannedHost, Results
 from .observe_nccl import OBSERVER
+from .pair_round import NOT_SPLIT
 from .preconditions import judge_hosts, not_paired
-from .rendering import figures, link, rate_text
+from .rendering import evidence, figures, link, rate_text
 
 SPEC = CheckSpec(
     id="nccl-pair-bw",
@@ -39,13 +40,27 @@ _UNCLEAR_HINT = "there is no host known to be good to compare with: fix or add h
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host; one for several hosts where what they share is to blame."""
-    shared = [
-        outcome
-        for cohort in cohorts_of(results, context.hardware).values()
-        if (outcome := _judge_shared(context, cohort) or _slow_group(context, cohort)) is not None
-    ]
-    covered = {subject.node for outcome in shared for subject in outcome.subjects}
+    shared: list[Outcome] = []
+    covered: set[str] = set()
+    for cohort in cohorts_of(results, context.hardware).values():
+        outcome = _not_split(context, cohort) or _judge_shared(context, cohort) or _slow_group(context, cohort)
+        if outcome is not None:
+            shared.append(outcome)
+            # A slow adapter beside a slow rail is a finding of its own.
+            covered |= {subject.node for subject in outcome.subjects} - set(cohort.slow_beside)
     return (*shared, *judge_hosts(SPEC, results, context, _judge_host, skip=covered))
+
+
+def _not_split(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
+    """Return one outcome where no run over the adapters alone was one."""
+    legs = [run for run in cohort.results.in_phase("adapters") if run.record.hosts[0] in cohort.open_hosts]
+    spoiled = [run for run in legs if run.problem is not None and run.problem.cause == NOT_SPLIT]
+    if not spoiled or len(spoiled) < len(legs) or spoiled[0].problem is None:
+        return None
+    names = tuple(dict.fromkeys(name for run in spoiled for name in run.record.hosts))
+    hint = "use an image whose nccl-tests know NCCL_TESTS_SPLIT (setting image of fabric_validation)"
+    details = {"evidence": tuple(map(evidence, spoiled[:8])), "more_subjects": nodes(names)}
+    return answer_for_cluster(SPEC, context).unknown(NOT_SPLIT, spoiled[0].problem.text, hint, **details)
 
 
 def _judge_shared(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
@@ -56,7 +71,7 @@ def _judge_shared(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
     names = tuple(dict.fromkeys(name for s in slow for name in s.hosts))
     if not cohort.all_slow and cohort.blame.nodes:
         names = tuple(name for name in names if name in cohort.blame.nodes)
-    worst = min(slow, key=lambda s: s.value)
+    worst = min(slow, key=lambda s: s.rated.ratio if s.rated else s.value)
     details = figures(worst, cohort.limits)
     if cohort.slow_rails:
         rails = tuple(Subject(SubjectKind.RAIL, f"rail{rail}") for rail in cohort.slow_rails)
@@ -66,8 +81,12 @@ def _judge_shared(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
         return answer.failed("slow-rail", text, _RAIL_HINT, **{**details, "more_subjects": rails[1:] + nodes(names)})
     answer = answer_for_cluster(SPEC, context)
     make = answer.failed if any(s.verdict == "bad" for s in slow) else answer.marginal
-    text = f"{len(slow)} of {len(cohort.pairs)} pairs are slow alike, so what they share is to blame: "
-    return make("cohort-slow", text + rate_text(worst), _COHORT_HINT, **{**details, "more_subjects": nodes(names)})
+    tried = len({frozenset(s.hosts) for s in slow})
+    text = (
+        f"{tried} of {len({frozenset(s.hosts) for s in cohort.pairs})} pairs are slow alike, however hosts are paired, "
+    )
+    text += f"so what they share is to blame: {rate_text(worst)}"
+    return make("cohort-slow", text, _COHORT_HINT, **{**details, "more_subjects": nodes(names)})
 
 
 def _slow_group(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
@@ -87,6 +106,8 @@ def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome
         return unpaired
     if host.name in cohort.broken:
         return answer.blocked(by="nccl-transport", because=cohort.broken[host.name].text)
+    if host.name in cohort.slow_beside:
+        return _beside_rail(answer, cohort, host.name)
     if host.name in cohort.blame.nodes:
         return _slow_host(answer, cohort, host.name)
     path = next((pair for pair in (*cohort.blame.paths, *cohort.blame.unclear) if host.name in pair), None)
@@ -94,8 +115,26 @@ def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome
         return _slow_path(answer, cohort, path)
     good = next((s for s in cohort.pairs if host.name in s.hosts and cohort.pair_good(s)), None)
     if good is not None:
-        return answer.passed(f"{' with '.join(good.hosts)}: {rate_text(good)}", **figures(good, cohort.limits))
+        return _good(answer, cohort, good)
     return _unknown(answer, cohort, host.name)
+
+
+def _good(answer: Answer, cohort: SkuCohort, deciding: BandwidthResult) -> Outcome:
+    full = next((leg for r in cohort.rounds if (leg := r.full.find(deciding.hosts))), deciding)
+    details = figures(full, cohort.limits)
+    text = f"{' with '.join(full.hosts)}: {rate_text(full)}"
+    adapters = next((leg for r in cohort.rounds if (leg := r.adapters.find(deciding.hosts))), None)
+    if adapters is not None:
+        slowest = Measure("busbw over adapters alone", round(adapters.value, 2), "GB/s")
+        more = {"measured": (*details["measured"], slowest), "evidence": (*details["evidence"],)}
+        more["evidence"] += tuple(map(evidence, adapters.runs))
+        expected = (*details["expected"], *figures(adapters, cohort.limits)["expected"])
+        return answer.passed(f"{text}; {rate_text(adapters)}", **{**details, **more, "expected": expected})
+    if cohort.has_adapters and not cohort.adapter_runs:
+        hint = "run the gate again with this release"
+        words = "this run did not record runs over the adapters alone, and between two hosts NVLink can hide a slow one"
+        return answer.unknown("adapters-not-measured", f"{text}; {words}", hint, **details)
+    return answer.passed(text, **details)
 
 
 def _slow_host(answer: Answer, cohort: SkuCohort, name: str) -> Outcome:
@@ -128,6 +167,17 @@ def _slow_adapter(
     )
 
 
+def _beside_rail(answer: Answer, cohort: SkuCohort, name: str) -> Outcome:
+    """Return the outcome about adapters that are slow beside a rail that is."""
+    mine = cohort.slow_beside[name]
+    rails = next(
+        r for pair in cohort.rail_pairs if name in pair and set((r := cohort.rails_of(pair)).slow) >= set(mine)
+    )
+    rest = Rails(pair=rails.pair, values=rails.values, slow=mine, complete=True)
+    text = f"beside {_rail_words(cohort.slow_rails)} slow on every host"
+    return _slow_adapter(answer, cohort, name, rest, text, {})
+
+
 def _slow_path(answer: Answer, cohort: SkuCohort, pair: tuple[str, str]) -> Outcome:
     result = next(s for s in cohort.pairs if s.hosts == pair)
     if result.problem is not None:
@@ -141,6 +191,14 @@ def _slow_path(answer: Answer, cohort: SkuCohort, pair: tuple[str, str]) -> Outc
     if known:
         return answer.failed("slow-path", f"{text}; both are fine with others", _PATH_HINT, **details)
     rails = next((cohort.rails_of(looked) for looked in cohort.rail_pairs if set(looked) == set(pair)), None)
+    named = cohort.looped(rails.pair) if rails and rails.pair in cohort.loop_pairs else {}
+    if rails and answer.subject.name in named:
+        own = Rails(pair=rails.pair, values=rails.values, slow=named[answer.subject.name], complete=True)
+        alone = f"the host alone, over one adapter at a time, shows the same; {text}"
+        return _slow_adapter(answer, cohort, answer.subject.name, own, alone, details)
+    if named:
+        culprit = next(iter(named))
+        return answer.blocked(by=SPEC.id, because=f"its only partner {culprit} has a slow adapter")
     more = f"; {_rail_words(rails.slow)} slow ({_rail_rates(rails)})" if rails and rails.slow else ""
     return answer.failed("pair-bandwidth-low", f"{text}{more}", _UNCLEAR_HINT, **_with_rails(details, rails))
 

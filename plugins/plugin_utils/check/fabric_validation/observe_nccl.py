@@ -32,14 +32,33 @@ from ..benchmark.records import ended, kept_text
 from ..benchmark.run_loop import Benchmark
 from ..kit.saved_settings import with_plan_settings
 from ..spec import ObserveContext, Observer
-from .model import Plan, PlannedHost, Record, Results, Run, SavedObservation, Wanted
+from .model import (
+    ADAPTER_PHASES,
+    Phase,
+    Plan,
+    PlannedHost,
+    Record,
+    Results,
+    Run,
+    SavedObservation,
+    Wanted,
+)
 from .network import network_settings
 from .parse_run import parse_run
 from .run_plan import next_runs
 from .settings import GATE, FabricValidationSettings
 
 _SUBSYSTEMS = "INIT,ENV,NET,GRAPH,TUNING"
-_PHASES = {"node": "hosts by themselves", "pair": "pairs", "rail": "single adapters", "all": "all hosts"}
+# The slowest rank's time counts: the mean over all communicators would hide one slow adapter among eight.
+_SLOWEST = ("-a", "3")
+_PHASES = {
+    "node": "hosts by themselves",
+    "pair": "pairs",
+    "adapters": "pairs over adapters alone",
+    "rail": "single adapters",
+    "loop": "single adapters of one host",
+    "all": "all hosts",
+}
 
 
 def observe(context: ObserveContext) -> SavedObservation:
@@ -59,6 +78,25 @@ def restore(data: Any, run_dir: Path, site: Site) -> Results:
     saved = from_plain(SavedObservation, complete, "observation nccl")
     runs = tuple(parse_run(record, kept_text(run_dir, record.log), saved.plan.settings) for record in saved.records)
     return Results(plan=saved.plan, runs=runs, leftovers=saved.leftovers)
+
+
+def adapter_environment(phase: Phase, sku: Sku) -> dict[str, str]:
+    """Return what keeps data on the adapters in a run that measures them.
+
+    Pairs are split into communicators with one GPU of each host; NCCL_TESTS_SPLIT_MASK is the name that releases of
+    nccl-tests before NCCL_TESTS_SPLIT know, for a power of two. A host by itself leaves NVLink and shared memory alone.
+    In a rack-wide domain NVLink between hosts is switched off (NCCL_MNNVL_ENABLE).
+    """
+    if phase not in ADAPTER_PHASES:
+        return {}
+    found = {"NCCL_MNNVL_ENABLE": "0"} if sku.nvlink_domain == "rack" else {}
+    if phase == "adapters":
+        found["NCCL_TESTS_SPLIT"] = f"MOD {sku.gpus}"
+        if sku.gpus & (sku.gpus - 1) == 0:
+            found["NCCL_TESTS_SPLIT_MASK"] = f"0x{sku.gpus - 1:x}"
+    if phase == "loop":
+        found |= {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_NVLS_ENABLE": "0"}
+    return found
 
 
 class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
@@ -86,7 +124,9 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
             )  # fmt: skip
 
         hosts = planned_hosts(cluster, self.context, planned)
-        return Plan(hosts=hosts, settings=self.settings, rdma_resource=network.resource, gang=network.gang)
+        return Plan(
+            hosts=hosts, settings=self.settings, rdma_resource=network.resource, gang=network.gang, adapter_runs=True
+        )
 
     def permissions(self) -> tuple[Permission, ...]:
         return gang_permissions(self.settings.run.kind, self.plan.open_hosts, self.plan.gang)
@@ -101,16 +141,17 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
         """One all_reduce_perf over the hosts of a run."""
         run, hosts = self.settings.run, [self.plan.host(name) for name in want.hosts]
         sizes = ("-b", str(self._smallest(want)), "-e", str(run.largest), "-f", str(run.factor))
+        command = (run.program, *sizes, "-g", "1")
         network = pod_network(
             len(hosts), gang=self.plan.gang, rdma_resource=self.plan.rdma_resource, rdma_count=run.rdma_count,
-            annotations=run.annotations,
+            annotations=run.annotations, alone_with_adapters=want.phase == "loop",
         )  # fmt: skip
         return JobSpec(
             name=f"{want.phase}-{next(self._serial)}",
             nodes=tuple(host.node for host in hosts),
             gpus_per_node=self._sku(want).gpus,
             image=run.image,
-            command=(run.program, *sizes, "-g", "1"),
+            command=(*command, *_SLOWEST) if want.phase == "adapters" else command,
             env=self._environment(want),
             kind=run.kind,
             timeout_s=run.timeout_s,
@@ -149,7 +190,7 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
         # Its own file for NCCL's lines: on the same stream as the table they can end up in the middle of a row.
         lines = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": _SUBSYSTEMS, "NCCL_DEBUG_FILE": "/dev/stderr"}
         ports = port_filter(port for ports in self._ports(want).values() for port in ports)
-        return {**lines, **ports, **self.settings.run.env}
+        return {**lines, **ports, **adapter_environment(want.phase, self._sku(want)), **self.settings.run.env}
 
     def _ports(self, want: Wanted) -> dict[str, tuple[str, ...]]:
         if want.phase == "node" or self._sku(want).fabric not in FILTERED_FABRICS:
@@ -161,7 +202,7 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
         return sku_or_error(self.context.hardware, self.plan.host(want.hosts[0]).sku)
 
     def _smallest(self, want: Wanted) -> int:
-        return self.settings.run.rail_smallest if want.phase == "rail" else self.settings.run.smallest
+        return self.settings.run.rail_smallest if want.phase in ADAPTER_PHASES else self.settings.run.smallest
 
 
 OBSERVER = Observer("nccl", Results, observe, restore)

@@ -5,13 +5,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ...outcome.errors import InputError
 from ...probe import nccl_debug, nccl_tests
 from ...probe.nccl_debug_model import NcclDebug
 from ...probe.nccl_tests_model import NcclTest
 from ..benchmark.problem import Problem, launch_problem
 from .model import Record, Run
+from .pair_round import NOT_SPLIT
 from .settings import FabricValidationSettings
+
+_NOT_SPLIT_TEXT = (
+    "nccl-tests ran one communicator over all GPUs instead of one for each GPU of a host (its lines `Rank ... Group`), "
+    "so that adapters were not measured by themselves"
+)
 
 
 def parse_run(record: Record, log: str, settings: FabricValidationSettings) -> Run:
@@ -53,6 +61,13 @@ def _problem(
     return _incomplete(record, test, settings)
 
 
+def _split(record: Record, test: NcclTest) -> bool:
+    """Tell whether there was a communicator for every GPU of a host, each with one GPU of every host."""
+    groups = Counter(rank.group for rank in test.ranks)
+    hosts = len(record.hosts)
+    return None not in groups and len(groups) == record.ranks // hosts and set(groups.values()) == {hosts}
+
+
 def _incomplete(record: Record, test: NcclTest, settings: FabricValidationSettings) -> Problem | None:
     if not test.complete:
         return Problem("output-incomplete", f"its output ends without a footer after {len(test.rows)} sizes")
@@ -62,6 +77,8 @@ def _incomplete(record: Record, test: NcclTest, settings: FabricValidationSettin
     if test.rank_count != record.ranks:
         found = "no whole list of ranks" if test.rank_count is None else f"{test.rank_count} ranks"
         return Problem("output-incomplete", f"{found}, {record.ranks} were started")
+    if record.phase == "adapters" and not _split(record, test):
+        return Problem(NOT_SPLIT, _NOT_SPLIT_TEXT)
     if not test.validated:
         return Problem("not-validated", "the values were not checked (#wrong is N/A), so `0 OK` proves nothing")
     if test.out_of_bounds_ok is not True:

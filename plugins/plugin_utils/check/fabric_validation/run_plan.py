@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from typing import cast
 
 from ...hardware.sku import Sku
-from .analysis import TURNS, SkuCohort, cohorts_of
+from .analysis import SkuCohort, cohorts_of
 from .bandwidth import BandwidthResult, PeerGroup
 from .model import Phase, Results, Wanted
+from .pair_round import PairRound
 
 _LEAST_FOR_ALL = 3
 
@@ -41,15 +42,35 @@ def _repeats(phase: Phase, members: Iterable[BandwidthResult], repeats: int) -> 
             yield Wanted(phase=phase, hosts=result.hosts, attempt=2)
 
 
-def _again(cohort: SkuCohort, phase: Phase, group: PeerGroup) -> Iterator[Wanted]:
-    members = [s for s in group.members if not (phase == "pair" and any(name in cohort.broken for name in s.hosts))]
-    return _repeats(phase, members, cohort.results.plan.settings.run.repeats)
+def _pairs(cohort: SkuCohort, pairs: Iterable[tuple[str, ...]]) -> Iterator[Wanted]:
+    wanted = tuple(pairs)
+    yield from _firsts("pair", wanted)
+    if cohort.adapter_runs:
+        yield from _firsts("adapters", wanted)
+
+
+def _pairs_again(cohort: SkuCohort, rounds: Iterable[PairRound]) -> Iterator[Wanted]:
+    repeats = cohort.results.plan.settings.run.repeats
+    for found in rounds:
+        for phase, leg in (("pair", found.full), ("adapters", found.adapters)):
+            members = [s for s in leg.members if not any(name in cohort.broken for name in s.hosts)]
+            yield from _repeats(cast(Phase, phase), members, repeats)
+
+
+def _again(cohort: SkuCohort, group: PeerGroup) -> Iterator[Wanted]:
+    return _repeats("node", group.members, cohort.results.plan.settings.run.repeats)
 
 
 def _rails(cohort: SkuCohort) -> Iterator[Wanted]:
     for pair in cohort.rail_pairs:
         for rail in range(len(cohort.results.plan.host(pair[0]).hcas)):
             yield Wanted(phase="rail", hosts=pair, rail=rail)
+
+
+def _loops(cohort: SkuCohort) -> Iterator[Wanted]:
+    for name in dict.fromkeys(name for pair in cohort.loop_pairs for name in pair):
+        for rail in range(len(cohort.results.plan.host(name).hcas)):
+            yield Wanted(phase="loop", hosts=(name,), rail=rail)
 
 
 def _whole(cohort: SkuCohort) -> Iterator[Wanted]:
@@ -62,26 +83,20 @@ def _whole_again(cohort: SkuCohort) -> Iterator[Wanted]:
         yield from _repeats("all", [cohort.whole], cohort.results.plan.settings.run.repeats)
 
 
-def _turn(cohort: SkuCohort, turn: int) -> Iterator[Wanted]:
-    yield from _firsts("pair", cohort.turned_pairs(turn))
-
-
-def _turn_again(cohort: SkuCohort, turn: int) -> Iterator[Wanted]:
-    yield from _again(cohort, "pair", cohort.turned(turn))
-
-
 # A stage is asked only when those before it want nothing more.
 _STAGES: tuple[Callable[[SkuCohort], Iterable[Wanted]], ...] = (
     lambda cohort: _firsts("node", [(name,) for name in cohort.open_hosts]),
-    lambda cohort: _again(cohort, "node", cohort.alone),
-    lambda cohort: _firsts("pair", cohort.first_pairs),
-    lambda cohort: _again(cohort, "pair", cohort.first),
-    *(stage for turn in TURNS for stage in (partial(_turn, turn=turn), partial(_turn_again, turn=turn))),
-    lambda cohort: _firsts("pair", cohort.second_pairs),
-    lambda cohort: _again(cohort, "pair", cohort.second),
-    lambda cohort: _firsts("pair", cohort.third_pairs),
-    lambda cohort: _again(cohort, "pair", cohort.third),
+    lambda cohort: _again(cohort, cohort.alone),
+    lambda cohort: _pairs(cohort, cohort.first_pairs),
+    lambda cohort: _pairs_again(cohort, [cohort.first]),
+    lambda cohort: _pairs(cohort, cohort.next_pairing),
+    lambda cohort: _pairs_again(cohort, cohort.paired_anew),
+    lambda cohort: _pairs(cohort, cohort.second_pairs),
+    lambda cohort: _pairs_again(cohort, [cohort.second]),
+    lambda cohort: _pairs(cohort, cohort.third_pairs),
+    lambda cohort: _pairs_again(cohort, [cohort.third]),
     _rails,
+    _loops,
     _whole,
     _whole_again,
 )

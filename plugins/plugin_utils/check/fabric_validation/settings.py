@@ -29,7 +29,7 @@ class RunSettings(JobSettings):
     largest: int = setting("Largest message; bandwidth at this size is judged.", unit="bytes", minimum=1)
     factor: int = setting("By how much each message is larger than the one before.", minimum=2)
     rail_smallest: int = setting(
-        "Smallest message of runs that compare adapters, which need large ones only.", unit="bytes", minimum=1
+        "Smallest message of runs over adapters alone, which need large ones only.", unit="bytes", minimum=1
     )
     parallel: int = setting("Most jobs at a time.", unit="jobs", minimum=1)
     rail_samples: int = setting(

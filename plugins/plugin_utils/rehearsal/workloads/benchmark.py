@@ -42,7 +42,8 @@ class RankPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
-    """One run of nccl-tests. `per_process` is the number of GPUs of one process (`-g`)."""
+    """One run of nccl-tests. `per_process` is the number of GPUs of one process (`-g`), `slowest`: the time of the
+    slowest rank is printed and not the mean (`-a 3`)."""
 
     test: str
     places: tuple[RankPod, ...]
@@ -54,6 +55,7 @@ class Benchmark:
     warmup: int = 1
     validate: bool = True
     per_process: int = 1
+    slowest: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -65,6 +67,24 @@ class Benchmark:
     def ranks(self) -> int:
         """Number of ranks, one a GPU."""
         return sum(place.gpus for place in self.places)
+
+    @property
+    def split(self) -> str:
+        """How NCCL_TESTS_SPLIT cuts the ranks: `MOD` a GPU per node in each communicator, `DIV` a node; else not."""
+        words = self.env.get("NCCL_TESTS_SPLIT", "").replace("%", "MOD ").replace("/", "DIV ").upper().split()
+        whole = len(words) == 2 and words[1].isdigit() and int(words[1]) == self.places[0].gpus
+        return words[0] if whole and words[0] in ("MOD", "DIV") else ""
+
+    @property
+    def communicator_ranks(self) -> int:
+        """Number of ranks of each communicator."""
+        each = self.places[0].gpus
+        return {"MOD": self.ranks // each, "DIV": each}.get(self.split, self.ranks)
+
+    def group(self, rank: int) -> int:
+        """Return the communicator of a rank."""
+        each = self.places[0].gpus
+        return {"MOD": rank % each, "DIV": rank // each}.get(self.split, 0)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -107,7 +127,7 @@ def benchmark_of(launcher: Json, members: Sequence[Json]) -> Benchmark | None:
         iterations=int(options.get("n", options.get("iters", "20"))),
         warmup=int(options.get("w", options.get("warmup_iters", "1"))),
         validate=options.get("c", options.get("check", "1")) != "0", per_process=per_process,
-        env=_environment(launcher),
+        slowest=options.get("a", options.get("average", "1")) == "3", env=_environment(launcher),
     )  # fmt: skip
 
 

@@ -70,7 +70,7 @@ class _NcclRun:
         self.ranks = ranks_of(self.hosts)
         per_node = run.places[0].gpus
         nvls = uses_nvls(sku.gpu_kind, per_node, run.env, data)
-        self.communicators = communicators_of(self.hosts, nvls and sku.nvswitches != 0, run.env)
+        self.communicators = communicators_of(self.hosts, nvls and sku.nvswitches != 0, run.env, run.split)
         self.published = _published(run, model, self.hosts)
         seed = f"{model.seed}/{name}/{run.test}"
         self.draw = random.Random(seed)
@@ -130,12 +130,12 @@ class _NcclRun:
         return rows
 
     def _time_us(self, size: int) -> float:
-        # Several communicators run at the same time; nccl-tests print the mean of all ranks.
+        # Several communicators run at the same time; nccl-tests print the mean of all ranks, or the longest (`-a 3`).
         times = []
         for communicator in self.communicators:
             algorithm, _protocol = self._choice(size, communicator)
             times.append(time_us(self.run.collective, size, algorithm, communicator, self.data))
-        return sum(times) / len(times) * self._scale
+        return (max(times) if self.run.slowest else sum(times) / len(times)) * self._scale
 
     @cached_property
     def _scale(self) -> float:
@@ -244,21 +244,27 @@ def _part_of(host: Host, model: ClusterModel) -> float:
     return min([node.performance.network, node.performance.nvlink, *rails, *adapters, *links])
 
 
-def communicators_of(hosts: Sequence[Host], nvls: bool, env: Mapping[str, str]) -> list[Communicator]:
+def communicators_of(hosts: Sequence[Host], nvls: bool, env: Mapping[str, str], split: str = "") -> list[Communicator]:
     """Return the communicators of a run: one, or those of NCCL_TESTS_SPLIT (`MOD`: a GPU per node, `DIV`: a node)."""
     machines = tuple(host.machine for host in hosts)
     direct = not (env.get("NCCL_P2P_DISABLE") == "1" and env.get("NCCL_SHM_DISABLE") == "1")
-    per_node = machines[0].gpus
-    words = env.get("NCCL_TESTS_SPLIT", "").replace("%", "MOD ").replace("/", "DIV ").upper().split()
-    if len(words) == 2 and words[1].isdigit() and int(words[1]) == per_node:
-        if words[0] == "MOD":
-            return [Communicator(machines=tuple(_rail(m, n) for m in machines), nvls=False) for n in range(per_node)]
-        if words[0] == "DIV":
-            return [Communicator(machines=(machine,), nvls=nvls, direct=direct) for machine in machines]
+    if split == "MOD":
+        each = range(machines[0].gpus)
+        return [Communicator(machines=tuple(_rail(m, n) for m in machines), nvls=False) for n in each]
+    if split == "DIV":
+        return [Communicator(machines=(machine,), nvls=nvls, direct=direct) for machine in machines]
     return [Communicator(machines=machines, nvls=nvls, direct=direct)]
 
 
 def _rail(machine: Machine, number: int) -> Machine:
-    adapters = machine.adapters_gb_per_s
-    mine = (adapters[number % len(adapters)],) if adapters else ()
-    return replace(machine, gpus=1, adapters_gb_per_s=mine)
+    """Return one GPU of a machine with its part of the adapters: several where there are more of them than GPUs, a
+    share of one where there are fewer."""
+    adapters, gpus = machine.adapters_gb_per_s, machine.gpus
+    if not adapters:
+        return replace(machine, gpus=1)
+    if len(adapters) < gpus:
+        own: tuple[float, ...] = (adapters[number * len(adapters) // gpus] * len(adapters) / gpus,)
+    else:
+        each = len(adapters) // gpus
+        own = adapters[number * each : (number + 1) * each]
+    return replace(machine, gpus=1, adapters_gb_per_s=own)

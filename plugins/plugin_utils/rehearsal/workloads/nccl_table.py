@@ -43,7 +43,7 @@ def heading(run: Benchmark, ranks: Sequence[Rank], data: Performance) -> list[st
     for rank in ranks:
         bus = rank.gpu.pci.rsplit(".", 1)[0]
         where = f"{rank.host.place.hostname:>10} device {rank.local:2d} [{bus}] {rank.gpu.product}"
-        lines.append(f"#  Rank {rank.number:2d} Group  0 Pid {rank.pid:6d} on {where}")
+        lines.append(f"#  Rank {rank.number:2d} Group {run.group(rank.number):2d} Pid {rank.pid:6d} on {where}")
     return [*lines, "#"]
 
 
@@ -62,7 +62,7 @@ def row_parts(run: Benchmark, row: Measured) -> tuple[str, str, str]:
     """Return the three pieces in which a row is printed: before the runs, and after each half."""
     count = row.size // 4
     if run.collective in _SPREAD:
-        count = max(1, count // run.ranks)
+        count = max(1, count // run.communicator_ranks)
     operation = "sum" if run.collective in _REDUCING else "none"
     root = 0 if run.collective in _ROOTED else -1
     head = f"{row.size:12d}  {count:12d}  {'float':>8}  {operation:>6}  {root:6d}"
@@ -78,7 +78,7 @@ def _half(run: Benchmark, size: int, time: float, wrong: int | None) -> str:
 def bandwidths(run: Benchmark, size: int, time: float) -> tuple[float, float]:
     """Return algorithm and bus bandwidth in GB/s."""
     algorithm = size / time / 1e3
-    return algorithm, algorithm * share(run.collective, run.ranks)
+    return algorithm, algorithm * share(run.collective, run.communicator_ranks)
 
 
 def footer(run: Benchmark, rows: Sequence[Measured]) -> list[str]:

@@ -13,6 +13,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.localise 
     PairVerdict,
     blame,
     disjoint_pairs,
+    other_pairings,
     second_round,
 )
 
@@ -28,13 +29,16 @@ def test_pairs_are_disjoint_and_complete(count: int) -> None:
     assert sorted(seen) == nodes[count % 2 :]
 
 
-@given(st.integers(1, 12).map(lambda half: 2 * half))
-def test_turns_meet_everybody_once(count: int) -> None:
+@given(st.integers(3, 12), st.data())
+def test_no_half_of_the_nodes_hides_in_every_pairing(count: int, data: st.DataObject) -> None:
+    """However half of the nodes is slow: in one of the pairings two sound ones meet."""
     nodes = names(count)
-    turns = [disjoint_pairs(nodes, turn) for turn in range(count - 1)]
-    for pairs in turns:
-        assert sorted(name for pair in pairs for name in pair) == nodes
-    assert len({frozenset(pair) for pairs in turns for pair in pairs}) == count * (count - 1) // 2
+    ways = (disjoint_pairs(nodes), *other_pairings(nodes))
+    for pairs in ways:
+        seen = [name for pair in pairs for name in pair]
+        assert len(set(seen)) == len(seen) >= count - 1 - (count % 4 == 1)
+    slow = set(data.draw(st.permutations(nodes))[: count // 2])
+    assert any(not (set(pair) & slow) for pairs in ways for pair in pairs)
 
 
 @given(st.integers(0, 12), st.integers(0, 12))

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -40,9 +41,10 @@ def test_healthy(fleet: MakeFleet, count: int, algorithm: str) -> None:
     assert [o for o in outcomes if o.status is not Status.PASSED] == []
     phases = Counter(run.record.phase for run in results.runs)
     assert phases["node"] == count
+    assert phases["adapters"] == phases["pair"]
     assert phases["pair"] == ((count + 1) // 2 if count > 1 else 0)
     assert phases["all"] == (1 if count > 2 else 0)
-    assert phases["rail"] == 0
+    assert phases["rail"] == phases["loop"] == 0
     assert len({o.check for o in outcomes}) == (5 if count > 1 else 2)
 
 
@@ -59,10 +61,12 @@ def test_nvlink(fleet: MakeFleet, count: int) -> None:
     assert findings(here.outcomes()) == [("nccl-intra-node-bw", "slow-nvlink", "gpu03")]
 
 
-@pytest.mark.parametrize("count", [8, 9, 16])
-@pytest.mark.parametrize("part", [0.5, 0.8])
-def test_slow_adapter(fleet: MakeFleet, count: int, part: float) -> None:
-    here = fleet(count, nics={("gpu02", 5): part}, algorithm="RING")
+@pytest.mark.parametrize("count", [2, 3, 4, 8, 9, 16])
+@pytest.mark.parametrize("part", [0.5, 0.63])
+@pytest.mark.parametrize("algorithm", ["RING", "NVLS_TREE"])
+def test_slow_adapter(fleet: MakeFleet, count: int, part: float, algorithm: str) -> None:
+    """At two nodes as at sixteen: also where NVLink hides it, because a tree sends little over the network."""
+    here = fleet(count, nics={("gpu02", 5): part}, algorithm=algorithm)
     assert findings(here.outcomes()) == [("nccl-pair-bw", "slow-adapter", "gpu02 gpu02/mlx5_5")]
 
 
@@ -137,8 +141,65 @@ def test_hosts_of_one_rack_with_slow_nvlink_blame_the_rack(fleet: MakeFleet) -> 
     assert [(o.cause, o.subjects[0].name) for o in bad] == [("slow-group", "r2")]
 
 
-def test_two_hosts_cannot_be_told_apart(fleet: MakeFleet) -> None:
-    found = findings(fleet(2, nics={("gpu02", 5): 0.3}).outcomes())
+@pytest.mark.parametrize("share", [0.6, 0.7])
+@pytest.mark.parametrize("count", [2, 4, 8, 16])
+def test_a_fabric_at_a_part_of_its_rate_is_bad_not_marginal(fleet: MakeFleet, count: int, share: float) -> None:
+    here = fleet(count)
+    here.nics = {(name, rail): share for name in here.hosts for rail in range(8)}
+    outcomes = [o for o in here.outcomes() if o.status is Status.FAILED]
+    assert {o.cause for o in outcomes} == {"pair-bandwidth-low" if count == 2 else "cohort-slow"}
+
+
+@pytest.mark.parametrize("count", [4, 6, 8, 12, 16, 64])
+@pytest.mark.parametrize("kind", ["first half", "every second", "two by two", "folded blocks"])
+def test_half_of_the_hosts_slow_are_named_and_only_they(fleet: MakeFleet, count: int, kind: str) -> None:
+    here = fleet(count)
+    half = {
+        "first half": here.hosts[: count // 2],
+        "every second": here.hosts[::2],
+        "two by two": [name for n, name in enumerate(here.hosts) if n // 2 % 2 == 0],
+        "folded blocks": [name for n, name in enumerate(here.hosts) if (n % 4 in (0, 3)) == (n < count // 2)],
+    }[kind]
+    here.nics = {(name, rail): 0.5 for name in half for rail in range(8)}
+    assert findings(here.outcomes()) == [("nccl-pair-bw", "slow-node", name) for name in sorted(half)]
+
+
+def test_a_slow_adapter_beside_a_slow_rail_is_named_too(fleet: MakeFleet) -> None:
+    here = fleet(8)
+    here.nics = {(name, 3): 0.4 for name in here.hosts} | {("gpu06", 5): 0.5}
+    found = findings(here.outcomes())
+    assert [entry[:2] for entry in found] == [("nccl-pair-bw", "slow-adapter"), ("nccl-pair-bw", "slow-rail")]
+    assert found[0][2] == "gpu06 gpu06/mlx5_5"
+    assert found[1][2].split()[0] == "rail3"
+
+
+def test_nccl_tests_that_do_not_split_prove_nothing_about_adapters(fleet: MakeFleet) -> None:
+    def whole(want: Wanted, text: str) -> str:
+        return re.sub(r"Group +\d+", "Group  0", text) if want.phase == "adapters" else text
+
+    outcomes = fleet(8, change=whole).outcomes()
+    ((check, cause, names),) = findings(outcomes)
+    assert (check, cause, len(names.split())) == ("nccl-pair-bw", "adapters-not-split", 9)
+    assert not [o for o in outcomes if o.check == "nccl-pair-bw" and o.status is Status.PASSED]
+
+
+def test_a_run_without_the_leg_over_adapters_is_no_pass(fleet: MakeFleet) -> None:
+    old = fleet(4, plan_change=lambda plan: replace(plan, adapter_runs=False)).outcomes()
+    assert {entry[:2] for entry in findings(old)} == {("nccl-pair-bw", "adapters-not-measured")}
+
+
+def test_of_two_hosts_the_one_with_the_slow_adapter_is_named(fleet: MakeFleet) -> None:
+    here = fleet(2, nics={("gpu01", 4): 0.63})
+    results = here.results()
+    assert {run.record.phase for run in results.runs} == {"node", "pair", "adapters", "rail", "loop"}
+    outcomes = here.outcomes(results)
+    assert findings(outcomes) == [("nccl-pair-bw", "slow-adapter", "gpu01 gpu01/mlx5_4")]
+    (other,) = [o for o in outcomes if o.check == "nccl-pair-bw" and o.subjects[0].name == "gpu02"]
+    assert (other.status, other.blocked_by) == (Status.OTHER, "nccl-pair-bw")
+
+
+def test_two_hosts_with_a_slow_path_cannot_be_told_apart(fleet: MakeFleet) -> None:
+    found = findings(fleet(2, paths={frozenset(("gpu01", "gpu02")): 0.3}).outcomes())
     assert {entry[:2] for entry in found} == {("nccl-pair-bw", "pair-bandwidth-low")}
     assert all("gpu01--gpu02" in names for _check, _cause, names in found)
 
