@@ -95,7 +95,11 @@ class Sku:
     def __post_init__(self) -> None:
         problem = _broken_rule(self)
         if problem:
-            raise InputError(f"SKU {self.name!r}", problem, "correct its file below hardware/ (of the collection, or of your own recipes)")
+            raise InputError(
+                f"SKU {self.name!r}",
+                problem,
+                "correct its file below hardware/ (of the collection, or of your own recipes)",
+            )
 
     @property
     def best_busbw_gbps(self) -> float | None:
