@@ -22,8 +22,8 @@ extends_documentation_fragment:
 options:
   store:
     description:
-      - File of the history (SQLite), made if it is not there. Before anything is looked at, the gate is noted in it as begun.
-        A gate that is not recorded afterwards counts as not passed when a later run starts in the middle.
+      - File of the history (SQLite), made if it is not there. Before anything is looked at, it notes that the gate
+        began. A gate that is not recorded afterwards counts as not passed when a later run starts in the middle.
       - A history that cannot be written ends the task before anything is looked at.
     type: path
 attributes:

@@ -37,8 +37,8 @@ attributes:
 options:
   store:
     description:
-      - File of the history (SQLite), made if it is not there. Before anything is installed, the gate is noted in it as begun.
-        A gate that is not recorded afterwards counts as not passed when a later run starts in the middle.
+      - File of the history (SQLite), made if it is not there. Before anything is installed, it notes that the gate
+        began. A gate that is not recorded afterwards counts as not passed when a later run starts in the middle.
       - A history that cannot be written ends the task before anything is installed.
     type: path
   state:

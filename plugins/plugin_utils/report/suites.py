@@ -14,7 +14,8 @@ from ..outcome.errors import InputError
 from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
 from ..site.model import Site
 from ..verdict.run import RunRecord
-from .ctrf import read_foreign_suite, read_suite, write_suite
+from .adopted import read_adopted
+from .ctrf import read_suite, write_suite
 from .junit import write_junit
 
 
@@ -63,7 +64,7 @@ def read_foreign_outcomes(run_dir: Path, gate: str, site: Site) -> tuple[Outcome
     return tuple(
         outcome
         for name in foreign_suites(site, gate)
-        for outcome in read_foreign_suite(foreign_path(run_dir, gate, name), gate, name, site.name)
+        for outcome in read_adopted(foreign_path(run_dir, gate, name), gate, name, site.name)
     )
 
 

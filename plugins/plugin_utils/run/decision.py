@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ from ..check.declare import Declaration
 from ..check.judge import judge_gate
 from ..outcome.errors import BringupError, InputError
 from ..outcome.model import Status
+from ..report.adopted import adopt
 from ..report.key_figure import key_figure, load_key_figures
 from ..report.suites import foreign_path, foreign_suites
 from ..runtime.clock import now_utc
@@ -113,6 +113,4 @@ def _unreadable(gate: str, error: BringupError, checks: int, declaration: Declar
 def adopt_foreign_suites(run: Run, gate: str) -> None:
     """Copy declared third-party suites into the run directory. One that is not there is noticed when it is read."""
     for name, source in foreign_suites(run.site, gate).items():
-        path = Path(source).expanduser()
-        if path.is_file():
-            shutil.copyfile(path, foreign_path(run.path, gate, name))
+        adopt(Path(source).expanduser(), foreign_path(run.path, gate, name), run.record)
