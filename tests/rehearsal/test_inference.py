@@ -70,16 +70,17 @@ class Bench:
         """Break the servers, observe the gate and judge it from what was saved; then mend them."""
         before = read_spec(self.model)
         found = choose_faults(faults, healthy_cluster(before, HARDWARE), CATALOGUE)
-        return self._judged(replace(before, faults=found), before, settings)
+        return self.judge_spec(replace(before, faults=found), before, settings)
 
     def patched(self, node: str, patch: dict[str, Any], **settings: Any) -> tuple[Outcome, ...]:
         """The same with a change that is in no catalogue."""
         before = read_spec(self.model)
         changes = tuple(Change(at=f"node.serving.{name}", set=value) for name, value in patch.items())
         fault = Fault(id="own", kind="node", subject=node, patch=changes)
-        return self._judged(replace(before, faults=(fault,)), before, settings)
+        return self.judge_spec(replace(before, faults=(fault,)), before, settings)
 
-    def _judged(self, spec: ModelSpec, before: ModelSpec, settings: dict[str, Any]) -> tuple[Outcome, ...]:
+    def judge_spec(self, spec: ModelSpec, before: ModelSpec, settings: dict[str, Any]) -> tuple[Outcome, ...]:
+        """The same with a whole model; then it is as `before`."""
         write_spec(spec, self.model)
         try:
             await_model(self.model)
@@ -139,18 +140,34 @@ def test_healthy(bench: Bench) -> None:
     gate = next(entry for entry in bench.first.record["gates"] if entry["gate"] == GATE)
     assert "tokens/s per GPU, TTFT" in gate["key_figure"]
     names = sorted(path.name for path in (bench.first.run_dir / "evidence" / GATE).iterdir())
-    assert [name for name in names if name.endswith(".json")] == [f"load-{n}-1.json" for n in range(1, COUNT + 1)]
+    wanted = {f"load-{n}-1{leg}.json" for n in range(1, COUNT + 1) for leg in ("", "-uncached", "-light")}
+    assert {name for name in names if name.endswith(".json")} == wanted
 
 
 @pytest.mark.parametrize("fault", OURS)
 def test_faults(bench: Bench, fault: str) -> None:
     node = f"gpu{drawing(fault).randint(1, COUNT):02d}"
-    settings = {"timeout_s": 8.0} if fault == "aiperf-hangs" else {}
+    settings = {"aiperf-hangs": {"timeout_s": 8.0}, "model-hub-refuses": {"ready_s": 15.0}}.get(fault, {})
     outcomes = bench.judged(f"{fault}@{node}", **settings)
     expected = CATALOGUE[fault].expect
     wanted = [(expected.check, expected.cause, expected.status, node)] if expected.cause else []
     assert _found(outcomes) == wanted
     assert all(o.status is Status.PASSED for o in outcomes if o.subjects[0].name != node)
+
+
+def test_a_hub_that_refuses_every_host_first_is_waited_for(bench: Bench) -> None:
+    outcomes = bench.patched("gpu01", {"hub_refusals": 2}, downloads=1)
+    assert _found(outcomes) == []
+    everywhere = tuple(
+        Fault(id=f"own-{n}", kind="node", subject=f"gpu{n:02d}", patch=(Change(at="node.serving.hub_refusals", set=2),))
+        for n in range(1, COUNT + 1)
+    )
+    before = read_spec(bench.model)
+    assert _found(bench.judge_spec(replace(before, faults=everywhere), before, {})) == []
+
+
+def test_the_weights_are_fetched_once_where_they_are_shared(bench: Bench) -> None:
+    assert _found(bench.judged(stage=True, volume={"hostPath": {"path": "/models"}})) == []
 
 
 def test_out_of_memory_says_which_flag(bench: Bench) -> None:

@@ -45,6 +45,9 @@ def export(
     concurrency: int = 2048,
     tokens: float = 128.0,
     mismatches: int = 0,
+    seed: int = 100,
+    warmup: int = 2048,
+    prompt_tokens: float = 136.0,
     **changes: Any,
 ) -> dict[str, Any]:
     """What AIPerf 0.13 writes, the metrics that matter; `changes` replace whole entries, None removes one."""
@@ -59,16 +62,16 @@ def export(
         "time_to_first_token": distribution(ttft, "ms", requests),
         "inter_token_latency": distribution(tpot, "ms", requests, spread=0.1),
         "request_latency": distribution(ttft + 127 * tpot, "ms", requests),
-        "input_sequence_length": distribution(128.0, "tokens", requests, spread=0.0),
+        "input_sequence_length": distribution(prompt_tokens, "tokens", requests, spread=0.0),
         "output_sequence_length": distribution(tokens, "tokens", requests, spread=0.0),
         "osl_mismatch_count": {"unit": "requests", "avg": float(mismatches)},
         "was_cancelled": False,
         "is_complete": True,
         "error_summary": [],
-        "run_info": {"random_seed": 100},
+        "run_info": {"random_seed": seed},
         "input_config": {
             "phases": [
-                {"kind": "warmup", "requests": concurrency, "concurrency": concurrency},
+                *([{"kind": "warmup", "requests": warmup, "concurrency": concurrency}] if warmup else []),
                 {"kind": "profiling", "requests": requests + errors, "concurrency": concurrency},
             ]
         },
@@ -91,17 +94,33 @@ def fleet(count: int = 4, **settings: Any) -> Plan:
 
 def server(host: str, **changes: Any) -> Server:
     """A server that is ready and answers."""
+    answers = tuple(replace(GOOD_ANSWER, engine=engine) for engine in range(8) for _time in range(2))
     good = Server(
-        host=host, state="ready", ready_s=40.0, health=200, models=("Qwen/Qwen3-8B",), answers=(GOOD_ANSWER,) * 2
-    )
+        host=host, state="ready", ready_s=40.0, health=200, models=("Qwen/Qwen3-8B",), answers=answers,
+        engines={str(engine): 2 for engine in range(8)},
+    )  # fmt: skip
     return replace(good, **changes)
+
+
+# What differs between the loads of a server: its export, and what was asked for.
+LEGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "cached": ({}, {}),
+    "uncached": (
+        {"throughput": 60_000.0, "requests": 4096, "seed": 101, "warmup": 0},
+        {"requests": 4096, "seed": 101, "warmup": 0},
+    ),
+    "light": (
+        {"throughput": 14_000.0, "tpot": 9.0, "requests": 1024, "concurrency": 128, "seed": 102, "warmup": 128},
+        {"requests": 1024, "concurrency": 128, "seed": 102, "warmup": 128},
+    ),
+}
 
 
 def load(host: str, attempt: int = 1, **changes: Any) -> Load:
     """A load that ended well."""
     good = Load(
         host=host, attempt=attempt, state="succeeded", exit_code=0, gpus=8, concurrency=2048, requests=16_384,
-        warmup=2048, export=f"evidence/{host}-{attempt}.json",
+        warmup=2048, seed=100, export=f"evidence/{host}-{attempt}.json",
     )  # fmt: skip
     return replace(good, **changes)
 
@@ -113,13 +132,28 @@ def results(
     loads: dict[str, dict[str, Any]] | None = None,
     *,
     runs: int = 1,
+    legs: dict[str, dict[str, dict[str, Any]]] | None = None,
 ) -> Results:
-    """Servers and loads of a plan, all well but for what is given by host; hosts under load differ a little."""
+    """Servers and loads of a plan, all well but for what is given by host; hosts under load differ a little.
+
+    `exports` and `loads` are about the first load of a host, `legs` has changes of the exports of the others by their
+    name. A host whose first load is not well has no others.
+    """
     found = []
     stand = tuple(server(host.name, **(servers or {}).get(host.name, {})) for host in plan.hosts)
     for number, host in enumerate(plan.hosts):
-        own = {"throughput": 72_000.0 + 100 * number, **(exports or {}).get(host.name, {})}
         for attempt in range(1, runs + 1):
-            made = load(host.name, attempt, **(loads or {}).get(host.name, {}))
-            found.append(parse_run(made, json.dumps(export(**own)), plan.settings))
+            for leg, (usual, asked) in LEGS.items():
+                own = {"throughput": 72_000.0, **usual}
+                own["throughput"] *= 1 + number / 720
+                wanted = asked
+                if leg == "cached":
+                    own.update((exports or {}).get(host.name, {}))
+                    wanted = (loads or {}).get(host.name, {})
+                own.update((legs or {}).get(host.name, {}).get(leg, {}))
+                made = load(host.name, attempt, **{"leg": leg, **wanted})
+                measured = parse_run(made, json.dumps(export(**own)), plan.settings)
+                found.append(measured)
+                if measured.problem:
+                    break
     return Results(plan=plan, servers=stand, runs=tuple(found))

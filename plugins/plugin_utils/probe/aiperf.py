@@ -132,6 +132,17 @@ def export_in(log: str, mark: str) -> str | None:
     return body
 
 
+def without_exports(log: str, mark: str) -> str:
+    """Return a log without what stands between the marks that begin with `mark`; an export without an end goes, too."""
+    kept, inside = [], False
+    for line in log.splitlines():
+        if line.startswith(f"{mark}-"):
+            inside = " begin " in line
+        elif not inside:
+            kept.append(line)
+    return "\n".join(kept)
+
+
 def _root(text: str) -> dict[str, Any]:
     try:
         data = json.loads(text)

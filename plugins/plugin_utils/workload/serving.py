@@ -29,6 +29,8 @@ from .render import render
 
 Json = dict[str, Any]
 ServerState = JobState | Literal["ready"]
+# What to do about a server that died: give up, let the kubelet start it again a few times, or for as long as it takes.
+AfterDeath = Literal["final", "again", "wait"]
 _TEMPLATE = RECIPES / "workloads" / "vllm.yaml.j2"
 _POLL_S, _POLL_MOST_S = 0.5, 5.0
 _LOG_LINES = 400
@@ -51,7 +53,8 @@ class ServerSpec:
         port: port of its HTTP API.
         resources: requests of CPU and memory.
         shm_gib: size limit of /dev/shm.
-        volume: volume source mounted at /models, read-only; empty for none.
+        volume: volume source mounted at /models; empty for none.
+        volume_written: it is not mounted read-only.
         device_class: DRA device class of whole GPUs; empty takes them from the device plugin.
         schedule_s: how long the scheduler may say that it does not fit before that is final.
         ready_s: limit from its creation until it is ready.
@@ -69,6 +72,7 @@ class ServerSpec:
     resources: Mapping[str, str] = field(default_factory=dict)
     shm_gib: int = 16
     volume: Mapping[str, Any] = field(default_factory=dict)
+    volume_written: bool = False
     device_class: str = ""
     schedule_s: float = 60.0
     ready_s: float = 1800.0
@@ -81,6 +85,20 @@ class ServerSpec:
             name=self.name, nodes=(self.node,), gpus_per_node=self.gpus, image=self.image, command=self.command,
             kind="plain-job", timeout_s=self.ready_s, schedule_s=self.schedule_s, gang="none",
         )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intake:
+    """How many servers may be on their way at a time: `at_once`, 0 for all; `first_alone`: one, until one serves."""
+
+    at_once: int = 0
+    first_alone: bool = False
+
+    def room(self, under_way: int, ready: int) -> int | None:
+        """Return how many more may be started now; None for all."""
+        if self.first_alone and not ready:
+            return 1 - under_way
+        return self.at_once - under_way if self.at_once else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +126,7 @@ def server_objects(spec: ServerSpec, namespace: TemporaryNamespace) -> list[Json
         "labels": namespace.labels, "priority_class": namespace.priority_class, "port": spec.port,
         "tolerations": namespace.tolerated,
         "resources": dict(spec.resources), "shm_gib": spec.shm_gib, "volume": dict(spec.volume),
-        "device_class": spec.device_class, "ready_s": spec.ready_s,
+        "volume_written": spec.volume_written, "device_class": spec.device_class, "ready_s": spec.ready_s,
     }  # fmt: skip
     return render(_TEMPLATE, variables)
 
@@ -117,9 +135,10 @@ def start_servers(
     cluster: Cluster,
     namespace: TemporaryNamespace,
     specs: Sequence[ServerSpec],
-    final: Callable[[str], bool],
+    after_death: Callable[[str], AfterDeath],
     progress: Progress,
     deadline: Deadline,
+    intake: Intake = Intake(),
 ) -> tuple[ServerResult, ...]:
     """Return the result of every server, in the order of the specs, once each is ready or cannot become ready.
 
@@ -127,15 +146,15 @@ def start_servers(
         cluster: where.
         namespace: open namespace of the run.
         specs: the servers.
-        final: says from the log of a server that died whether starting it again is no use.
+        after_death: says from the log of a server that died whether starting it again is of use.
         progress: takes the progress lines.
         deadline: end of the whole run; what is not ready then is `aborted`.
+        intake: how many may be on their way at a time.
 
     Raises:
         BringupError: the cluster does not answer.
     """
-    watch = _Watch(cluster, namespace, final, {spec.name: spec for spec in specs})
-    map_bounded(watch.create, list(specs), _CREATORS)
+    watch = _Watch(cluster, namespace, after_death, {spec.name: spec for spec in specs}, intake, list(specs))
     return _follow(watch, specs, progress, deadline)
 
 
@@ -144,7 +163,7 @@ def look_again(
     namespace: TemporaryNamespace,
     spec: ServerSpec,
     pod: str,
-    final: Callable[[str], bool],
+    after_death: Callable[[str], AfterDeath],
     deadline: Deadline,
 ) -> ServerResult | None:
     """Return the result of a server that was ready and does not answer; None if its pod is still ready.
@@ -155,21 +174,24 @@ def look_again(
     found = cluster.find(PODS, pod, namespace.name)
     if found is not None and is_ready(found):
         return None
-    return _follow(_Watch(cluster, namespace, final, {spec.name: spec}), [spec], Progress(silent), deadline)[0]
+    watch = _Watch(cluster, namespace, after_death, {spec.name: spec})
+    watch.note_start(spec)
+    return _follow(watch, [spec], Progress(silent), deadline)[0]
 
 
 def _follow(
     watch: _Watch, specs: Sequence[ServerSpec], progress: Progress, deadline: Deadline
 ) -> tuple[ServerResult, ...]:
     pause_s = _POLL_S
-    while watch.open:
+    while watch.unsettled:
         if deadline.left_s <= 0:
-            for spec in watch.open:
+            for spec in watch.unsettled:
                 watch.end(spec, Ending("aborted", "the time of the whole run was over"))
             break
+        watch.admit()
         watch.look()
         progress.tick(watch.progress())
-        if watch.open:
+        if watch.unsettled:
             time.sleep(min(pause_s, max(deadline.left_s, 0.0)))
             pause_s = min(pause_s * 1.15, _POLL_MOST_S)
     return tuple(watch.results[spec.name] for spec in specs)
@@ -190,12 +212,14 @@ def remove_servers(cluster: Cluster, namespace: TemporaryNamespace, names: Seque
 class _Watch:
     cluster: Cluster
     namespace: TemporaryNamespace
-    final: Callable[[str], bool]
+    after_death: Callable[[str], AfterDeath]
     specs: dict[str, ServerSpec]
+    intake: Intake = Intake()
+    waiting: list[ServerSpec] = field(default_factory=list)
     results: dict[str, ServerResult] = field(default_factory=dict)
     pods: dict[str, list[Json]] = field(default_factory=dict)
-    started: str = field(default_factory=now_utc)
-    began_at: float = field(default_factory=time.monotonic)
+    started: dict[str, str] = field(default_factory=dict)
+    began_at: dict[str, float] = field(default_factory=dict)
     heard: dict[str, int] = field(default_factory=dict)
     nodes: NodeWatch = field(init=False)
 
@@ -203,8 +227,33 @@ class _Watch:
         self.nodes = NodeWatch(self.cluster)
 
     @property
-    def open(self) -> list[ServerSpec]:
+    def unsettled(self) -> list[ServerSpec]:
         return [spec for spec in self.specs.values() if spec.name not in self.results]
+
+    @property
+    def open(self) -> list[ServerSpec]:
+        """Those that are on their way."""
+        return [spec for spec in self.unsettled if spec.name in self.began_at]
+
+    @property
+    def ready(self) -> int:
+        return sum(result.state == "ready" for result in self.results.values())
+
+    def admit(self) -> None:
+        """Start as many of those that wait as there is room for."""
+        room = self.intake.room(len(self.open), self.ready)
+        count = len(self.waiting) if room is None else max(room, 0)
+        now, self.waiting = self.waiting[:count], self.waiting[count:]
+        for spec in now:
+            self.note_start(spec)
+        map_bounded(self.create, now, _CREATORS)
+
+    def note_start(self, spec: ServerSpec) -> None:
+        self.began_at[spec.name], self.started[spec.name] = time.monotonic(), now_utc()
+
+    def age_s(self, spec: ServerSpec) -> float:
+        began_at = self.began_at.get(spec.name)
+        return 0.0 if began_at is None else time.monotonic() - began_at
 
     def create(self, spec: ServerSpec) -> None:
         try:
@@ -218,8 +267,8 @@ class _Watch:
             self.pods.setdefault((pod["metadata"].get("labels") or {}).get(JOB_LABEL, ""), []).append(pod)
         refusals = self._refusals()
         lost = self.nodes.lost({spec.node for spec in self.open})
-        age_s = time.monotonic() - self.began_at
         for spec in self.open:
+            age_s = self.age_s(spec)
             pods = [pod for pod in self.pods.get(spec.name, []) if not pod["metadata"].get("deletionTimestamp")]
             if any(is_ready(pod) for pod in pods):
                 self._settle(spec, "ready", "", pods)
@@ -235,10 +284,11 @@ class _Watch:
         self._settle(spec, ending.state, ending.reason, self.pods.get(spec.name, []))
 
     def progress(self) -> str:
-        ready = sum(result.state == "ready" for result in self.results.values())
-        text = f"{self.namespace.name}: {ready} of {len(self.specs)} servers ready"
-        if len(self.results) > ready:
-            text += f", {len(self.results) - ready} not well"
+        text = f"{self.namespace.name}: {self.ready} of {len(self.specs)} servers ready"
+        if len(self.results) > self.ready:
+            text += f", {len(self.results) - self.ready} not well"
+        if self.waiting:
+            text += f", {len(self.waiting)} wait for their turn"
         if self.open:
             text += f"; {self.open[0].node}: {loading_progress(self.pods.get(self.open[0].name, []))}"
         return text
@@ -249,7 +299,8 @@ class _Watch:
         if deaths == self.heard.get(spec.name):
             return None
         self.heard[spec.name] = deaths
-        if deaths <= spec.restarts and not self.final(self._log(pod)):
+        next_step = self.after_death(self._log(pod))
+        if next_step == "wait" or (next_step == "again" and deaths <= spec.restarts):
             return None
         times = f"{deaths} times, the last time" if deaths > 1 else "once,"
         return Ending("failed", f"{where(pod)} ended {times} with exit code {code}")
@@ -259,7 +310,7 @@ class _Watch:
         log = self._log(pod) if pod is not None and state != "ready" and node_of(pod) else ""
         self.results[spec.name] = ServerResult(
             name=spec.name, state=state, reason=reason, pod=pod["metadata"]["name"] if pod else "", log=log,
-            ready_s=time.monotonic() - self.began_at, started=self.started,
+            ready_s=self.age_s(spec), started=self.started.get(spec.name, ""),
         )  # fmt: skip
 
     def _log(self, pod: Json) -> str:

@@ -10,24 +10,36 @@ from statistics import median
 
 from ...probe.aiperf import AiperfExport
 from ...verdict.peers import PeerVerdict, compare
+from .legs import CACHED
 from .model import Measured, Results
+from .parse_run import RATE_LIMITED
 from .settings import Slo
 
 
 class Figures:
-    """What is judged: for each host the median of its loads, and how hosts of a SKU compare."""
+    """What is judged: for each host the median of its loads, and how hosts of a SKU compare.
+
+    Bounds and latencies are those of the load that they were published for (`legs.CACHED`); the other loads are
+    compared between hosts.
+    """
 
     def __init__(self, results: Results) -> None:
         """Keep the loads whose figures can be judged."""
         self.plan = results.plan
         self.loads: Mapping[str, tuple[Measured, ...]] = {
-            host.name: tuple(load for load in results.loads_of(host.name) if load.good) for host in results.plan.hosts
+            host.name: tuple(load for load in results.loads_of(host.name, CACHED) if load.good)
+            for host in results.plan.hosts
         }
-        self._peers: dict[str, PeerVerdict] = {}
+        self._good = tuple(measured for measured in results.runs if measured.good)
+        self._peers: dict[tuple[str, str], PeerVerdict] = {}
 
-    def throughput(self, host: str) -> float:
+    def legs(self, host: str) -> tuple[str, ...]:
+        """The legs of which a host has figures, the published one first."""
+        return tuple(dict.fromkeys(m.load.leg for m in self._good if m.load.host == host))
+
+    def throughput(self, host: str, leg: str = CACHED) -> float:
         """Output tokens per second and GPU, the median of the loads."""
-        return median(load.good.output_tokens_per_s / load.load.gpus for load in self.loads[host] if load.good)
+        return median(m.good.output_tokens_per_s / m.load.gpus for m in self._of(host, leg) if m.good)
 
     def ttft_ms(self, host: str) -> float:
         """Time to the first token at the percentile that is judged, the median of the loads."""
@@ -38,6 +50,14 @@ class Figures:
         """Time per output token at the percentile that is judged, the median of the loads."""
         at = self.plan.settings.judge.tpot_percentile
         return median(load.good.tpot.at(at) for load in self.loads[host] if load.good)
+
+    def tpot_middle_ms(self, host: str) -> float:
+        """Time per output token of the middle request, the median of the loads."""
+        return median(load.good.tpot.at(50) for load in self.loads[host] if load.good)
+
+    def tpot_mean_ms(self, host: str) -> float:
+        """Mean time per output token, the median of the loads."""
+        return median(load.good.tpot.mean for load in self.loads[host] if load.good)
 
     def middle(self, host: str) -> tuple[Measured, AiperfExport]:
         """The load with the median throughput (the lower of two) and its figures: its curves are drawn."""
@@ -51,14 +71,23 @@ class Figures:
         """Lowest throughput per GPU that passes; 0 without a bound."""
         return self.slo(host)[0].throughput_per_gpu * (1 - self.plan.settings.judge.slack)
 
-    def peers(self, host: str) -> PeerVerdict:
+    def peers(self, host: str, leg: str = CACHED) -> PeerVerdict:
         """How the hosts of a host's SKU compare."""
         sku = self.plan.host(host).sku
-        if sku not in self._peers:
-            names = [entry.name for entry in self.plan.hosts if entry.sku == sku and self.loads[entry.name]]
-            values = {name: self.throughput(name) for name in names}
-            self._peers[sku] = compare(values, self.plan.settings.judge.peers)
-        return self._peers[sku]
+        if (sku, leg) not in self._peers:
+            names = [entry.name for entry in self.plan.hosts if entry.sku == sku and self._of(entry.name, leg)]
+            values = {name: self.throughput(name, leg) for name in names}
+            self._peers[sku, leg] = compare(values, self.plan.settings.judge.peers)
+        return self._peers[sku, leg]
+
+    def slow_legs(self, host: str) -> tuple[str, ...]:
+        """The legs in which a host falls out of its peers."""
+        return tuple(leg for leg in self.legs(host) if host in self.peers(host, leg).suspects)
+
+    def far_below(self, host: str, leg: str) -> bool:
+        """Whether it is so far below its peers that it fails, and is not only marginal."""
+        peers = self.peers(host, leg)
+        return self.throughput(host, leg) < min(peers.limit, peers.median * (1 - self.plan.settings.judge.peer_bad))
 
     def missed(self, host: str) -> tuple[str, ...]:
         """Return which bounds a host misses: some of `throughput`, `ttft`, `tpot`, `peers`."""
@@ -70,18 +99,53 @@ class Figures:
             found.append("throughput")
         if slo.ttft_ms and self.ttft_ms(host) > slo.ttft_ms:
             found.append("ttft")
-        if slo.tpot_ms and self.tpot_ms(host) > slo.tpot_ms:
+        if tpot_fault(self, host):
             found.append("tpot")
-        if host in self.peers(host).suspects:
+        if self.slow_legs(host):
             found.append("peers")
         return tuple(found)
 
+    def _of(self, host: str, leg: str) -> tuple[Measured, ...]:
+        return tuple(m for m in self._good if m.load.host == host and m.load.leg == leg)
+
+
+def tpot_fault(figures: Figures, host: str) -> str:
+    """Return how the time per output token of a host is bad: `slo`, `peers`, `uneven`, or empty.
+
+    The percentile is held against what the site states. Without that nothing is published for it. The mean follows from
+    the throughput and is bounded with it; the percentile is held against the host's own middle request, for its copies
+    of the model are equals (`uneven`). If the other hosts do not have such a tail it is this host's (`peers`).
+    """
+    slo, _source = figures.slo(host)
+    if slo.tpot_ms:
+        return "slo" if figures.tpot_ms(host) > slo.tpot_ms else ""
+    if figures.tpot_ms(host) <= figures.plan.settings.judge.tpot_tail * figures.tpot_middle_ms(host):
+        return ""
+    judge, sku = figures.plan.settings.judge, figures.plan.host(host).sku
+    peers = compare(
+        {h.name: 1 / figures.tpot_ms(h.name) for h in figures.plan.hosts_of(sku) if figures.loads[h.name]}, judge.peers
+    )
+    far = (
+        peers.evaluated
+        and not peers.cohort_to_blame
+        and 1 / figures.tpot_ms(host) < peers.median * (1 - judge.peer_bad)
+    )
+    return "peers" if far and host in peers.suspects else "uneven"
+
 
 def to_load_again(results: Results) -> tuple[str, ...]:
-    """Return the hosts whose figures are bad and were measured too few times for that to count."""
+    """Return the hosts whose figures are bad and were measured too few times for that to count, and those that the
+    model hub let wait."""
     figures = Figures(results)
     return tuple(
         host.name
         for host in results.plan.hosts
-        if figures.missed(host.name) and len(results.loads_of(host.name)) < results.plan.settings.load.repeats
+        if (figures.missed(host.name) or _was_limited(results, host.name))
+        and len(results.loads_of(host.name, CACHED)) < results.plan.settings.load.repeats
     )
+
+
+def _was_limited(results: Results, host: str) -> bool:
+    loads = results.loads_of(host)
+    problem = loads[-1].problem if loads else None
+    return problem is not None and problem.cause == RATE_LIMITED

@@ -24,8 +24,8 @@ SPEC = CheckSpec(
     duration_s=300.0,
     requires=("kubernetes",),
     causes=(
-        "kv-cache-out-of-memory", "gpu-out-of-memory", "gpu-memory-in-use", "model-not-found", "model-hub-unreachable",
-        "gpu-not-usable", "server-crashed", "endpoint-unhealthy", "wrong-model",
+        "kv-cache-out-of-memory", "gpu-out-of-memory", "gpu-memory-in-use", "gpu-not-usable", "server-crashed",
+        "endpoint-unhealthy", "wrong-model",
     ),
 )  # fmt: skip
 _HINTS = {
@@ -45,6 +45,9 @@ def _judge(answer: Answer, results: Results, host: PlannedHost) -> Outcome:
     if server is None:
         return no_run(answer)
     evidence = (command_evidence(server, host.name),)
+    if server.cause and not server.blames_host:
+        text = f"the weights could not be had, which says nothing about the host: {server.reason}"[:400]
+        return answer.unknown(server.cause, text, server.hint, evidence=evidence)
     problem = _launch_problem(server)
     if problem is not None:
         return of_problem(answer, problem, _HINTS, evidence=evidence)
@@ -85,6 +88,8 @@ def _judge_answers(answer: Answer, results: Results, host: PlannedHost, server: 
         text = f"/v1/models lists {listed}, asked for was {name}"
         hint = "another server answers under this address, or model and served_name do not fit"
         return answer.failed("wrong-model", text, hint, **details)
+    if host.unproven:
+        return answer.unknown("part-of-the-gpus", host.unproven, "free all GPUs of the host, then run again", **details)
     return answer.passed(f"{name} on {host.gpus} GPUs, ready after {server.ready_s:.0f} s", **details)
 
 

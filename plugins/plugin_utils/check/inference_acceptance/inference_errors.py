@@ -11,8 +11,10 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..benchmark.preconditions import answer_for_host, of_problem
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .model import PlannedHost, Results
+from .legs import LIGHT, TITLES, UNCACHED, legs_for
+from .model import Measured, PlannedHost, Results
 from .observe_inference import OBSERVER
+from .parse_run import RATE_LIMITED
 from .preconditions import ERRORS, not_loaded
 from .rendering import load_evidence
 
@@ -31,6 +33,11 @@ _HINTS = {
     "short-answers": "answers end early although ignore_eos is set: check max_model_len and what sits in front of vLLM",
     "benchmark-not-installed": "give the cluster a way to the package index, or name a load_image that has AIPerf",
     "export-truncated": "run the gate again; if it stays, the container runtime cuts logs (containerLogMaxSize)",
+    "model-hub-rate-limited": (
+        "the model hub refuses so many requests: give a token (token_secret), name the site's mirror (hub), or state a "
+        "path below /models as tokenizer"
+    ),
+    "tokenizer-mismatch": "set tokenizer to the one of the model that is served; compare versions of transformers",
     "benchmark-hung": "look at the server's log; raise timeout_s for a slow one",
 }
 
@@ -44,9 +51,9 @@ def _judge(answer: Answer, results: Results, host: PlannedHost) -> Outcome:
     missing = not_loaded(answer, results, host)
     if missing is not None:
         return missing
-    loads = results.loads_of(host.name)
+    loads = _counting(results.loads_of(host.name))
     # One load with a problem is enough: errors are not averaged away.
-    shown = next((load for load in loads if load.problem), loads[-1])
+    shown = next((load for load in loads if load.problem), loads[0])
     export = shown.export
     details: dict[str, Any] = {
         "measured": (
@@ -58,19 +65,35 @@ def _judge(answer: Answer, results: Results, host: PlannedHost) -> Outcome:
         ),
         "expected": (
             Expectation("error rate", "==", 0, Basis.RULE, "%"),
-            Expectation("requests", "==", shown.load.requests, Basis.RULE, "count", _arithmetic(results, host)),
+            Expectation("requests", "==", shown.load.requests, Basis.RULE, "count", _arithmetic(results, host, shown)),
         ),
         "evidence": tuple(load_evidence(load) for load in loads),
     }
     problem = shown.problem
     if problem is not None:
-        return of_problem(answer, problem, _HINTS, **details)
-    return answer.passed(f"{shown.load.requests} requests, none failed", **details)
+        return of_problem(answer, problem, _HINTS, TITLES[shown.load.leg], **details)
+    wanted = [leg.name for leg in legs_for(results.plan.settings.load, host.gpus)]
+    missing_legs = [TITLES[leg] or "the first" for leg in wanted if leg not in {load.load.leg for load in loads}]
+    if missing_legs:
+        text = f"this run did not record the load {' and the one '.join(missing_legs)}"
+        return answer.unknown("load-missing", text, "run the gate again", **details)
+    total = sum(load.load.requests for load in loads)
+    return answer.passed(f"{total} requests in {len(loads)} loads, none failed", **details)
 
 
-def _arithmetic(results: Results, host: PlannedHost) -> str:
+def _counting(loads: tuple[Measured, ...]) -> tuple[Measured, ...]:
+    """Return the loads without those that never began, for the model hub let them wait, if a later one did."""
+    begun = tuple(load for load in loads if load.problem is None or load.problem.cause != RATE_LIMITED)
+    return begun or loads
+
+
+def _arithmetic(results: Results, host: PlannedHost, shown: Measured) -> str:
     load = results.plan.settings.load
+    if shown.load.leg == UNCACHED:
+        return f"{load.uncached_per_concurrency} x {load.concurrency_per_gpu} a GPU x {host.gpus} GPUs"
     each = load.requests_per_concurrency
+    if shown.load.leg == LIGHT:
+        return f"{each} x {load.light_per_gpu} a GPU x {host.gpus} GPUs"
     return f"max({load.least_requests}, {each} x {load.concurrency_per_gpu} a GPU x {host.gpus} GPUs)"
 
 

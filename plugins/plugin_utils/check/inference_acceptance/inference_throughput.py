@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...verdict.shared import Shared
 from ..benchmark.preconditions import answer_for_host, no_reference
@@ -12,6 +14,7 @@ from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import Figures
+from .legs import CACHED, TITLES
 from .model import PlannedHost, Results
 from .observe_inference import OBSERVER
 from .preconditions import no_figures
@@ -25,7 +28,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.TEST_PODS,
     duration_s=300.0,
     requires=("kubernetes",),
-    causes=("throughput-low", "slow-group", "slower-than-peers"),
+    causes=("throughput-low", "slow-group", "slower-than-peers", "below-peers"),
 )
 
 
@@ -50,14 +53,20 @@ def _together(context: JudgeContext, figures: Figures) -> list[Shared]:
     for sku in figures.plan.skus:
         compared = [host.name for host in figures.plan.hosts_of(sku) if figures.loads[host.name]]
         slow = [name for name in compared if figures.missed(name) == ("peers",)]
-        shared = explained(context, slow, compared) if slow else None
+        # What is only a little slower waits for a person, host by host.
+        far = any(figures.far_below(name, leg) for name in slow for leg in figures.slow_legs(name))
+        shared = explained(context, slow, compared) if far else None
         found += [shared] if shared is not None else []
     return found
 
 
 def _slow_group(context: JudgeContext, figures: Figures, shared: Shared) -> Outcome:
-    name = min(shared.slow, key=figures.throughput)
-    text = f"{name} generates {figures.throughput(name):,.0f} tokens/s per GPU, peers {figures.peers(name).median:,.0f}"
+    leg = figures.slow_legs(shared.slow[0])[0]
+    name = min(shared.slow, key=lambda slow: figures.throughput(slow, leg))
+    text = (
+        f"{name} generates {figures.throughput(name, leg):,.0f} tokens/s per GPU {TITLES[leg]}".rstrip()
+        + f", peers {figures.peers(name, leg).median:,.0f}"
+    )
     return slow_group(SPEC, context, shared, text, **_details(figures, figures.plan.host(name)))
 
 
@@ -68,24 +77,48 @@ def _judge(answer: Answer, results: Results, figures: Figures, host: PlannedHost
     value, (slo, _source) = figures.throughput(host.name), figures.slo(host.name)
     details = _details(figures, host)
     text = f"{value:,.0f} tokens/s per GPU on {host.gpus} GPUs"
-    if not slo.throughput_per_gpu:
-        hint = "state one: slo: {throughput_per_gpu: ...} in the settings of the gate"
-        return no_reference(answer, text, hint, **details)
     missed = figures.missed(host.name)
     if "throughput" in missed:
         text = f"{text}, the SLO is {slo.throughput_per_gpu:,.0f} less {results.plan.settings.judge.slack:.0%}"
-        hint = "look at GPU clocks and power of this host, at its neighbours' load, and at the server's arguments"
-        return answer.failed("throughput-low", text, hint, **details)
+        return answer.failed("throughput-low", text, _why_low(figures, host), **details)
     if "peers" in missed:
-        return _below_peers(answer, figures, host, text, details)
+        return _below_peers(answer, figures, host, details)
+    if not slo.throughput_per_gpu:
+        measured = f"slo: {{throughput_per_gpu: {_typical(figures, host):.0f}}}"
+        hint = (
+            "nothing is published for this accelerator, model and load with this server; a person can accept what was "
+            f"measured: {measured} in gpufleet_settings.inference_acceptance"
+        )
+        return no_reference(answer, text, hint, **details)
     return answer.passed(text, **details)
 
 
+def _typical(figures: Figures, host: PlannedHost) -> float:
+    """Return what the hosts of the SKU reach, the middle one."""
+    return median(figures.throughput(h.name) for h in figures.plan.hosts_of(host.sku) if figures.loads[h.name])
+
+
+def _why_low(figures: Figures, host: PlannedHost) -> str:
+    hosts, server = figures.plan.hosts_of(host.sku), figures.plan.settings.server
+    if len(hosts) > 1 and all("throughput" in figures.missed(entry.name) for entry in hosts):
+        return (
+            f"every host of SKU {host.sku} is too slow, so look at what they share first: the server's arguments "
+            f"(tensor_parallel {server.tensor_parallel} is for models that do not fit on one GPU), model and load"
+        )
+    return "look at GPU clocks and power of this host, at its neighbours' load, and at the server's arguments"
+
+
 def _below_peers(
-    answer: Answer, figures: Figures, host: PlannedHost, text: str, details: dict[str, tuple[object, ...]]
+    answer: Answer, figures: Figures, host: PlannedHost, details: dict[str, tuple[object, ...]]
 ) -> Outcome:
-    peers = figures.peers(host.name)
-    text = f"{text}, its peers reach {peers.median:,.0f}"
+    slow = figures.slow_legs(host.name)
+    leg = next((name for name in slow if figures.far_below(host.name, name)), slow[0])
+    peers = figures.peers(host.name, leg)
+    where = f" {TITLES[leg]}" if TITLES[leg] else ""
+    text = (
+        f"{figures.throughput(host.name, leg):,.0f} tokens/s per GPU on {host.gpus} GPUs{where}, "
+        f"its peers reach {peers.median:,.0f}"
+    )
     for word in ("tpot", "ttft"):
         if word in figures.missed(host.name):
             return answer.blocked(by=f"inference-{word}", because=f"{text}, as its latency already shows")
@@ -93,13 +126,15 @@ def _below_peers(
         hint = "too many hosts differ to blame one: compare how they are set up"
         return answer.marginal("cohort-uneven", text, hint, **details)
     hint = "look at GPU clocks, power and temperature of this host; run gates nodes and fabric_validation for it"
+    if not figures.far_below(host.name, leg):
+        return answer.marginal("below-peers", text, hint, **details)
     return answer.failed("slower-than-peers", text, hint, **details)
 
 
 def _details(figures: Figures, host: PlannedHost) -> dict[str, tuple[object, ...]]:
     measured, export = figures.middle(host.name)
     value, settings = figures.throughput(host.name), figures.plan.settings
-    (slo, source), peers = figures.slo(host.name), figures.peers(host.name)
+    slo, source = figures.slo(host.name)
     runs = len(figures.loads[host.name])
     expected = []
     if slo.throughput_per_gpu:
@@ -111,11 +146,11 @@ def _details(figures: Figures, host: PlannedHost) -> dict[str, tuple[object, ...
             "output throughput per GPU", ">=", figures.floor(host.name), Basis.SLO, "tokens/s", arithmetic
         )
         expected.append(floor)
-    if peers.evaluated:
-        limit = round(peers.limit, 1)
-        expected.append(
-            Expectation("output throughput per GPU", ">=", limit, Basis.PEERS, "tokens/s", peers.arithmetic)
-        )
+    for leg in figures.legs(host.name):
+        peers, name = figures.peers(host.name, leg), f"output throughput per GPU {TITLES[leg]}".strip()
+        if peers.evaluated:
+            limit = round(peers.limit, 1)
+            expected.append(Expectation(name, ">=", limit, Basis.PEERS, "tokens/s", peers.arithmetic))
     return {
         "measured": (
             Measure("output throughput per GPU", round(value, 1), "tokens/s"),
@@ -128,10 +163,19 @@ def _details(figures: Figures, host: PlannedHost) -> dict[str, tuple[object, ...
             Measure("model", settings.server.model),
             Measure("server", settings.server.image.rpartition("/")[2]),
             Measure("runs", runs, "count"),
+            *_other_legs(figures, host),
         ),
         "expected": tuple(expected),
         "evidence": tuple(load_evidence(load) for load in figures.loads[host.name]),
     }
+
+
+def _other_legs(figures: Figures, host: PlannedHost) -> tuple[Measure, ...]:
+    others = (leg for leg in figures.legs(host.name) if leg != CACHED)
+    return tuple(
+        Measure(f"output throughput per GPU {TITLES[leg]}", round(figures.throughput(host.name, leg), 1), "tokens/s")
+        for leg in others
+    )
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

@@ -1,12 +1,14 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How a latency is judged: its percentile against the SLO, never scaled and without slack. Pure."""
+"""How a latency is judged: its percentile against the SLO, never scaled and without slack; `without_bound` judges it
+where there is none. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome
 from ...probe.aiperf import AiperfExport, Distribution
@@ -18,6 +20,10 @@ from .model import PlannedHost, Results
 from .preconditions import no_figures
 from .rendering import curve, load_evidence
 from .settings import JudgeSettings, Slo
+
+Details = Mapping[str, Any]
+# What a person is offered to accept is this much above what was measured.
+_ROOM = 1.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +38,7 @@ class Latency:
     percentile: Callable[[JudgeSettings], int]
     bound: Callable[[Slo], float]
     value: Callable[[Figures, str], float]
+    without_bound: Callable[[Answer, Figures, PlannedHost, str, Details], Outcome | None] | None = None
 
 
 def judge_latency(spec: CheckSpec, latency: Latency, results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -65,9 +72,15 @@ def _judge(answer: Answer, latency: Latency, results: Results, figures: Figures,
         "series": (curve(latency.title, host.name, found, bound),),
     }
     text = f"{name} {value:,.1f} ms at {measured.load.concurrency} requests at a time"
-    if not bound:
-        hint = f"state one: slo: {{{latency.name.lower()}_ms: ...}} in the settings of the gate"
-        return no_reference(answer, text, hint, **details)
-    if value > bound:
+    if bound and value > bound:
         return answer.failed(latency.cause, f"{text}, the SLO is {bound:g} ms", latency.hint, **details)
-    return answer.passed(text, **details)
+    if bound:
+        return answer.passed(text, **details)
+    without = latency.without_bound(answer, figures, host, text, details) if latency.without_bound else None
+    if without is not None:
+        return without
+    hint = (
+        f"nothing is published for this accelerator, model and load; a person can accept what was measured: "
+        f"slo: {{{latency.name.lower()}_ms: {value * _ROOM:.0f}}} in gpufleet_settings.inference_acceptance"
+    )
+    return no_reference(answer, text, hint, **details)

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...probe.aiperf import AiperfExport
 from ..benchmark.plan import BenchmarkHost, BenchmarkPlan
 from ..benchmark.problem import Problem
 from ..benchmark.records import BenchmarkResults, RunRecord
+from .legs import CACHED
 from .settings import InferenceSettings
 
 
@@ -22,6 +23,13 @@ class PlannedHost(BenchmarkHost):
     gpus: int = 0
     gpus_of_host: int = 0
 
+    @property
+    def unproven(self) -> str:
+        """Why a run says nothing about the host as a whole; empty where the server had all of its GPUs."""
+        if self.gpus == self.gpus_of_host:
+            return ""
+        return f"the server had {self.gpus} of {self.gpus_of_host} GPUs, the others are not proven"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(BenchmarkPlan[PlannedHost]):
@@ -32,8 +40,10 @@ class Plan(BenchmarkPlan[PlannedHost]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmokeAnswer:
-    """One answer to the smoke request. `status` 0: no answer; `problem` says why, or what is wrong with its form."""
+    """One answer to the smoke request. `status` 0: no answer; `problem` says why, or what is wrong with its form.
+    `engine` is the copy of the model that was asked, -1 where none was named."""
 
+    engine: int = -1
     status: int = 0
     text: str = ""
     finish: str = ""
@@ -53,11 +63,14 @@ class Server:
         reason: the message of the scheduler, the kubelet or the server itself.
         cause: what its last log lines mean (server_errors of the settings), empty if nothing known.
         hint: what to do about that.
+        blames_host: False: that says nothing about the host.
         ready_s: from its creation until it was ready.
         health: status of /health; 0: no answer.
         models: what /v1/models lists.
         problem: why it could not be asked.
         answers: to the smoke request, in their order.
+        engines: by engine of the server, how many smoke requests it finished by the server's own count.
+        uncounted: why that is not known.
         log: path of its last log lines in the run directory.
         command: the command that it was started with.
         started: when, RFC 3339.
@@ -68,11 +81,14 @@ class Server:
     reason: str = ""
     cause: str = ""
     hint: str = ""
+    blames_host: bool = True
     ready_s: float = 0.0
     health: int = 0
     models: tuple[str, ...] = ()
     problem: str = ""
     answers: tuple[SmokeAnswer, ...] = ()
+    engines: dict[str, int] = field(default_factory=dict)
+    uncounted: str = ""
     log: str = ""
     command: tuple[str, ...] = ()
     started: str = ""
@@ -80,17 +96,19 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load(RunRecord):
-    """A run of AIPerf against the server of a host: how it ended, and where its log and export are kept.
+    """A load of AIPerf on the server of a host (see legs.py): how it ended, and where its log and export are kept.
 
     `unreadable` says why its log has no whole export.
     """
 
     host: str
+    leg: str = CACHED
     exit_code: int | None = None
     gpus: int = 0
     concurrency: int = 0
     requests: int = 0
     warmup: int = 0
+    seed: int = 0
     export: str = ""
     unreadable: str = ""
     log: str = ""
@@ -131,7 +149,7 @@ class Results(BenchmarkResults[Plan, Measured]):
         """Return the server of a host."""
         return next((server for server in self.servers if server.host == host), None)
 
-    def loads_of(self, host: str) -> tuple[Measured, ...]:
-        """Return the loads of a host, first attempts first."""
-        found = (measured for measured in self.runs if measured.load.host == host)
+    def loads_of(self, host: str, leg: str = "") -> tuple[Measured, ...]:
+        """Return the loads of a host, of one leg if it is named, first attempts first."""
+        found = (m for m in self.runs if m.load.host == host and leg in ("", m.load.leg))
         return tuple(sorted(found, key=lambda measured: measured.load.attempt))

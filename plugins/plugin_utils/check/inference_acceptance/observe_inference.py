@@ -33,10 +33,11 @@ from ..benchmark.run_loop import Benchmark, Session
 from ..kit.saved_settings import with_plan_settings
 from ..spec import ObserveContext, Observer
 from .analysis import to_load_again
-from .commands import load_command, load_in_pod
+from .commands import leg_exit, leg_options, legs_env, load_command, load_in_pod
+from .legs import CACHED, legs_for
 from .model import Load, Measured, Plan, PlannedHost, Results, SavedObservation, Server
 from .parse_run import parse_run
-from .servers import Servers, secret_env
+from .servers import Servers, hub_env, secret_env
 from .settings import GATE, InferenceSettings
 
 _ARTIFACTS = "/tmp/aiperf"
@@ -54,7 +55,7 @@ def observe(context: ObserveContext) -> SavedObservation:
     return SavedObservation(
         plan=found.plan,
         servers=tuple(benchmark.servers),
-        loads=tuple(measured.load for measured in found.runs),
+        loads=tuple(measured.load for made in found.runs for measured in made),
         leftovers=found.leftovers,
     )
 
@@ -87,8 +88,8 @@ def permissions(settings: InferenceSettings, *, by_dra: bool = False) -> tuple[P
     return tuple(wanted)
 
 
-class InferenceBenchmark(Benchmark[Plan, str, Measured]):
-    """vLLM and AIPerf, host by host; a run is the load of a host, wanted by the host's name."""
+class InferenceBenchmark(Benchmark[Plan, str, tuple[Measured, ...]]):
+    """vLLM and AIPerf, host by host; a run is one pod that makes the loads of a host, wanted by the host's name."""
 
     gate = GATE
     name = "inference"
@@ -102,14 +103,15 @@ class InferenceBenchmark(Benchmark[Plan, str, Measured]):
         self._group: frozenset[str] = frozenset()
 
     def make_plan(self, cluster: Cluster) -> Plan:
-        """Look at the nodes: each server gets the free GPUs of its host, in whole copies of the model."""
+        """Look at the nodes: each server gets all GPUs of its host, or there is none: a GPU that served nothing is not
+        proven."""
         copy = self.settings.server.tensor_parallel
 
         def planned(host: Host, sku: Sku, capacity: NodeCapacity) -> PlannedHost:
-            return PlannedHost(
-                **placement(host, sku, capacity, least=copy), accelerator=sku.accelerator,
-                gpus=min(capacity.free, sku.gpus) // copy * copy, gpus_of_host=sku.gpus,
-            )  # fmt: skip
+            where = placement(host, sku, capacity)
+            if not where["closed"] and sku.gpus % copy:
+                where["closed"] = f"{sku.gpus} GPUs are no whole number of copies of {copy}; correct tensor_parallel"
+            return PlannedHost(**where, accelerator=sku.accelerator, gpus=sku.gpus, gpus_of_host=sku.gpus)
 
         return Plan(hosts=planned_hosts(cluster, self.context, planned), settings=self.settings)
 
@@ -133,58 +135,67 @@ class InferenceBenchmark(Benchmark[Plan, str, Measured]):
 
     def next_runs(self) -> list[str]:
         """The hosts of the group whose server answers, once, and those whose figures are bad, again."""
-        loaded = {measured.load.host for measured in self.runs}
-        answering = [s.host for s in self.servers if s.answers and s.answers[-1].status == 200]
+        made = tuple(measured for run in self.runs for measured in run)
+        loaded = {measured.load.host for measured in made}
+        answering = [s.host for s in self.servers if s.answers and all(a.status == 200 for a in s.answers)]
         first = [name for name in answering if name in self._group and name not in loaded]
-        again = to_load_again(Results(plan=self.plan, runs=tuple(self.runs)))
+        again = to_load_again(Results(plan=self.plan, runs=made))
         return first or [name for name in again if name in self._group]
 
     def announce(self, wanted: Sequence[str]) -> str:
         return f"AIPerf: {len(wanted)} hosts under load"
 
     def job(self, want: str) -> JobSpec:
-        """One AIPerf on the node of a host; it marks its export in its log with a word that nobody can guess."""
+        """One AIPerf on the node of a host; it marks its exports in its log with a word that nobody can guess."""
         host, load, server = self.plan.host(want), self.settings.load, self.settings.server
         name = f"load-{self._names[want].rpartition('-')[2]}-{self._attempt(want)}"
         self._marks[name] = f"gpufleet-export-{secrets.token_hex(8)}"
         url = f"http://{self._names[want]}:{server.port}"
+        env = {"PACKAGE": load.package, "ARTIFACTS": _ARTIFACTS, "MARK": self._marks[name]}
         return JobSpec(
             name=name, nodes=(host.node,), gpus_per_node=0, image=load.image,
-            command=load_in_pod(load_command(self.settings, url, host.gpus)),
-            env={"PACKAGE": load.package, "ARTIFACTS": _ARTIFACTS, "MARK": self._marks[name], **server.env},
+            command=load_in_pod(load_command(self.settings, url)),
+            env={**env, **legs_env(legs_for(load, host.gpus)), **hub_env(self.settings)},
             kind="plain-job", timeout_s=load.timeout_s, schedule_s=server.schedule_s, gang="none",
             volume=server.storage, secret_env=secret_env(self.settings),
         )  # fmt: skip
 
-    def read(self, want: str, spec: JobSpec, result: JobResult) -> Measured:
-        """Keep the export that is in the log, and the rest of the log."""
-        host, load = self.plan.host(want), self.settings.load
-        found = Load(
-            **ended(result, spec.command[4:]),
-            host=want,
-            attempt=self._attempt(want),
-            exit_code=result.exit_code,
-            gpus=host.gpus,
-            concurrency=load.concurrency(host.gpus),
-            requests=load.requests(host.gpus),
-            warmup=load.warmup(host.gpus),
-        )
-        words, export, mark = result.log, "", self._marks[spec.name]
+    def read(self, want: str, spec: JobSpec, result: JobResult) -> tuple[Measured, ...]:
+        """Keep the exports that are in the log, and the rest of the log; a load that was not begun is none."""
+        host, mark = self.plan.host(want), self._marks[spec.name]
+        log = self.evidence.keep(f"{spec.name}.log", aiperf.without_exports(result.log, mark)).path
+        found: list[Measured] = []
+        for leg in legs_for(self.settings.load, host.gpus):
+            code = leg_exit(result.log, f"{mark}-{leg.name}")
+            load = Load(
+                **ended(result, (*spec.command[4:], *leg_options(leg))), host=want, leg=leg.name,
+                attempt=self._attempt(want), exit_code=result.exit_code, gpus=host.gpus, concurrency=leg.concurrency,
+                requests=leg.requests, warmup=leg.warmup, seed=leg.seed, log=log,
+            )  # fmt: skip
+            if code is not None:
+                # What became of the pod afterwards is not this load's matter.
+                load = replace(load, exit_code=code, state="failed" if code else "succeeded")
+            found.append(self._measured(load, spec, result, leg.name))
+            if code != 0:
+                break
+        return tuple(found)
+
+    def _measured(self, load: Load, spec: JobSpec, result: JobResult, leg: str) -> Measured:
+        mark, export = self._marks[spec.name], ""
         try:
-            whole = aiperf.export_in(result.log, mark)
-            if whole is not None:
-                words, export = result.log.partition(f"{mark} begin")[0], aiperf.redacted(whole, redact)
+            whole = aiperf.export_in(result.log, f"{mark}-{leg}")
+            export = aiperf.redacted(whole, redact) if whole is not None else ""
         except InputError as error:
-            found = replace(found, unreadable=error.reason)
-        if found.state == "failed" or not (export or found.unreadable):
-            found = replace(found, reason=f"{found.reason}: {_last_words(words)}"[:400])
+            load = replace(load, unreadable=error.reason)
+        if load.state == "failed" or not (export or load.unreadable):
+            words = _last_words(aiperf.without_exports(result.log, mark))
+            load = replace(load, reason=f"{load.reason}: {words}"[:400])
         # The export has no secrets any more; masked as a text it would lose metrics with names such as those of tokens.
-        path = self.evidence.keep(f"{spec.name}.json", export, mask=str).path
-        found = replace(found, log=self.evidence.keep(f"{spec.name}.log", words).path, export=path)
-        return parse_run(found, export, self.settings)
+        file = f"{spec.name}.json" if leg == CACHED else f"{spec.name}-{leg}.json"
+        return parse_run(replace(load, export=self.evidence.keep(file, export, mask=str).path), export, self.settings)
 
     def _attempt(self, host: str) -> int:
-        return len([measured for measured in self.runs if measured.load.host == host]) + 1
+        return len([run for run in self.runs if run[0].load.host == host]) + 1
 
 
 def _last_words(log: str) -> str:

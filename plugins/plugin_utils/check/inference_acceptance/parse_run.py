@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ...outcome.errors import InputError
 from ...probe import aiperf
 from ...probe.aiperf import AiperfExport
@@ -12,7 +14,9 @@ from ..benchmark.problem import Problem, launch_problem
 from .model import Load, Measured
 from .settings import InferenceSettings
 
+RATE_LIMITED = "model-hub-rate-limited"
 _INSTALL_FAILED = 72
+_LIMITED = re.compile(r"\b429\b.{0,40}Too Many Requests|429 Client Error|We had to rate limit")
 
 
 def parse_run(load: Load, export: str, settings: InferenceSettings) -> Measured:
@@ -37,6 +41,8 @@ def _ended_badly(load: Load) -> Problem | None:
         return Problem("benchmark-not-installed", "AIPerf could not be installed in its pod")
     if load.unreadable:
         return Problem("export-truncated", load.unreadable[:400])
+    if load.state != "succeeded" and _LIMITED.search(load.reason):
+        return Problem(RATE_LIMITED, f"AIPerf did not get its tokenizer: {load.reason}"[:400])
     if load.state != "succeeded" or load.exit_code not in (0, None):
         return Problem("benchmark-crashed", f"AIPerf ended with exit code {load.exit_code}: {load.reason}"[:400])
     if not load.export:
@@ -56,13 +62,18 @@ def _not_as_asked(load: Load, export: AiperfExport, settings: InferenceSettings)
         return Problem("requests-missing", f"{export.requests} of {load.requests} requests are in the export")
     if wrong := _wrong_load(load, export, settings):
         return Problem("other-load", wrong)
+    asked, given = settings.load.input_tokens, export.input_tokens.mean
+    if abs(given - asked) > settings.load.input_tolerance * asked:
+        text = f"the server counts {given:.0f} tokens a prompt, asked for were {asked}: its tokenizer is another one"
+        return Problem("tokenizer-mismatch", text)
     return _wrong_length(export, settings)
 
 
 def _wrong_load(load: Load, export: AiperfExport, settings: InferenceSettings) -> str:
     phase = export.phases.get("profiling", {})
     found = {"requests at a time": phase.get("concurrency"), "seed": export.seed}
-    wanted = {"requests at a time": load.concurrency, "seed": settings.load.seed}
+    # Runs of before there were several loads did not note their seed; it was that of the settings.
+    wanted = {"requests at a time": load.concurrency, "seed": load.seed or settings.load.seed}
     if load.warmup:
         found["requests before"] = export.phases.get("warmup", {}).get("requests")
         wanted["requests before"] = load.warmup

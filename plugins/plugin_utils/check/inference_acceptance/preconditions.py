@@ -17,20 +17,27 @@ def serves(server: Server | None, name: str) -> bool:
     return server is not None and server.state == "ready" and server.health == 200 and name in server.models
 
 
+def not_served(answer: Answer, results: Results, host: PlannedHost) -> Outcome | None:
+    """Return the outcome for a host whose server says nothing about it: none that serves, or not on all GPUs."""
+    if not serves(results.server(host.name), results.plan.settings.server.name):
+        return answer.blocked(by=READY, because=f"{host.name} does not serve the model")
+    return answer.blocked(by=READY, because=host.unproven) if host.unproven else None
+
+
 def not_loaded(answer: Answer, results: Results, host: PlannedHost) -> Outcome | None:
     """Return the outcome for a host that was not put under load; None if it was."""
+    if host.unproven:
+        return answer.blocked(by=READY, because=host.unproven)
     if results.loads_of(host.name):
         return None
-    server = results.server(host.name)
-    if not serves(server, results.plan.settings.server.name):
-        return answer.blocked(by=READY, because=f"{host.name} does not serve the model")
-    return answer.blocked(by=SMOKE, because=f"{host.name} does not answer a single request")
+    return not_served(answer, results, host) or answer.blocked(
+        by=SMOKE, because=f"{host.name} does not answer a single request"
+    )
 
 
 def no_figures(answer: Answer, results: Results, host: PlannedHost) -> Outcome | None:
     """Return the outcome for a host without figures to judge; None if it has some."""
-    loads = results.loads_of(host.name)
-    if any(load.good for load in loads):
+    if not host.unproven and any(load.good for load in results.loads_of(host.name)):
         return None
     return not_loaded(answer, results, host) or answer.blocked(
         by=ERRORS, because=f"no load of {host.name} gave figures"

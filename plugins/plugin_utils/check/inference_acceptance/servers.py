@@ -19,11 +19,11 @@ from ...outcome.errors import BringupError, InputError
 from ...runtime.clock import Deadline
 from ...runtime.pool import map_bounded
 from ...runtime.redaction import excerpt
-from ...workload.serving import ServerResult, ServerSpec, look_again, start_servers
+from ...workload.serving import AfterDeath, Intake, ServerResult, ServerSpec, look_again, start_servers
 from ..benchmark.plan import device_class
 from ..benchmark.records import EvidenceFolder
 from ..benchmark.run_loop import Session
-from .asking import health_of, models_of, smoke_answers
+from .asking import ask_engines, health_of, models_of
 from .commands import server_command
 from .model import PlannedHost, Server
 from .settings import GATE, InferenceSettings
@@ -36,6 +36,18 @@ _PATIENCE_S, _PAUSE_S = 15.0, 0.5
 def secret_env(settings: InferenceSettings) -> dict[str, str]:
     """Return the environment of pods that read from the model hub, as `secret/key`."""
     return {"HF_TOKEN": f"{_TOKEN_SECRET}/{_TOKEN_KEY}"} if settings.server.token_secret else {}
+
+
+def hub_env(settings: InferenceSettings) -> dict[str, str]:
+    """Return the environment of pods that read from the model hub: whose mirror, and where weights are kept.
+
+    HF_ENDPOINT and HF_HOME are huggingface_hub's; what the site states in `env` wins.
+    """
+    server = settings.server
+    found = {"HF_ENDPOINT": server.hub} if server.hub else {}
+    if server.stage:
+        found["HF_HOME"] = "/models"
+    return {**found, **server.env}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +81,8 @@ class Servers:
         """Return the server of each host as it did: started, followed, asked."""
         specs, open_session = [self._spec(host) for host in hosts], self.session
         results = start_servers(
-            open_session.cluster, open_session.namespace, specs, self._final, open_session.progress,
-            open_session.deadline,
+            open_session.cluster, open_session.namespace, specs, self._after_death, open_session.progress,
+            open_session.deadline, self._intake(),
         )  # fmt: skip
         ready = sum(result.state == "ready" for result in results)
         open_session.progress.say(f"vLLM: {ready} of {len(hosts)} servers ready")
@@ -89,15 +101,24 @@ class Servers:
         server = self.settings.server
         return ServerSpec(
             name=self.names[host.name], node=host.node, gpus=host.gpus, image=server.image,
-            command=server_command(self.settings, host.gpus), env=server.env, secret_env=secret_env(self.settings),
-            port=server.port, resources=server.resources, shm_gib=server.shm_gib, volume=server.storage,
+            command=server_command(self.settings, host.gpus), env=hub_env(self.settings),
+            secret_env=secret_env(self.settings), port=server.port, resources=server.resources, shm_gib=server.shm_gib,
+            volume=server.storage, volume_written=server.stage,
             device_class=device_class(host), schedule_s=server.schedule_s, ready_s=server.ready_s,
             restarts=server.restarts,
         )  # fmt: skip
 
-    def _final(self, log: str) -> bool:
+    def _intake(self) -> Intake:
+        server = self.settings.server
+        if server.stage:
+            return Intake(first_alone=True)
+        return Intake() if server.storage else Intake(at_once=server.downloads)
+
+    def _after_death(self, log: str) -> AfterDeath:
         error = self.settings.understand(log)
-        return error is not None and error.final
+        if error is None:
+            return "again"
+        return "final" if error.final else "wait" if error.patient else "again"
 
     def _ask(self, host: PlannedHost, spec: ServerSpec, result: ServerResult) -> Server:
         found = Server(
@@ -106,7 +127,8 @@ class Servers:
         )  # fmt: skip
         if result.state != "ready":
             return self._ended(found, result)
-        http = HttpSession(self._route(spec, result))
+        route = self._route(spec, result)
+        http = HttpSession(route)
         patience = Deadline.after(_PATIENCE_S)
         while True:
             try:
@@ -118,7 +140,7 @@ class Servers:
                 found = replace(found, problem=f"{error.subject}: {error.reason}"[:400])
             # It may have died since, and a Service needs a moment to know a pod that has become ready.
             session = self.session
-            now = look_again(session.cluster, session.namespace, spec, result.pod, self._final, session.deadline)
+            now = look_again(session.cluster, session.namespace, spec, result.pod, self._after_death, session.deadline)
             if now is not None and now.state != "ready":
                 return self._ended(replace(found, state=now.state, reason=now.reason, problem=""), now)
             if patience.left_s <= 0:
@@ -126,12 +148,14 @@ class Servers:
             time.sleep(_PAUSE_S)
         if self.settings.server.name not in found.models:
             return found
-        return replace(found, answers=smoke_answers(http, self.settings))
+        asked = ask_engines(route, self.settings, host.gpus // self.settings.server.tensor_parallel)
+        return replace(found, answers=asked.answers, engines=asked.engines, uncounted=asked.uncounted)
 
     def _ended(self, found: Server, result: ServerResult) -> Server:
         error = self.settings.understand(result.log)
-        if error is not None and result.state == "failed":
-            found = replace(found, cause=error.cause, hint=error.hint)
+        # A server that waited for its turn at the hub until its time was over did not load slowly.
+        if error is not None and (result.state == "failed" or (result.state == "timeout" and error.patient)):
+            found = replace(found, cause=error.cause, hint=error.hint, blames_host=error.blames_host)
         return replace(found, log=self.evidence.keep(f"{result.name}.log", result.log).path)
 
     def _route(self, spec: ServerSpec, result: ServerResult) -> Route:

@@ -28,6 +28,12 @@ class ServerSettings:
     tensor_parallel: int = setting(
         "GPUs of one copy of the model; a host has as many copies as fit on its GPUs.", unit="GPUs", minimum=1
     )
+    api_servers: int = setting(
+        "API server processes of a host (--api-server-count); 0: one for each copy of the model. One alone cannot "
+        "carry what eight engines generate.",
+        unit="processes",
+        minimum=0,
+    )
     max_model_len: int = setting("Longest context.", unit="tokens", minimum=1)
     gpu_memory_utilization: float = setting("Part of a GPU's memory that the server takes.", above=0, maximum=1)
     arguments: tuple[str, ...] = setting("Further arguments of vLLM.")
@@ -40,6 +46,17 @@ class ServerSettings:
         "volume and claim they are fetched from the hub."
     )
     claim: dict[str, Any] = setting("Spec of a PersistentVolumeClaim with the weights, made in the run's namespace.")
+    stage: bool = setting(
+        "Volume or claim is empty and can be written: the first server fetches the weights into it (HF_HOME), the "
+        "others start when it serves."
+    )
+    hub: str = setting("URL of the site's own mirror of the model hub (HF_ENDPOINT); empty: the public hub.")
+    downloads: int = setting(
+        "Most hosts that fetch weights from the hub at a time; the next one starts when one serves. Where volume or "
+        "claim has the weights it does not count.",
+        unit="hosts",
+        minimum=1,
+    )
     token_secret: str = setting(
         "Secret with the hub's token, as namespace/name/key; it is copied into the run's namespace."
     )
@@ -58,6 +75,7 @@ class ServerSettings:
 
     def __post_init__(self) -> None:
         _need(not (self.volume and self.claim), "volume or claim, not both")
+        _need(not self.stage or bool(self.volume or self.claim), "with stage a volume or claim that all hosts share")
         _need(not self.token_secret or self.token_secret.count("/") == 2, "token_secret as namespace/name/key")
         _need(self.reach != "url" or bool(self.url), "a url where servers are reached by one")
 
@@ -69,7 +87,9 @@ class ServerSettings:
     @property
     def storage(self) -> dict[str, Any]:
         """The volume source with the weights; empty when they come from the hub."""
-        return {"persistentVolumeClaim": {"claimName": "models", "readOnly": True}} if self.claim else self.volume
+        if not self.claim:
+            return self.volume
+        return {"persistentVolumeClaim": {"claimName": "models", "readOnly": not self.stage}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +128,22 @@ class LoadSettings:
     )
     requests_per_concurrency: int = setting("Measured requests, as a multiple of the requests at a time.", minimum=1)
     least_requests: int = setting("Fewest measured requests.", unit="requests", minimum=1)
+    uncached_per_concurrency: int = setting(
+        "Measured requests, as a multiple of the requests at a time, of a second load whose prompts are each sent "
+        "once, so that the prefix cache has none of them; 0: no such load.",
+        minimum=0,
+    )
+    light_per_gpu: int = setting(
+        "Requests at a time, for each GPU of a host, of a third load at another operating point; 0: no such load.",
+        unit="requests",
+        minimum=0,
+    )
     dataset_entries: int = setting("Number of different prompts.", minimum=1)
+    input_tolerance: float = setting(
+        "Part by which prompts may be longer or shorter than asked for, as the server counts them: a chat template "
+        "adds some tokens, a tokenizer that is not the server's makes other lengths.",
+        minimum=0,
+    )
     seed: int = setting("Seed of the prompts.")
     request_s: float = setting("Longest time of one request.", name="load_request_s", unit="s", above=0)
     timeout_s: float = setting("Longest time of one load.", unit="s", above=0)
@@ -136,8 +171,19 @@ class JudgeSettings:
     tpot_percentile: Percentile = setting("Percentile of the time per output token that is judged.", unit="%")
     peer_tolerance: float = peer_tolerance()
     peer_spreads: float = peer_spreads()
+    peer_bad: float = setting(
+        "Part of the median of its peers by which a host may be slower before it fails; between this and "
+        "peer_tolerance it is marginal.",
+        minimum=0,
+        below=1,
+    )
     peers_least: int = peers_least()
     cohort_share: float = cohort_share()
+    tpot_tail: float = setting(
+        "Without a bound of the site for the time per output token: how many times the median of its own requests the "
+        "percentile of a host may be before it is marginal. Its copies of the model are equals.",
+        minimum=1,
+    )
 
     @property
     def peers(self) -> PeerLimits:
@@ -167,12 +213,18 @@ class SloLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerError:
-    """How a server that dies is understood."""
+    """How a server that dies is understood.
+
+    `final`: starting it again is no use; `patient`: it is started again until its time is over, however often it died;
+    not `blames_host`: it says nothing about the host, so the result is only not known.
+    """
 
     words: str
     cause: str
     final: bool
     hint: str
+    patient: bool = False
+    blames_host: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,12 +246,16 @@ class InferenceSettings:
     slos: dict[str, dict[str, Slo]] = release_data("Bounds by model and accelerator.")
     server_errors: tuple[ServerError, ...] = release_data(
         "What a server that dies says, in order: a regular expression, the cause, what to do; final: trying again is "
-        "no use."
+        "no use; patient: it is tried until its time is over; blames_host: whether the host is at fault."
     )
 
     def slo_of(self, accelerator: str) -> tuple[Slo, str]:
-        """Return the bounds for an accelerator, and where they come from; 0 where nobody states one."""
-        comparable = asdict(self.slo_load).items() <= asdict(self.load).items()
+        """Return the bounds for an accelerator, and where they come from; 0 where nobody states one.
+
+        The released ones were measured with a front end for every engine, so they are for a server that has as many API
+        servers as copies, too.
+        """
+        comparable = asdict(self.slo_load).items() <= asdict(self.load).items() and not self.server.api_servers
         known = self.slos.get(self.server.model, {}).get(accelerator, Slo()) if comparable else Slo()
         stated = self.slo
         found = Slo(

@@ -116,8 +116,9 @@ class PodPrograms:
             else:
                 run.real[key] = start(part.process, self._file(key), self._wake)
         self._runs[uid] = run
-        for run_s in {part.run_s for part in run.parts.values() if part.process is None}:
-            timer = threading.Timer(run_s, self._wake)
+        ours = [part for part in run.parts.values() if part.process is None]
+        for due_s in {part.run_s for part in ours} | {part.recovers_s for part in ours if part.recovers_s}:
+            timer = threading.Timer(due_s, self._wake)
             timer.daemon = True
             timer.start()
 
@@ -130,9 +131,9 @@ class PodPrograms:
         if hidden:
             return
         for key, pod in there.items():
-            fault = run.parts[key].fault
-            if fault and FAULT_ANNOTATION not in annotations_of(pod):
-                body = {"metadata": {"annotations": {FAULT_ANNOTATION: fault}}}
+            fault, shown = _fault_now(run.parts[key], run), annotations_of(pod).get(FAULT_ANNOTATION, "")
+            if fault != shown:
+                body = {"metadata": {"annotations": {FAULT_ANNOTATION: fault or None}}}
                 yield Change(MANAGER, MERGE, PODS, key[1], key[0], body)
             code = _ended(key, run)
             if code is not None and EXIT_ANNOTATION not in annotations_of(pod):
@@ -161,6 +162,12 @@ class PodPrograms:
         except (OSError, StopIteration):
             # Other jobs of the namespace still have their logs there.
             return
+
+
+def _fault_now(part: PodOutput, run: _Run) -> str:
+    """Return the reason for which a pod's container fails now; empty if it does not."""
+    over = part.recovers_s and time.monotonic() >= run.began_at + part.recovers_s
+    return "" if over else part.fault
 
 
 def _ended(key: Key, run: _Run) -> int | None:

@@ -28,8 +28,11 @@ ExporterState = Literal["ok", "down", "frozen", "twice", "stranger", "no-profili
 Slowdown = Literal["", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown"]
 BenchmarkState = Literal["ok", "hangs", "truncated", "crashes"]
 TrainingState = Literal["ok", "out-of-memory", "crashes", "hangs", "not-a-number", "other-weights"]
-ServerState = Literal["ok", "kv-cache-full", "image-missing", "engine-dead"]
-AnswerState = Literal["right", "empty", "gibberish"]
+ServerState = Literal[
+    "ok", "kv-cache-full", "memory-full", "memory-taken", "no-gpus", "crashing", "model-missing", "hub-unreachable",
+    "image-missing", "engine-dead"
+]  # fmt: skip
+AnswerState = Literal["right", "empty", "gibberish", "refused", "malformed", "unsteady"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,16 +184,22 @@ class Performance:
 class Serving:
     """How a language model's server on the node behaves, and the benchmark beside it.
 
-    `model`: what it serves, empty for what it was asked to. `rate` is the part of tokens per second that it should
-    have; `stall_ms` is added to every eighth first token, `slow_copy_ms` to every token of the first copy of the model,
-    `cold_ms` to the first request of each copy. Every `fail_every`th request fails, every `short_every`th answer ends
-    early; 0: none does.
+    `model`: what it serves, empty for what it was asked to. `answer` is how it answers, `odd_engine` the only copy of
+    the model that does so (-1: all of them), `mute_engine` one that answers nothing, for its requests go to others. The
+    model hub refuses a server `hub_refusals` times (HTTP 429) before it has its weights. `rate` is the part of tokens
+    per second that it should have, `prefill` that part where a prompt is not in the cache; `stall_ms` is added to every
+    eighth first token, `slow_copy_ms` to every token of the first copy of the model, `cold_ms` to the first request of
+    each copy. Every `fail_every`th request fails, every `short_every`th answer ends early; 0: none does.
     """
 
     state: ServerState = "ok"
     model: str = ""
     answer: AnswerState = "right"
+    odd_engine: int = -1
+    mute_engine: int = -1
+    hub_refusals: int = 0
     rate: float = 1.0
+    prefill: float = 1.0
     stall_ms: float = 0.0
     slow_copy_ms: float = 0.0
     cold_ms: float = 0.0

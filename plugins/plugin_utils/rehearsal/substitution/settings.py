@@ -42,8 +42,11 @@ def inference_settings(model: ClusterModel, *, full: bool) -> dict[str, Any]:
     waits: dict[str, Any] = {"ready_s": 60.0 + 0.1 * nodes, "schedule_s": 30.0, "timeout_s": 60.0 + 0.1 * nodes}
     if full:
         # The host of the real one has computed ones as peers, which no real one reaches.
-        load = {"concurrency_per_gpu": 1, "output_tokens": 16, "least_requests": 32, "requests_per_concurrency": 4}
+        load = {
+            "concurrency_per_gpu": 1, "output_tokens": 16, "least_requests": 32, "requests_per_concurrency": 4,
+            "uncached_per_concurrency": 2, "light_per_gpu": 0,
+        }  # fmt: skip
         judged = {"dataset_entries": 16, "repeats": 1, "peer_tolerance": 0.95, "slo": data["slo"]["full"]}
         return {**waits, "timeout_s": 300.0, **load, **judged}
-    known = all(node.accelerator.simulated.tpot_ms is not None for node in model.nodes)
+    known = all(node.accelerator.name in data["published"] for node in model.nodes)
     return waits if known else {**waits, "slo": data["slo"]["default"]}

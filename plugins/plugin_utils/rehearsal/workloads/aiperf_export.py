@@ -50,10 +50,11 @@ class _LoadResult:
 
 @lru_cache(maxsize=64)
 def _load_result(
-    accelerator: Accelerator, copies: int, serving: Serving, concurrency: int, counts: tuple[int, int, int]
+    accelerator: Accelerator, copies: int, serving: Serving, concurrency: int, counts: tuple[int, int, int, int]
 ) -> _LoadResult:
-    warmup, requests, tokens = counts
-    how = pace(accelerator, concurrency / copies, serving)
+    warmup, requests, tokens, entries = counts
+    # A prompt that was asked before is in the cache.
+    how = pace(accelerator, concurrency / copies, serving, cached=entries < requests)
     answers = [completion(number, copies, tokens, how, serving) for number in range(warmup + requests)]
     # The warm-up ends before the load begins. During the load a free slot takes the next request at once.
     places = [0.0] * min(concurrency, requests)
@@ -75,7 +76,7 @@ def export_of(
         name: seeds the noise: a run that is repeated under another name differs a little.
         now: end of the load.
     """
-    counts = (load.warmup, load.requests, load.output_tokens)
+    counts = (load.warmup, load.requests, load.output_tokens, load.entries)
     result = _load_result(accelerator, copies, serving, load.concurrency, counts)
     noise = 1.0 + random.Random(name).gauss(0.0, serving_data()["noise"])
     good = [found for found in result.answers if not found.failed]

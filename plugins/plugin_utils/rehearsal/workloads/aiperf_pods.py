@@ -78,15 +78,19 @@ def _computed(name: str, pod: Json, words: list[str], node: Node, context: SimCo
             exit_code=_CRASHED,
             run_s=run_s,
         )
-    load = load_options(words)
-    text = as_text(export_of(load, node.accelerator, _copies(context, node), how, name, context.now))
-    mark = env_of(pod).get("MARK", "")
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    shown = [f"{mark} begin {len(text.encode())} {digest}", *text.split("\n"), f"{mark} end"]
-    if how.benchmark == "truncated":
-        shown = shown[: len(shown) * 2 // 3]
-    lines = (*start, (STDOUT, "JSON Export: profile_export_aiperf.json"), (STDOUT, ""))
-    return PodOutput(lines=(*lines, *((STDOUT, line) for line in shown)), exit_code=0, run_s=run_s)
+    env, shown = env_of(pod), list(start)
+    for leg in env.get("LEGS", "").split():
+        load = load_options([*words, *env[f"LEG_{leg}"].split()])
+        text = as_text(export_of(load, node.accelerator, _copies(context, node), how, f"{name}-{leg}", context.now))
+        mark, digest = f"{env.get('MARK', '')}-{leg}", hashlib.sha256(text.encode()).hexdigest()
+        ended = [f"{mark} end", "", f"{mark} exit 0"]
+        printed = [f"{mark} begin {len(text.encode())} {digest}", *text.split("\n"), *ended]
+        if how.benchmark == "truncated":
+            printed = printed[: len(printed) * 2 // 3]
+        shown += [(STDOUT, line) for line in ("JSON Export: profile_export_aiperf.json", "", *printed)]
+        if how.benchmark == "truncated":
+            break
+    return PodOutput(lines=tuple(shown), exit_code=0, run_s=run_s)
 
 
 def _copies(context: SimContext, node: Node) -> int:

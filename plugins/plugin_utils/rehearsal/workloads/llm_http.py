@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
@@ -17,6 +18,7 @@ from ..model.values import Serving
 from .serving import Completion, completion, completion_text, pace
 
 Json = dict[str, Any]
+Headers = dict[str, str]
 _REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 500: "Internal Server Error", 503: "Service Unavailable"}
 _MOST = 4 << 20
 
@@ -31,6 +33,7 @@ class LlmServer:
     serving: Serving
     asked: int = 0
     under_way: int = 0
+    finished: Counter[int] = field(default_factory=Counter)
 
     @property
     def model(self) -> str:
@@ -41,17 +44,17 @@ class LlmServer:
         """Answer the requests of one connection."""
         try:
             while request := await _read(reader):
-                method, path, body, last = request
-                await self._route(method, path.partition("?")[0], body, writer)
+                method, path, headers, body = request
+                await self._route(method, path.partition("?")[0], headers, body, writer)
                 await writer.drain()
-                if last:
+                if headers.get("connection", "").lower() == "close":
                     break
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError, ValueError):
             pass
         finally:
             writer.close()
 
-    async def _route(self, method: str, path: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+    async def _route(self, method: str, path: str, headers: Headers, body: bytes, writer: asyncio.StreamWriter) -> None:
         dead = self.serving.state == "engine-dead"
         if (method, path) == ("GET", "/health"):
             _send(writer, 503 if dead else 200, b"")
@@ -59,34 +62,56 @@ class LlmServer:
             entry = {"id": self.model, "object": "model", "owned_by": "vllm", "root": self.model}
             _send_json(writer, 200, {"object": "list", "data": [entry]})
         elif method == "POST" and path in ("/v1/completions", "/v1/chat/completions"):
-            await self._complete(path, json.loads(body), writer, dead)
+            await self._complete(path, headers, json.loads(body), writer)
+        elif (method, path) == ("GET", "/metrics"):
+            _send(writer, 200, self._metrics().encode())
         else:
             _send_json(writer, 404, _error("Not Found", 404))
 
-    async def _complete(self, path: str, body: Json, writer: asyncio.StreamWriter, dead: bool) -> None:
+    def _engine(self, headers: Headers, number: int) -> int:
+        """The engine that answers: the one that the header names (vLLM since v0.12.0), else the next one."""
+        named = headers.get("x-data-parallel-rank", "")
+        engine = int(named) if named.isdigit() else number % self.copies
+        return (engine + 1) % self.copies if engine == self.serving.mute_engine else engine
+
+    def _metrics(self) -> str:
+        """What vLLM's /metrics says of finished requests, in the names of vllm/v1/metrics/loggers.py."""
+        labels = f'finished_reason="length",model_name="{self.model}"'
+        lines = ["# TYPE vllm:request_success_total counter"]
+        for engine in range(self.copies):
+            lines.append(f'vllm:request_success_total{{engine="{engine}",{labels}}} {float(self.finished[engine])}')
+        return "\n".join([*lines, ""])
+
+    async def _complete(self, path: str, headers: Headers, body: Json, writer: asyncio.StreamWriter) -> None:
         if body.get("model") != self.model:
             _send_json(writer, 404, _error(f"The model `{body.get('model')}` does not exist.", 404))
             return
         number, self.asked = self.asked, self.asked + 1
         tokens = int(body.get("max_completion_tokens") or body.get("max_tokens") or 16)
+        engine, dead = self._engine(headers, number), self.serving.state == "engine-dead"
+        refused = self.serving.answer == "refused" and self.serving.odd_engine in (-1, engine)
         self.under_way += 1
         try:
             how = pace(self.accelerator, self.under_way / self.copies, self.serving)
             found = completion(number, self.copies, tokens, how, self.serving)
-            if dead or (found.failed and body.get("stream")):
+            if dead or (refused and not body.get("stream")) or (found.failed and body.get("stream")):
                 _send_json(writer, 500, _error("EngineCore encountered an issue.", 500))
             elif body.get("stream"):
                 await self._stream(path, body, found, tokens, writer)
             else:
                 await asyncio.sleep(found.latency_ms / 1000)
-                _send_json(writer, 200, self._whole(path, body, tokens))
+                whole = self._whole(path, body, tokens, engine)
+                self.finished[engine] += 1
+                _send_json(writer, 200, whole)
         finally:
             self.under_way -= 1
 
-    def _whole(self, path: str, body: Json, tokens: int) -> Json:
+    def _whole(self, path: str, body: Json, tokens: int, engine: int) -> Json:
         chat = path.endswith("/chat/completions")
         prompt = str((body.get("messages") or [{}])[-1].get("content")) if chat else str(body.get("prompt"))
-        text, count = completion_text(prompt, tokens, self.serving)
+        text, count = completion_text(prompt, tokens, self.serving, engine, self.finished[engine])
+        if self.serving.answer == "malformed" and self.serving.odd_engine in (-1, engine):
+            return {"id": "cmpl-1", "object": "text_completion", "model": self.model, "choices": []}
         content: Json = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
         choice = {"index": 0, **content, "finish_reason": "length" if count else "stop"}
         usage = _usage(len(prompt.split()), count)
@@ -119,8 +144,8 @@ class LlmServer:
         return {"id": "cmpl-1", "object": "chat.completion.chunk", "created": 0, "model": self.model}
 
 
-async def _read(reader: asyncio.StreamReader) -> tuple[str, str, bytes, bool] | None:
-    """The next request: method, path, body, whether it is the last one of its connection; None at the end."""
+async def _read(reader: asyncio.StreamReader) -> tuple[str, str, Headers, bytes] | None:
+    """The next request: method, path, headers with small names, body; None at the end."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     first, *lines = head.split("\r\n")
     headers = {name.strip().lower(): value.strip() for name, _mark, value in (line.partition(":") for line in lines)}
@@ -129,7 +154,7 @@ async def _read(reader: asyncio.StreamReader) -> tuple[str, str, bytes, bool] | 
     if length > _MOST:
         return None
     body = await reader.readexactly(length) if length else b""
-    return method, path, body, headers.get("connection", "").lower() == "close"
+    return method, path, headers, body
 
 
 def _send_head(writer: asyncio.StreamWriter, status: int, kind: str, more: dict[str, str]) -> None:

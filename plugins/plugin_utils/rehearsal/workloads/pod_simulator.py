@@ -47,6 +47,7 @@ class PodOutput:
         run_s: seconds from the start of the run to its end.
         process: a program to run instead; its output is the log and its exit code the pod's.
         fault: reason for which its container keeps failing (CrashLoopBackOff); `lines` are then the previous log.
+        recovers_s: seconds from the start of the run until it fails no more; 0: it never does.
     """
 
     lines: tuple[tuple[str, str], ...] = ()
@@ -54,6 +55,7 @@ class PodOutput:
     run_s: float = 0.0
     process: RealProcess | None = None
     fault: str = ""
+    recovers_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

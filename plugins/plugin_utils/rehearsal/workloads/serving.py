@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -61,16 +61,14 @@ def _serving_data() -> Mapping[str, Any]:
     return found
 
 
-def pace(accelerator: Accelerator, at_a_time: float, serving: Serving) -> Pace:
-    """Return the mean latencies at `at_a_time` concurrent requests per GPU."""
+def pace(accelerator: Accelerator, at_a_time: float, serving: Serving, *, cached: bool = True) -> Pace:
+    """Return the mean latencies at `at_a_time` concurrent requests per GPU; `cached`: prompts are in the cache."""
     data = serving_data()
     first = accelerator.simulated.ttft_ms or Latency(**data["ttft_ms"])
     each = accelerator.simulated.tpot_ms or Latency(**data["tpot_ms"])
     more = max(at_a_time - 1, 0.0)
-    return Pace(
-        ttft_ms=(first.base + first.each * more) / serving.rate,
-        tpot_ms=(each.base + each.each * more) / serving.rate,
-    )
+    rate = serving.rate if cached else serving.rate * serving.prefill * data["uncached"]
+    return Pace(ttft_ms=(first.base + first.each * more) / rate, tpot_ms=(each.base + each.each * more) / rate)
 
 
 def completion(number: int, copies: int, tokens: int, how: Pace, serving: Serving) -> Completion:
@@ -102,8 +100,15 @@ def _nth(number: int, every: int) -> bool:
     return every > 0 and number % every == every - 1
 
 
-def completion_text(prompt: str, tokens: int, serving: Serving) -> tuple[str, int]:
-    """Return the continuation of a prompt and its number of tokens: it goes on counting from the last number."""
+def completion_text(prompt: str, tokens: int, serving: Serving, engine: int, asked: int) -> tuple[str, int]:
+    """Return the continuation of a prompt and its number of tokens: it goes on counting from the last number.
+
+    `engine` is the copy of the model that answers, `asked` how often it was asked before.
+    """
+    if serving.odd_engine not in (-1, engine):
+        serving = replace(serving, answer="right")
+    if serving.answer == "unsteady" and asked % 2:
+        return completion_text(prompt, tokens - 4, replace(serving, answer="right"), engine, 0)
     if serving.answer == "empty":
         return "", 0
     if serving.answer == "gibberish":

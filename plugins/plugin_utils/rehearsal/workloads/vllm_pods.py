@@ -10,7 +10,23 @@ from collections.abc import Mapping, Sequence
 from .pod_simulator import STDERR, STDOUT, Json, PodGroup, PodOutput, PodSimulator, SimContext, words_of
 from .serving import serving_data
 
-_DEATHS = {"kv-cache-full": "CrashLoopBackOff", "image-missing": "ImagePullBackOff"}
+_CRASHES, _NO_IMAGE = "CrashLoopBackOff", "ImagePullBackOff"
+_SERVES = ("ok", "engine-dead")
+# What programs say before the process ends: vLLM (vllm/v1/worker, vllm/v1/engine), PyTorch (torch/cuda), transformers
+# (utils/hub.py) and huggingface_hub (errors.py); the hub's refusal as in huggingface/transformers#21129 and #34841.
+_LAST_WORDS = {
+    "memory-full": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.16 GiB. GPU 0 has a total capacity "
+    "of 79.11 GiB of which 632.00 MiB is free.",
+    "memory-taken": "ValueError: Free memory on device (8.12/79.11 GiB) on startup is less than desired GPU memory "
+    "utilization (0.9, 71.2 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.",
+    "no-gpus": "RuntimeError: No CUDA GPUs are available",
+    "crashing": "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}",
+    "model-missing": "huggingface_hub.errors.RepositoryNotFoundError: 401 Client Error. Repository Not Found for url.",
+    "hub-unreachable": "OSError: We couldn't connect to the model hub to load the files, and couldn't find them in the "
+    "cached files.",
+    "hub-refuses": "OSError: There was a specific connection error when trying to load the model:\n429 Client Error: "
+    "Too Many Requests for url: /resolve/main/config.json",
+}
 
 
 def handles(pod: Json) -> bool:
@@ -32,13 +48,18 @@ def _output(pod: Json, context: SimContext) -> PodOutput:
     words, node = words_of(pod), context.model.node(pod["spec"]["nodeName"])
     state = node.serving.state
     if state == "image-missing":
-        return PodOutput(exit_code=None, fault=_DEATHS[state])
+        return PodOutput(exit_code=None, fault=_NO_IMAGE)
     lines = [
         _info(f"vLLM API server version {serving_data()['versions']['vllm']}"),
         _info(f"non-default args: {words[2:]}"),
     ]
     if state == "kv-cache-full":
-        return PodOutput(lines=(*lines, *_out_of_memory(words)), exit_code=None, fault=_DEATHS[state])
+        return PodOutput(lines=(*lines, *_out_of_memory(words)), exit_code=None, fault=_CRASHES)
+    if state not in _SERVES:
+        return PodOutput(lines=(*lines, *_dying(state)), exit_code=None, fault=_CRASHES)
+    if node.serving.hub_refusals:
+        recovers_s = serving_data()["refusal_s"] * node.serving.hub_refusals
+        return PodOutput(lines=(*lines, *_dying("hub-refuses")), exit_code=None, fault=_CRASHES, recovers_s=recovers_s)
     port = option(words, "--port", "8000")
     lines += [
         _info(f"Starting vLLM API server 0 on http://0.0.0.0:{port}"),
@@ -66,6 +87,10 @@ def _out_of_memory(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
         (STDERR, f"{core} {raised}"),
         (STDERR, "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"),
     )
+
+
+def _dying(state: str) -> tuple[tuple[str, str], ...]:
+    return tuple((STDERR, f"(APIServer pid=1) {line}") for line in _LAST_WORDS[state].split("\n"))
 
 
 SIMULATOR = PodSimulator(name="vllm", handles=handles, simulate=simulate)

@@ -4,7 +4,8 @@
 # How KWOK plays the nodes and pods of a rehearsal. What happens to a pod is steered by its annotations:
 #   rehearsal.gpufleet.invalid/hold       the pod stays Pending on its node (an image that never comes)
 #   rehearsal.gpufleet.invalid/exit-code  the pod ends with that exit code; without it no pod ever ends by itself
-#   rehearsal.gpufleet.invalid/fault      the pod's containers keep failing; the value is the reason (CrashLoopBackOff)
+#   rehearsal.gpufleet.invalid/fault      the pod's containers keep failing; the value is the reason (CrashLoopBackOff);
+#                                         when it is taken away they run
 # and to a node by its annotation:
 #   rehearsal.gpufleet.invalid/not-ready  the node is NotReady; the value is the message
 ---
@@ -247,6 +248,57 @@ spec:
       hostIP: {{ NodeIPWith .spec.nodeName | Quote }}
       phase: Running
       startTime: {{ or .status.startTime $now | Quote }}
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata:
+  name: pod-recover
+spec:
+  resourceRef:
+    apiGroup: v1
+    kind: Pod
+  selector:
+    matchExpressions:
+      - key: '.metadata.deletionTimestamp'
+        operator: DoesNotExist
+      - key: '.metadata.annotations["rehearsal.gpufleet.invalid/fault"]'
+        operator: DoesNotExist
+      - key: '.status.phase'
+        operator: In
+        values:
+          - Running
+      - key: '.status.conditions.[] | select( .type == "ContainersReady" ) | .reason'
+        operator: In
+        values:
+          - ContainersNotReady
+  next:
+    statusTemplate: |
+      {{ $now := Now }}
+      conditions:
+      {{ range list "ContainersReady" "Ready" }}
+      - type: {{ . }}
+        status: "True"
+        reason: ""
+        lastTransitionTime: {{ $now | Quote }}
+      {{ end }}
+      containerStatuses:
+      {{ range .spec.containers }}
+      - name: {{ .name | Quote }}
+        image: {{ .image | Quote }}
+        imageID: {{ .image | Quote }}
+        ready: true
+        started: true
+        restartCount: 5
+        state:
+          running:
+            startedAt: {{ $now | Quote }}
+        lastState:
+          terminated:
+            exitCode: 1
+            reason: Error
+            startedAt: {{ $now | Quote }}
+            finishedAt: {{ $now | Quote }}
+      {{ end }}
 ---
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage

@@ -5,47 +5,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
-from llm_fleet import GOOD_ANSWER, fleet, results
-from sites import make_site
+from gate8 import bad, judged
+from llm_fleet import GOOD_ANSWER, distribution, fleet, results
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance import (
-    inference_endpoint_ready,
-    inference_errors,
-    inference_smoke,
-    inference_throughput,
-    inference_tpot,
-    inference_ttft,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.analysis import to_load_again
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.model import Plan, Results
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.model import Plan
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.key_figure import key_figure, load_key_figures
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
-
-CHECKS = (
-    inference_endpoint_ready, inference_smoke, inference_errors, inference_throughput, inference_ttft, inference_tpot,
-)  # fmt: skip
-
-
-def _judged(found: Results, shared: dict[str, dict[str, str]] | None = None) -> list[Outcome]:
-    hosts = tuple(Host(name=host.name, sku=host.sku, node_name=host.node) for host in found.plan.hosts)
-    site = make_site(hosts, name="site", capabilities=("kubernetes",))
-    context = JudgeContext(gate="inference_acceptance", site=site, today=date(2026, 1, 1), shared=shared or {})
-    return [outcome for check in CHECKS for outcome in check.judge(found, context)]
-
-
-def _bad(outcomes: list[Outcome]) -> set[tuple[str, str, str, str]]:
-    return {
-        (o.check, o.cause, o.status.value, o.subjects[0].name)
-        for o in outcomes
-        if o.status is not Status.PASSED and not o.blocked_by
-    }
 
 
 def _plan(**settings: Any) -> Plan:
@@ -53,8 +23,8 @@ def _plan(**settings: Any) -> Plan:
 
 
 def test_a_healthy_fleet_passes_and_shows_its_arithmetic() -> None:
-    outcomes = _judged(results(_plan()))
-    assert _bad(outcomes) == set()
+    outcomes = judged(results(_plan()))
+    assert bad(outcomes) == set()
     assert len(outcomes) == 6 * 4
     throughput = next(o for o in outcomes if o.check == "inference-throughput")
     assert throughput.measured[0].value == 9000.0
@@ -67,7 +37,7 @@ def test_a_healthy_fleet_passes_and_shows_its_arithmetic() -> None:
 
 def test_the_key_figure_has_the_least_throughput_and_the_longest_wait(repository: Path) -> None:
     rule = load_key_figures(repository / "recipes/key_figures.yaml")["inference_acceptance"]
-    outcomes = _judged(results(_plan(), exports={"gpu02": {"ttft": 800.0}}))
+    outcomes = judged(results(_plan(), exports={"gpu02": {"ttft": 800.0}}))
     # p99 of the fixture is 1.245 of its middle.
     assert key_figure(rule, outcomes) == "9,000 tokens/s per GPU, TTFT 996 ms on the slowest host"
     without = [outcome for outcome in outcomes if outcome.check != "inference-ttft"]
@@ -91,7 +61,7 @@ def test_the_key_figure_has_the_least_throughput_and_the_longest_wait(repository
 def test_endpoint(changes: dict[str, Any], cause: str, status: str) -> None:
     found = results(_plan(), servers={"gpu02": changes})
     found = replace(found, runs=tuple(load for load in found.runs if load.load.host != "gpu02"))
-    assert _bad(_judged(found)) == {("inference-endpoint-ready", cause, status, "gpu02")}
+    assert bad(judged(found)) == {("inference-endpoint-ready", cause, status, "gpu02")}
 
 
 @pytest.mark.parametrize(
@@ -108,24 +78,24 @@ def test_endpoint(changes: dict[str, Any], cause: str, status: str) -> None:
 )
 def test_smoke(answer: dict[str, Any], cause: str) -> None:
     found = results(_plan(), servers={"gpu03": {"answers": (replace(GOOD_ANSWER, **answer),) * 2}})
-    assert _bad(_judged(found)) == {("inference-smoke", cause, "failed", "gpu03")}
+    assert bad(judged(found)) == {("inference-smoke", cause, "failed", "gpu03")}
 
 
 def test_smoke_must_be_the_same_twice_and_answered() -> None:
     other = replace(GOOD_ANSWER, text=" 11, 12, 14,")
     found = results(_plan(), servers={"gpu03": {"answers": (GOOD_ANSWER, other)}})
-    assert _bad(_judged(found)) == {("inference-smoke", "smoke-differs", "other", "gpu03")}
+    assert bad(judged(found)) == {("inference-smoke", "smoke-differs", "other", "gpu03")}
     refused = replace(GOOD_ANSWER, status=500, problem="boom")
     found = results(_plan(), servers={"gpu03": {"answers": (refused,)}})
-    assert _bad(_judged(found)) == {("inference-smoke", "smoke-refused", "failed", "gpu03")}
+    assert bad(judged(found)) == {("inference-smoke", "smoke-refused", "failed", "gpu03")}
     silent = replace(GOOD_ANSWER, status=0, problem="no answer")
     found = results(_plan(), servers={"gpu03": {"answers": (silent,)}})
-    assert _bad(_judged(found)) == {("inference-smoke", "smoke-unanswered", "other", "gpu03")}
+    assert bad(judged(found)) == {("inference-smoke", "smoke-unanswered", "other", "gpu03")}
 
 
 def test_smoke_can_be_left_to_any_answer() -> None:
     answers = (replace(GOOD_ANSWER, text="!!!"),) * 2
-    assert _bad(_judged(results(_plan(smoke_expect=""), servers={"gpu03": {"answers": answers}}))) == set()
+    assert bad(judged(results(_plan(smoke_expect=""), servers={"gpu03": {"answers": answers}}))) == set()
 
 
 @pytest.mark.parametrize(
@@ -150,41 +120,48 @@ def test_smoke_can_be_left_to_any_answer() -> None:
 )
 def test_errors(exports: dict[str, Any], loads: dict[str, Any], cause: str, status: str) -> None:
     found = results(_plan(), exports={"gpu01": exports}, loads={"gpu01": loads})
-    assert _bad(_judged(found)) == {("inference-errors", cause, status, "gpu01")}
+    assert bad(judged(found)) == {("inference-errors", cause, status, "gpu01")}
 
 
 def test_throughput_against_the_slo_and_its_slack() -> None:
     just = {host.name: {"throughput": 8 * 5625.0} for host in _plan().hosts}
-    assert _bad(_judged(results(_plan(), exports=just))) == set()
+    assert bad(judged(results(_plan(), exports=just))) == set()
     low = {host.name: {"throughput": 8 * 5624.0} for host in _plan().hosts}
     expected = {("inference-throughput", "throughput-low", "failed", host.name) for host in _plan().hosts}
-    assert _bad(_judged(results(_plan(), exports=low))) == expected
+    assert bad(judged(results(_plan(), exports=low))) == expected
 
 
-def test_throughput_is_scaled_by_the_gpus_that_were_used_and_latency_is_not() -> None:
+def test_a_server_on_a_part_of_the_gpus_proves_nothing() -> None:
     plan = _plan()
-    part = replace(plan, hosts=tuple(replace(host, gpus=4) for host in plan.hosts))
-    half = {host.name: {"throughput": 4 * 6250.0, "concurrency": 1024, "requests": 8192} for host in plan.hosts}
-    loads = {host.name: {"gpus": 4, "concurrency": 1024, "requests": 8192, "warmup": 1024} for host in plan.hosts}
-    assert _bad(_judged(results(part, exports=half, loads=loads))) == set()
-    slow = {name: {**entry, "ttft": 1700.0} for name, entry in half.items()}
-    causes = {entry[1] for entry in _bad(_judged(results(part, exports=slow, loads=loads)))}
-    assert causes == {"ttft-high"}
+    part = replace(plan, hosts=(replace(plan.hosts[0], gpus=1), *plan.hosts[1:]))
+    outcomes = judged(results(part, loads={"gpu01": {"gpus": 1}}))
+    assert bad(outcomes) == {("inference-endpoint-ready", "part-of-the-gpus", "other", "gpu01")}
+    assert not [o for o in outcomes if o.status is Status.PASSED and o.subjects[0].name == "gpu01"]
+    assert "1 of 8 GPUs" in next(o for o in outcomes if o.cause == "part-of-the-gpus").summary
 
 
 def test_a_host_below_its_peers_is_named() -> None:
     found = results(_plan(), exports={"gpu04": {"throughput": 8 * 6800.0}})
-    assert _bad(_judged(found)) == {("inference-throughput", "slower-than-peers", "failed", "gpu04")}
+    assert bad(judged(found)) == {("inference-throughput", "slower-than-peers", "failed", "gpu04")}
+
+
+@pytest.mark.parametrize(("part", "status"), [(0.97, ""), (0.93, "other"), (0.88, "other"), (0.84, "failed")])
+def test_a_host_a_little_below_fifteen_equals_is_marginal_at_least(part: float, status: str) -> None:
+    fair = {f"gpu{n:02d}": {"throughput": 72_000.0 * (1 + 0.002 * (n % 5))} for n in range(1, 16)}
+    found = results(fleet(16), exports={**fair, "gpu16": {"throughput": 72_000.0 * part}})
+    cause = {"other": "below-peers", "failed": "slower-than-peers"}.get(status, "")
+    wanted = {("inference-throughput", cause, status, "gpu16")} if status else set()
+    assert bad(judged(found)) == wanted
 
 
 def test_up_to_half_of_the_hosts_are_named_and_more_blame_nobody() -> None:
     slow = {"throughput": 8 * 5700.0}
     found = results(fleet(5), exports={"gpu01": slow, "gpu02": slow})
-    assert _bad(_judged(found)) == {
+    assert bad(judged(found)) == {
         ("inference-throughput", "slower-than-peers", "failed", name) for name in ("gpu01", "gpu02")
     }
     found = results(fleet(5), exports=dict.fromkeys(("gpu01", "gpu02", "gpu03"), slow))
-    assert {(o.cause, o.status.value) for o in _judged(found) if o.status is not Status.PASSED} == {
+    assert {(o.cause, o.status.value) for o in judged(found) if o.status is not Status.PASSED} == {
         ("cohort-uneven", "other")
     }
 
@@ -193,37 +170,63 @@ def test_slow_hosts_of_one_rack_blame_the_rack() -> None:
     slow = {"throughput": 8 * 5700.0}
     found = results(fleet(5), exports=dict.fromkeys(("gpu01", "gpu02", "gpu03"), slow))
     shared = {host.name: {"rack": "r1" if n < 3 else "r2"} for n, host in enumerate(found.plan.hosts)}
-    (outcome,) = [o for o in _judged(found, shared) if o.status is not Status.PASSED]
+    (outcome,) = [o for o in judged(found, shared) if o.status is not Status.PASSED]
     assert (outcome.cause, outcome.status, outcome.subjects[0].name) == ("slow-group", Status.FAILED, "r1")
     assert [subject.name for subject in outcome.subjects[1:]] == ["gpu01", "gpu02", "gpu03"]
 
 
 def test_latencies() -> None:
     found = results(_plan(), exports={"gpu02": {"ttft": 1700.0}})
-    assert _bad(_judged(found)) == {("inference-ttft", "ttft-high", "failed", "gpu02")}
-    found = results(_plan(), exports={"gpu02": {"tpot": 48.0}})
-    assert _bad(_judged(found)) == {("inference-tpot", "tpot-high", "failed", "gpu02")}
+    assert bad(judged(found)) == {("inference-ttft", "ttft-high", "failed", "gpu02")}
+    stated = _plan(slo={"tpot_ms": 50})
+    found = results(stated, exports={"gpu02": {"tpot": 48.0}})
+    assert bad(judged(found)) == {("inference-tpot", "tpot-high", "failed", "gpu02")}
     # p99 of the fixture is 1.049 of its middle.
-    assert _bad(_judged(results(_plan(), exports={"gpu02": {"tpot": 47.0}}))) == set()
+    assert bad(judged(results(stated, exports={"gpu02": {"tpot": 47.0}}))) == set()
+
+
+def _tail(p99: float) -> dict[str, Any]:
+    return {"inter_token_latency": {**distribution(24.0, "ms", 16_384, spread=0.1), "p99": p99, "max": p99}}
+
+
+def test_without_a_bound_of_the_site_the_percentile_is_held_against_the_hosts_own_requests() -> None:
+    outcomes = judged(results(_plan(), exports={"gpu02": _tail(40.0)}))
+    assert bad(outcomes) == set()
+    tpot = next(o for o in outcomes if o.check == "inference-tpot")
+    mean, tail = tpot.expected
+    # 256 requests at a time of a GPU that has to give 5,625 tokens/s.
+    assert (mean.name, mean.value) == ("TPOT mean", 45.5)
+    assert "no figure for a percentile is published" in mean.arithmetic
+    assert (tail.name, tail.value) == ("TPOT p99", 48.0)
+    found = results(_plan(), exports={"gpu02": _tail(60.0)})
+    assert bad(judged(found)) == {("inference-tpot", "tpot-high", "failed", "gpu02")}
+    everybody = {host.name: _tail(60.0) for host in _plan().hosts}
+    causes = {entry[1:3] for entry in bad(judged(results(_plan(), exports=everybody)))}
+    assert causes == {("tpot-uneven", "other")}
+
+
+def test_tokens_that_take_longer_than_their_number_allows_are_no_pass() -> None:
+    found = results(_plan(), exports={"gpu02": {"tpot": 60.0}})
+    assert bad(judged(found)) == {("inference-tpot", "figures-contradict", "other", "gpu02")}
 
 
 def test_what_latency_tells_is_not_told_again_by_peers() -> None:
-    found = results(_plan(), exports={"gpu02": {"tpot": 60.0, "throughput": 8 * 6000.0}})
-    outcomes = _judged(found)
-    assert _bad(outcomes) == {("inference-tpot", "tpot-high", "failed", "gpu02")}
+    found = results(_plan(slo={"tpot_ms": 50}), exports={"gpu02": {"tpot": 60.0, "throughput": 8 * 6000.0}})
+    outcomes = judged(found)
+    assert bad(outcomes) == {("inference-tpot", "tpot-high", "failed", "gpu02")}
     assert "blocked-by-inference-tpot" in {o.cause for o in outcomes}
 
 
 def test_without_a_bound_nothing_passes() -> None:
     found = results(_plan(model="somebody/else"), servers=_serving("somebody/else"))
-    assert {entry[1] for entry in _bad(_judged(found))} == {"no-reference"}
+    assert {entry[1] for entry in bad(judged(found))} == {"no-reference"}
     own = {"throughput_per_gpu": 8000.0, "ttft_ms": 900.0, "tpot_ms": 30.0}
-    assert _bad(_judged(results(_plan(model="somebody/else", slo=own), servers=_serving("somebody/else")))) == set()
+    assert bad(judged(results(_plan(model="somebody/else", slo=own), servers=_serving("somebody/else")))) == set()
 
 
 def test_another_load_needs_bounds_of_its_own() -> None:
-    found = results(_plan(input_tokens=1024))
-    assert {entry[1] for entry in _bad(_judged(found))} == {"no-reference"}
+    found = results(_plan(input_tokens=144))
+    assert {entry[1] for entry in bad(judged(found))} == {"no-reference"}
 
 
 def _serving(model: str) -> dict[str, dict[str, Any]]:
@@ -238,12 +241,12 @@ def test_bad_figures_are_measured_again_and_the_median_counts() -> None:
     assert to_load_again(results(plan)) == ()
     better = results(plan, runs=2)
     again = tuple(replace(m, load=replace(m.load, attempt=m.load.attempt + 1)) for m in better.runs)
-    assert _bad(_judged(replace(once, runs=once.runs + again))) == set()
+    assert bad(judged(replace(once, runs=once.runs + again))) == set()
 
 
 def test_a_host_without_room_says_so() -> None:
     plan = _plan()
     closed = replace(plan, hosts=(replace(plan.hosts[0], closed="cordoned"), *plan.hosts[1:]))
     found = results(closed)
-    found = replace(found, servers=found.servers[1:], runs=found.runs[1:])
-    assert _bad(_judged(found)) == {("inference-endpoint-ready", "no-capacity", "other", "gpu01")}
+    found = replace(found, servers=found.servers[1:], runs=found.runs[3:])
+    assert bad(judged(found)) == {("inference-endpoint-ready", "no-capacity", "other", "gpu01")}

@@ -12,19 +12,24 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.commands import (
+    leg_exit,
+    leg_options,
+    legs_env,
     load_command,
     load_in_pod,
     server_command,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.legs import legs_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.observe_inference import (
     permissions,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.settings import (
     InferenceSettings,
+    Slo,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.aiperf import export_in
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.aiperf import export_in, without_exports
 
 
 def stated_by(site: dict[str, Any]) -> InferenceSettings:
@@ -56,6 +61,8 @@ def test_a_site_sets_what_it_wants() -> None:
         {"smoke_expect": "("},
         {"ttft_percentile": 98},
         {"slack": 1},
+        {"stage": True},
+        {"downloads": 0},
     ],
 )
 def test_what_is_no_setting_is_an_error(stated: dict[str, Any]) -> None:
@@ -83,6 +90,9 @@ def test_shipped_bounds_are_for_their_model_accelerator_and_load() -> None:
         ("Free memory on device (1/79 GiB) on startup is less than desired GPU memory utilization", "gpu-memory-in-use",
          "nvidia-smi"),
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate", "gpu-out-of-memory", "max_num_seqs"),
+        ("OSError: There was a specific connection error when trying to load a/b:\n429 Client Error: Too Many Requests "
+         "for url: .../resolve/main/config.json", "model-hub-rate-limited", "downloads"),
+        ("Client error '429 Too Many Requests' for url '.../main/config.json'", "model-hub-rate-limited", "stage"),
         ("GatedRepoError: 401 Client Error", "model-not-found", "token_secret"),
         ("OSError: We couldn't connect to 'the hub' to load the files", "model-hub-unreachable", "volume"),
         ("RuntimeError: No CUDA GPUs are available", "gpu-not-usable", "gpu_stack"),
@@ -108,32 +118,83 @@ def test_a_server_uses_every_gpu_of_its_host() -> None:
     assert "--data-parallel-size" not in server_command(stated_by({}), 1)
 
 
+def test_an_engine_does_not_wait_for_the_api_server_of_others() -> None:
+    def count(gpus: int, **stated: Any) -> str:
+        words = server_command(stated_by(stated), gpus)
+        return words[words.index("--api-server-count") + 1] if "--api-server-count" in words else ""
+
+    assert count(8) == "8"
+    assert count(8, tensor_parallel=2) == "4"
+    assert count(8, api_servers=3) == "3"
+    assert count(1) == ""
+    # The published figures have a front end for every engine.
+    assert stated_by({"api_servers": 1}).slo_of("h100")[0].throughput_per_gpu == 0
+
+
+@pytest.mark.parametrize("accelerator", ["b200", "b300", "gb300"])
+def test_no_part_has_the_bounds_of_another(accelerator: str) -> None:
+    assert stated_by({}).slo_of(accelerator)[0] == Slo()
+
+
+def test_no_part_has_a_mean_for_a_percentile() -> None:
+    assert {slo.tpot_ms for slos in stated_by({}).slos.values() for slo in slos.values()} == {0}
+
+
 def test_the_load_is_the_same_every_time() -> None:
-    words = load_command(stated_by({}), "http://vllm-1:8000", 8)
+    words = load_command(stated_by({}), "http://vllm-1:8000")
     options = dict(pairwise(words))
+    assert options["--synthetic-input-tokens-stddev"] == options["--output-tokens-stddev"] == "0"
+    assert {"ignore_eos:true", "temperature:0", "--use-server-token-count"} <= set(words)
+    first, *_others = legs_for(stated_by({}).load, 8)
+    options = dict(pairwise(leg_options(first)))
     assert options["--random-seed"] == "100"
     assert options["--concurrency"] == "2048"
     assert options["--request-count"] == "16384"
     assert options["--warmup-request-count"] == "2048"
-    assert options["--synthetic-input-tokens-stddev"] == options["--output-tokens-stddev"] == "0"
-    assert {"ignore_eos:true", "temperature:0", "--use-server-token-count"} <= set(words)
     assert stated_by({}).load.requests(1) == 2048
     assert stated_by({"concurrency_per_gpu": 1}).load.requests(1) == 1000
-    assert "--warmup-request-count" not in load_command(stated_by({"warmup_per_concurrency": 0.0}), "u", 8)
+    cold, *_others = legs_for(stated_by({"warmup_per_concurrency": 0.0}).load, 8)
+    assert "--warmup-request-count" not in leg_options(cold)
+
+
+def test_one_load_asks_every_prompt_once_and_one_has_another_operating_point() -> None:
+    cached, uncached, light = legs_for(stated_by({}).load, 8)
+    assert cached.prompts < cached.requests
+    assert (uncached.prompts, uncached.warmup, uncached.concurrency) == (uncached.requests, 0, cached.concurrency)
+    assert len({cached.seed, uncached.seed, light.seed}) == 3
+    assert light.concurrency == 128
+    assert [leg.name for leg in legs_for(stated_by({"uncached_per_concurrency": 0, "light_per_gpu": 0}).load, 8)] == [
+        "cached"
+    ]
 
 
 @pytest.mark.parametrize(("code", "written"), [(0, True), (3, True), (0, False)])
-def test_the_pods_script_brings_the_export_out(tmp_path: Path, code: int, written: bool) -> None:
+def test_the_pods_script_brings_the_exports_out(tmp_path: Path, code: int, written: bool) -> None:
     body = '{"schema_version": "1.4",\n "x": "\\u00e4"}\n'
-    make = f"mkdir -p {tmp_path}/a; printf '%s' '{body}' > {tmp_path}/a/profile_export_aiperf.json;" if written else ""
     program = tmp_path / "aiperf"
-    program.write_text(f"#!/bin/sh\necho profiling; {make} exit {code}\n", encoding="utf-8")
+    write = f"printf '%s' '{body}' > $dir/profile_export_aiperf.json" if written else ":"
+    program.write_text(
+        f"#!/bin/sh\nfor last do dir=$last; done\nmkdir -p $dir; echo profiling $*; {write}; exit {code}\n",
+        encoding="utf-8",
+    )
     program.chmod(0o755)
     command = load_in_pod((str(program), "profile"))
     env = {"PATH": "/usr/bin:/bin", "PACKAGE": "", "ARTIFACTS": f"{tmp_path}/a", "MARK": "mark-1"}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=20)
+    legs = legs_for(stated_by({}).load, 8)
+    done = subprocess.run(
+        command, env={**env, **legs_env(legs)}, capture_output=True, text=True, check=False, timeout=20
+    )
     assert done.returncode == code, done.stderr
-    assert export_in(done.stdout, "mark-1") == (body if written else None)
+    assert "--concurrency 2048 --request-count 16384" in done.stdout
+    assert export_in(done.stdout, "mark-1-cached") == (body if written else None)
+    assert leg_exit(done.stdout, "mark-1-cached") == code
+    # A load that failed is the last one.
+    assert leg_exit(done.stdout, "mark-1-light") == (None if code else 0)
+    assert export_in(done.stdout, "mark-1-light") == (body if written and not code else None)
+    rest = without_exports(done.stdout, "mark-1")
+    assert "profiling" in rest
+    assert "schema_version" not in rest
+    assert "mark-1" not in rest
 
 
 def test_permissions_follow_the_way_to_the_servers() -> None:
