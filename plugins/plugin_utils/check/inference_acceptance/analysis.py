@@ -26,11 +26,11 @@ class Figures:
     def __init__(self, results: Results) -> None:
         """Keep the loads whose figures can be judged."""
         self.plan = results.plan
+        proven = {host.name for host in results.plan.hosts if not host.unproven}
+        self._good = tuple(measured for measured in results.runs if measured.good and measured.load.host in proven)
         self.loads: Mapping[str, tuple[Measured, ...]] = {
-            host.name: tuple(load for load in results.loads_of(host.name, CACHED) if load.good)
-            for host in results.plan.hosts
+            host.name: self._of(host.name, CACHED) for host in results.plan.hosts
         }
-        self._good = tuple(measured for measured in results.runs if measured.good)
         self._peers: dict[tuple[str, str], PeerVerdict] = {}
 
     def legs(self, host: str) -> tuple[str, ...]:
@@ -106,7 +106,8 @@ class Figures:
         return tuple(found)
 
     def _of(self, host: str, leg: str) -> tuple[Measured, ...]:
-        return tuple(m for m in self._good if m.load.host == host and m.load.leg == leg)
+        found = (m for m in self._good if m.load.host == host and m.load.leg == leg)
+        return tuple(sorted(found, key=lambda measured: measured.load.attempt))
 
 
 def tpot_fault(figures: Figures, host: str) -> str:
