@@ -106,8 +106,8 @@ def server(host: str, **changes: Any) -> Server:
 LEGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "cached": ({}, {}),
     "uncached": (
-        {"throughput": 60_000.0, "requests": 4096, "seed": 101, "warmup": 0},
-        {"requests": 4096, "seed": 101, "warmup": 0},
+        {"throughput": 60_000.0, "requests": 8192, "seed": 101, "warmup": 0},
+        {"requests": 8192, "seed": 101, "warmup": 0},
     ),
     "light": (
         {"throughput": 14_000.0, "tpot": 9.0, "requests": 1024, "concurrency": 128, "seed": 102, "warmup": 128},

@@ -24,6 +24,25 @@ _KINDS: tuple[tuple[str, str, bool], ...] = (
     ("PortForward", "portforwards", True),
     ("ClusterPortForward", "clusterportforwards", False),
 )
+_TEST = '.metadata.labels["gpufleet.io/purpose"]'
+_OF_TEST = {"key": _TEST, "operator": "In", "values": ["test"]}
+_PULLING = ".status.containerStatuses.[].state.waiting.reason"
+# What a kubelet says while it pulls: the pod is Pending, its containers wait with this reason.
+_PULL_TEMPLATE = """\
+containerStatuses:
+{{ range .spec.containers }}
+- name: {{ .name | Quote }}
+  image: {{ .image | Quote }}
+  imageID: ""
+  ready: false
+  started: false
+  restartCount: 0
+  state:
+    waiting:
+      reason: ContainerCreating
+{{ end }}
+phase: Pending
+"""
 # Seconds. Leases are renewed every quarter of it; a thousand nodes at the kubelet's 40 s would keep one core busy.
 LEASE_S = 240
 
@@ -49,15 +68,45 @@ def _definition(kind: str, plural: str, namespaced: bool) -> dict[str, Any]:
     }
 
 
-def write_configuration(path: Path, stages: Path, pki: Pki, port: int) -> None:
-    """Write KWOK's configuration file: its options, then the stages of nodes and pods."""
+def write_configuration(path: Path, stages: Path, pki: Pki, port: int, pull_s: float = 0.0) -> None:
+    """Write KWOK's configuration file: its options, then the stages of nodes and pods.
+
+    With `pull_s` pods of tests wait so long in ContainerCreating before they run, as for an image that is not on their
+    node yet.
+    """
     document = {
         "apiVersion": f"config.{GROUP}/v1alpha1",
         "kind": "KwokConfiguration",
         "metadata": {"name": "rehearsal"},
         "options": _options(pki, port),
     }
-    write_atomic(path, f"{json.dumps(document)}\n---\n{stages.read_text(encoding='utf-8')}", 0o600)
+    text = stages.read_text(encoding="utf-8")
+    write_atomic(path, f"{json.dumps(document)}\n---\n{with_slow_pulls(text, pull_s) if pull_s else text}", 0o600)
+
+
+def with_slow_pulls(stages: str, pull_s: float) -> str:
+    """Return the stages with which pods of tests (label gpufleet.io/purpose) pull their image for so many seconds."""
+    import yaml
+
+    documents = [document for document in yaml.safe_load_all(stages) if document]
+    run = next(document for document in documents if document["metadata"]["name"] == "pod-run")
+    others = [document for document in documents if document is not run]
+    expressions = run["spec"]["selector"]["matchExpressions"]
+    pulling = {"key": _PULLING, "operator": "In", "values": ["ContainerCreating"]}
+
+    def stage(name: str, more: list[dict[str, Any]], **spec: Any) -> dict[str, Any]:
+        selector = {"matchExpressions": [*expressions, *more]}
+        return {**run, "metadata": {"name": name}, "spec": {**run["spec"], "selector": selector, **spec}}
+
+    return "---\n".join(
+        json.dumps(document) + "\n"
+        for document in (
+            *others,
+            stage("pod-run", [{"key": _TEST, "operator": "NotIn", "values": ["test"]}]),
+            stage("pod-pull", [_OF_TEST, {**pulling, "operator": "NotIn"}], next={"statusTemplate": _PULL_TEMPLATE}),
+            stage("pod-pulled", [_OF_TEST, pulling], delay={"durationMilliseconds": int(1000 * pull_s)}),
+        )
+    )
 
 
 def _options(pki: Pki, port: int) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class _Layout:
 
 
 def plan_control_plane(
-    directory: Path, programs: Mapping[str, Path], nodes: tuple[NodeSpec, ...], stages: Path
+    directory: Path, programs: Mapping[str, Path], nodes: tuple[NodeSpec, ...], stages: Path, pull_s: float = 0.0
 ) -> ControlPlane:
     """Choose ports, make keys and configuration files, and return what to run.
 
@@ -69,6 +69,7 @@ def plan_control_plane(
         programs: path of every program by name (etcd, kube-apiserver, ...).
         nodes: the nodes that are there, and ready, when the control plane is.
         stages: KWOK Stage documents.
+        pull_s: how long pods of tests wait for their image.
     """
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(mode=0o700, parents=True)
@@ -76,7 +77,7 @@ def plan_control_plane(
     for client in CLIENTS:
         write_kubeconfig(layout.kubeconfig(client), layout.pki, client, layout.ports["kube-apiserver"])
     scheduler.write_configuration(directory / "scheduler.yaml", layout.kubeconfig("scheduler"))
-    kwok.write_configuration(directory / "kwok.yaml", stages, layout.pki, layout.ports["kwok"])
+    kwok.write_configuration(directory / "kwok.yaml", stages, layout.pki, layout.ports["kwok"], pull_s)
     write_atomic(directory / "nodes.json", json.dumps([to_plain(node) for node in nodes]))
     processes = (
         _etcd(layout), _apiserver(layout), _controller_manager(layout), _scheduler(layout), _prime(layout, "crds", 2),

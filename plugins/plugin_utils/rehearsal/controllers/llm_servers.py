@@ -108,7 +108,15 @@ def _key(pod: Json) -> Key:
 def _is_served(pod: Json, facts: ClusterFacts) -> bool:
     node = _node(pod, facts)
     running = (pod.get("status") or {}).get("phase") == "Running" and not is_deleted(pod)
-    return running and handles(pod) and node is not None and node.serving.state in _SERVES
+    if not running or not handles(pod) or node is None or node.serving.state not in _SERVES:
+        return False
+    return not node.serving.hub_refusals or _has_recovered(pod)
+
+
+def _has_recovered(pod: Json) -> bool:
+    """Whether a container that failed runs now; until then it has no weights to serve."""
+    status = ((pod.get("status") or {}).get("containerStatuses") or [{}])[0]
+    return bool(status.get("restartCount")) and "running" in (status.get("state") or {})
 
 
 def _node(pod: Json, facts: ClusterFacts) -> Node | None:

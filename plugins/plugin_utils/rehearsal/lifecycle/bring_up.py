@@ -89,7 +89,8 @@ def _start(
     nodes = tuple(kubernetes_node(node) for node in simulated.model.nodes)
     stages = request.collection / "roles" / "rehearsal" / "files" / "kwok" / "stages.yaml.tpl"
     for attempt in range(1, _TRIES + 1):
-        plane = plan_control_plane(request.directory / "cluster", paths, nodes, stages)
+        pull_s = simulated.model.stack.image_pull_s
+        plane = plan_control_plane(request.directory / "cluster", paths, nodes, stages, pull_s)
         telemetry = _telemetry(simulated, request, paths)
         spec = SupervisorSpec(
             rehearsal_id=new_id(request.directory), directory=str(request.directory), controller_pid=controller.pid,

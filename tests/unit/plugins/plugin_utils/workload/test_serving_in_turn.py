@@ -32,6 +32,7 @@ class World:
     """A cluster and its namespace: each pod is ready after `looks` looks, having died `deaths` times before."""
 
     name, labels, priority_class = "test", {"gpufleet.io/purpose": "test"}, "low"
+    tolerated: tuple[dict[str, str], ...] = ()
 
     def __init__(self, looks: int = 2, deaths: dict[str, int] | None = None, never: tuple[str, ...] = ()) -> None:
         self.looks, self.deaths, self.never = looks, deaths or {}, never

@@ -21,7 +21,7 @@ def test_all_loads_are_shown() -> None:
     assert shown["output throughput per GPU without prefix cache"] == 7500.0
     assert shown["output throughput per GPU at light load"] == 1750.0
     errors = next(o for o in outcomes if o.check == "inference-errors")
-    assert errors.summary == f"{16_384 + 4096 + 1024} requests in 3 loads, none failed"
+    assert errors.summary == f"{16_384 + 8192 + 1024} requests in 3 loads, none failed"
 
 
 @pytest.mark.parametrize(("leg", "words"), [("uncached", "without prefix cache"), ("light", "at light load")])

@@ -12,7 +12,9 @@ import stat
 from pathlib import Path
 
 import pytest
+import yaml
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.kwok import with_slow_pulls
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.nodes import (
     NodeSpec,
     is_ready,
@@ -80,3 +82,20 @@ def test_a_node_has_no_gpus_before_its_operator() -> None:
     assert is_ready(node)
     node["spec"]["taints"] = [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
     assert not is_ready(node)
+
+
+def test_pods_of_tests_pull_their_image_first_and_no_other_pod_waits(repository: Path) -> None:
+    stages = (repository / "roles/rehearsal/files/kwok/stages.yaml.tpl").read_text()
+    plain = {stage["metadata"]["name"]: stage for stage in yaml.safe_load_all(stages)}
+    slow = {stage["metadata"]["name"]: stage for stage in yaml.safe_load_all(with_slow_pulls(stages, 30.0))}
+    assert slow.keys() - plain.keys() == {"pod-pull", "pod-pulled"}
+    of_test = {"key": '.metadata.labels["gpufleet.io/purpose"]', "operator": "In", "values": ["test"]}
+    for name in ("pod-pull", "pod-pulled"):
+        assert of_test in slow[name]["spec"]["selector"]["matchExpressions"]
+    assert {**of_test, "operator": "NotIn"} in slow["pod-run"]["spec"]["selector"]["matchExpressions"]
+    assert slow["pod-pulled"]["spec"]["delay"] == {"durationMilliseconds": 30_000}
+    assert slow["pod-pulled"]["spec"]["next"] == plain["pod-run"]["spec"]["next"]
+    assert "ContainerCreating" in slow["pod-pull"]["spec"]["next"]["statusTemplate"]
+    assert {name: slow[name] for name in plain if name != "pod-run"} == {
+        n: s for n, s in plain.items() if n != "pod-run"
+    }
