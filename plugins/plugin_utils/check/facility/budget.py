@@ -18,6 +18,8 @@ from .record import FacilityRecord, RackBudget
 from .settings import Allowance
 
 OVER_BUDGET = "over-budget"
+PARTIAL_RACK = "partial-rack-unknown"
+_ROUNDING = 0.0005
 RACK_NOT_IN_RECORD = "rack-not-in-record"
 
 
@@ -109,11 +111,26 @@ def _judge_rack(
     return _compared(budget, answer, load, budget.granted(record.racks[rack]), seen)
 
 
+def _partly(quantity: Quantity, load: Load, granted: float) -> str:
+    return (
+        f"the rack is not full, and only a full one is specified: it will {quantity.verb} between "
+        f"{number(load.least)} (the share of its trays) and {number(load.value)} {quantity.unit} (the whole rack); the "
+        f"record grants {number(granted)} {quantity.unit}"
+    )
+
+
+def _state(quantity: Quantity) -> str:
+    return (
+        f"state {quantity.stated_as} of one tray in a hardware file of your own and what the rack's switches take in "
+        "switch_allowance, or accept the result after a look at the vendor's figures"
+    )
+
+
 def _compared(budget: Budget, answer: Answer, load: Load, granted: float, seen: FacilityObservation) -> Outcome:
     quantity = budget.quantity
     left = granted - load.value
     # Half a gram or half a watt is not a verdict: it is the rounding of decimal fractions.
-    over = left < -0.0005
+    over = left < -_ROUNDING
     gap = f"{number(abs(left))} {quantity.unit} {'over' if over else 'left'}"
     arithmetic = f"{load.arithmetic}; record grants {number(granted)} {quantity.unit}; {gap}"
     measured = (Measure(f"{quantity.name} of the rack", load.value, quantity.unit),)
@@ -121,6 +138,8 @@ def _compared(budget: Budget, answer: Answer, load: Load, granted: float, seen: 
     details = {"measured": measured, "expected": expected, "evidence": seen.rack_evidence(answer.subject.name)}
     if not over:
         return answer.passed(arithmetic, **details)
+    if granted - load.least >= -_ROUNDING:
+        return answer.marginal(PARTIAL_RACK, _partly(quantity, load, granted), _state(quantity), **details)
     return answer.failed(
         OVER_BUDGET,
         arithmetic,

@@ -42,10 +42,15 @@ WEIGHT = Quantity(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """The sum of one rack in the quantity's unit, and the arithmetic in words."""
+    """The sum of one rack in the quantity's unit, and the arithmetic in words.
+
+    `least` is below `value` for a rack system that is not full, of which only the whole is specified: its trays take at
+    least their share, and at most what the whole takes, for switches and shelves are there whatever is filled.
+    """
 
     value: float
     arithmetic: str
+    least: float
 
 
 def rack_load(quantity: Quantity, skus: Sequence[str], hardware: Mapping[str, Sku], allowance: float = 0.0) -> Load:
@@ -64,15 +69,18 @@ def rack_load(quantity: Quantity, skus: Sequence[str], hardware: Mapping[str, Sk
     # By the SKU's own name: a rack may name the same SKU by several aliases, and the facts may hold only those.
     found = {sku.name: sku for sku in (sku_or_error(hardware, name) for name in skus)}
     counts = Counter(sku_or_error(hardware, name).name for name in skus)
-    total, terms = 0.0, []
+    total, least, terms = 0.0, 0.0, []
     for name, hosts in sorted(counts.items()):
-        value, term = _term(quantity, found[name], hosts)
+        value, share, term = _term(quantity, found[name], hosts)
         total += value
+        least += share
         terms.append(term)
     if allowance:
         total += allowance
+        least += allowance
         terms.append(f"{number(allowance)} {quantity.unit} beside the hosts")
-    return Load(value=round(total, 3), arithmetic=f"{' + '.join(terms)} = {number(total)} {quantity.unit}")
+    arithmetic = f"{' + '.join(terms)} = {number(total)} {quantity.unit}"
+    return Load(value=round(total, 3), arithmetic=arithmetic, least=round(least, 3))
 
 
 def number(value: float) -> str:
@@ -80,16 +88,17 @@ def number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def _term(quantity: Quantity, sku: Sku, hosts: int) -> tuple[float, str]:
+def _term(quantity: Quantity, sku: Sku, hosts: int) -> tuple[float, float, str]:
+    """Return what hosts of one SKU take at most, at least, and how that was computed."""
     host_fact, rack_fact = getattr(sku, quantity.host_fact), getattr(sku, quantity.rack_fact)
     if host_fact is not None:
         each = host_fact / quantity.per_unit
-        return hosts * each, f"{hosts} x {sku.name} at {number(each)} {quantity.unit}"
+        return hosts * each, hosts * each, f"{hosts} x {sku.name} at {number(each)} {quantity.unit}"
     if rack_fact is not None and sku.rack_hosts:
         # Rack systems are specified whole: their trays share switches, power shelves and coolant.
         racks, each = -(-hosts // sku.rack_hosts), rack_fact / quantity.per_unit
         whole = f"{racks} x rack of {sku.rack_hosts} {sku.name} at {number(each)} {quantity.unit} ({hosts} hosts)"
-        return racks * each, whole
+        return racks * each, hosts / sku.rack_hosts * each, whole
     raise InputError(
         f"SKU {sku.name}",
         f"{quantity.stated_as} is not known.",

@@ -20,10 +20,15 @@ _HEX = frozenset("0123456789abcdef")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pdu:
-    """One power distribution unit of a rack and whether it was found energized."""
+    """One power distribution unit of a rack and whether it was found energized.
+
+    `feed` is the supply that it hangs on (`A`, `B`) and `capacity_kw` what it may deliver; a record may leave them out.
+    """
 
     name: str
     energized: bool
+    feed: str = ""
+    capacity_kw: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

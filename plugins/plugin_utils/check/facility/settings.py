@@ -43,6 +43,10 @@ class FacilitySettings:
         "The same for single racks, by the rack's name, in place of switch_allowance.", minimum=0
     )
 
+    redundant_feeds: bool = setting(
+        "Every rack must run on when any one of its feeds is lost; the record then has feed and capacity_kw of each unit."
+    )
+
     def allowance(self, rack: str) -> Allowance:
         """Return what stands in that rack beside its GPU hosts."""
         return self.rack_allowances.get(rack, self.switch_allowance)

@@ -41,7 +41,9 @@ class RoomState:
 
     `signer` stranger: a key that is not among the allowed signers; nobody: no signature. `tampered`: every
     power budget grew by 1 kW after signing. `changed_evidence`, `missing_evidence`: names in
-    EVIDENCE whose file says something else or is gone. Days count from the day of the run.
+    EVIDENCE whose file says something else or is gone; not `evidence_listed`: the record names none. `bare_racks` have
+    no units in the record. `feed_kw`: the units of a rack hang on feeds A and B and may deliver so much each, 0: the
+    record does not say. Days count from the day of the run.
     """
 
     signer: Literal["allowed", "stranger", "nobody"] = "allowed"
@@ -53,6 +55,10 @@ class RoomState:
     margins: dict[str, Margins] = field(default_factory=dict)
     absent_racks: tuple[str, ...] = ()
     dead_pdus: tuple[str, ...] = ()
+    bare_racks: tuple[str, ...] = ()
+    evidence_listed: bool = True
+    feed_kw: float = 0.0
+    feeds: tuple[str, ...] = ("A", "B")
 
 
 def write_facility(
@@ -127,7 +133,7 @@ def _record(
             for rack, skus in sorted(racks.items())
             if rack not in room.absent_racks
         },
-        "evidence": evidence,
+        "evidence": evidence if room.evidence_listed else [],
     }
 
 
@@ -138,10 +144,14 @@ def _rack(rack: str, skus: Sequence[Sku], room: RoomState) -> dict[str, Any]:
         "power_kw": round((power_kw or _UNKNOWN_KW) * margins.power, 1),
         "cooling_kw": round((heat_kw or _UNKNOWN_KW) * margins.cooling, 1),
         "floor_load_kg": round((weight_kg or _UNKNOWN_KG) * margins.floor_load),
-        "pdus": [
-            {"name": name, "energized": name not in room.dead_pdus} for name in (f"{rack}-pdu-a", f"{rack}-pdu-b")
-        ],
+        "pdus": [] if rack in room.bare_racks else [_pdu(f"{rack}-pdu-{n}", room, i) for i, n in enumerate("ab")],
     }
+
+
+def _pdu(name: str, room: RoomState, number: int) -> dict[str, Any]:
+    feed = room.feeds[number % len(room.feeds)]
+    stated = {"feed": feed, "capacity_kw": room.feed_kw} if room.feed_kw else {}
+    return {"name": name, "energized": name not in room.dead_pdus, **stated}
 
 
 def _needs(skus: Sequence[Sku]) -> tuple[float, float, float]:

@@ -37,7 +37,6 @@ from .request import RehearsalRequest
 MODEL_FILE = "model.yaml"
 _DAY_FILE = "facility-day"
 _SEED = 1
-_ISSUED_DAYS_AGO = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +154,13 @@ def room_state(model: ClusterModel, healthy: ClusterModel) -> dict[str, Any]:
     return {
         "signer": "allowed" if record.signer == "facility" else record.signer,
         "tampered": record.tampered,
-        "issued_days_ago": _ISSUED_DAYS_AGO,
+        "issued_days_ago": record.issued_days_ago,
         "expires_in_days": record.valid_days,
         "changed_evidence": ["load-bank-test.txt"] if record.evidence_changed else [],
+        "missing_evidence": ["load-bank-test.txt"] if record.evidence_missing else [],
+        "evidence_listed": record.evidence_listed,
+        "dead_pdus": [f"{rack.name}-pdu-b" for rack in model.racks if rack.pdus == "dead"],
+        "bare_racks": [rack.name for rack in model.racks if rack.pdus == "unlisted"],
         "margins": margins,
     }
 

@@ -23,6 +23,7 @@ GangBehaviour = Literal["all-or-nothing", "partial", "not-running"]
 DraBehaviour = Literal["allocates", "never-allocates"]
 ComponentState = Literal["ok", "never-ready", "install-fails"]
 Signer = Literal["facility", "stranger", "nobody"]
+PduState = Literal["ok", "dead", "unlisted"]
 NicView = Literal["switch", "pairs", "apart", "hidden"]
 ExporterState = Literal["ok", "down", "frozen", "twice", "stranger", "no-profiling", "no-xids"]
 Slowdown = Literal["", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown"]
@@ -307,13 +308,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rack:
-    """One rack: what the signed record allows it."""
+    """One rack: what the signed record allows it, and its power units: all energized, one dead, or none listed."""
 
     name: str
     power_w: int
     cooling_w: int
     floor_load_kg: float
     nodes: tuple[str, ...]
+    pdus: PduState = "ok"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,12 +329,18 @@ class Rail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FacilityRecord:
-    """How the room's signed record is: who signed it, and what was changed after that."""
+    """How the room's signed record is: who signed it, and what was changed after that.
+
+    `issued_days_ago` below 0 is a day to come; `evidence_listed`: it names the reports that back it.
+    """
 
     signer: Signer = "facility"
+    issued_days_ago: int = 30
     valid_days: int = 365
     tampered: bool = False
     evidence_changed: bool = False
+    evidence_missing: bool = False
+    evidence_listed: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

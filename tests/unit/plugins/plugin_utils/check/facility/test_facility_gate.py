@@ -135,6 +135,60 @@ def test_a_rack_system_is_counted_whole(make_room: Any) -> None:
     assert room.held() == []
 
 
+def _tray(make_room: Any) -> Any:
+    return replace(
+        make_room().hardware["h100"], name="tray", aliases=(), power_max_w=None, weight_kg=None, rack_hosts=18,
+        rack_power_max_w=132000, rack_weight_kg=1360.0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("hosts", "granted", "held"),
+    [
+        # The room grants what a whole rack takes: nine trays take less.
+        (9, 1.0, []),
+        # Between the share of nine trays (66 kW) and the whole (132 kW) nobody can say.
+        (9, 0.6, [("facility-power", "r1", "other", "partial-rack-unknown")]),
+        # Less than the trays' share is too little however the rest is counted.
+        (9, 0.4, [("facility-power", "r1", "failed", "over-budget")]),
+        (18, 0.9, [("facility-power", "r1", "failed", "over-budget")]),
+    ],
+)
+def test_a_rack_system_that_is_not_full_is_not_budgeted_as_full(
+    make_room: Any, hosts: int, granted: float, held: list[Any]
+) -> None:
+    tray = _tray(make_room)
+    room = make_room(racks={"r1": ("tray",) * hosts}, hardware={"tray": tray}, margins={"r1": {"power": granted}})
+    assert room.held() == held
+    (power,) = [o for o in room.judge() if o.check == "facility-power"]
+    if held and held[0][2] == "other":
+        assert power.rating is Rating.MARGINAL
+        assert "between 66 (the share of its trays) and 132 kW (the whole rack)" in power.summary
+
+
+@pytest.mark.parametrize(
+    ("state", "cause"),
+    [
+        ({"feed_kw": 41.0}, ""),
+        ({"feed_kw": 40.0}, "feed-not-redundant"),
+        ({"feed_kw": 90.0, "feeds": ["A"]}, "single-feed"),
+        ({}, "feeds-not-stated"),
+    ],
+)
+def test_a_rack_runs_on_when_one_feed_is_lost(make_room: Any, state: dict[str, Any], cause: str) -> None:
+    """Four hosts of 10.2 kW: 40.8 kW must come over either feed alone."""
+    room = make_room(racks={"rack-a1": ("h100",) * 4}, **state)
+    assert room.held() == []
+    status = "other" if cause == "feeds-not-stated" else "failed"
+    wanted = [("facility-pdus", "rack-a1", status, cause)] if cause else []
+    assert room.with_settings(redundant_feeds=True).held() == wanted
+
+
+def test_units_and_reports_that_the_record_does_not_name(make_room: Any) -> None:
+    assert make_room(bare_racks=["rack-a1"]).held() == [("facility-pdus", "rack-a1", "failed", "pdu-not-listed")]
+    assert make_room(evidence_listed=False).held() == [("facility-evidence", "test", "failed", "evidence-none")]
+
+
 def test_a_record_with_an_unknown_key_is_not_known_and_names_the_nearest(make_room: Any) -> None:
     room = make_room()
     text = room.record.read_text(encoding="utf-8").replace('"floor_load_kg"', '"floor_laod_kg"')
