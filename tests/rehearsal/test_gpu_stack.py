@@ -69,7 +69,13 @@ RECIPE: dict[str, Any] = {
     "componentRefs": [
         _ref("cert-manager", "v1.17.2"),
         _ref("gpu-operator", "v25.10.1", "cert-manager"),
-        _ref("nvidia-dra-driver-gpu", "25.12.0", "gpu-operator", resources={"gpus": {"enabled": True}}),
+        _ref(
+            "nvidia-dra-driver-gpu",
+            "25.12.0",
+            "gpu-operator",
+            resources={"gpus": {"enabled": True}},
+            nvidiaDriverRoot="/run/nvidia/driver",
+        ),  # fmt: skip
         _ref("volcano", "1.12.2", "cert-manager"),
     ],
     "deploymentOrder": ["cert-manager", "gpu-operator", "nvidia-dra-driver-gpu", "volcano"],

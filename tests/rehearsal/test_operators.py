@@ -31,7 +31,7 @@ CHARTS = {
 BROKEN = {"never-ready": "never-ready", "absent": "install-fails"}
 BROKEN_VERSION = "1.2.3"
 WITH_DCGM = ("--set", "dcgm.enabled=true")
-DRA_VALUES = ("--set", "gpuResourcesEnabledOverride=true")
+DRA_VALUES = ("--set", "gpuResourcesEnabledOverride=true", "--set", "nvidiaDriverRoot=/run/nvidia/driver")
 Json = dict[str, Any]
 
 

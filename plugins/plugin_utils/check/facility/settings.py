@@ -44,7 +44,7 @@ class FacilitySettings:
     )
 
     redundant_feeds: bool = setting(
-        "Every rack must run on when any one of its feeds is lost; the record then has feed and capacity_kw of each unit."
+        "Every rack must run on when one of its feeds is lost; the record then has feed and capacity_kw of each unit."
     )
 
     def allowance(self, rack: str) -> Allowance:
