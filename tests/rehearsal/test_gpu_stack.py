@@ -75,7 +75,7 @@ RECIPE: dict[str, Any] = {
             "gpu-operator",
             resources={"gpus": {"enabled": True}},
             nvidiaDriverRoot="/run/nvidia/driver",
-        ),  # fmt: skip
+        ),
         _ref("volcano", "1.12.2", "cert-manager"),
     ],
     "deploymentOrder": ["cert-manager", "gpu-operator", "nvidia-dra-driver-gpu", "volcano"],

@@ -75,6 +75,10 @@ COMPONENT_REF = Table(
         "healthCheckSkip": Flag(),
     },
     required=("name",),
+    elsewhere={
+        "enabled": "A layer switches a component off with `overrides: {enabled: false}`.",
+        "values": "Values of the chart are written below `overrides`, or in the file named by `valuesFile`.",
+    },
 )
 _PHASE = Table(
     {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .yaml_text import Path
@@ -67,10 +67,14 @@ class Named:
 
 @dataclass(frozen=True)
 class Table:
-    """A mapping with known keys. Not given and null are the same, except where `required`."""
+    """A mapping with known keys. Not given and null are the same, except where `required`.
+
+    `elsewhere` says of keys that people expect here how the same is written.
+    """
 
     keys: Mapping[str, Any]
     required: tuple[str, ...] = ()
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
 
 
 Shape = Text | Flag | Count | Anything | AnyMapping | Items | Named | Table
@@ -142,7 +146,8 @@ class Checker:
         for key, value in data.items():
             if key not in shape.keys:
                 reason = f"{_dotted((*path, key))} is not a known key."
-                self.findings.append(Finding((*path, key), reason, unknown_hint(key, shape.keys), unknown_key=True))
+                hint = shape.elsewhere.get(key) or unknown_hint(key, shape.keys)
+                self.findings.append(Finding((*path, key), reason, hint, unknown_key=True))
             elif value is not None:
                 self.check(value, shape.keys[key], (*path, key))
         for key in shape.required:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -102,6 +103,17 @@ def test_all_problems_come_at_once(tree: Tree, tmp_path: Path) -> None:
     for expected in ("'nfdd'", "'aa'", "not YAML", "Did you mean 'RecipeMetadata'", "'gpufleet.bringup/v2'",
                      "written twice", "is a symbolic link", "at most"):  # fmt: skip
         assert expected in text, expected
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"), [("enabled: false", "overrides: {enabled: false}"), ("values: {}", "valuesFile")]
+)
+def test_a_key_that_belongs_elsewhere_is_told_where(tree: Tree, key: str, hint: str) -> None:
+    tree.registry("nfd")
+    tree.overlay("a", {"componentRefs": [{"name": "nfd"} | yaml.safe_load(key)]})
+    (problem,) = problems_of(tree)
+    assert f"{key.partition(':')[0]} is not a known key" in problem
+    assert hint in problem
 
 
 def test_one_name_twice_in_a_directory(tree: Tree) -> None:
