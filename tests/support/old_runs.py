@@ -18,6 +18,8 @@ NOT_RECORDED = {
     # It asked a server twice, whichever engines answered, and made one load.
     "inference-smoke": "engines-unasked",
     "inference-errors": "load-missing",
+    # Workers of torchrun begin when all agents are there, so their times say nothing of who was late.
+    "training-gang-start": "no-start-times",
 }
 
 

@@ -1,101 +1,50 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parser of what the training program (recipes/workloads/training/train.py) writes: the ranks of one pod.
+"""Parser of what the training program (recipes/workloads/training/) writes: one pod and its ranks.
 
 A pod's log has the lines of all its ranks in any order, and lines of torchrun, PyTorch and NCCL between them. Ours are
-JSON objects that begin with their `schema_version`.
+JSON objects that begin with their `schema_version`: 2, or 1 in the runs of release 0.1.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 from ..outcome.errors import InputError
+from .training_log_model import PHASES, Digest, Failure, PodLog, RankLog, Setup, State, Step, Window
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+_OLD = 1
 _MARK = '{"schema_version"'
+Facts = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """What a rank trains, and on what; it says so when all ranks are there."""
-
-    world: int
-    device: str
-    device_name: str
-    uuid: str
-    backend: str
-    torch: str
-    joined: float
-    dtype: str
-    batch: int
-    accumulate: int
-    sequence: int
-    layers: int
-    hidden: int
-    vocabulary: int
-    parameters: int
-    matmul_parameters: int
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step of one rank; `loss` may be infinite or not a number."""
-
-    number: int
-    loss: float
-    step_time_s: float
-    compute_s: float
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """What ended a rank early: the kind of the error, its text, and when."""
-
-    kind: str
-    text: str
-    at: float
-
-
-@dataclass(slots=True, kw_only=True)
-class RankLog:
-    """Everything that one rank wrote.
-
-    Args:
-        rank: its number in the world; `local_rank` that on its machine.
-        started: when its process began, seconds since 1970 by its machine's clock.
-        setup: None before all ranks were there.
-        stuck: what it was doing when a step did not end: `compute` or `wait`.
-        weights: digest of what it learned; empty without its last line.
-    """
-
-    rank: int
-    local_rank: int
-    started: float
-    setup: Setup | None = None
-    steps: list[Step] = field(default_factory=list)
-    failure: Failure | None = None
-    stuck: str = ""
-    weights: str = ""
-
-
-def parse(text: str) -> tuple[RankLog, ...]:
-    """Return the ranks of a log, in order; none when no rank wrote a line.
+def parse(text: str) -> PodLog:
+    """Return phases and ranks of a log; no ranks when none wrote a line.
 
     Raises:
-        InputError: a line of ours is cut, of another release, or out of order.
+        InputError: a line of ours is cut, of another release, missing or out of order.
     """
     ranks: dict[int, RankLog] = {}
+    phases: dict[str, float] = {}
     for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith(_MARK):
-            _take(ranks, _facts(line, number), number)
-    return tuple(ranks[rank] for rank in sorted(ranks))
+        if not line.startswith(_MARK):
+            continue
+        facts = _facts(line, number)
+        try:
+            if facts["event"] == "pod":
+                _take_phase(phases, facts, number)
+            else:
+                _take(ranks, facts, number)
+        except (KeyError, TypeError, ValueError) as error:
+            raise _broken(number, f"lacks a value or has a wrong one ({error})") from None
+    if len({log.version for log in ranks.values()}) > 1:
+        raise _broken(1, "and others are of several releases")
+    return PodLog(phases=phases, ranks=tuple(ranks[rank] for rank in sorted(ranks)))
 
 
 def torchrun_failures(text: str) -> tuple[str, ...]:
@@ -111,43 +60,131 @@ def torchrun_failures(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _facts(line: str, number: int) -> dict[str, Any]:
+def _facts(line: str, number: int) -> Facts:
     try:
         facts = json.loads(line)
     except ValueError:
         raise _broken(number, "is cut, or something else wrote into it") from None
-    if facts.get("schema_version") != SCHEMA_VERSION:
+    if facts.get("schema_version") not in (_OLD, SCHEMA_VERSION):
         raise _broken(number, f"has schema_version {facts.get('schema_version')}, expected {SCHEMA_VERSION}")
     return dict(facts)
 
 
-def _take(ranks: dict[int, RankLog], facts: dict[str, Any], number: int) -> None:
-    try:
-        rank, event = int(facts["rank"]), facts["event"]
-        if event == "hello":
-            if rank in ranks:
-                raise _broken(number, f"starts rank {rank} a second time")
-            ranks[rank] = RankLog(rank=rank, local_rank=int(facts["local_rank"]), started=float(facts["started"]))
-            return
-        log = ranks[rank]
-        if event == "start":
-            if log.setup is not None:
-                raise _broken(number, f"starts rank {rank} a second time")
-            log.setup = Setup(**{name: _as(kind, facts[name]) for name, kind in _SETUP.items()})
-        elif event == "step":
-            _add_step(log, facts, number)
-        elif event == "end":
-            log.weights = str(facts["weights"])
-        elif event == "error":
-            log.failure = Failure(str(facts["kind"]), str(facts["text"]), float(facts["at"]))
-        elif event == "stuck":
-            log.stuck = str(facts["doing"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise _broken(number, f"lacks a value or has a wrong one ({error})") from None
+def _take_phase(phases: dict[str, float], facts: Facts, number: int) -> None:
+    phase = facts["phase"]
+    if phase not in PHASES or phase in phases or list(phases) != list(PHASES[: PHASES.index(phase)]):
+        raise _broken(number, f"has phase {phase!r} of the pod out of its order")
+    phases[phase] = _number(facts["at"])
 
 
+def _take(ranks: dict[int, RankLog], facts: Facts, number: int) -> None:
+    rank, event = _whole(facts["rank"]), facts["event"]
+    if event == "hello":
+        if rank in ranks:
+            raise _broken(number, f"starts rank {rank} a second time")
+        ranks[rank] = RankLog(
+            rank=rank, local_rank=_whole(facts["local_rank"]), started=_number(facts["started"]),
+            version=facts["schema_version"],
+        )  # fmt: skip
+        return
+    log = ranks[rank]
+    if log.weights and event not in ("error", "stuck"):
+        raise _broken(number, f"follows the last line of rank {rank}")
+    take = _EVENTS.get(event)
+    if take is not None:
+        take(log, facts, number)
+
+
+def _start(log: RankLog, facts: Facts, number: int) -> None:
+    if log.setup is not None:
+        raise _broken(number, f"starts rank {log.rank} a second time")
+    known = {name: _as(kind, facts[name]) for name, kind in _SETUP.items()}
+    if log.version > _OLD:
+        known |= {"ready": _number(facts["ready"])}
+        known |= {name: _optional(facts[name]) for name in ("power_limit_w", "clock_max_mhz")}
+    log.setup = Setup(**known)
+
+
+def _step(log: RankLog, facts: Facts, number: int) -> None:
+    step = Step(
+        _whole(facts["step"]), float(facts["loss"]), _number(facts["step_time_s"]), _number(facts["compute_s"]),
+        _whole(facts["tokens"]), None if log.version == _OLD else _number(facts["data_s"]),
+    )  # fmt: skip
+    _follows(log, step.number, number)
+    if log.windows or min(step.compute_s, step.step_time_s, step.tokens) <= 0 or (step.data_s or 0.0) < 0:
+        raise _broken(number, f"has times of rank {log.rank} that cannot be")
+    log.steps.append(step)
+
+
+def _window(log: RankLog, facts: Facts, number: int) -> None:
+    window = Window(
+        number=_whole(facts["number"]), first=_whole(facts["first"]), count=_whole(facts["count"]),
+        loss=float(facts["loss"]), not_finite_from=_whole(facts["not_finite_from"]),
+        **{name: _number(facts[name]) for name in _WINDOW_TIMES},
+    )  # fmt: skip
+    _follows(log, window.first, number)
+    _in_order(log, "window", window.number, len(log.windows), number)
+    inside = window.not_finite_from == 0 or window.first <= window.not_finite_from < window.first + window.count
+    times = (window.step_time_s, window.compute_s, window.step_time_max_s, window.compute_max_s)
+    if window.count < 1 or not inside or min(times) <= 0 or min(window.data_s, window.step_time_sd_s) < 0:
+        raise _broken(number, f"has values of rank {log.rank} that cannot be")
+    if not math.isfinite(window.loss) and not window.not_finite_from:
+        raise _broken(number, f"has a loss of rank {log.rank} that is no number, and no step where that began")
+    log.windows.append(window)
+
+
+def _state(log: RankLog, facts: Facts, number: int) -> None:
+    reasons = facts["reasons"]
+    state = State(
+        number=_whole(facts["number"]), at_s=_number(facts["at_s"]), samples=_whole(facts["samples"]),
+        reasons=None if reasons is None else {str(name): _whole(count) for name, count in reasons.items()},
+        **{name: _optional(facts[name]) for name in ("clock_mhz", "clock_min_mhz", "power_w", "temperature_c")},
+    )  # fmt: skip
+    _in_order(log, "state", state.number, len(log.states), number)
+    if state.samples < 0 or any(not 0 < count <= state.samples for count in (state.reasons or {}).values()):
+        raise _broken(number, f"has samples of rank {log.rank} that cannot be")
+    log.states.append(state)
+
+
+def _digest(log: RankLog, facts: Facts, number: int) -> None:
+    gemm, attention = _as(str, facts["gemm"]), _as(str, facts["attention"])
+    digest = Digest(number=_whole(facts["number"]), step=_whole(facts["step"]), gemm=gemm, attention=attention)
+    _in_order(log, "digest", digest.number, len(log.digests), number)
+    if not gemm or not attention:
+        raise _broken(number, f"has an empty digest of rank {log.rank}")
+    log.digests.append(digest)
+
+
+def _end(log: RankLog, facts: Facts, number: int) -> None:
+    weights = _as(str, facts["weights"])
+    if log.version > _OLD:
+        told = {"steps": log.done, "digests": len(log.digests), "windows": len(log.windows), "states": len(log.states)}
+        for name, count in told.items():
+            if _whole(facts[name]) != count:
+                raise _broken(number, f"says that rank {log.rank} wrote {facts[name]} {name}, {count} are there")
+        if log.load_s > 1.05 * _number(facts["load_s"]) + 1.0:
+            raise _broken(number, f"says {facts['load_s']} s of rank {log.rank}, its steps took {log.load_s:.0f} s")
+    log.weights = weights
+
+
+def _error(log: RankLog, facts: Facts, _number_of_line: int) -> None:
+    log.failure = Failure(str(facts["kind"]), str(facts["text"]), _number(facts["at"]))
+
+
+def _stuck(log: RankLog, facts: Facts, number: int) -> None:
+    if facts["doing"] not in ("compute", "wait"):
+        raise _broken(number, f"says that rank {log.rank} does {facts['doing']!r}")
+    log.stuck = str(facts["doing"])
+
+
+_EVENTS: dict[str, Callable[[RankLog, Facts, int], None]] = {
+    "start": _start, "step": _step, "window": _window, "state": _state, "digest": _digest, "end": _end,
+    "error": _error, "stuck": _stuck,
+}  # fmt: skip
+_WINDOW_TIMES = ("step_time_s", "step_time_sd_s", "step_time_max_s", "compute_s", "compute_max_s", "data_s")
+_KINDS: dict[str, type] = {"int": int, "str": str, "float": float}
 _SETUP: dict[str, type] = {
-    name: {"int": int, "str": str, "float": float}[str(kind)] for name, kind in Setup.__annotations__.items()
+    name: _KINDS[str(kind)] for name, kind in Setup.__annotations__.items() if str(kind) in _KINDS
 }
 
 
@@ -159,29 +196,30 @@ def _as(kind: type, value: Any) -> Any:
     return value
 
 
-def _add_step(log: RankLog, facts: dict[str, Any], number: int) -> None:
-    step = Step(
-        int(facts["step"]), float(facts["loss"]), float(facts["step_time_s"]), float(facts["compute_s"]),
-        int(facts["tokens"]),
-    )  # fmt: skip
-    if step.number != len(log.steps) + 1:
-        raise _broken(number, f"is step {step.number} of rank {log.rank}, expected {len(log.steps) + 1}")
-    if not (math.isfinite(step.step_time_s) and min(step.compute_s, step.step_time_s, step.tokens) > 0):
-        raise _broken(number, f"has times of rank {log.rank} that cannot be")
-    log.steps.append(step)
+def _whole(value: Any) -> int:
+    return int(_as(int, value))
+
+
+def _number(value: Any) -> float:
+    found = float(_as(float, value))
+    if not math.isfinite(found):
+        raise ValueError(f"{value!r} is no number")
+    return found
+
+
+def _optional(value: Any) -> float | None:
+    return None if value is None else _number(value)
+
+
+def _follows(log: RankLog, step: int, number: int) -> None:
+    if step != log.done + 1:
+        raise _broken(number, f"is step {step} of rank {log.rank}, expected {log.done + 1}")
+
+
+def _in_order(log: RankLog, what: str, found: int, before: int, number: int) -> None:
+    if found != before + 1:
+        raise _broken(number, f"is {what} {found} of rank {log.rank}, expected {before + 1}")
 
 
 def _broken(number: int, reason: str) -> InputError:
     return InputError("training log", f"line {number} {reason}.", "read the log; run the gate again")
-
-
-def same_training(setups: Iterable[Setup]) -> bool:
-    """Tell whether ranks train the same model in the same way."""
-    return len({_essence(setup) for setup in setups}) <= 1
-
-
-def _essence(setup: Setup) -> tuple[Any, ...]:
-    return (
-        setup.world, setup.backend, setup.device, setup.dtype, setup.batch, setup.accumulate, setup.sequence,
-        setup.layers, setup.hidden, setup.vocabulary, setup.matmul_parameters,
-    )  # fmt: skip

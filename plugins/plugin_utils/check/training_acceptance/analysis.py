@@ -9,16 +9,19 @@ confirms no suspicion: it is repeated, and the median of the runs counts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
 from ...hardware.sku import Sku
-from ...probe.training_log import Setup
+from ...probe.training_log_model import Setup
+from .device_states import DeviceState, states_of
 from .figures import Figures
+from .lateness import Late, lateness_of
 from .mfu import Mfu, mfu_of
 from .model import HostProblem, PlannedHost, Results, Run
+from .slow_data import SlowData, find_slow_data
 from .stragglers import Slow, find_slow
 
 _TRIES_TO_PLACE = 2
@@ -77,15 +80,49 @@ class SkuCohort:
         return next((rank.log.setup for run in self.complete for rank in run.ranks if rank.log.setup), None)
 
     @cached_property
-    def late(self) -> Mapping[str, float]:
-        """Hosts whose ranks started too late, with the delay in seconds."""
+    def late(self) -> Mapping[str, Late]:
+        """Hosts that started too late."""
         limit = self.results.plan.settings.judge.start_s
-        return {host: seconds for host, seconds in self.lateness.items() if seconds > limit}
+        return {host: late for host, late in self.lateness.items() if late.seconds > limit}
 
     @cached_property
-    def lateness(self) -> Mapping[str, float]:
-        """Delay of the last rank of each host in seconds, see Figures.lateness."""
-        return _medians([figures.lateness for figures in self.figures])
+    def lateness(self) -> Mapping[str, Late]:
+        """Delay of each host, the middle one of the runs; empty where the runs do not tell it."""
+        runs = [lateness_of(run) for run in self.complete]
+        names = [name for name in (runs or [{}])[0] if all(name in run for run in runs)]
+        ordered = {name: sorted((run[name] for run in runs), key=lambda late: late.seconds) for name in names}
+        return {name: found[len(found) // 2] for name, found in ordered.items()}
+
+    @cached_property
+    def states(self) -> Mapping[str, DeviceState]:
+        """What was sampled of each GPU in the last complete run."""
+        return states_of(self.complete[-1]) if self.complete else {}
+
+    @cached_property
+    def held_down(self) -> Mapping[str, float]:
+        """GPUs whose clock heat or power supply held down so often that it is bad, with the part of the samples."""
+        limit = self.results.plan.settings.judge.throttled_bad
+        parts = {gpu: state.held_down[1] for gpu, state in self.states.items()}
+        return {gpu: part for gpu, part in parts.items() if part >= limit and part > 0}
+
+    @cached_property
+    def slow_data(self) -> SlowData:
+        """Hosts that hold all others up with the data of a step."""
+        return (
+            find_slow_data(
+                _medians([figures.data_s for figures in self.figures]),
+                self.typical.step_s,
+                self.results.plan.settings.judge,
+            )
+            if self.figures
+            else SlowData()
+        )
+
+    def explained(self, gpus: Iterable[str]) -> str:
+        """Return what was sampled of GPUs and of all together, in words for a summary; empty without samples."""
+        told = [f"{gpu} {text}" for gpu in list(gpus)[:2] if (state := self.states.get(gpu)) and (text := state.text)]
+        clocks = [median(found) for state in self.states.values() if (found := state.clocks())]
+        return f" ({'; '.join(told)}; all: {median(clocks):.0f} MHz)" if told and clocks else ""
 
     @cached_property
     def growing(self) -> Mapping[str, float]:
@@ -139,7 +176,8 @@ class SkuCohort:
     def doubtful(self) -> bool:
         """Whether more runs can confirm or clear something suspicious."""
         low = self.mfu is not None and self.mfu.value < self.target
-        return bool(self.figures) and (bool(self.late) or self.slow.any or not self.steady or low)
+        late_data = self.slow_data.slow or self.slow_data.uneven
+        return bool(self.figures) and (bool(self.late or late_data) or self.slow.any or not self.steady or low)
 
     @property
     def confirmed(self) -> bool:

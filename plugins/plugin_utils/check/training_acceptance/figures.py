@@ -16,6 +16,8 @@ from .model import Rank, Run
 # A growth counts from so many times its own uncertainty.
 _SURE = 4.0
 _SLOW_STEP = 1.1
+# From so many windows on they are judged, and not the first steps: they are what the heat of the load acts on.
+_LEAST_WINDOWS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +49,49 @@ def trend_of(values: Sequence[float]) -> Trend:
 
 @dataclass(frozen=True)
 class Figures:
-    """The figures of one complete run, from the steps after the warm-up."""
+    """The figures of one complete run, from the steps after the warm-up.
+
+    The first steps are told one by one, those after them in windows of equal length. Where a run has enough windows,
+    trends and rates are theirs.
+    """
 
     run: Run
     warmup: int
 
     @cached_property
     def steps(self) -> tuple[tuple[int, float], ...]:
-        """Number and time in seconds of every step: the median of the ranks, which all wait for each other."""
-        logs = [rank.log.steps for rank in self.run.ranks]
-        return tuple(
-            (logs[0][n].number, median(steps[n].step_time_s for steps in logs))
-            for n in range(self.warmup, len(logs[0]))
+        """Number and time in seconds of every step, of windows their middle and mean: the median of the ranks, which
+        all wait for each other."""
+        logs = [rank.log for rank in self.run.ranks]
+        single = tuple(
+            (logs[0].steps[n].number, median(log.steps[n].step_time_s for log in logs))
+            for n in range(self.warmup, len(logs[0].steps))
         )
+        return (*single, *((w.first + w.count // 2, self._window_s[n]) for n, w in enumerate(logs[0].windows)))
 
     @cached_property
     def step_s(self) -> float:
         """Mean time of a step."""
-        return fmean(seconds for _number, seconds in self.steps)
+        windows = self.run.ranks[0].log.windows
+        counts = [1] * (len(self.steps) - len(windows)) + [window.count for window in windows]
+        return sum(n * s for n, (_number, s) in zip(counts, self.steps, strict=True)) / sum(counts)
+
+    @cached_property
+    def load_s(self) -> float:
+        """Seconds that all steps took, the least of the ranks."""
+        return min(rank.log.load_s for rank in self.run.ranks)
 
     @cached_property
     def trend(self) -> Trend:
-        """The trend of the step time."""
-        return trend_of([seconds for _number, seconds in self.steps])
+        """The trend of the step time. The variation is that within windows and that between them together."""
+        if not self._long:
+            return trend_of([seconds for _number, seconds in self.steps])
+        between = trend_of(self._window_s)
+        logs = [rank.log.windows for rank in self.run.ranks]
+        # The median: one pause in ten minutes is no unsteadiness.
+        within = median(median(windows[n].step_time_sd_s for windows in logs) for n in range(len(self._window_s)))
+        variation = math.hypot(within / fmean(self._window_s), between.variation)
+        return Trend(between.growth, between.uncertainty, variation)
 
     @cached_property
     def trends(self) -> Mapping[str, Trend]:
@@ -84,20 +106,29 @@ class Figures:
         return {gpu: middle / seconds for gpu, seconds in times.items()}
 
     @cached_property
-    def lateness(self) -> Mapping[str, float]:
-        """Seconds from the first rank of all to the last one of each host."""
-        first = min(rank.log.started for rank in self.run.ranks)
-        found: dict[str, float] = {}
+    def data_s(self) -> Mapping[str, float]:
+        """Seconds that each host needs for the data of a step, the median of its ranks; empty where none told it."""
+        found: dict[str, list[float]] = {}
         for rank in self.run.ranks:
-            found[rank.host] = max(found.get(rank.host, 0.0), rank.log.started - first)
-        return found
+            told = [w.data_s for w in rank.log.windows] if self._long else []
+            told = told or [step.data_s for step in rank.log.steps[self.warmup :] if step.data_s is not None]
+            found.setdefault(rank.host, []).extend([median(told)] if told else [])
+        return {host: median(seconds) for host, seconds in found.items()} if all(found.values()) else {}
 
     @cached_property
     def spoilers(self) -> tuple[str, ...]:
         """The GPU that was the slowest in most of the long steps, or all GPUs of the host that was."""
         usual = median(seconds for _number, seconds in self.steps)
-        long = [number for number, seconds in self.steps if seconds > _SLOW_STEP * usual]
-        worst = [self._slowest(number) for number in long]
+        logs = {rank.gpu: rank.log for rank in self.run.ranks}
+        first = self.run.ranks[0].log
+        long: list[dict[str, float]] = []
+        for n in range(self.warmup, len(first.steps)):
+            if median(log.steps[n].step_time_s for log in logs.values()) > _SLOW_STEP * usual:
+                long.append({gpu: log.steps[n].compute_s for gpu, log in logs.items()})
+        for n in range(len(first.windows)):
+            if median(log.windows[n].step_time_max_s for log in logs.values()) > _SLOW_STEP * usual:
+                long.append({gpu: log.windows[n].compute_max_s for gpu, log in logs.items()})
+        worst = [max(own, key=own.__getitem__) for own in long]
         alone = _most(worst)
         if alone:
             return (alone,)
@@ -106,9 +137,15 @@ class Figures:
 
     @cached_property
     def losses(self) -> tuple[tuple[int, float], ...]:
-        """Number of every step and the mean loss of all ranks, where all are finite."""
-        logs = [rank.log.steps for rank in self.run.ranks]
-        means = ((logs[0][n].number, fmean(steps[n].loss for steps in logs)) for n in range(len(logs[0])))
+        """Number of every step (of windows their middle) and the mean loss of all ranks, where all are finite."""
+        logs = [rank.log for rank in self.run.ranks]
+        means = [
+            *((logs[0].steps[n].number, fmean(log.steps[n].loss for log in logs)) for n in range(len(logs[0].steps))),
+            *(
+                (w.first + w.count // 2, fmean(log.windows[n].loss for log in logs))
+                for n, w in enumerate(logs[0].windows)
+            ),
+        ]
         return tuple((number, loss) for number, loss in means if math.isfinite(loss))
 
     @cached_property
@@ -117,6 +154,7 @@ class Figures:
         found = {}
         for rank in self.run.ranks:
             number = next((step.number for step in rank.log.steps if not math.isfinite(step.loss)), 0)
+            number = number or next((w.not_finite_from for w in rank.log.windows if w.not_finite_from), 0)
             if number:
                 found[rank.gpu] = number
         return found
@@ -126,10 +164,18 @@ class Figures:
         """Digest of the weights of each GPU's rank at the end."""
         return {rank.gpu: rank.log.weights for rank in self.run.ranks}
 
-    def _slowest(self, number: int) -> str:
-        return max(self.run.ranks, key=lambda rank: rank.log.steps[number - 1].compute_s).gpu
+    @property
+    def _long(self) -> bool:
+        return len(self.run.ranks[0].log.windows) >= _LEAST_WINDOWS
+
+    @cached_property
+    def _window_s(self) -> tuple[float, ...]:
+        logs = [rank.log.windows for rank in self.run.ranks]
+        return tuple(median(windows[n].step_time_s for windows in logs) for n in range(len(logs[0])))
 
     def _computed(self, rank: Rank) -> list[float]:
+        if self._long:
+            return [window.compute_s for window in rank.log.windows]
         return [step.compute_s for step in rank.log.steps[self.warmup :]]
 
 

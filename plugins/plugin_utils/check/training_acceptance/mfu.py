@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...probe.training_log import Setup
+from ...probe.training_log_model import Setup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

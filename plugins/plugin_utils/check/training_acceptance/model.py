@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ...probe.training_log import RankLog
+from ...probe.training_log_model import PodLog, RankLog
 from ..benchmark.plan import BenchmarkHost, BenchmarkPlan
 from ..benchmark.problem import Problem
 from ..benchmark.records import BenchmarkResults, RunRecord, SavedRuns
@@ -97,11 +98,23 @@ class Rank:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run with what its logs say: the ranks of hosts without a problem, and the problem if there is one."""
+    """A run with what its logs say: the ranks of hosts without a problem, and the problem if there is one.
+
+    `pods` has the log of every host whose log can be read.
+    """
 
     record: Record
     ranks: tuple[Rank, ...] = ()
     problem: HostProblem | None = None
+    pods: Mapping[str, PodLog] = field(default_factory=dict)
+
+    @property
+    def met(self) -> bool:
+        """Whether all ranks of all hosts were there at the same time: each says so itself."""
+        found = [
+            len([log for log in self.pods[h].ranks if log.setup]) if h in self.pods else 0 for h in self.record.hosts
+        ]
+        return bool(found) and all(count == self.record.gpus for count in found)
 
     @property
     def complete(self) -> bool:

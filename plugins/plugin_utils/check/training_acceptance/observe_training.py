@@ -32,7 +32,7 @@ from .model import Plan, PlannedHost, PodRecord, Record, Results, Run, SavedObse
 from .parse_run import parse_run
 from .settings import GATE, TrainingSettings
 
-PROGRAM = RECIPES / "workloads" / "training" / "train.py"
+PROGRAM = RECIPES / "workloads" / "training"
 
 
 def observe(context: ObserveContext) -> SavedObservation:
@@ -124,7 +124,7 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
             schedule_s=run.schedule_s,
             queue=run.queue,
             device_class=device_class(*hosts),
-            files={PROGRAM.name: PROGRAM.read_text(encoding="utf-8")},
+            files={path.name: path.read_text(encoding="utf-8") for path in sorted(PROGRAM.glob("*.py"))},
             requests=run.requests,
             **network,
         )
@@ -161,14 +161,18 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
         run, shape = self.settings.run, self.plan.shapes[cohort.sku_name]
         options: Mapping[str, Any] = {
             **{name: value for name, value in asdict(shape).items() if name not in ("memory_mib", "learning_rate")},
-            "learning-rate": shape.learning_rate, "steps": run.steps, "seed": run.seed, "dtype": run.dtype,
-            "device": run.device, "timeout-s": run.timeout_s, "stuck-s": run.stuck_s,
+            "learning-rate": shape.learning_rate, "steps": run.steps, "load-s": run.load_s, "seed": run.seed,
+            "dtype": run.dtype, "device": run.device, "timeout-s": run.timeout_s, "stuck-s": run.stuck_s,
         }  # fmt: skip
         return tuple(word for name, value in options.items() for word in (f"--{name}", str(value)))
 
     def _environment(self, cohort: SkuCohort) -> dict[str, str]:
         # Devices in the order of nvidia-smi, so that a rank's number is the GPU's.
-        known = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "OMP_NUM_THREADS": "8"}
+        known = {
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "OMP_NUM_THREADS": "8",
+            # With a workspace of one size cuBLAS gives the same bits every time (its chapter on reproducibility).
+            "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+        }  # fmt: skip
         hosts = cohort.open_hosts
         ports = port_filter(port for host in hosts for port in host.hcas) if len(hosts) > 1 else {}
         return {**known, **ports, **self.plan.env}

@@ -5,52 +5,66 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from ...outcome.errors import InputError
-from ...probe.training_log import RankLog, Setup, parse, same_training, torchrun_failures
+from ...probe.error_lines import SHARED_MEMORY, ErrorLine, find_error
+from ...probe.training_log import parse, torchrun_failures
+from ...probe.training_log_model import ESSENCE, PodLog, RankLog, Setup, essence_of
 from ..benchmark.problem import launch_problem
 from .model import HostProblem, Rank, Record, Run
+from .never_met import STARTS, never_met, words
 from .settings import TrainingSettings
 
-STARTS, COMPLETES = "training-gang-start", "training-completed"
+COMPLETES = "training-completed"
 # Errors of ranks whose partner went away: another rank failed first.
 _PARTNERS = ("DistBackendError", "DistNetworkError", "DistStoreError", "ConnectionError", "BrokenPipeError")
 _PARTNER_WORDS = ("nccl", "gloo", "connection", "peer", "timed out", "socket", "store")
 _OUT_OF_MEMORY = ("OutOfMemoryError", "MemoryError")
-Ranks = Mapping[str, tuple[RankLog, ...]]
+Pods = Mapping[str, PodLog]
 
 
 def parse_run(record: Record, logs: Mapping[str, str], settings: TrainingSettings) -> Run:
     """Return a run with what its logs say; `logs` has the log of every host that has one."""
-    ranks: dict[str, tuple[RankLog, ...]] = {}
+    pods: dict[str, PodLog] = {}
     unreadable: dict[str, str] = {}
     for host, text in logs.items():
         try:
-            ranks[host] = parse(text)
+            pods[host] = parse(text)
         except InputError as error:
             unreadable[host] = error.reason
-    problem = _problem(record, ranks, unreadable, logs, settings)
+    problem = _problem(record, pods, unreadable, logs, settings)
     blamed = problem.hosts if problem else ()
     judged = tuple(
-        Rank(host=host, log=log) for host in record.hosts if host not in blamed for log in ranks.get(host, ())
+        Rank(host=host, log=log)
+        for host in record.hosts
+        if host not in blamed and host in pods
+        for log in pods[host].ranks
     )
-    return Run(record=record, ranks=judged if problem is None or problem.partial else (), problem=problem)
+    return Run(record=record, ranks=judged if problem is None or problem.partial else (), problem=problem, pods=pods)
 
 
 def _problem(
-    record: Record, ranks: Ranks, unreadable: Mapping[str, str], logs: Mapping[str, str], settings: TrainingSettings
+    record: Record, pods: Pods, unreadable: Mapping[str, str], logs: Mapping[str, str], settings: TrainingSettings
 ) -> HostProblem | None:
     if record.state == "unschedulable":
         return _not_placed(record)
     launch = launch_problem(record.state, record.reason)
     if launch:
         return _launch(*launch, _named(record) or record.hosts)
+    if record.state not in ("succeeded", "timeout", "failed"):
+        return _ended("run-crashed", f"ended as {record.state!r}: {record.reason}", record.hosts)
+    if record.state != "succeeded" and not unreadable:
+        problem = never_met(record, pods, logs)
+        if problem is not None:
+            return problem
     if record.state == "timeout":
-        return _hung(record, ranks)
+        return _hung(record, pods, settings)
     if record.state != "succeeded":
-        return _crashed(record, ranks, logs)
-    return _incomplete(record, ranks, unreadable, settings)
+        return _crashed(record, pods, logs)
+    return _incomplete(record, pods, unreadable, settings)
 
 
 def _launch(cause: str, text: str, hosts: Iterable[str], *, bad: bool = False) -> HostProblem:
@@ -70,26 +84,23 @@ def _not_placed(record: Record) -> HostProblem:
         return _launch(*launch, record.hosts)
     text = (
         f"{len(placed)} of {len(record.hosts)} pods got their nodes and held the GPUs, "
-        f"those for {_words(missing)} did not: {record.reason}"
+        f"those for {words(missing)} did not: {record.reason}"
     )
     return _launch("half-placed", text[:400], missing, bad=True)
 
 
-def _hung(record: Record, ranks: Ranks) -> HostProblem:
-    silent = [host for host in record.hosts if not ranks.get(host)]
-    if silent and len(silent) < len(record.hosts):
-        text = f"the ranks of {_words(silent)} never began, all others waited for them: {record.reason}"
-        return _launch("not-started", text[:400], silent)
-    if silent:
-        return _launch("not-started", f"no rank ever began: {record.reason}"[:400], record.hosts)
-    absent = [(host, log) for host, logs in ranks.items() for log in logs if log.stuck == "compute"]
-    done = min(len(log.steps) for logs in ranks.values() for log in logs)
-    every = sum(len(logs) for logs in ranks.values())
-    if absent and len(absent) < every:
+def _hung(record: Record, pods: Pods, settings: TrainingSettings) -> HostProblem:
+    found = [(host, log) for host in record.hosts if host in pods for log in pods[host].ranks]
+    absent = [(host, log) for host, log in found if log.stuck == "compute"]
+    done = min((log.done for _host, log in found), default=0)
+    if absent and len(absent) < len(found):
         gpus = [f"{host}/gpu{log.local_rank}" for host, log in absent]
-        text = f"hung in step {done + 1}: {_words(gpus)} never ended its own part, the others waited"
+        text = f"hung in step {done + 1}: {words(gpus)} never ended its own part, the others waited"
         return _ended("run-hung", text, [host for host, _log in absent], gpus)
-    return _ended("run-hung", f"did not end in its time, after {done} steps: {record.reason}", record.hosts)
+    text = f"did not end in its time, after {done} steps: {record.reason}"
+    if settings.run.load_s >= settings.run.timeout_s:
+        text += f"; timeout_s ({settings.run.timeout_s:g}) is not longer than load_s ({settings.run.load_s:g})"
+    return _ended("run-hung", text, record.hosts)
 
 
 def _ended(
@@ -101,23 +112,32 @@ def _ended(
     )  # fmt: skip
 
 
-def _crashed(record: Record, ranks: Ranks, logs: Mapping[str, str]) -> HostProblem:
+def _crashed(record: Record, pods: Pods, logs: Mapping[str, str]) -> HostProblem:
     """Return the problem of the rank that failed first and by itself: the others fail because it went away."""
-    failures = [(log.failure, host, log) for host, found in ranks.items() for log in found if log.failure]
+    short = {host: error.text for host, text in logs.items() if (error := _shared_memory(text))}
+    if short:
+        host, line = next(iter(short.items()))
+        return _ended("shm-too-small", f"{host}: {line}", short)
+    failures = [(log.failure, host, log) for host, pod in pods.items() for log in pod.ranks if log.failure]
     own = sorted((entry for entry in failures if not _of_partner(entry[0].kind, entry[0].text)), key=lambda e: e[0].at)
     if own:
         failure, host, log = own[0]
         cause = "out-of-memory" if failure.kind in _OUT_OF_MEMORY else "run-crashed"
-        text = f"rank {log.rank} ended with {failure.kind} after {len(log.steps)} steps: {failure.text}"
+        text = f"rank {log.rank} ended with {failure.kind} after {log.done} steps: {failure.text}"
         return _ended(cause, text, [host], [f"{host}/gpu{log.local_rank}"])
     killed = [pod for pod in record.pods if pod.exit_code and not any(f[1] == pod.host for f in failures)]
     for pod in killed:
-        words = torchrun_failures(logs.get(pod.host, ""))
+        said = torchrun_failures(logs.get(pod.host, ""))
         cause = "out-of-memory" if pod.reason == "OOMKilled" else "run-crashed"
-        reason = f"{pod.reason}; {words[0]}" if words else pod.reason or record.reason
+        reason = f"{pod.reason}; {said[0]}" if said else pod.reason or record.reason
         return _ended(cause, f"its pod ended with exit code {pod.exit_code}: {reason}", [pod.host])
     failed = [pod.host for pod in record.pods if pod.exit_code]
     return _ended("run-crashed", f"crashed: {record.reason}", failed or record.hosts)
+
+
+def _shared_memory(log: str) -> ErrorLine | None:
+    found = find_error(log)
+    return found if found and found.says == SHARED_MEMORY else None
 
 
 def _of_partner(kind: str, text: str) -> bool:
@@ -125,38 +145,53 @@ def _of_partner(kind: str, text: str) -> bool:
 
 
 def _incomplete(
-    record: Record, ranks: Ranks, unreadable: Mapping[str, str], settings: TrainingSettings
+    record: Record, pods: Pods, unreadable: Mapping[str, str], settings: TrainingSettings
 ) -> HostProblem | None:
-    wrong = {host: text for host in record.hosts if (text := _wrong(host, record, ranks, unreadable, settings))}
+    wrong = {host: text for host in record.hosts if (text := _wrong(host, record, pods, unreadable, settings))}
     if wrong:
         host, text = next(iter(wrong.items()))
         more = f" (so on {len(wrong)} hosts)" if len(wrong) > 1 else ""
         whole = len(wrong) == len(record.hosts)
         return _ended("output-incomplete", f"{host}: {text}{more}", wrong, partial=not whole)
-    numbers = sorted(log.rank for found in ranks.values() for log in found)
+    found = [log for host in record.hosts for log in pods[host].ranks]
+    numbers = sorted(log.rank for log in found)
     if numbers != list(range(record.world)):
         return _ended(
-            "output-incomplete", f"ranks {_words(map(str, numbers[:20]))} are not 0 to {record.world - 1}", record.hosts
+            "output-incomplete", f"ranks {words(map(str, numbers[:20]))} are not 0 to {record.world - 1}", record.hosts
         )
-    setups = [log.setup for found in ranks.values() for log in found if log.setup]
-    if not same_training(setups):
-        return _ended("setups-differ", "ranks do not train the same model in the same way", record.hosts)
-    return None
+    if len({(log.version, log.done, len(log.windows), len(log.digests)) for log in found}) > 1:
+        return _ended("output-incomplete", "ranks wrote different numbers of steps, windows or digests", record.hosts)
+    return _unlike(record, pods)
 
 
-def _wrong(host: str, record: Record, ranks: Ranks, unreadable: Mapping[str, str], settings: TrainingSettings) -> str:
+def _unlike(record: Record, pods: Pods) -> HostProblem | None:
+    """Return the problem of hosts whose ranks do not train what most others do, or not with the same libraries."""
+    setups = {host: Counter(essence_of(log.setup) for log in pods[host].ranks if log.setup) for host in record.hosts}
+    kinds = sum(setups.values(), Counter[tuple[Any, ...]]())
+    if len(kinds) <= 1:
+        return None
+    usual, count = kinds.most_common(1)[0]
+    other = [host for host, mine in setups.items() if set(mine) != {usual}]
+    hosts = other if count * 2 > kinds.total() else list(record.hosts)
+    odd = next(kind for host in hosts for kind in setups[host] if kind != usual)
+    pairs = zip(ESSENCE, odd, usual, strict=True)
+    what = ", ".join(f"{name} {mine} and not {most}" for name, mine, most in pairs if mine != most)
+    return _ended("setups-differ", f"ranks of {words(hosts)} do not train as {count} others do: {what}", hosts)
+
+
+def _wrong(host: str, record: Record, pods: Pods, unreadable: Mapping[str, str], settings: TrainingSettings) -> str:
     """Return what is missing in the output of a host; empty if nothing is."""
     pod = next((pod for pod in record.pods if pod.host == host), None)
     if pod is None:
         return "there was no pod on it"
     if host in unreadable:
         return f"its log cannot be read: {unreadable[host]}"
-    found: Sequence[RankLog] = ranks.get(host, ())
+    found: Sequence[RankLog] = pods[host].ranks if host in pods else ()
     if len(found) != record.gpus:
         return f"{len(found)} of {record.gpus} ranks wrote anything"
     for log in found:
-        if len(log.steps) < settings.run.steps or not log.weights:
-            return f"the lines of rank {log.rank} end after {len(log.steps)} of {settings.run.steps} steps"
+        if log.done < settings.run.steps or not log.weights:
+            return f"the lines of rank {log.rank} end after {log.done} of {settings.run.steps} steps"
         if log.setup is None or log.setup.world != record.world or log.setup.device != settings.run.device:
             expected = f"{settings.run.device}, {record.world} ranks"
             return f"rank {log.rank} reports {_setup_words(log.setup)}, expected {expected}"
@@ -165,8 +200,3 @@ def _wrong(host: str, record: Record, ranks: Ranks, unreadable: Mapping[str, str
 
 def _setup_words(setup: Setup | None) -> str:
     return f"{setup.device}, {setup.world} ranks" if setup else "nothing"
-
-
-def _words(names: Iterable[str]) -> str:
-    found = list(names)
-    return ", ".join(found[:8]) + (f" and {len(found) - 8} more" if len(found) > 8 else "")

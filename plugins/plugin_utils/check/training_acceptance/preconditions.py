@@ -13,7 +13,7 @@ from ..kit.answer import Answer
 from ..spec import CheckSpec, JudgeContext
 from .analysis import SkuCohort, cohorts_of
 from .model import PlannedHost, Results
-from .parse_run import STARTS
+from .never_met import STARTS
 
 
 def before_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome | None:

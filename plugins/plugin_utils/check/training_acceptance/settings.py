@@ -43,7 +43,13 @@ class RunSettings(JobSettings):
     image: str = setting(
         "Image with PyTorch; an air-gapped site names its own. The training program comes with the collection."
     )
-    steps: int = setting("Steps of a run.", unit="steps", minimum=1)
+    steps: int = setting("First steps of a run, each told by itself; fewer are never made.", unit="steps", minimum=1)
+    load_s: float = setting(
+        "How long a run loads the GPUs at least: after the first steps it goes on until then. Heat and power limits "
+        "take minutes to show.",
+        unit="s",
+        minimum=0,
+    )
     seed: int = setting("Seed of weights and data.")
     device: str = setting("Device of PyTorch.")
     dtype: str = setting("Type that is computed in; the peak of the SKU for this type is the reference of the MFU.")
@@ -76,7 +82,11 @@ class RunSettings(JobSettings):
 class JudgeSettings:
     """What the training is judged by."""
 
-    start_s: float = setting("Ranks start together: all within this time.", unit="s", minimum=0)
+    start_s: float = setting(
+        "Ranks start together: no pod begins, finds the others or is ready for them later than this after the first.",
+        unit="s",
+        minimum=0,
+    )
     warmup_steps: int = setting(
         "First steps, which are not judged: memory is found, kernels are chosen, links are opened.",
         unit="steps",
@@ -108,6 +118,17 @@ class JudgeSettings:
         "peer_marginal it is marginal.",
         minimum=0,
         below=1,
+    )
+    throttled: float = setting(
+        "Part of the samples of a GPU in which heat or a power brake held its clock down that is marginal.",
+        minimum=0,
+        maximum=1,
+    )
+    throttled_bad: float = setting("The part of the samples that is bad.", minimum=0, maximum=1)
+    data_factor: float = setting(
+        "A host that needs so many times as long as its peers for the data of a step is marginal, however short that "
+        "time is.",
+        above=1,
     )
     peer_spreads: float = peer_spreads()
     peers_least: int = peers_least()

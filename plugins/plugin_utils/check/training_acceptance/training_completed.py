@@ -21,7 +21,7 @@ SPEC = CheckSpec(
     title="Training ends well on every rank",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
-    duration_s=120.0,
+    duration_s=900.0,
     requires=("kubernetes",),
 )
 _HINTS = {
@@ -29,6 +29,7 @@ _HINTS = {
     "run-crashed": "read the log of the pod and the kernel log of the host (XID), then run the gate again",
     "run-hung": "read the logs and the kernel log of the host (XID), then run the gate again",
     "output-incomplete": "read the log; the output was cut, or something else wrote into it",
+    "shm-too-small": "pods share memory through /dev/shm: mount an emptyDir with medium Memory there",
     "setups-differ": "use the same image on all nodes",
 }
 
@@ -58,7 +59,7 @@ def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome
 
 def _passed(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
     ranks = [rank for rank in cohort.complete[-1].ranks if rank.host == host.name]
-    steps = len(ranks[0].log.steps)
+    steps = ranks[0].log.done
     return answer.passed(
         f"{len(ranks)} ranks did {steps} steps and ended well",
         measured=(Measure("ranks", len(ranks), "count"), Measure("steps", steps, "count")),

@@ -10,6 +10,7 @@ from ..benchmark.preconditions import answer_for_host, no_capacity, not_repeated
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
+from .lateness import LOADED, READY, RESOLVED, STARTED, Late, lateness_of
 from .model import PlannedHost, Results
 from .observe_training import OBSERVER
 from .preconditions import before_host
@@ -21,14 +22,20 @@ SPEC = CheckSpec(
     title="All ranks start together",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
-    duration_s=120.0,
+    duration_s=900.0,
     requires=("kubernetes",),
     causes=("half-placed", "late-start"),
 )
 _HINTS = {
     "half-placed": "the pods are no gang: look at the gang scheduler and its PodGroup, then at what the node lacks",
-    "not-started": "look at the pod's events and at the kubelet of the node",
-    "late-start": "pull the image beforehand; look at the node's disk and its way to the registry",
+    "not-started": "look at the pod's log and events and at the kubelet of the node; is PyTorch in the image?",
+    "rendezvous-dns": "resolve a pod's name in a pod on that node: look at its CNI, DNS and network policy",
+}
+_LATE = {
+    STARTED: ("its container began", "pull the image beforehand; look at the node's disk and its way to the registry"),
+    RESOLVED: ("it found the others by their name", "look at the cluster's DNS as pods of that node see it"),
+    LOADED: ("it had loaded PyTorch", "look at the node's disk; an image that is fetched as it is read is slow once"),
+    READY: ("its GPUs were ready", "nvidia-smi on the host: persistence mode, and how long it takes"),
 }
 
 
@@ -50,26 +57,38 @@ def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome
             return blamed(answer, cohort, problem, host.name, _HINTS)
         return answer.blocked(by=SPEC.id, because=f"its pod had its place, but not those of all: {problem.text}")
     if not cohort.complete and problem is not None:
-        # The ranks met, or there would be another problem; the log of the run that ended early says when.
-        return answer.passed("its ranks met those of all other hosts", evidence=evidence(cohort, host.name))
-    return before_host(answer, cohort, host) or _judge_start(answer, cohort, host)
+        return _of_broken_run(answer, cohort, host)
+    early = before_host(answer, cohort, host)
+    if early is not None:
+        return early
+    return _judge_start(answer, cohort, host, cohort.lateness.get(host.name))
 
 
-def _judge_start(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
-    limit, late_s = cohort.results.plan.settings.judge.start_s, cohort.lateness[host.name]
-    text = f"the last of its ranks started {late_s:.1f} s after the first of all"
+def _of_broken_run(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
+    """Judge the start of a run that did not end well: proven only if every rank of every host met the others."""
+    problem, run = cohort.problem, cohort.runs[-1]
+    if problem is not None and not run.met:
+        return answer.blocked(by=problem.check, because=f"not all ranks met: {problem.text}")
+    return _judge_start(answer, cohort, host, lateness_of(run).get(host.name))
+
+
+def _judge_start(answer: Answer, cohort: SkuCohort, host: PlannedHost, late: Late | None) -> Outcome:
+    limit = cohort.results.plan.settings.judge.start_s
+    if late is None:
+        text = "this run did not record when its pods and ranks were ready, so nothing is known of who was late"
+        return answer.unknown("no-start-times", text, "run the gate again", evidence=evidence(cohort, host.name))
+    what, hint = _LATE[late.phase]
+    text = f"{what} {late.seconds:.1f} s after the first of all"
     details = {
-        "measured": (Measure("lateness", round(late_s, 2), "s"),),
-        "expected": (Expectation("lateness", "<=", limit, Basis.RULE, "s", "from the first rank of the gang"),),
+        "measured": (Measure("lateness", round(late.seconds, 2), "s"), Measure("phase", late.phase)),
+        "expected": (Expectation("lateness", "<=", limit, Basis.RULE, "s", "after the first host of the gang"),),
         "evidence": evidence(cohort, host.name),
     }
-    if late_s <= limit:
+    if late.seconds <= limit:
         return answer.passed(text, **details)
     if not cohort.confirmed:
         return not_repeated(answer, text, **details)
-    return answer.failed(
-        "late-start", f"{text}, in most of {len(cohort.complete)} runs", _HINTS["late-start"], **details
-    )
+    return answer.failed("late-start", f"{text}, in most of {len(cohort.complete)} runs", hint, **details)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

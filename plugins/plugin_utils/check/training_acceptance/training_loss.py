@@ -14,7 +14,7 @@ from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
 from .figures import Fall, Figures, fall_of
-from .model import PlannedHost, Results
+from .model import PlannedHost, Rank, Results
 from .observe_training import OBSERVER
 from .preconditions import before_host
 from .rendering import evidence, gpus, loss_series
@@ -25,7 +25,7 @@ SPEC = CheckSpec(
     title="Loss finite, falling, and the same model everywhere",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
-    duration_s=120.0,
+    duration_s=900.0,
     requires=("kubernetes",),
     causes=("loss-not-finite", "loss-not-falling", "weights-differ"),
 )
@@ -101,7 +101,7 @@ def _differing(answer: Answer, cohort: SkuCohort, figures: Figures, host: Planne
 def _passed(answer: Answer, cohort: SkuCohort, figures: Figures, host: PlannedHost) -> Outcome:
     least, proof = cohort.results.plan.settings.judge.loss_fall, evidence(cohort, host.name)
     mine = [rank for rank in figures.run.ranks if rank.host == host.name]
-    falls = {rank.gpu: fall_of([step.loss for step in rank.log.steps]) for rank in mine}
+    falls = {rank.gpu: fall_of(_told(rank)) for rank in mine}
     worst = min(falls, key=lambda gpu: falls[gpu].part)
     fall, details = falls[worst], {"measured": _measures(falls[worst]), "expected": _expected(least), "evidence": proof}
     text = f"{fall.first:.4g} at the beginning, {fall.last:.4g} at the end"
@@ -111,6 +111,10 @@ def _passed(answer: Answer, cohort: SkuCohort, figures: Figures, host: PlannedHo
     # The curve is that of all ranks: once is enough.
     series = loss_series(cohort) if host.name == figures.run.ranks[0].host else ()
     return answer.passed(f"{len(mine)} ranks, loss {text}, the same weights as everywhere", series=series, **details)
+
+
+def _told(rank: Rank) -> list[float]:
+    return [*(step.loss for step in rank.log.steps), *(window.loss for window in rank.log.windows)]
 
 
 def _first(found: Mapping[str, int]) -> dict[str, int]:

@@ -22,7 +22,7 @@ SPEC = CheckSpec(
     title="Model FLOP utilisation",
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,
-    duration_s=120.0,
+    duration_s=900.0,
     requires=("kubernetes",),
     causes=("mfu-low",),
 )
@@ -61,7 +61,11 @@ def _judge_cohort(answer: Answer, cohort: SkuCohort) -> Outcome:
         )
     if not cohort.steady:
         return answer.blocked(by="training-step-time", because=f"{text}, but the step time is not steady", **details)
-    text = f"{text}; at least {100 * cohort.target:g} % is expected"
+    if cohort.held_down:
+        return answer.blocked(by="training-clocks", because=f"{text}, but heat or power holds GPUs down", **details)
+    if cohort.slow_data.slow:
+        return answer.blocked(by="training-data", because=f"{text}, but slow hosts hold back the others", **details)
+    text = f"{text}{cohort.explained(list(cohort.rates)[:1])}; at least {100 * cohort.target:g} % is expected"
     if not cohort.confirmed:
         return not_repeated(answer, text, **details)
     if mfu.value >= settings.judge.mfu_marginal * cohort.target:

@@ -21,7 +21,7 @@ SPEC = CheckSpec(
     title="Steady step time",
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,
-    duration_s=120.0,
+    duration_s=900.0,
     requires=("kubernetes",),
     causes=("step-time-growing", "step-time-unstable"),
 )
@@ -57,7 +57,9 @@ def _judge_cohort(answer: Answer, cohort: SkuCohort) -> Outcome:
         return not_repeated(answer, text, **details)
     who = f", by {', '.join(list(hosts)[:4])}" if culprits else ""
     if cohort.growth > judge.growth:
-        text = f"{text}, growing by {100 * cohort.growth:.1f} % over the run{who}"
+        text = f"{text}, growing by {100 * cohort.growth:.1f} % over the run{who}{cohort.explained(culprits)}"
+        if cohort.held_down and set(culprits or cohort.growing) <= set(cohort.held_down):
+            return answer.blocked(by="training-clocks", because=text, **details)
         return answer.failed("step-time-growing", text, _GROWING, **details)
     if cohort.variation <= judge.step_time_cv_bad:
         return answer.marginal("step-time-unsteady", f"{text}{who}", _UNSTABLE, **details)
@@ -76,7 +78,8 @@ def _culprits(cohort: SkuCohort) -> tuple[str, ...]:
 
 def _expected(cohort: SkuCohort) -> tuple[Expectation, ...]:
     judge = cohort.results.plan.settings.judge
-    line = "deviation of the step times from a straight line through them / their mean, median of the runs"
+    line = "deviation of the step times from a straight line through them / their mean, median of the runs; within "
+    line += "windows the median one"
     grown = "the line's end / its beginning - 1, where that is more than 4 times its uncertainty"
     return (
         Expectation("variation", "<=", round(100 * judge.step_time_cv, 2), Basis.RULE, "%", line),

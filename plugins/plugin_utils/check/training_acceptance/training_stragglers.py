@@ -27,13 +27,13 @@ SPEC = CheckSpec(
     title="No slow rank",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
-    duration_s=120.0,
+    duration_s=900.0,
     requires=("kubernetes",),
     causes=("slow-gpu", "slow-group", "slow-node"),
 )
 _HINTS = {
     "slow-gpu": "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER,TEMPERATURE on the host says why it runs slowly",
-    "slow-node": "look at what the GPUs of the host share: CPU frequency, power cap, cooling, other processes",
+    "slow-node": "look at what the GPUs of the host share: power cap, cooling, PCIe, other processes",
 }
 
 
@@ -56,6 +56,9 @@ def _together(context: JudgeContext, cohort: SkuCohort) -> tuple[list[Outcome], 
     if not cohort.complete or not cohort.slow.any:
         return [], frozenset()
     hosts = slow_hosts(cohort.slow, cohort.rates)
+    if hosts and all(gpu in cohort.held_down for gpu in cohort.rates if gpu.partition("/")[0] in hosts):
+        # Heat or power explains them already.
+        return [], frozenset()
     shared = explained(context, hosts, dict.fromkeys(gpu.partition("/")[0] for gpu in cohort.rates))
     if shared is None:
         return [], frozenset()
@@ -109,6 +112,10 @@ def _slow(answer: Answer, cohort: SkuCohort, host: str, rates: dict[str, float],
     rate = min(rates.values()) if whole else min(rates[gpu] for gpu in names)
     what = f"all {len(rates)} ranks of {host}" if whole else ", ".join(names)
     text = f"slow at the own part of a step: {what}, {rate:.3f} of the usual rate; all others wait"
+    mine = list(rates) if whole else list(names)
+    if all(gpu in cohort.held_down for gpu in mine):
+        return answer.blocked(by="training-clocks", because=text, **details)
+    text += cohort.explained(mine)
     if not cohort.confirmed:
         return not_repeated(answer, text, **details)
     text = f"{text}; in most of {len(cohort.complete)} runs"

@@ -11,6 +11,7 @@ from typing import Literal
 
 from ...hardware.accelerator import Accelerator
 from .infiniband import Cable, InfiniBand
+from .training import HeldDown, Training, TrainingState
 
 SCHEMA_VERSION = 1
 
@@ -28,7 +29,6 @@ NicView = Literal["switch", "pairs", "apart", "hidden"]
 ExporterState = Literal["ok", "down", "frozen", "twice", "stranger", "no-profiling", "no-xids"]
 Slowdown = Literal["", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown"]
 BenchmarkState = Literal["ok", "hangs", "truncated", "crashes"]
-TrainingState = Literal["ok", "out-of-memory", "crashes", "hangs", "not-a-number", "other-weights"]
 ServerState = Literal[
     "ok", "kv-cache-full", "memory-full", "memory-taken", "no-gpus", "crashing", "model-missing", "hub-unreachable",
     "image-missing", "engine-dead"
@@ -62,7 +62,8 @@ class Gpu:
     """One GPU. `missing`: not on the bus at all; `unlisted`: on the bus, but the driver could not start it; `lost`:
     listed, no longer answering. `compute` is the part of its rate of arithmetic that it has when it is busy, `training`
     what happens to a rank of a training on it. `power_limit` is the part of its default limit that it is held to,
-    `slowdown` the reason for which its clock is lowered, `vbios` its own where it is not that of its kind."""
+    `slowdown` the reason for which its clock is lowered, `vbios` its own where it is not that of its kind,
+    `held_down` what heat or power do to it under a long load."""
 
     index: int
     uuid: str
@@ -95,6 +96,7 @@ class Gpu:
     power_limit: float = 1.0
     slowdown: Slowdown = ""
     vbios: str = ""
+    held_down: HeldDown = field(default_factory=HeldDown)
 
     @property
     def pci(self) -> str:
@@ -210,21 +212,6 @@ class Serving:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
-    """What a training on the node meets. `pace` is the part of their speed that all of its GPUs have together; `growth`
-    is the part by which its work on a step has grown at the end of a run, `jitter` the part by which every fifth step
-    takes longer; ranks start `delay_s` late; without `image` its pods get none; `log_cut`: the end of the log is lost.
-    """
-
-    pace: float = 1.0
-    growth: float = 0.0
-    jitter: float = 0.0
-    delay_s: float = 0.0
-    image: bool = True
-    log_cut: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """One GPU host. `others` are ports of adapters that carry no GPU traffic.
 
@@ -266,7 +253,7 @@ class Node:
     serving: Serving = Serving()
     exporter: ExporterState = "ok"
     exporter_label: str = "Hostname"
-    training: Training = Training()
+    training: Training = field(default_factory=Training)
 
     @property
     def listed_gpus(self) -> tuple[Gpu, ...]:
@@ -361,13 +348,14 @@ class Stack:
     """How the cluster's software behaves. `components` names only those that do not work. Groups of more than
     `gang_largest` pods are no gang to the gang scheduler (0: all are). The training image uses `training_efficiency` of
     what a good one would; `training_learns`: it computes right gradients. `image_pull_s`: pods of tests wait so long
-    for their image; read when the rehearsal starts."""
+    for their image; read when the rehearsal starts. `training_torch`: PyTorch is in the training image."""
 
     gang_scheduler: GangBehaviour = "all-or-nothing"
     gang_largest: int = 0
     training_efficiency: float = 1.0
     training_learns: bool = True
     image_pull_s: float = 0.0
+    training_torch: bool = True
     dra_driver: DraBehaviour = "allocates"
     cluster_policy: str = "ready"
     components: dict[str, ComponentState] = field(default_factory=dict)

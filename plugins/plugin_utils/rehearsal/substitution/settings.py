@@ -28,10 +28,16 @@ def training_settings(nodes: int, *, full: bool) -> dict[str, Any]:
     if not full:
         return waits
     shape = {"layers": 2, "hidden": 128, "heads": 4, "sequence": 64, "batch": 4, "vocabulary": 128}
-    model = {"device": "cpu", "dtype": "float32", "steps": 50, "shape": {**shape, "learning_rate": 0.001}}
+    model = {
+        "device": "cpu",
+        "dtype": "float32",
+        "steps": 50,
+        "load_s": 20.0,
+        "shape": {**shape, "learning_rate": 0.001},
+    }
     # A core has about this peak; many ranks share one.
     times = {"peak_tflops": 0.05, "mfu": 0.0001, "step_time_cv": 9.0, "step_time_cv_bad": 9.0, "growth": 9.0}
-    peers = {"peer_marginal": 0.7, "peer_bad": 0.8, "repeats": 1, "start_s": 120.0}
+    peers = {"peer_marginal": 0.7, "peer_bad": 0.8, "repeats": 1, "start_s": 120.0, "data_factor": 100.0}
     return {**waits, "timeout_s": 300.0 + 60.0 * nodes, "total_s": 3600.0, "stuck_s": 120.0, **model, **times, **peers}
 
 

@@ -60,12 +60,20 @@ class Versions:
 class TrainingSpeed:
     """`efficiency` is the share of a GPU's peak that training reaches if its kind does not state it; `gpu_noise` and
     `step_noise` are relative deviations; `hidden` is the share of the compute time that hides the exchange of
-    gradients."""
+    gradients. `data_us` is what a CPU needs for one place of a sequence, `loading_s` and `ready_s` what a pod needs to
+    load PyTorch and a rank for its device, `busy_clock` the part of the greatest clock that a busy GPU has."""
 
     efficiency: float
     gpu_noise: float
     step_noise: float
     hidden: float
+    data_us: float
+    loading_s: float
+    ready_s: float
+    clock_max_mhz: int
+    busy_clock: float
+    power_limit_w: float
+    temperature_c: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

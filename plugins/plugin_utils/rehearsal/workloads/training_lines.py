@@ -1,75 +1,48 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The lines that the ranks of a training write, computed from the model. Pure: the same job gives the same lines."""
+"""The lines that the ranks of a training write, computed from the model. Pure: the same job gives the same lines.
+
+The time in them is that of the cluster and not of the rehearsal: ten minutes of load are over in a moment. A test holds
+the lines against those of the program itself. Order of the start: torchrun's agents meet before any of them starts its
+workers (torch/distributed/elastic/agent/server/api.py, `_initialize_workers`), so that the workers of all nodes begin
+together, when the last pod is there.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from ...hardware.sku import Sku
-from ..model.values import ClusterModel, Gpu, Node
-from .benchmark import RankPod
+from ..model.values import ClusterModel
 from .nccl_run import communicators_of
 from .performance import Performance
 from .physics import Communicator, choose, time_us
+from .training_job import Rank, TrainingJob
+from .training_states import DeviceStates
 from .transport import find_host
 
 # How much longer the first steps take: memory is allocated, kernels are chosen, connections are made.
 _WARMING = (6.0, 1.6, 1.2, 1.05)
 _JITTER_EVERY = 5
 _SYMBOLS = 97
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingJob:
-    """One training job: its pods in the order of their ranks, and the options of the program."""
-
-    name: str
-    places: tuple[RankPod, ...]
-    options: Mapping[str, str]
-    env: Mapping[str, str]
-
-    def number(self, name: str) -> int:
-        """Return the value of an integer option."""
-        return int(self.options[name])
-
-    @property
-    def matmul_parameters(self) -> int:
-        """Parameters of its matrices: four of attention and eight of the feed-forward network a layer, the output."""
-        hidden = self.number("hidden")
-        return 12 * self.number("layers") * hidden**2 + hidden * self.number("vocabulary")
-
-    @property
-    def parameters(self) -> int:
-        """All parameters, embeddings and norms included."""
-        hidden, norms = self.number("hidden"), 4 * self.number("layers") + 2
-        return self.matmul_parameters + hidden * (self.number("vocabulary") + self.number("sequence") + norms)
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of one rank in one step."""
-        return self.number("batch") * self.number("accumulate") * self.number("sequence")
-
-    @property
-    def flop(self) -> float:
-        """Floating point operations of one rank in one step."""
-        attention = 12 * self.number("layers") * self.number("hidden") * self.number("sequence")
-        return self.tokens * (6.0 * self.matmul_parameters + attention)
+# The program tells about so many seconds in one line.
+_WINDOW_S = 10.0
+_AGENTS_S = 5.0
+_TORCH = "2.8.0a0+34c6371d24.nv25.08"
 
 
 @dataclass(frozen=True, slots=True)
-class Rank:
-    """One rank: its number, its GPU and its node."""
+class Stretch:
+    """Steps that are told in one line: their first, how many, and where in the load their middle is, in seconds."""
 
-    number: int
-    gpu: Gpu
-    node: Node
+    first: int
+    count: int
+    at_s: float
 
 
 class TrainingLog:
@@ -93,24 +66,27 @@ class TrainingLog:
             for place, node in enumerate(self.nodes)
             for gpu in node.working_gpus[:each]
         ]
-        self.steps = run.number("steps")
+        self.steps, self.load_s = run.number("steps"), float(run.options.get("load-s", 0))
         self.written: dict[int, list[str]] = {rank.number: [] for rank in self.ranks}
+        self.phases = [self._phases(place) for place in range(len(self.nodes))]
+        self.usual = {
+            rank.number: self._compute_s(rank) * (1 + self._noise(data.training.gpu_noise)) for rank in self.ranks
+        }
+        self.fed_s = {rank.number: self._data_s(rank) for rank in self.ranks}
 
     def lines(self) -> list[list[str]]:
         """Return the lines of every pod."""
         stop, ending = self._ending()
-        started = {rank.number: self._start_time(rank) for rank in self.ranks}
-        for rank in self.ranks:
-            facts = {"local_rank": rank.gpu.index, "host": self.run.places[self._place(rank)].hostname}
-            self._write(rank, "hello", **facts, started=round(started[rank.number], 3))
-        self._write_start(max(started.values()) + 6.0)
-        self._train(stop)
-        for rank in self.ranks:
-            if ending is None:
-                self._write(rank, "end", steps=self.steps, weights=self._weights(rank), memory_mib=61_440)
-            else:
-                self._end_early(rank, ending, stop)
+        if len(self.names) == len(self.nodes) and self.model.stack.training_torch:
+            began = max(max(phases.values()) for phases in self.phases) + _AGENTS_S
+            self._begin(began)
+            self._train(stop, ending)
         return [self._log(place) for place in range(len(self.nodes))]
+
+    @property
+    def names(self) -> list[int]:
+        """The places whose pods find the others by name."""
+        return [place for place, node in enumerate(self.nodes) if node.training.names]
 
     @property
     def broken(self) -> Rank | None:
@@ -118,17 +94,38 @@ class TrainingLog:
         return next((rank for rank in self.ranks if rank.gpu.training in ("out-of-memory", "crashes", "hangs")), None)
 
     def _write(self, rank: Rank, event: str, **facts: object) -> None:
-        words = {"schema_version": 1, "event": event, "rank": rank.number, **facts}
+        words = {"schema_version": 2, "event": event, "rank": rank.number, **facts}
         self.written[rank.number].append(json.dumps(words, separators=(",", ":")))
 
     def _place(self, rank: Rank) -> int:
         return rank.number // self.run.places[0].gpus
 
+    def _phases(self, place: int) -> dict[str, float]:
+        """Return when a pod came how far; without names or without PyTorch it stops before that."""
+        training = self.nodes[place].training
+        began = self.now + training.delay_s + abs(self._noise(0.4))
+        first = self.now + self.nodes[0].training.delay_s
+        phases = {"started": began}
+        if training.names:
+            # The name is there as soon as the pod of index 0 is.
+            phases["resolved"] = max(began, first) + 0.2 + abs(self._noise(0.5)) + training.name_s
+            if self.model.stack.training_torch:
+                loading_s = self.data.training.loading_s * (1 + abs(self._noise(0.1))) + training.loading_s
+                phases["loaded"] = phases["resolved"] + loading_s
+        return phases
+
     def _log(self, place: int) -> list[str]:
-        """Return the log of a pod: the lines of its ranks, interleaved."""
+        """Return the log of a pod: its own lines, then those of its ranks, interleaved."""
         mine = [self.written[rank.number] for rank in self.ranks if self._place(rank) == place]
         longest = max((len(lines_of_rank) for lines_of_rank in mine), default=0)
-        lines = [lines_of_rank[n] for n in range(longest) for lines_of_rank in mine if n < len(lines_of_rank)]
+        said = [
+            json.dumps(
+                {"schema_version": 2, "event": "pod", "phase": phase, "index": place, "at": round(at, 3)},
+                separators=(",", ":"),
+            )
+            for phase, at in self.phases[place].items()
+        ]
+        lines = said + [lines_of_rank[n] for n in range(longest) for lines_of_rank in mine if n < len(lines_of_rank)]
         if self.nodes[place].training.log_cut:
             lines = lines[: len(lines) * 4 // 5]
             lines[-1] = lines[-1][: len(lines[-1]) // 2]
@@ -141,38 +138,130 @@ class TrainingLog:
             return self.steps, None
         return (0 if broken.gpu.training == "out-of-memory" else self.steps // 2), broken.gpu.training
 
-    def _start_time(self, rank: Rank) -> float:
-        return self.now + rank.node.training.delay_s + abs(self._noise(0.4))
-
-    def _write_start(self, joined: float) -> None:
-        run = self.run
+    def _begin(self, began: float) -> None:
+        """Write what ranks say until they train."""
+        run, ready = self.run, {}
+        for rank in self.ranks:
+            started = began + abs(self._noise(0.4))
+            ready[rank.number] = (
+                started + self.data.training.ready_s + abs(self._noise(0.5)) + rank.node.training.ready_s
+            )
+            host = run.places[self._place(rank)].hostname
+            self._write(rank, "hello", local_rank=rank.gpu.index, host=host, started=round(started, 3))
+        joined = max(ready.values()) + 6.0
         shape = {
             name: run.number(name) for name in ("batch", "accumulate", "sequence", "layers", "hidden", "vocabulary")
         }
+        facts = self.data.training
         for rank in self.ranks:
             self._write(
-                rank, "start", world=len(self.ranks), device=run.options["device"], device_name=rank.gpu.product,
-                uuid=rank.gpu.uuid, backend="nccl", torch="2.8.0a0+34c6371d24.nv25.08", joined=round(joined, 3),
-                dtype=run.options["dtype"], **shape, parameters=run.parameters, matmul_parameters=run.matmul_parameters,
+                rank, "start", ready=round(ready[rank.number], 3), joined=round(joined, 3), world=len(self.ranks),
+                device=run.options["device"], device_name=rank.gpu.product, uuid=rank.gpu.uuid, backend="nccl",
+                torch=rank.node.training.torch or _TORCH, dtype=run.options["dtype"], **shape,
+                parameters=run.parameters, matmul_parameters=run.matmul_parameters,
+                power_limit_w=facts.power_limit_w, clock_max_mhz=facts.clock_max_mhz,
             )  # fmt: skip
 
-    def _train(self, stop: int) -> None:
-        usual = {
-            rank.number: self._compute_s(rank) * (1 + self._noise(self.data.training.gpu_noise)) for rank in self.ranks
-        }
-        exchange = self._exchange_s(min(usual.values()))
-        first_bad = self.steps // 2
-        bad = [rank.number for rank in self.ranks if rank.gpu.training == "not-a-number"]
+    def _train(self, stop: int, ending: str | None) -> None:
+        """Write steps, windows, states and digests, and how the run ends."""
+        exchange = self._exchange_s(min(self.usual.values()))
+        self._digests(1, 0)
+        elapsed = 0.0
         for number in range(1, stop + 1):
-            own = {rank.number: usual[rank.number] * self._step_factor(rank, number) for rank in self.ranks}
-            step_s = max(own.values()) + exchange * (1 + self._noise(self.data.training.step_noise))
+            elapsed += self._step(Stretch(number, 1, elapsed), exchange)
+        if ending is not None:
             for rank in self.ranks:
-                spoiled = bool(bad) and number > first_bad + (rank.number not in bad)
-                loss = "nan" if spoiled else round(self._loss(number), 5)
-                self._write(
-                    rank, "step", step=number, loss=loss, step_time_s=round(step_s * (1 + self._noise(0.0002)), 6),
-                    compute_s=round(own[rank.number], 6), tokens=self.run.tokens,
-                )  # fmt: skip
+                self._end_early(rank, ending, stop)
+            return
+        self._digests(2, stop)
+        windows, done = 0, stop
+        for stretch in self._windows(stop, elapsed):
+            windows += 1
+            elapsed += self._window(windows, stretch, exchange)
+            done = stretch.first + stretch.count - 1
+        digests = 2
+        if windows:
+            digests += 1
+            self._digests(digests, done)
+        for rank in self.ranks:
+            states = DeviceStates(rank.gpu, self.data.training, self.draw).lines(elapsed)
+            for state in states:
+                self._write(rank, "state", **state)
+            self._write(
+                rank, "end", steps=done, load_s=round(elapsed, 3), digests=digests, windows=windows,
+                states=len(states), weights=self._weights(rank), memory_mib=61_440,
+            )  # fmt: skip
+
+    def _windows(self, done: int, elapsed: float) -> Iterator[Stretch]:
+        """Return the stretches after the first steps, up to the end of the load."""
+        if elapsed >= self.load_s:
+            return
+        step_s = elapsed / done
+        each = max(1, round(_WINDOW_S / step_s))
+        for n in range(math.ceil((self.load_s - elapsed) / (step_s * each) * 1.1)):
+            yield Stretch(done + 1 + n * each, each, elapsed + n * each * step_s)
+
+    def _step(self, stretch: Stretch, exchange: float) -> float:
+        """Write a step of every rank; return its seconds."""
+        noise = self.data.training.step_noise
+        own = {rank.number: self._own_s(rank, stretch) for rank in self.ranks}
+        step_s = self._slowest(own) + exchange * (1 + self._noise(noise))
+        bad = self._bad()
+        for rank in self.ranks:
+            spoiled = bool(bad) and stretch.first > self.steps // 2 + (rank.number not in bad)
+            self._write(
+                rank, "step", step=stretch.first, loss="nan" if spoiled else round(self._loss(stretch.first), 5),
+                step_time_s=round(step_s * (1 + self._noise(0.0002)), 6), compute_s=round(own[rank.number], 6),
+                data_s=round(self._fed_s(rank, 1), 6), tokens=self.run.tokens,
+            )  # fmt: skip
+        return step_s
+
+    def _window(self, number: int, stretch: Stretch, exchange: float) -> float:
+        """Write a window of every rank; return the seconds of its steps together."""
+        noise, count = self.data.training.step_noise, stretch.count
+        own = {rank.number: self._own_s(rank, stretch) for rank in self.ranks}
+        jolts = {rank.number: rank.node.training.jitter for rank in self.ranks}
+        # Of the steps every fifth is longer by the jolt, for everybody: mean and deviation of such a mixture.
+        part, jolt = 1 / _JITTER_EVERY, max(jolts.values())
+        step_s = self._slowest(own) * (1 + part * jolt) + exchange
+        spread_s = step_s * math.hypot(noise, jolt * math.sqrt(part * (1 - part)))
+        for rank in self.ranks:
+            longest = (1 + 2.5 * noise) * (1 + jolts[rank.number])
+            self._write(
+                rank, "window", number=number, first=stretch.first, count=count,
+                loss="nan" if self._bad() else round(self._loss(stretch.first), 5),
+                not_finite_from=stretch.first if self._bad() else 0,
+                step_time_s=round(step_s * (1 + self._noise(0.0002)), 6), step_time_sd_s=round(spread_s, 6),
+                step_time_max_s=round(step_s * (1 + 2.5 * noise) * (1 + jolt), 6),
+                compute_s=round(own[rank.number], 6), compute_max_s=round(own[rank.number] * longest, 6),
+                data_s=round(self._fed_s(rank, count), 6),
+            )  # fmt: skip
+        return count * step_s
+
+    def _bad(self) -> list[int]:
+        return [rank.number for rank in self.ranks if rank.gpu.training == "not-a-number"]
+
+    def _slowest(self, own: Mapping[int, float]) -> float:
+        """Return when the last rank has its data and its gradients: all others wait for it."""
+        return max(own[rank.number] + self.fed_s[rank.number] for rank in self.ranks)
+
+    def _own_s(self, rank: Rank, stretch: Stretch) -> float:
+        """Return the seconds of a rank's own arithmetic in a step, the mean of a stretch."""
+        training, number = rank.node.training, stretch.first
+        done = stretch.at_s / self.load_s if self.load_s else number / self.steps
+        jolt = 1 + (training.jitter if stretch.count == 1 and number % _JITTER_EVERY == 0 else 0.0)
+        warming = _WARMING[number - 1] if number <= len(_WARMING) else 1.0
+        noise = 1 + self._noise(self.data.training.step_noise / math.sqrt(stretch.count))
+        held = DeviceStates(rank.gpu, self.data.training, self.draw).pace_at(stretch.at_s)
+        return self.usual[rank.number] * warming * (1 + training.growth * min(1.0, done)) * jolt * noise / held
+
+    def _fed_s(self, rank: Rank, count: int) -> float:
+        return self.fed_s[rank.number] * (1 + self._noise(0.05 / math.sqrt(count)))
+
+    def _data_s(self, rank: Rank) -> float:
+        """Return the seconds that a CPU needs for the data of a step."""
+        places = self.run.number("sequence") * self.run.number("accumulate")
+        return self.data.training.data_us * 1e-6 * places / rank.node.training.cpu * (1 + self._noise(0.02))
 
     def _compute_s(self, rank: Rank) -> float:
         """Return the seconds that a rank computes in one step."""
@@ -181,14 +270,6 @@ class TrainingLog:
         peak = self.sku.peak_tflops.get("bf16") or self.sku.peak_tflops.get("fp16") or 65.0
         pace = rank.gpu.compute * rank.node.training.pace * self.model.stack.training_efficiency
         return self.run.flop / (peak * 1e12 * part * pace)
-
-    def _step_factor(self, rank: Rank, number: int) -> float:
-        """Return the factor on the usual compute time of a rank in one step."""
-        training = rank.node.training
-        grown = 1 + training.growth * number / self.steps
-        jolt = 1 + (training.jitter if number % _JITTER_EVERY == 0 else 0.0)
-        warming = _WARMING[number - 1] if number <= len(_WARMING) else 1.0
-        return warming * grown * jolt * (1 + self._noise(self.data.training.step_noise))
 
     def _exchange_s(self, compute_s: float) -> float:
         """Return the seconds that the exchange of gradients adds to a step."""
@@ -222,9 +303,19 @@ class TrainingLog:
         level = rest + (symbols - rest) * math.exp(-before / 16) + (first - symbols) * math.exp(-before / 4)
         return level * (1 + self._noise(0.02))
 
+    def _digests(self, number: int, step: int) -> None:
+        """Write the digests of all ranks: bits that follow from the seed, unless a GPU computes wrong."""
+        for rank in self.ranks:
+            state = rank.gpu.training
+            wrong = state == "wrong-arithmetic" or (state == "wrong-when-hot" and number > 1)
+            found = {name: self._bits(f"{name}/{rank.number if wrong else ''}") for name in ("gemm", "attention")}
+            self._write(rank, "digest", number=number, step=step, **found)
+
     def _weights(self, rank: Rank) -> str:
-        other = "/other" if rank.gpu.training == "other-weights" else ""
-        return f"{random.Random(f'{self.model.seed}/{self.run.name}{other}').getrandbits(61):016x}"
+        return self._bits(f"{self.run.name}{'/other' if rank.gpu.training == 'other-weights' else ''}")
+
+    def _bits(self, of: str) -> str:
+        return f"{random.Random(f'{self.model.seed}/{of}').getrandbits(61):016x}"
 
     def _end_early(self, rank: Rank, ending: str, done: int) -> None:
         mine, at = rank is self.broken, self.now + 30.0
@@ -250,7 +341,11 @@ class TrainingLog:
 def options_of(words: Sequence[str]) -> dict[str, str]:
     """Return the options of the program in a command line."""
     found = {}
-    for name, value in pairwise(words):
-        if name.startswith("--") and not value.startswith("--"):
-            found[name.removeprefix("--")] = value
+    for place, word in enumerate(words):
+        name, mark, value = word.partition("=")
+        if not name.startswith("--"):
+            continue
+        following = words[place + 1] if place + 1 < len(words) else ""
+        if mark or not following.startswith("--"):
+            found[name.removeprefix("--")] = value if mark else following
     return found

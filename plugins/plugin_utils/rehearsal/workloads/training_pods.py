@@ -24,20 +24,23 @@ from .pod_simulator import (
     env_of,
     words_of,
 )
-from .training_lines import TrainingJob, TrainingLog, options_of
+from .training_job import TrainingJob
+from .training_lines import TrainingLog, options_of
 
-_PROGRAM = "train.py"
-_SOURCE = RECIPES / "workloads" / "training" / _PROGRAM
-_MACHINES = re.compile(r"--nnodes\s+(\d+)")
-_EACH = re.compile(r"--nproc-per-node\s+(\d+)")
+_PROGRAM, _BEGIN = "train.py", "begin.py"
+_FOLDER = RECIPES / "workloads" / "training"
+_MACHINES = re.compile(r"--nnodes[= ](\d+)")
+_EACH = re.compile(r"--nproc-per-node[= ](\d+)")
 _FAILED = 1
+# Faults that the program itself can show.
+_REAL = {"not-a-number": "nan", "wrong-when-hot": "digest"}
 _IMAGE = "ImagePullBackOff"
 
 
 def handles(pod: Json) -> bool:
     """Tell whether a pod starts our training program with torchrun."""
-    words = words_of(pod)
-    return "torchrun" in words and any(word.rsplit("/", 1)[-1] == _PROGRAM for word in words)
+    names = {word.rsplit("/", 1)[-1] for word in words_of(pod)}
+    return {_PROGRAM, _BEGIN} <= names
 
 
 def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | None:
@@ -67,16 +70,29 @@ def _computed(run: TrainingJob, pods: Sequence[Json], context: SimContext) -> Ma
     log = TrainingLog(run, context.model, context.skus, data, context.now.timestamp())
     lines = log.lines()
     run_s = data.run_s.base + data.run_s.per_node * len(pods)
-    broken = log.broken
     outputs = {}
     for place, pod in enumerate(pods):
-        code: int | None = 0
-        said = [(STDOUT, line) for line in lines[place]]
-        if broken is not None:
-            code = None if broken.gpu.training == "hangs" else _FAILED
-            said += [(STDERR, line) for line in _summary(run, place)] if code else []
+        said, code = [(STDOUT, line) for line in lines[place]], _exit_code(log)
+        said += [(STDERR, line) for line in _complaints(run, log, place)]
         outputs[_name(pod)] = PodOutput(lines=tuple(said), exit_code=code, run_s=run_s)
     return outputs
+
+
+def _exit_code(log: TrainingLog) -> int | None:
+    """Return the exit code of every pod; None for pods that wait until they are removed."""
+    if len(log.names) < len(log.nodes) or (log.broken and log.broken.gpu.training == "hangs"):
+        return None
+    return 0 if log.broken is None and log.model.stack.training_torch else _FAILED
+
+
+def _complaints(run: TrainingJob, log: TrainingLog, place: int) -> list[str]:
+    """Return what a pod writes to stderr: begin.py that waits or cannot load PyTorch, torchrun whose workers failed."""
+    if place not in log.names:
+        # As the C library says of a name that its resolver does not know.
+        return [f"waiting for {run.env.get('MEETING', '')}: Name or service not known"]
+    if not log.model.stack.training_torch:
+        return ["Traceback (most recent call last):", "ModuleNotFoundError: No module named 'torch'"]
+    return _summary(run, place) if _exit_code(log) == _FAILED else []
 
 
 def _summary(run: TrainingJob, place: int) -> list[str]:
@@ -94,20 +110,24 @@ def _summary(run: TrainingJob, place: int) -> list[str]:
 def _for_real(
     run: TrainingJob, pods: Sequence[Json], options: Sequence[str], context: SimContext
 ) -> Mapping[str, PodOutput]:
-    torchrun, port = context.program("training", "torchrun"), _free_port()
+    python, port = context.program("training", "python"), _free_port()
     each = run.places[0].gpus
     env = {
         # There is no core for every rank.
         "OMP_NUM_THREADS": "1",
-        # Compiled modules are kept, or loading PyTorch takes twice as long.
+        # Compiled modules are kept, or loading PyTorch takes twice as long; but not beside the recipes.
         "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": str(context.directory / "pycache"),
+        "MEETING": "127.0.0.1",
         "GPUFLEET_REHEARSAL_RANK": _misbehaviour(run, context),
     }
     outputs = {}
     for place, pod in enumerate(pods):
-        rendezvous = ("--master-addr", "127.0.0.1", "--master-port", str(port), "--max-restarts", "0")
-        size = ("--nnodes", str(len(pods)), "--nproc-per-node", str(each), "--node-rank", str(place))
-        process = RealProcess(argv=(torchrun, *size, *rendezvous, str(_SOURCE), *options), env=env)
+        size = (f"--nnodes={len(pods)}", f"--nproc-per-node={each}", f"--master-port={port}", "--max-restarts=0")
+        process = RealProcess(
+            argv=(python, str(_FOLDER / _BEGIN), *size, str(_FOLDER / _PROGRAM), *options),
+            env={**env, "JOB_COMPLETION_INDEX": str(place)},
+        )
         outputs[_name(pod)] = PodOutput(process=process)
     return outputs
 
@@ -117,8 +137,8 @@ def _misbehaviour(run: TrainingJob, context: SimContext) -> str:
     for place, where in enumerate(run.places):
         for gpu in context.model.node(where.node).gpus[: where.gpus]:
             rank = place * where.gpus + gpu.index
-            if gpu.training == "not-a-number":
-                return f"{rank}:nan"
+            if gpu.training in _REAL:
+                return f"{rank}:{_REAL[gpu.training]}"
             if gpu.compute < 1.0:
                 return f"{rank}:{1 / gpu.compute:g}"
     return ""

@@ -102,9 +102,9 @@ def test_a_training_brings_its_program_and_its_ranks_meet_at_index_0() -> None:
     assert config["data"] == {"train.py": program}
     pod = job["spec"]["template"]["spec"]
     container = pod["containers"][0]
-    assert container["command"][-4:] == ["torchrun", *spec.command]
-    script = container["command"][2]
-    assert "--nnodes 2 --nproc-per-node 8" in script and '--node-rank "$JOB_COMPLETION_INDEX"' in script
+    assert container["command"] == ["python3", "/etc/program/begin.py"]
+    assert container["args"][:2] == ["--nnodes=2", "--nproc-per-node=8"]
+    assert container["args"][-3:] == [*spec.command]
     env = {entry["name"]: entry["value"] for entry in container["env"]}
     assert env == {"MEETING": "pair-0.ranks", **SPEC.env}
     assert container["resources"] == {

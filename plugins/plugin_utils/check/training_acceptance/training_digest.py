@@ -1,0 +1,136 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: all ranks get the same bits from the same arithmetic, cold and hot.
+
+In training itself the error of one rank's forward or backward pass reaches all others with the gradients, and nothing
+differs at the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from ...outcome.model import Measure, Outcome, SubjectKind
+from ..benchmark.preconditions import answer_for_cluster, answer_for_host, nodes
+from ..kit.answer import Answer
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .analysis import SkuCohort, cohorts_of
+from .model import PlannedHost, Rank, Results
+from .observe_training import OBSERVER
+from .preconditions import before_host
+from .rendering import evidence, gpus
+
+SPEC = CheckSpec(
+    id="training-digest",
+    gate="training_acceptance",
+    title="Every GPU computes the same bits",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.TEST_PODS,
+    duration_s=900.0,
+    requires=("kubernetes",),
+    causes=("digest-differs", "digest-changes"),
+)
+_WRONG = "this GPU computes wrong, silently: take it out of service; `dcgmi diag -r 4` on the host"
+_UNLIKE = "equal GPUs with one image give equal bits: compare GPU part numbers, driver and image of these ranks"
+# Cold, and hot at the end of the load.
+_LEAST = 2
+
+
+def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return an outcome for every host, or one for all hosts of a SKU where no digest is that of most ranks."""
+    outcomes: list[Outcome] = []
+    for cohort in cohorts_of(results, context.hardware):
+        common = _no_majority(context, cohort) if cohort.complete else None
+        outcomes += (
+            [common]
+            if common
+            else [_judge_host(answer_for_host(SPEC, context, host), cohort, host) for host in cohort.hosts]
+        )
+    return tuple(outcomes)
+
+
+def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
+    early = before_host(answer, cohort, host)
+    if early is not None:
+        return early
+    proof = evidence(cohort, host.name)
+    mine = [rank for run in cohort.complete for rank in run.ranks if rank.host == host.name]
+    if any(len(rank.log.digests) < _LEAST for rank in mine):
+        text = "this run did not record digests of the arithmetic"
+        return answer.unknown("not-recorded", text, "run the gate again", evidence=proof)
+    changing = {rank.gpu: text for rank in mine if (text := _changes(rank))}
+    usual = _usual(cohort)
+    other = {rank.gpu: text for rank in mine if (text := _differs(rank, usual)) and rank.gpu not in changing}
+    details: dict[str, Any] = {
+        "measured": (
+            Measure("digests of a rank", len(mine[0].log.digests), "count"), Measure("ranks", len(mine), "count"),
+        ),
+        "evidence": proof,
+    }  # fmt: skip
+    if changing:
+        text = "; ".join(f"{gpu} {what}" for gpu, what in list(changing.items())[:4])
+        return answer.failed("digest-changes", text, _WRONG, more_subjects=gpus((*changing, *other)), **details)
+    if other:
+        text = "; ".join(f"{gpu} {what}" for gpu, what in list(other.items())[:4])
+        return answer.failed("digest-differs", text, _WRONG, more_subjects=gpus(other), **details)
+    with_whom = f"{len(cohort.complete[-1].ranks)} ranks" if len(cohort.complete[-1].ranks) > 1 else "itself only"
+    return answer.passed(f"{len(mine)} ranks, the same digests every time, compared with {with_whom}", **details)
+
+
+def _digests(rank: Rank) -> list[tuple[str, str]]:
+    return [(digest.gemm, digest.attention) for digest in rank.log.digests]
+
+
+def _changes(rank: Rank) -> str:
+    """Return how a rank's own digests differ, although it did the same each time; empty if they do not."""
+    found = _digests(rank)
+    if len(set(found)) <= 1:
+        return ""
+    n = next(n for n, digest in enumerate(found) if digest != found[0])
+    what = _what(found[0], found[n])
+    return f"gave another digest of {what} after {rank.log.digests[n].step} steps than at the beginning"
+
+
+def _differs(rank: Rank, usual: Mapping[Any, tuple[tuple[str, str], int, int]]) -> str:
+    most, count, total = usual[_kind(rank)]
+    found = _digests(rank)[0]
+    return "" if found == most else f"gave another digest of {_what(most, found)} than {count} of {total} ranks"
+
+
+def _what(one: tuple[str, str], other: tuple[str, str]) -> str:
+    names = [name for name, a, b in zip(("matrix products", "attention"), one, other, strict=True) if a != b]
+    return " and ".join(names)
+
+
+def _kind(rank: Rank) -> tuple[str, str]:
+    """Ranks that must give the same bits: of one product and one release of the libraries."""
+    setup = rank.log.setup
+    return (setup.device_name, setup.torch) if setup else ("", "")
+
+
+def _usual(cohort: SkuCohort) -> dict[Any, tuple[tuple[str, str], int, int]]:
+    """Return by kind of rank the most frequent first digest, how many ranks gave it, and how many there are."""
+    found: dict[Any, Counter[tuple[str, str]]] = {}
+    for run in cohort.complete:
+        for rank in run.ranks:
+            if rank.log.digests:
+                found.setdefault(_kind(rank), Counter())[_digests(rank)[0]] += 1
+    return {kind: (*counts.most_common(1)[0], counts.total()) for kind, counts in found.items()}
+
+
+def _no_majority(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
+    """Return the outcome where no digest is that of more than half of the ranks: nobody can be named."""
+    for (product, release), (_most, count, total) in _usual(cohort).items():
+        if count * 2 <= total:
+            text = f"{total} ranks on {product} with PyTorch {release} gave so many digests that at most {count} agree"
+            return answer_for_cluster(SPEC, context).unknown(
+                "digests-unlike", text, _UNLIKE, more_subjects=nodes(host.name for host in cohort.hosts),
+                evidence=evidence(cohort),
+            )  # fmt: skip
+    return None
+
+
+CHECK = Check(SPEC, OBSERVER, judge)
