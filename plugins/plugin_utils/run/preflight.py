@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, date, datetime
 from typing import Any
 
 from ..check.gpu_stack.roots import recipe_offers_gpus_by_dra
@@ -77,7 +78,17 @@ def site_lines(site: Site, options: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"not proven by this run, though its gates depend on it, so a fault there shows later: {', '.join(missing)}"
         )
-    return lines
+    return lines + _expired_lines(site, datetime.now(UTC).date())
+
+
+def _expired_lines(site: Site, today: date) -> list[str]:
+    """Return the waivers and acceptances that apply no more: whoever relies on one learns it before the run."""
+    decided = (*(("waiver", one) for one in site.waivers), *(("acceptance", one) for one in site.acceptances))
+    return [
+        f"{kind} of {one.check} for {one.subject} by {one.who} ended on {one.until} and applies to nothing"
+        for kind, one in decided
+        if not one.active_on(today)
+    ]
 
 
 def _scoped(run: Run, site: Site) -> RunRecord:

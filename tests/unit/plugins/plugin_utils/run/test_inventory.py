@@ -185,6 +185,15 @@ def test_the_plan_names_the_components_and_what_keeps_gate_facility_from_passing
     assert planned(OPTIONS | {"set": stated}, inventory()).warnings == ()
 
 
+def test_the_plan_tells_of_decisions_that_have_ended() -> None:
+    decision = {"check": "gpu-ecc", "reason": "r", "who": "ada", "subject": NAMES[0]}
+    waivers = [decision | {"until": "2020-01-31"}, decision | {"until": "2999-01-01", "subject": "*"}]
+    lines = plan_lines(planned(OPTIONS | {"waivers": waivers}, inventory()))
+    assert [line for line in lines if "applies to nothing" in line] == [
+        f"waiver of gpu-ecc for {NAMES[0]} by ada ended on 2020-01-31 and applies to nothing"
+    ]
+
+
 def test_the_plan_refuses_what_preflight_refuses() -> None:
     with pytest.raises(BringupError, match="did you mean nodes"):
         planned(OPTIONS | {"gates": ["node"]}, inventory())
