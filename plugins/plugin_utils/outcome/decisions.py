@@ -13,7 +13,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 
 from .errors import InputError
-from .model import Outcome, Rating, Status
+from .model import Outcome, Rating, Status, Subject, SubjectKind
 
 
 def _parsed_day(text: str, owner: str) -> date:
@@ -51,11 +51,28 @@ class Waiver:
         return day <= _parsed_day(self.until, f"waiver for check {self.check!r}")
 
     def covers(self, outcome: Outcome) -> bool:
-        """Tell whether the waiver names this outcome's check and each of its subjects."""
-        return self.check == outcome.check and all(
-            fnmatchcase(subject.name, self.subject) or (subject.node != "" and fnmatchcase(subject.node, self.subject))
+        """Tell whether the waiver names this outcome's check and each of its subjects.
+
+        A link and the adapter or port at its end are one cable: who names one of them names the others.
+        """
+        named = [
+            subject
             for subject in outcome.subjects
+            if fnmatchcase(subject.name, self.subject)
+            or (subject.node != "" and fnmatchcase(subject.node, self.subject))
+        ]
+        return self.check == outcome.check and all(
+            subject in named or any(_one_cable(subject, other) for other in named) for subject in outcome.subjects
         )
+
+
+def _one_cable(one: Subject, other: Subject) -> bool:
+    """Tell whether these are a link (`gpu01 mlx5_0:1 - leaf1:1`) and what is at its end (`gpu01/mlx5_0`, `leaf1:1`)."""
+    if SubjectKind.LINK not in (one.kind, other.kind):
+        return False
+    first, second = sorted((one.name.replace("/", " "), other.name.replace("/", " ")), key=len)
+    ends = second.split(" - ")
+    return len(ends) == 2 and any(end == first or end.startswith(f"{first}:") for end in ends)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .text import plain, unreadable
+from .text import guid, plain, unreadable
 
 TOOL = "iblinkinfo"
-_LINK = r"(?P<lid>\d+)\s+(?P<port>\d+)\[[^\]]*\]\s+==\((?P<link>[^)]*)\)==>\s*(?P<peer>.*)"
+_LINK = r"(?P<lid>\d+)\s+(?P<port>\d+)\[[^\]]*\]\s+==\((?P<link>.{0,120}?)\)==>\s*(?P<peer>.*)"
 _LINE = re.compile(r'(?P<guid>0x[0-9a-f]+)\s+"(?P<name>.*?)"\s+' + _LINK)
 _BLOCK_LINE = re.compile(r"(?:(?P<guid>0x[0-9a-f]+)\s+)?" + _LINK)
 _SWITCH = re.compile(r"Switch:? (0x[0-9a-f]+) (.*):")
@@ -21,9 +21,10 @@ _PEER = re.compile(
 )
 _NO_PEER = re.compile(r'\[[^\]]*\]\s+""\s+\(.*\)')
 _BLIND = '"Port not available"'
-_STATE = re.compile(
-    r"(?:(?P<width>\d+X)\s+(?P<lane>\d+(?:\.\d+)?) Gbps\s+)?(?P<state>[A-Za-z?]+)\s*/\s*(?P<physical>[A-Za-z?]+)"
-)
+# Of a link whose width or speed the tool does not know it prints `undefined (0)`, of FDR10 `10.0 Gbps (FDR10)`.
+_STATE = re.compile(r"(?P<rate>.{0,80}?)\s*(?P<state>[A-Za-z?]+)\s*/\s*(?P<physical>[A-Za-z?]+)")
+_WIDTH = re.compile(r"(\d+X)\s+(.*)")
+_LANE = re.compile(r"(\d+(?:\.\d+)?) Gbps(?: \(FDR10\))?")
 _FASTER = re.compile(r"(\d+(?:\.\d+)?) Gbps")
 
 
@@ -34,16 +35,17 @@ class Peer:
     name: str
     port: int
     lid: int
-    guid: str = ""
+    guid: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkEnd:
     """One port. `lane_gbps` is the signalling rate of one lane (106.25: NDR, 53.125: HDR); width and rate are missing
-    where the link is down. `guid` is that of the port, for a switch of the whole; empty where the line has none."""
+    where the link is down, or the tool does not know them. `guid` is that of the port, for a switch of the whole; 0
+    where the line has none."""
 
     name: str
-    guid: str
+    guid: int
     lid: int
     port: int
     state: str
@@ -67,19 +69,19 @@ def parse(text: str) -> tuple[LinkEnd, ...]:
         InputError: a line is not what the tool prints, or there is no port at all.
     """
     ends: list[LinkEnd] = []
-    node, guid, switch = "", "", False
+    node, device, switch = "", "", False
     for line in plain(text).splitlines():
         stripped = line.strip()
         if not stripped or stripped.startswith("#"):
             continue
         if header := _SWITCH.fullmatch(stripped):
-            guid, node, switch = header.group(1), header.group(2).strip(), True
+            device, node, switch = header.group(1), header.group(2).strip(), True
         elif header := _ADAPTER.fullmatch(stripped):
-            guid, node, switch = "", header.group(1).strip(), False
+            device, node, switch = "", header.group(1).strip(), False
         elif match := _LINE.fullmatch(stripped):
             ends.append(_end(match, match["name"].strip(), match["guid"], False))
         elif node and (match := _BLOCK_LINE.fullmatch(stripped)):
-            ends.append(_end(match, node, match["guid"] or guid, switch))
+            ends.append(_end(match, node, match["guid"] or device, switch))
         else:
             raise unreadable(
                 TOOL, stripped, 'a line such as `0x... "name" 5 1[ ] ==( 4X 53.125 Gbps Active/ LinkUp)==> ...`'
@@ -89,24 +91,34 @@ def parse(text: str) -> tuple[LinkEnd, ...]:
     return tuple(ends)
 
 
-def _end(match: re.Match[str], name: str, guid: str, switch: bool) -> LinkEnd:
+def _end(match: re.Match[str], name: str, device: str, switch: bool) -> LinkEnd:
     link = _STATE.fullmatch(match["link"].strip())
     if link is None:
         raise unreadable(TOOL, match["link"], "width, speed and state of a link")
+    width, lane = _rate(link["rate"])
     peer, could = _peer(match["peer"].strip())
     return LinkEnd(
         name=name,
-        guid=guid,
+        guid=guid(device, TOOL) if device else 0,
         lid=int(match["lid"]),
         port=int(match["port"]),
         state=link["state"],
         physical=link["physical"],
-        width=link["width"] or "",
-        lane_gbps=float(link["lane"] or 0),
+        width=width,
+        lane_gbps=lane,
         could_be_gbps=could,
         switch=switch,
         peer=peer,
     )
+
+
+def _rate(text: str) -> tuple[str, float]:
+    """Return width and rate of a lane; both are missing where the tool does not know one of them."""
+    width = _WIDTH.fullmatch(text.strip())
+    lane = _LANE.fullmatch(width[2].strip()) if width else None
+    if text.strip() and "undefined" not in text and lane is None:
+        raise unreadable(TOOL, text, "width and speed such as `4X 53.125 Gbps`")
+    return (width[1], float(lane[1])) if width and lane else ("", 0.0)
 
 
 def _peer(text: str) -> tuple[Peer | None, float]:
@@ -116,5 +128,6 @@ def _peer(text: str) -> tuple[Peer | None, float]:
     if match is None:
         raise unreadable(TOOL, text, "the other end of a link, or nothing")
     faster = _FASTER.search(match["could"])
-    peer = Peer(name=match["name"].strip(), port=int(match["port"]), lid=int(match["lid"]), guid=match["guid"] or "")
+    device = guid(match["guid"], TOOL) if match["guid"] else 0
+    peer = Peer(name=match["name"].strip(), port=int(match["port"]), lid=int(match["lid"]), guid=device)
     return peer, float(faster[1]) if faster else 0.0

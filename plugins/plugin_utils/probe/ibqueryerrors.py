@@ -8,60 +8,83 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .text import plain, unreadable
+from .text import guid, plain, unreadable
 
 TOOL = "ibqueryerrors"
 _HEADER = re.compile(r'Errors for (?:(0x[0-9a-f]+) )?"(.*)"')
-_PORT = re.compile(r"GUID (0x[0-9a-f]+) port (\d+|ALL):((?:\s*\[\w+ == \d+\])+)")
-_COUNTER = re.compile(r"\[(\w+) == (\d+)\]")
+# A counter of 64 bits has its value once more behind it, shortened: `[SymbolErrorCounter == 70000 (68.359K)]`.
+_COUNTER = re.compile(r"\[(\w+) == (\d+)( \([\d.]+\w{0,2}\))?\]")
+_PORT = re.compile(r"GUID (0x[0-9a-f]+) port (\d+|ALL):((?:\s*\[\w+ == \d+(?: \([\d.]+\w{0,2}\))?\])+)")
 _SUMMARY = re.compile(r"## Summary: (\d+) nodes checked, (\d+) bad nodes found")
 _PORTS = re.compile(r"##\s+(\d+) ports checked, (\d+) ports have errors beyond threshold")
+_FAILURES = re.compile(r"##\s+(\d+) PMA query failures")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortErrors:
-    """The counters of one port that are beyond the threshold."""
+    """The counters of one port that are beyond the threshold. `guid` is that of the port, for a switch of the whole;
+    releases before 2014 printed that of the device. `wide` are the counters of 64 bits, which have no end in practice.
+    """
 
     node: str
-    guid: str
+    guid: int
     port: int
     counters: dict[str, int]
+    wide: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorReport:
-    """What the tool found, without its `port ALL` lines: they repeat the sums of the others."""
+    """What the tool found, without its `port ALL` lines: they repeat the sums of the others. `failures` counts the
+    devices and ports that did not tell their counters."""
 
     ports: tuple[PortErrors, ...]
     nodes_checked: int
     bad_nodes: int
     ports_checked: int
     bad_ports: int
+    failures: int = 0
 
 
 def parse(text: str) -> ErrorReport:
     """Return the report.
 
     Raises:
-        InputError: no summary (the tool did not get to its end), or a line is not what the tool prints.
+        InputError: no summary (the tool did not get to its end), a line is not what the tool prints, or the summary
+            counts other ports or nodes than the lines before it.
     """
     clean = plain(text)
     summary, counted = _SUMMARY.search(clean), _PORTS.search(clean)
     if summary is None or counted is None:
         raise unreadable(TOOL, clean[-80:], "a summary at the end")
     ports: list[PortErrors] = []
-    node = ""
+    node, nodes = "", 0
     for line in clean[: summary.start()].splitlines():
         stripped = line.strip()
         if header := _HEADER.fullmatch(stripped):
-            node = header.group(2)
-        elif match := _PORT.fullmatch(stripped):
+            node, nodes = header.group(2), nodes + 1
+        elif (match := _PORT.fullmatch(stripped)) and nodes:
             if match[2] != "ALL":
-                counters = {name: int(value) for name, value in _COUNTER.findall(match[3])}
-                ports.append(PortErrors(node=node, guid=match[1], port=int(match[2]), counters=counters))
+                ports.append(_port(node, match))
         elif stripped:
             raise unreadable(TOOL, stripped, "a line such as `GUID 0x... port 1: [SymbolErrorCounter == 3]`")
+    bad_nodes, bad_ports = int(summary[2]), int(counted[2])
+    if (nodes, len(ports)) != (bad_nodes, bad_ports):
+        found = f"{nodes} nodes and {len(ports)} ports with errors"
+        raise unreadable(TOOL, found, f"{bad_nodes} nodes and {bad_ports} ports, as its summary says")
+    failures = _FAILURES.search(clean)
     return ErrorReport(
-        ports=tuple(ports), nodes_checked=int(summary[1]), bad_nodes=int(summary[2]), ports_checked=int(counted[1]),
-        bad_ports=int(counted[2]),
+        ports=tuple(ports), nodes_checked=int(summary[1]), bad_nodes=bad_nodes, ports_checked=int(counted[1]),
+        bad_ports=bad_ports, failures=int(failures[1]) if failures else 0,
     )  # fmt: skip
+
+
+def _port(node: str, match: re.Match[str]) -> PortErrors:
+    found = _COUNTER.findall(match[3])
+    return PortErrors(
+        node=node,
+        guid=guid(match[1], TOOL),
+        port=int(match[2]),
+        counters={name: int(value) for name, value, _short in found},
+        wide=frozenset(name for name, _value, short in found if short),
+    )

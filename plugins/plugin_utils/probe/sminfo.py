@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .text import plain, unreadable
+from .text import guid, plain, unreadable
 
 TOOL = "sminfo"
 MASTER, STANDBY = "SMINFO_MASTER", "SMINFO_STANDBY"
@@ -20,7 +20,7 @@ class SmInfo:
     """One subnet manager; `state` is `SMINFO_MASTER`, `SMINFO_STANDBY`, `SMINFO_DISCOVER` or `SMINFO_NOTACT`."""
 
     lid: int
-    guid: str
+    guid: int
     activity: int
     priority: int
     state: str
@@ -38,4 +38,5 @@ def parse(text: str) -> SmInfo:
         raise unreadable(
             TOOL, clean.strip()[:80], "a line such as `sminfo: sm lid 1 sm guid 0x..., activity count ...`"
         )
-    return SmInfo(lid=int(match[1]), guid=match[2], activity=int(match[3]), priority=int(match[4]), state=match[6])
+    lid, activity, priority = (int(match[number]) for number in (1, 3, 4))
+    return SmInfo(lid=lid, guid=guid(match[2], TOOL), activity=activity, priority=priority, state=match[6])

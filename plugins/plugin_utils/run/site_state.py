@@ -22,6 +22,7 @@ from ..fingerprint.dependencies import THRESHOLDS, SiteState, digest
 from ..outcome.codec import dumps, load, load_json, to_plain
 from ..outcome.errors import BringupError, InputError
 from ..probe.iblinkinfo import LinkEnd
+from ..probe.text import guid_text
 from ..runtime.files import write_atomic
 from ..runtime.run_dir import CLUSTER
 from ..site.cabling import site_cabling
@@ -112,7 +113,7 @@ def _fabric(run: Run) -> dict[str, str]:
         plan = site_cabling(run.site, run.hardware)
     except InputError:
         plan = None
-    cables = to_plain((plan.links, plan.switches)) if plan is not None else None
+    cables = to_plain((plan.links, plan.switches, plan.node_names)) if plan is not None else None
     whole = {"cabling plan": digest(cables)[:_SHORT]} if cables else {}
     files = sorted((run.path / "evidence" / FABRIC).glob("*.json"))
     links = [link for path in files[:1] for link in _links(path)]
@@ -144,4 +145,7 @@ def _links(path: Any) -> list[LinkEnd]:
 
 def _ends(link: LinkEnd) -> str:
     peer = link.peer
-    return f"{link.guid} {link.name}:{link.port} {peer.guid} {peer.name}:{peer.port}" if peer is not None else ""
+    if peer is None:
+        return ""
+    ends = ((link.guid, link.name, link.port), (peer.guid, peer.name, peer.port))
+    return " ".join(f"{guid_text(guid) if guid else ''} {name}:{port}" for guid, name, port in ends)

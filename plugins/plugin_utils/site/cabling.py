@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..hardware.sku import Sku
 from ..outcome.errors import BringupError, InputError, ProblemsError
+from ..probe.text import guid_text
 from ..runtime.strict import decode, nearest_hint, read_yaml
 from .adapters import ComputeAdapters, carries_gpu_traffic, compute_adapters
 from .model import Host, Site
@@ -46,7 +47,8 @@ class End:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLink:
     """One cable. `host` and `hca` say whose adapter `near` is, empty between switches; `far` is None in a generated
-    plan, which does not know the switches. `rail` is the adapter's place among those of its host, from 0."""
+    plan, which does not know the switches. `rail` is the adapter's place among those of its host, from 0; `near_guid`
+    the GUID of its port as the host says, 0 where it was not asked."""
 
     near: End
     far: End | None
@@ -55,6 +57,7 @@ class PlannedLink:
     host: str = ""
     hca: str = ""
     rail: int = -1
+    near_guid: int = 0
 
     @property
     def name(self) -> str:
@@ -80,13 +83,16 @@ class PlannedLink:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CablingPlan:
     """Every cable. `generated`: nobody stated it, so switches are not named in it; `unknown` are then the hosts whose
-    adapters for GPU traffic are not known, so that no cable of theirs is planned."""
+    adapters for GPU traffic are not known, so that no cable of theirs is planned. By GUID of a port, `adapters` has
+    what the hosts call it (`gpu01/mlx5_0`) and `node_names` what the site's node-name map calls a device."""
 
     links: tuple[PlannedLink, ...]
     switches: tuple[str, ...] = ()
     generated: bool = False
     source: str = ""
     unknown: tuple[str, ...] = ()
+    adapters: dict[str, str] = field(default_factory=dict)
+    node_names: dict[str, str] = field(default_factory=dict)
     schema_version: int = 1
 
 
@@ -139,6 +145,18 @@ def site_cabling(
     return CablingPlan(links=tuple(links), generated=True, source="racks and rails", unknown=tuple(unknown))
 
 
+def with_guids(plan: CablingPlan, guids: Mapping[str, Mapping[str, int]]) -> CablingPlan:
+    """Return the plan with the GUIDs of the adapters' ports, by host and name of the port (`mlx5_0`, `mlx4_0:2`)."""
+
+    def known(link: PlannedLink) -> PlannedLink:
+        ports = guids.get(link.host, {})
+        found = ports.get(link.hca) or ports.get(f"{link.hca}:{link.near.port}", 0)
+        return replace(link, near_guid=found) if found else link
+
+    adapters = {guid_text(guid): f"{host}/{name}" for host, ports in guids.items() for name, guid in ports.items()}
+    return replace(plan, links=tuple(map(known, plan.links)), adapters=adapters)
+
+
 def stated_cabling(site: Site, hardware: Mapping[str, Sku]) -> CablingPlan | None:
     """Return the plan that the site states; None if it states none.
 
@@ -171,7 +189,8 @@ def read_plan(path: Path, site: Site, hardware: Mapping[str, Sku]) -> CablingPla
     reader.compare(site, hardware)
     if reader.problems:
         raise ProblemsError(f"cabling plan {path}", tuple(reader.problems))
-    return CablingPlan(links=tuple(links), switches=tuple(document.switches), source=str(path))
+    switches = tuple(name.strip() for name in document.switches)
+    return CablingPlan(links=tuple(links), switches=switches, source=str(path))
 
 
 class _Reader:
@@ -179,7 +198,9 @@ class _Reader:
 
     def __init__(self, source: str, document: _PlanFile) -> None:
         self.problems: list[BringupError] = []
-        self._source, self._document = source, document
+        # Descriptions of switches may have blanks at their ends, which mean nothing.
+        named = {name.strip(): ports for name, ports in document.switches.items()}
+        self._source, self._document = source, replace(document, switches=named)
         self._taken: dict[End, str] = {}
 
     def links(self) -> list[PlannedLink]:

@@ -143,7 +143,7 @@ def decide(
     for outcome in about:
         sorting.add(outcome, declared=outcome.check in expected)
     # Failures first: what was seen to be bad explains more than what could not be seen.
-    blocking = sorted([*_unanswered(expected, about), *sorting.blocking], key=_after_failures)
+    blocking = sorted([*_unanswered(expected, about, site), *sorting.blocking], key=_after_failures)
     status = _status(blocking)
     return GateVerdict(
         gate=gate,
@@ -163,10 +163,12 @@ def _quarantined(outcome: Outcome, site: Site) -> bool:
     return all(subject.node in site.quarantined for subject in outcome.subjects)
 
 
-def _unanswered(expected: Mapping[str, tuple[str, ...]], outcomes: list[Outcome]) -> Iterable[Blocking]:
+def _unanswered(expected: Mapping[str, tuple[str, ...]], outcomes: list[Outcome], site: Site) -> Iterable[Blocking]:
     answered: dict[str, set[str]] = {}
     for outcome in outcomes:
         names = answered.setdefault(outcome.check, set())
+        # What is not good about a part of the site is an answer about the site, too; what is good is none.
+        names.update([site.name] if outcome.status is not Status.PASSED else [])
         for subject in outcome.subjects:
             names.update((subject.name, subject.node))
     for check, subjects in expected.items():

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check link-errors: error counters do not grow. What was counted before the gate looked says nothing about today."""
+"""Check link-errors: error counters of no port in the fabric grow. What was counted before the gate looked says nothing
+about today; it is told."""
 
 from __future__ import annotations
 
@@ -10,17 +11,21 @@ from dataclasses import dataclass
 from math import ceil
 
 from ...collect.tool_reading import ProbeFailure
-from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ...probe.ibqueryerrors import ErrorReport
-from ...site.cabling import End, PlannedLink
+from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
+from ...probe.iblinkinfo import LinkEnd
+from ...probe.ibqueryerrors import ErrorReport, PortErrors
+from ...probe.text import guid_text
+from ...site.cabling import End
 from ..kit.answer import Answer
+from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .fabric_facts import FabricFacts
 from .links import CABLE, REQUIRES, evidence_of, judge_links, unusable
 from .observe_fabric import OBSERVER
-from .overlay import link_subjects
+from .overlay import CableState, Overlay, lay_over, link_subjects
+from .view import FabricView, PortId, port_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,25 +56,36 @@ SPEC = CheckSpec(
     causes=("link-errors-growing",),
     settings=LinkErrorSettings,
 )
-_Counts = dict[tuple[str, int], dict[str, int]]
+# Counters that tell how often a link was ever lost.
+_LOST = "LinkDownedCounter"
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """One counter of one port at both readings."""
+    """One counter of one port at both readings; `wide`: it has 64 bits and no end in practice."""
 
     end: End
     counter: str
     before: int
     after: int
+    wide: bool = False
 
     @property
     def growth(self) -> int:
         return self.after - self.before
 
 
+@dataclass(frozen=True, slots=True)
+class _Cable:
+    """What the counters of a cable, or of a switch's own port, are reported under."""
+
+    name: str
+    subjects: tuple[Subject, ...]
+    host: str = ""
+
+
 def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Judged by growth between two readings; counters are never cleared."""
+    """Judged by growth between two readings, of every port that was seen, planned or not; nothing is ever cleared."""
     return judge_links(SPEC, seen, context, _judge)
 
 
@@ -78,80 +94,138 @@ def _judge(answer: Answer, seen: FabricFacts) -> Report | Outcome:
         for report in (subnet.errors_before, subnet.errors):
             if isinstance(report, ProbeFailure):
                 return unusable(answer, seen, report)
-    changes, context = _changes(seen), answer.context
-    links = _links(seen, context)
+    overlay, context = lay_over(seen, answer.context.site), answer.context
+    evidence = evidence_of(seen, "ibqueryerrors, twice")
+    changes, strangers = _changes(seen, overlay)
     findings = [
         finding
-        for link, ends in links.items()
-        if (finding := _finding(link, [c for end in ends for c in changes.get(end, [])], seen, context)) is not None
+        for cable, own in changes.items()
+        if cable.host not in context.site.quarantined and (finding := _finding(cable, own, seen, context)) is not None
     ]
-    old = sum(change.after for ends in links.values() for end in ends for change in changes.get(end, []))
-    summary = f"no counter of {len(links)} links grew in {seen.interval_s:g} s ({old} older errors)"
-    evidence = evidence_of(seen, "ibqueryerrors, twice")
+    unseen = [*_uncovered(seen), *strangers]
+    if unseen and not findings:
+        hint = "run `ibqueryerrors` and `iblinkinfo -l` there again; a port that answers one must answer the other"
+        return answer.unknown("counters-not-complete", "; ".join(unseen[:5]), hint, evidence=evidence)
+    ports = sum(end.up for end in overlay.view.ends.values())
+    summary = f"no counter of {count(ports, 'port')} with a signal grew in {seen.interval_s:g} s ({_history(changes)})"
     return Report(summary=summary, findings=tuple(findings), evidence=evidence)
 
 
-def _links(facts: FabricFacts, context: JudgeContext) -> dict[PlannedLink, tuple[End, ...]]:
-    """Return the planned links in scope with both their ends, where the cable really goes."""
-    ends = {
-        End(end.name, end.port): end
-        for subnet in facts.subnets
-        if not isinstance(subnet.links, ProbeFailure)
-        for end in subnet.links
-    }
-    found: dict[PlannedLink, tuple[End, ...]] = {}
-    for link in facts.plan.links:
-        if link.host not in context.site.quarantined:
-            near = ends.get(link.near)
-            peer = near.peer if near is not None else None
-            other = End(peer.name, peer.port) if peer is not None else link.far
-            found[link] = (link.near, other) if other is not None else (link.near,)
-    return found
-
-
-def _changes(facts: FabricFacts) -> dict[End, list[_Change]]:
-    names = {
-        (end.guid, end.port): End(end.name, end.port)
-        for subnet in facts.subnets
-        if not isinstance(subnet.links, ProbeFailure)
-        for end in subnet.links
-    }
-    found: dict[End, list[_Change]] = {}
+def _uncovered(facts: FabricFacts) -> list[str]:
+    """Return what the reports do not cover: ports that did not answer, and fewer ports than have a signal."""
+    found: list[str] = []
     for subnet in facts.subnets:
-        before, after = _counts(subnet.errors_before), _counts(subnet.errors)
-        for place in before.keys() | after.keys():
-            end = names.get(place)
-            if end is None:
+        up = sum(end.up for end in subnet.links) if not isinstance(subnet.links, ProbeFailure) else 0
+        for report in (subnet.errors_before, subnet.errors):
+            if isinstance(report, ProbeFailure):
                 continue
-            first, second = before.get(place, {}), after.get(place, {})
-            counters = sorted(first.keys() | second.keys())
-            found[end] = [_Change(end, name, first.get(name, 0), second.get(name, 0)) for name in counters]
-    return found
+            if report.failures:
+                found.append(f"{report.failures} queries of counters failed (PMA query failures)")
+            if report.ports_checked < up:
+                found.append(f"counters of {report.ports_checked} ports were read, {up} have a signal")
+    return list(dict.fromkeys(found))
 
 
-def _counts(report: ErrorReport | ProbeFailure) -> _Counts:
-    if isinstance(report, ProbeFailure):
-        return {}
-    return {(port.guid, port.port): port.counters for port in report.ports}
+def _changes(facts: FabricFacts, overlay: Overlay) -> tuple[dict[_Cable, list[_Change]], list[str]]:
+    """Return every counter by its cable, and the ports that the list of links does not have."""
+    planned = {name: entry for entry in overlay.cables for name in _names(overlay, entry)}
+    found: dict[_Cable, list[_Change]] = {}
+    strangers: list[str] = []
+    for subnet in facts.subnets:
+        before, after = _ports(subnet.errors_before), _ports(subnet.errors)
+        for place in before.keys() | after.keys():
+            first, second = before.get(place), after.get(place)
+            port = second or first
+            if port is None:
+                continue
+            end, cable = _place(port, overlay, facts, planned)
+            if cable is None:
+                strangers.append(f"`iblinkinfo` does not list {end} ({guid_text(port.guid)}), `ibqueryerrors` does")
+                continue
+            old, new = (entry.counters if entry is not None else {} for entry in (first, second))
+            found.setdefault(cable, []).extend(
+                _Change(end, name, old.get(name, 0), new.get(name, 0), name in port.wide)
+                for name in sorted(old.keys() | new.keys())
+            )
+    return found, strangers
 
 
-def _finding(link: PlannedLink, changes: list[_Change], facts: FabricFacts, context: JudgeContext) -> Finding | None:
+def _ports(report: ErrorReport | ProbeFailure) -> dict[tuple[int, int], PortErrors]:
+    return {} if isinstance(report, ProbeFailure) else {(port.guid, port.port): port for port in report.ports}
+
+
+def _names(overlay: Overlay, entry: CableState) -> list[PortId]:
+    """Return the ports of a planned cable, where it really goes."""
+    ends = (entry.near, entry.other if entry.near is not None and entry.near.up else entry.far)
+    return [port_id(end) for end in ends if end is not None]
+
+
+def _place(
+    port: PortErrors, overlay: Overlay, facts: FabricFacts, planned: Mapping[PortId, CableState]
+) -> tuple[End, _Cable | None]:
+    view = overlay.view
+    place: PortId = (port.guid, "", port.port)
+    seen = view.ends.get(place)
+    if seen is None and port.guid not in view.names:
+        # Old releases print the GUID of the device in place of the port's, where these differ.
+        seen = view.find(End(port.node.strip(), port.port))
+    if seen is None:
+        name = view.names.get(port.guid)
+        end = End(name or port.node, port.port)
+        if name is None or port.guid not in view.switches:
+            return end, None
+        # A switch's own port, which has no cable.
+        return end, _Cable(str(end), (Subject(SubjectKind.SWITCH, name),))
+    entry = planned.get(port_id(seen))
+    if entry is not None:
+        return view.end(seen), _Cable(entry.link.name, link_subjects(entry.link), entry.link.host)
+    return view.end(seen), _unplanned_cable(view, seen, facts)
+
+
+def _unplanned_cable(view: FabricView, seen: LinkEnd, facts: FabricFacts) -> _Cable:
+    """Return a cable that the plan does not have: between switches, of storage, of a host outside the inventory."""
+    other, far = view.peer(seen), view.peer_end(seen)
+    ends = sorted({view.end(seen), *([far] if far is not None else [])}, key=lambda end: (end != view.end(seen), end))
+    both = [entry for entry in (seen, other) if entry is not None]
+    adapters = [facts.plan.adapters.get(guid_text(entry.guid), "") for entry in both]
+    adapter = next((name for name in adapters if name), "")
+    host = adapter.partition("/")[0]
+    # The adapter's end comes first, as in a planned link; between switches the lower name.
+    ends.sort(key=lambda end: (any(view.is_switch(entry) and view.end(entry) == end for entry in both), end))
+    name = " - ".join(map(str, ends))
+    subjects = [Subject(SubjectKind.LINK, name, host)]
+    subjects += [Subject(SubjectKind.HCA, adapter, host)] if adapter else []
+    return _Cable(name, tuple(subjects), host)
+
+
+def _history(changes: Mapping[_Cable, list[_Change]]) -> str:
+    """Return what was counted before the gate looked."""
+    every = [change for own in changes.values() for change in own]
+    lost = [change for change in every if change.counter == _LOST and change.after]
+    text = f"{sum(change.after for change in every if change.counter != _LOST)} older errors"
+    if lost:
+        most = max(lost, key=lambda change: change.after)
+        text += f"; {count(len(lost), 'port')} lost its link before, most often {most.end}: {most.after} times"
+    return text
+
+
+def _finding(cable: _Cable, changes: list[_Change], facts: FabricFacts, context: JudgeContext) -> Finding | None:
     limits = context.settings_of(SPEC.id, LinkErrorSettings)
     per_hour, ends_at = limits.growth_per_hour, limits.saturates_at
     judged = [change for change in changes if change.counter in per_hour]
     growing = [c for c in judged if c.growth > _allowed(per_hour[c.counter], facts.interval_s)]
     if growing:
-        return _growing(link, growing, per_hour, facts.interval_s)
+        return _growing(cable, growing, per_hour, facts.interval_s)
     cleared = [change for change in judged if change.growth < 0]
-    full = [change for change in judged if change.after >= ends_at.get(change.counter, 1 << 63)]
+    full = [change for change in judged if not change.wide and change.after >= ends_at.get(change.counter, 1 << 63)]
     if cleared:
-        text = f"{link.name}: {_listed(cleared)}: somebody cleared it between the readings"
+        text = f"{cable.name}: {_listed(cleared)}: somebody cleared it between the readings"
         hint = "keep others from clearing counters while the gate looks, and run it again"
-        return Finding(cause="counters-cleared", text=text, hint=hint, subjects=link_subjects(link), marginal=True)
+        return Finding(cause="counters-cleared", text=text, hint=hint, subjects=cable.subjects, marginal=True)
     if full:
-        text = f"{link.name}: {_listed(full)}: the counter is at its end and cannot tell whether it grows"
+        text = f"{cable.name}: {_listed(full)}: the counter is at its end and cannot tell whether it grows"
         hint = "clear it (`perfquery -R <lid> <port>`) and run the gate again, or accept it (gpufleet_acceptances)"
-        return Finding(cause="counter-saturated", text=text, hint=hint, subjects=link_subjects(link), marginal=True)
+        return Finding(cause="counter-saturated", text=text, hint=hint, subjects=cable.subjects, marginal=True)
     return None
 
 
@@ -159,12 +233,12 @@ def _allowed(per_hour: int, interval_s: float) -> int:
     return ceil(per_hour * interval_s / 3600)
 
 
-def _growing(link: PlannedLink, growing: list[_Change], per_hour: Mapping[str, int], interval_s: float) -> Finding:
+def _growing(cable: _Cable, growing: list[_Change], per_hour: Mapping[str, int], interval_s: float) -> Finding:
     return Finding(
         cause="link-errors-growing",
-        text=f"{link.name}: {_listed(growing)} within {interval_s:g} s",
+        text=f"{cable.name}: {_listed(growing)} within {interval_s:g} s",
         hint=CABLE,
-        subjects=link_subjects(link),
+        subjects=cable.subjects,
         measured=tuple(Measure(change.counter, change.growth, "count") for change in growing),
         expected=tuple(
             Expectation(

@@ -33,7 +33,8 @@ def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
 def _judge(answer: Answer, seen: FabricFacts) -> Report:
     overlay = lay_over(seen, answer.context.site)
     findings = [*_switches(overlay), *_hosts(overlay)]
-    findings += [_link(entry) for entry in overlay.cables if entry.missing and entry.link.name not in overlay.explained]
+    gone = [entry for entry in overlay.cables if entry.missing and entry.link.name not in overlay.explained]
+    findings += [_link(overlay, entry) for entry in gone]
     summary = f"all {len(overlay.cables)} planned links of {seen.plan.source} are there"
     return Report(summary=summary, findings=tuple(findings), evidence=evidence_of(seen, "iblinkinfo -l"))
 
@@ -66,15 +67,15 @@ def _hosts(overlay: Overlay) -> list[Finding]:
     ]
 
 
-def _link(entry: CableState) -> Finding:
+def _link(overlay: Overlay, entry: CableState) -> Finding:
     found = []
     for end, seen in ((entry.link.near, entry.near), (entry.link.far, entry.far)):
         if end is None:
             continue
         if seen is None:
             found.append(f"{end} is not seen")
-        elif seen.up and seen.peer is not None:
-            found.append(f"{end} is connected to {seen.peer.name}:{seen.peer.port}")
+        elif (peer := overlay.view.peer_end(seen)) is not None:
+            found.append(f"{end} is connected to {peer}")
         else:
             found.append(f"{end} is {seen.state}, {seen.physical}")
     text = f"{entry.link.name}: no signal ({'; '.join(found)})"

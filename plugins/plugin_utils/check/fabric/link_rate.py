@@ -9,6 +9,7 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.iblinkinfo import LinkEnd
 from ...site.cabling import LANE_GBPS
 from ..kit.answer import Answer
+from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .fabric_facts import FabricFacts
@@ -34,16 +35,21 @@ def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     return judge_links(SPEC, seen, context, _judge)
 
 
-def _judge(answer: Answer, seen: FabricFacts) -> Report:
+def _judge(answer: Answer, seen: FabricFacts) -> Report | Outcome:
     overlay = lay_over(seen, answer.context.site)
-    running = [(entry, ends) for entry in overlay.cables if (ends := [end for end in entry.running if end.width])]
-    findings = [finding for entry, ends in running if (finding := _finding(entry, min(ends, key=_rate))) is not None]
-    rates = sorted({f"{entry.link.width} {entry.link.speed}" for entry, _ends in running})
+    running = [(entry, entry.running) for entry in overlay.cables if entry.running]
     if not running:
-        rates = ["no link is up"]
-    summary = f"{len(running)} links at {', '.join(rates)}"
+        return answer.blocked(by="link-present", because=f"none of {len(overlay.cables)} planned links is up")
+    told = [(entry, [end for end in ends if end.width]) for entry, ends in running]
+    findings = [finding for entry, ends in told if ends and (finding := _finding(entry, min(ends, key=_rate)))]
+    unread = [entry.link.name for entry, ends in told if not ends]
+    if unread and not findings:
+        text = f"`iblinkinfo` prints no width and speed of {count(len(unread), 'link')}: {', '.join(unread[:4])}"
+        hint = "run `iblinkinfo -l` there and read the line of that port; newer infiniband-diags know newer speeds"
+        return answer.unknown("rate-not-printed", text, hint, evidence=evidence_of(seen, "iblinkinfo -l"))
+    rates = sorted({f"{entry.link.width} {entry.link.speed}" for entry, _ends in running})
     return Report(
-        summary=summary,
+        summary=f"{count(len(running), 'link')} at {', '.join(rates)}",
         findings=tuple(findings),
         measured=(Measure("links", len(running), "count"),),
         evidence=evidence_of(seen, "iblinkinfo -l"),

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ...collect.tool_reading import ProbeFailure
-from ...outcome.model import Evidence, Outcome
+from ...outcome.model import Evidence, Outcome, Status, node_subject
+from ...site.adapters import VARIABLE
 from ..kit.answer import Answer
 from ..kit.finding import Report, conclude
 from ..kit.tool_failure import tool_failure
@@ -38,7 +40,32 @@ def judge_links(
     """Return the outcomes of a check about links, where the links can be judged; `judge_seen` makes them."""
     answer = Answer.about_site(spec, context)
     result = _not_judgeable(answer, seen) or judge_seen(answer, seen)
-    return conclude(answer, result) if isinstance(result, Report) else (result,)
+    outcomes = conclude_parts(answer, result) if isinstance(result, Report) else (result,)
+    unplanned = [name for name in seen.plan.unknown if name not in context.site.quarantined]
+    if not unplanned:
+        return outcomes
+    because = f"the adapters for GPU traffic of {', '.join(unplanned)} are not known"
+    waits = answer.blocked(by="link-present", because=because) if spec.id != "link-present" else None
+    return (*(found for found in outcomes if found.status is not Status.PASSED), waits or _unplanned(answer, unplanned))
+
+
+def conclude_parts(answer: Answer, report: Report) -> tuple[Outcome, ...]:
+    """Return an outcome about the site if all is good, else one for every finding, about the links and switches that
+    it names: a waiver for one of them is then no waiver for all."""
+    if not report.findings:
+        return conclude(answer, report)
+    outcomes: list[Outcome] = []
+    for finding in sorted(report.findings, key=lambda finding: finding.marginal):
+        about = replace(answer, subject=finding.subjects[0]) if finding.subjects else answer
+        (made,) = conclude(about, replace(report, findings=(finding,)))
+        outcomes.append(replace(made, subjects=finding.subjects or made.subjects))
+    return tuple(outcomes)
+
+
+def _unplanned(answer: Answer, hosts: list[str]) -> Outcome:
+    text = f"nobody knows which adapters of {', '.join(hosts)} are for GPU traffic, so none of their links is planned"
+    hint = f"state {VARIABLE} of these hosts, or a cabling plan (docs/fabric.md); `ibstat` must answer on them"
+    return answer.unknown("adapters-not-known", text, hint, more_subjects=tuple(map(node_subject, hosts)))
 
 
 def _not_judgeable(answer: Answer, facts: FabricFacts) -> Outcome | None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from ...collect.shared_facts import PLAN_FILE
 from ...outcome.codec import dumps
 from ...outcome.errors import InputError
 from ...runtime.files import write_atomic
-from ...site.cabling import CablingPlan, site_cabling
+from ...site.cabling import CablingPlan, site_cabling, with_guids
 from ...site.model import Site
+from ...site.node_names import read_node_names
 from ..spec import ObserveContext, Observer
 from .fabric_facts import FabricFacts, subnets_of
 from .settings import GATE, FabricSettings
@@ -25,7 +27,7 @@ def observe(context: ObserveContext) -> dict[str, Any]:
     """Return where the evidence is; the plan is kept as cabling.json in the run directory.
 
     Raises:
-        InputError: no host looked, more than one did, or the plan or the settings are not valid.
+        InputError: no host looked, more than one did, or the plan, the node-name map or the settings are not valid.
     """
     settings = context.settings_of(GATE, FabricSettings)
     adapters = read_adapters(context.run_dir, context.site, context.hardware)
@@ -34,6 +36,9 @@ def observe(context: ObserveContext) -> dict[str, Any]:
         raise InputError(
             "cabling plan", "no host of the inventory has InfiniBand.", "state gpufleet_settings.fabric.plan"
         )
+    plan = with_guids(plan, {name: host.guids for name, host in adapters.items()})
+    if settings.node_name_map:
+        plan = replace(plan, node_names=read_node_names(Path(settings.node_name_map).expanduser()))
     write_atomic(context.run_dir / PLAN_FILE, dumps(plan))
     files = sorted(path.name for path in (context.run_dir / "evidence" / FABRIC).glob("*.json"))
     if len(files) != 1:

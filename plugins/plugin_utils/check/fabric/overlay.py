@@ -9,39 +9,33 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Subject, SubjectKind
 from ...probe.iblinkinfo import LinkEnd
 from ...site.cabling import CablingPlan, End, PlannedLink
 from ...site.model import Site
 from .fabric_facts import FabricFacts
 from .uplinks import uplinks
+from .view import FabricView, fabric_view, port_id
 
 
 @dataclass(frozen=True, slots=True)
 class CableState:
     """One planned cable: what is known of its two planned ends, and on which port its near end really is (None:
-    nowhere); `other` is what that port says."""
+    nowhere); `other` is what that port says. `one_sided`: one end says that it is connected, and the other end knows
+    nothing of it."""
 
     link: PlannedLink
     near: LinkEnd | None
     far: LinkEnd | None
     actual: End | None
     other: LinkEnd | None
+    one_sided: bool = False
 
     @property
     def running(self) -> tuple[LinkEnd, ...]:
         """The ends of the cable that have a signal, wherever they are plugged in."""
         ends = (self.near, self.other) if self.connected else (self.far,) if self.silent else ()
         return tuple(end for end in ends if end is not None and end.up)
-
-    @property
-    def one_sided(self) -> bool:
-        """Whether one end says that it is connected and the other end knows nothing of it."""
-        if self.near is None or self.actual is None:
-            return False
-        peer = self.other.peer if self.other is not None else None
-        return peer is None or End(peer.name, peer.port) != End(self.near.name, self.near.port)
 
     @property
     def connected(self) -> bool:
@@ -63,6 +57,7 @@ class CableState:
 class Overlay:
     """The planned cables in scope, and what explains several of them at once."""
 
+    view: FabricView
     cables: tuple[CableState, ...]
     dead_switches: dict[str, tuple[CableState, ...]] = field(default_factory=dict)
     absent_hosts: dict[str, tuple[CableState, ...]] = field(default_factory=dict)
@@ -74,32 +69,26 @@ class Overlay:
         return frozenset(seen.link.name for group in groups for seen in group)
 
 
-def ends_of(facts: FabricFacts, *, before: bool = False) -> dict[End, LinkEnd]:
-    """Return every port that was seen, by node description and number."""
-    sweeps = [subnet.links_before if before else subnet.links for subnet in facts.subnets]
-    return {End(end.name, end.port): end for sweep in sweeps if not isinstance(sweep, ProbeFailure) for end in sweep}
-
-
 def lay_over(facts: FabricFacts, site: Site) -> Overlay:
     """Lay the plan over the second reading; cables of hosts that are set aside are left out."""
-    ends = ends_of(facts)
+    view = fabric_view(facts)
     planned = [link for link in facts.plan.links if link.host not in site.quarantined]
-    found = uplinks(ends) if facts.plan.generated else ()
-    seen = tuple(_seen(link, ends) for link in (*planned, *found))
-    dead = _dead_switches(facts.plan, seen, {end.node for end in ends})
+    found = uplinks(view) if facts.plan.generated else ()
+    seen = tuple(_seen(link, view) for link in (*planned, *found))
+    dead = _dead_switches(facts.plan, seen, {view.end(end).node for end in view.ends.values()})
     gone = {entry.link.name for group in dead.values() for entry in group}
-    return Overlay(seen, dead, _absent_hosts(entry for entry in seen if entry.link.name not in gone))
+    return Overlay(view, seen, dead, _absent_hosts(entry for entry in seen if entry.link.name not in gone))
 
 
-def _seen(link: PlannedLink, ends: dict[End, LinkEnd]) -> CableState:
-    near = ends.get(link.near)
+def _seen(link: PlannedLink, view: FabricView) -> CableState:
+    near = view.find(link.near, link.near_guid)
     if near is None and link.far is None:
-        # A plan that nobody wrote cannot know how the hosts' agents name adapters: mlx5_0 or HCA-1.
-        near = ends.get(End(f"{link.host} HCA-{link.rail + 1}", link.near.port))
-    peer = near.peer if near is not None and near.up else None
-    actual = End(peer.name, peer.port) if peer is not None else None
-    other = ends.get(actual) if actual is not None else None
-    return CableState(link, near, ends.get(link.far) if link.far is not None else None, actual, other)
+        # Where the host was not asked for GUIDs: its agent may name adapters mlx5_0 or HCA-1.
+        near = view.find(End(f"{link.host} HCA-{link.rail + 1}", link.near.port))
+    far = view.find(link.far) if link.far is not None else None
+    actual, other = (view.peer_end(near), view.peer(near)) if near is not None else (None, None)
+    one_sided = actual is not None and near is not None and (other is None or view.peer_id(other) != port_id(near))
+    return CableState(link, near, far, actual, other, one_sided)
 
 
 def _dead_switches(
@@ -127,7 +116,8 @@ def _absent_hosts(seen: Iterable[CableState]) -> dict[str, tuple[CableState, ...
 
 
 def link_subjects(link: PlannedLink) -> tuple[Subject, ...]:
-    """Return the subjects of a link: itself, and the adapter of its host."""
+    """Return the subjects of a link: itself, and the adapter of its host or its lower end. Whoever names one of them
+    in a waiver names the link (outcome/decisions.py)."""
     own = Subject(SubjectKind.LINK, link.name, link.host)
     if not link.host:
         return (own, Subject(SubjectKind.LINK, str(link.near)))
@@ -165,7 +155,8 @@ def _port_places(seen: tuple[CableState, ...]) -> list[tuple[CableState, _Place,
 def _rail_places(seen: tuple[CableState, ...]) -> list[tuple[CableState, _Place, _Place]]:
     """Without planned ports: most adapters on a switch say which rail it carries; a switch of many rails says none."""
     carried: dict[str, Counter[int]] = {}
-    for entry in seen:
+    adapters = [entry for entry in seen if entry.link.host]
+    for entry in adapters:
         if entry.actual is not None:
             carried.setdefault(entry.actual.node, Counter())[entry.link.rail] += 1
     rails = {
@@ -175,6 +166,6 @@ def _rail_places(seen: tuple[CableState, ...]) -> list[tuple[CableState, _Place,
     }
     return [
         (entry, (entry.link.host, entry.link.rail), (entry.link.host, rails[entry.actual.node]))
-        for entry in seen
+        for entry in adapters
         if entry.actual is not None and entry.actual.node in rails
     ]

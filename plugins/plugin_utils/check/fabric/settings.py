@@ -20,6 +20,11 @@ class FabricSettings:
         "Path of the cabling plan (docs/fabric.md); empty: made from racks and rails, without names of switches.",
         use="run",
     )
+    node_name_map: str = setting(
+        "Path of the site's node-name map, names of switches by GUID as opensm and ibnetdiscover read it; empty: their "
+        "own descriptions, and where several are called alike the cables of the plan tell which is which.",
+        use="run",
+    )
     ports: tuple[str, ...] = setting(
         "Ports of the looking host, as `adapter:port`, one in each subnet; empty: the tools choose.", use="run"
     )

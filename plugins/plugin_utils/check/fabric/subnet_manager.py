@@ -1,34 +1,50 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check subnet-manager: one master and a standby, and the fabric is settled."""
+"""Check subnet-manager: one master, a standby where the site's policy asks for one, and the fabric is settled."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ...probe.iblinkinfo import LinkEnd
 from ...probe.sminfo import MASTER, STANDBY, SmInfo
-from ...site.cabling import End
+from ...probe.text import guid_text
 from ..kit.answer import Answer
-from ..kit.finding import Finding, Report, conclude
+from ..kit.finding import Finding, Report
+from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .fabric_facts import FabricFacts, SubnetFacts
-from .links import REQUIRES, evidence_of, unusable
+from .links import REQUIRES, conclude_parts, evidence_of, unusable
 from .observe_fabric import OBSERVER
-from .overlay import CableState, Overlay, ends_of, lay_over, link_subjects
+from .overlay import CableState, Overlay, lay_over, link_subjects
+from .view import FabricView, PortId, fabric_view
+
+STANDBY_POLICY, EXTERNAL_POLICY = "standby", "external"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubnetManagerSettings:
+    """Settings of check subnet-manager."""
+
+    policy: Literal["standby", "external"] = setting(
+        "What stands in for the master. standby: another subnet manager must answer. external: whoever runs it does, "
+        "as UFM in management or high availability mode, where every other subnet manager must be off."
+    )
+
 
 SPEC = CheckSpec(
     id="subnet-manager",
     gate="fabric",
-    title="One master subnet manager, a standby, fabric settled",
+    title="One master subnet manager, redundant as stated, fabric settled",
     per=SubjectKind.SITE,
     disturbs=Disturbance.HOST_COMMAND,
     requires=REQUIRES,
     causes=("no-subnet-manager", "no-standby-subnet-manager", "two-masters", "subnet-manager-stuck", "not-converged"),
+    settings=SubnetManagerSettings,
 )
 _START = "start it (`systemctl start opensm` on its host, or on the switch); `sminfo` must name a master"
 
@@ -41,6 +57,7 @@ def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
         hint = "restore the way to the host, or look from another one (gpufleet_fabric_host)"
         return (answer.unknown("fabric-host-unreachable", f"{seen.host}: {reason}", hint),)
     findings: list[Finding] = []
+    policy = context.settings_of(SPEC.id, SubnetManagerSettings).policy
     for subnet in seen.subnets:
         for failure in (subnet.master, subnet.master_again):
             if isinstance(failure, ProbeFailure):
@@ -50,20 +67,21 @@ def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
             continue
         if isinstance(subnet.managers, ProbeFailure):
             return (unusable(answer, seen, subnet.managers),)
-        findings += _managers(subnet, subnet.managers)
+        findings += _managers(subnet, subnet.managers, policy)
     if not findings:
         for subnet in seen.subnets:
             if isinstance(subnet.links, ProbeFailure):
                 return (unusable(answer, seen, subnet.links),)
         findings = _unsettled(seen, lay_over(seen, context.site))
     masters = [subnet.master_again for subnet in seen.subnets if isinstance(subnet.master_again, SmInfo)]
-    names = ", ".join(f"{sm.guid} (LID {sm.lid}, priority {sm.priority})" for sm in masters)
+    names = ", ".join(f"{guid_text(sm.guid)} (LID {sm.lid}, priority {sm.priority})" for sm in masters)
+    behind = "a standby" if policy == STANDBY_POLICY else "redundant by itself as stated"
     report = Report(
-        summary=f"master {names}, a standby, settled",
+        summary=f"master {names}, {behind}, settled",
         findings=tuple(findings),
         evidence=evidence_of(seen, "sminfo; saquery -s"),
     )
-    return conclude(answer, report)
+    return conclude_parts(answer, report)
 
 
 def _where(subnet: SubnetFacts) -> str:
@@ -75,7 +93,7 @@ def _none(subnet: SubnetFacts) -> Finding:
     return Finding(cause="no-subnet-manager", text=text, hint=_START)
 
 
-def _managers(subnet: SubnetFacts, managers: tuple[SmInfo, ...]) -> list[Finding]:
+def _managers(subnet: SubnetFacts, managers: tuple[SmInfo, ...], policy: str) -> list[Finding]:
     masters = [sm for sm in managers if sm.state == MASTER]
     standby = [sm for sm in managers if sm.state == STANDBY]
     listed = "; ".join(f"LID {sm.lid} {sm.state} priority {sm.priority}" for sm in managers) or "none answered"
@@ -83,9 +101,10 @@ def _managers(subnet: SubnetFacts, managers: tuple[SmInfo, ...]) -> list[Finding
         Measure("subnet_managers_master", len(masters), "count"),
         Measure("subnet_managers_standby", len(standby), "count"),
     )
+    redundant = (">=", 1) if policy == STANDBY_POLICY else ("==", 0)
     expected = (
         Expectation("subnet_managers_master", "==", 1, Basis.RULE, "count"),
-        Expectation("subnet_managers_standby", ">=", 1, Basis.RULE, "count"),
+        Expectation("subnet_managers_standby", *redundant, Basis.INVENTORY, "count"),
     )
     details: dict[str, Any] = {"measured": measured, "expected": expected}
     if len(masters) > 1:
@@ -101,12 +120,26 @@ def _managers(subnet: SubnetFacts, managers: tuple[SmInfo, ...]) -> list[Finding
         text = f"the master at LID {after.lid} does not work: its activity count stays at {after.activity}"
         hint = f"restart the subnet manager at LID {after.lid}; the standby takes over"
         return [Finding(cause="subnet-manager-stuck", text=text, hint=hint, **details)]
+    if policy == EXTERNAL_POLICY:
+        return _beside_external(subnet, standby, listed, details)
     if not standby:
         silent = f"; LID {', '.join(map(str, subnet.silent_lids))} did not answer" if subnet.silent_lids else ""
         text = f"no standby subnet manager{_where(subnet)}: {listed}{silent}"
-        hint = "start a second one with a lower priority on another host (`opensm -p 1`), or on a second switch"
+        hint = (
+            "start a second one with a lower priority on another host (`opensm -p 1`), or on a second switch; where "
+            "UFM runs it in high availability: gpufleet_settings: {subnet-manager: {policy: external}}"
+        )
         return [Finding(cause="no-standby-subnet-manager", text=text, hint=hint, **details)]
     return []
+
+
+def _beside_external(subnet: SubnetFacts, others: list[SmInfo], listed: str, details: dict[str, Any]) -> list[Finding]:
+    if not others and not subnet.silent_lids:
+        return []
+    silent = f"; LID {', '.join(map(str, subnet.silent_lids))} did not answer" if subnet.silent_lids else ""
+    text = f"beside the master others are registered{_where(subnet)}, the policy allows none: {listed}{silent}"
+    hint = "stop them (`systemctl disable --now opensm`, `no ib smnode <switch> enable`), or state policy standby"
+    return [Finding(cause="subnet-manager-beside-external", text=text, hint=hint, marginal=True, **details)]
 
 
 def _stuck(before: SmInfo, after: SmInfo) -> bool:
@@ -118,7 +151,7 @@ def _unsettled(facts: FabricFacts, overlay: Overlay) -> list[Finding]:
     findings = [
         Finding(cause="not-converged", text=f"{entry.link.name}: {text}", hint=hint, subjects=link_subjects(entry.link))
         for entry in overlay.cables
-        if (text := _unsettled_text(entry))
+        if (text := _unsettled_text(overlay, entry))
     ]
     for subnet in facts.subnets:
         findings += [
@@ -133,11 +166,11 @@ def _unsettled(facts: FabricFacts, overlay: Overlay) -> list[Finding]:
     return findings
 
 
-def _unsettled_text(entry: CableState) -> str:
+def _unsettled_text(overlay: Overlay, entry: CableState) -> str:
     """Return what is not settled about a cable with a signal, or nothing."""
     waiting = [end for end in entry.running if end.state != "Active"]
     if waiting:
-        ends = ", ".join(f"{end.name}:{end.port} is {end.state}" for end in waiting)
+        ends = ", ".join(f"{overlay.view.end(end)} is {end.state}" for end in waiting)
         return f"{ends}, expected Active" + ("; nobody answers at the other end" if entry.silent else "")
     if entry.silent:
         return f"{entry.link.far} has a signal, and nobody answers at the other end"
@@ -160,21 +193,30 @@ def _shared_lids(subnet: SubnetFacts) -> dict[int, list[str]]:
 
 
 def _changes(facts: FabricFacts) -> list[str]:
-    before, after = ends_of(facts, before=True), ends_of(facts)
-    if not before:
+    before, after = fabric_view(facts, before=True), fabric_view(facts)
+    if not before.ends:
         return []
-    return [
-        f"{end}: {_settled_text(before.get(end))} -> {_settled_text(after.get(end))}"
-        for end in sorted(before.keys() | after.keys())
-        if _settled_text(before.get(end)) != _settled_text(after.get(end))
+    changed = [
+        (place, _settled_text(before, place), _settled_text(after, place))
+        for place in sorted(before.ends.keys() | after.ends.keys())
+        if _peer_text(before, place) != _peer_text(after, place)
     ]
+    named = {place: view.end(view.ends[place]) for view in (before, after) for place in view.ends}
+    return [f"{named[place]}: {first} -> {second}" for place, first, second in changed]
 
 
-def _settled_text(end: LinkEnd | None) -> str:
+def _peer_text(view: FabricView, place: PortId) -> tuple[object, ...]:
+    """Return what must stay: state, LID and peer, by GUID."""
+    end = view.ends.get(place)
+    return (end.state, end.lid, view.peer_id(end)) if end is not None else ()
+
+
+def _settled_text(view: FabricView, place: PortId) -> str:
+    end = view.ends.get(place)
     if end is None:
         return "not seen"
-    peer = f", to {End(end.peer.name, end.peer.port)}" if end.peer is not None else ""
-    return f"{end.state}, LID {end.lid}{peer}"
+    peer = view.peer_end(end)
+    return f"{end.state}, LID {end.lid}{f', to {peer}' if peer is not None else ''}"
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

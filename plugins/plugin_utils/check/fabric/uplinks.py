@@ -6,26 +6,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 
 from ...probe.iblinkinfo import LinkEnd
-from ...site.cabling import LANE_GBPS, End, PlannedLink
+from ...site.cabling import LANE_GBPS, PlannedLink
+from .view import FabricView
 
-# An adapter has one or two ports; what has more is a switch.
-_MOST_ADAPTER_PORTS = 2
 _ROUNDING = 0.001
 
 
-def uplinks(ends: Mapping[End, LinkEnd]) -> tuple[PlannedLink, ...]:
+def uplinks(view: FabricView) -> tuple[PlannedLink, ...]:
     """Return the links between switches that have a signal, rated as most of them run.
 
     A link that is not there cannot be known without a plan that names it; one that runs slower than its peers can.
     """
-    ports = Counter(end.node for end in ends)
-    switches = {node for node, count in ports.items() if count > _MOST_ADAPTER_PORTS}
-    pairs = {tuple(sorted((end, End(seen.peer.name, seen.peer.port)))) for end, seen in ends.items()
-             if seen.up and seen.peer is not None and {end.node, seen.peer.name} <= switches}  # fmt: skip
-    rates = Counter(rate for near, far in pairs for end in (near, far) if (rate := _rate(ends.get(end))) is not None)
+    pairs = {}
+    for seen in view.ends.values():
+        other, far = view.peer(seen), view.peer_end(seen)
+        if far is not None and other is not None and view.is_switch(seen) and view.is_switch(other):
+            pairs[tuple(sorted((view.end(seen), far)))] = (seen, other)
+    rates = Counter(rate for ends in pairs.values() for end in ends if (rate := _rate(end)) is not None)
     if not rates:
         return ()
     # Among equally many the faster one: two cables of which one is slow are not both slow.
@@ -33,8 +32,8 @@ def uplinks(ends: Mapping[End, LinkEnd]) -> tuple[PlannedLink, ...]:
     return tuple(PlannedLink(near=near, far=far, width=width, speed=speed) for near, far in sorted(pairs))
 
 
-def _rate(end: LinkEnd | None) -> tuple[str, str] | None:
-    if end is None or not end.up or not end.width:
+def _rate(end: LinkEnd) -> tuple[str, str] | None:
+    if not end.up or not end.width:
         return None
     speed = next((name for name, lane in LANE_GBPS.items() if abs(lane - end.lane_gbps) <= lane * _ROUNDING), None)
     return (end.width.lower(), speed) if speed else None

@@ -22,6 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
     saquery,
     sminfo,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.text import guid
 
 PARSERS: dict[str, Callable[[str], Any]] = {
     "iblinkinfo": iblinkinfo.parse,
@@ -72,7 +73,7 @@ def test_iblinkinfo_in_blocks(shared: Path) -> None:
     ]
     (mgt,) = [end for end in ends if end.name == "mgt mlx5_0"]
     assert mgt.peer == iblinkinfo.Peer(name="MF0;SB7700:MSB7700/U1", port=36, lid=2)
-    assert switch[0].guid == "0x506b4b0300820910"
+    assert switch[0].guid == 0x506B4B0300820910
 
 
 def test_iblinkinfo_with_one_line_a_port() -> None:
@@ -81,7 +82,7 @@ def test_iblinkinfo_with_one_line_a_port() -> None:
     down = '0x1000000000000100 "leaf-rail0" 2 2[  ] ==( Down/ Polling)==>             [  ] "" ( )'
     first, second, third, fourth = iblinkinfo.parse("\n".join([LINE, slow, blind, down]))
     assert (first.name, first.lid, first.port, first.width, first.lane_gbps) == ("gpu64 mlx5_7", 532, 1, "4X", 53.125)
-    assert first.peer == iblinkinfo.Peer(name="leaf-g2-rail7", port=32, lid=21, guid="0x248a070300000f00")
+    assert first.peer == iblinkinfo.Peer(name="leaf-g2-rail7", port=32, lid=21, guid=0x248A070300000F00)
     assert (first.could_be_gbps, second.could_be_gbps) == (0.0, 106.25), "12X is what the port could never be wired as"
     assert third.up and third.peer is None
     assert not fourth.up and fourth.peer is None
@@ -90,7 +91,7 @@ def test_iblinkinfo_with_one_line_a_port() -> None:
 def test_ibqueryerrors(shared: Path) -> None:
     report = ibqueryerrors.parse(capture(shared, "ibqueryerrors/fdr-4nodes-BAD-saturated-counters.txt"))
     assert (report.nodes_checked, report.bad_nodes, report.ports_checked, report.bad_ports) == (4, 4, 43, 14)
-    switch = {p.port: p.counters for p in report.ports if p.guid == "0x2c903006e29b0"}
+    switch = {p.port: p.counters for p in report.ports if p.guid == 0x2C903006E29B0}
     assert [port for port, counters in switch.items() if counters.get("SymbolErrorCounter") == 65535] == [5, 7]
     assert [switch[port]["LinkDownedCounter"] for port in range(1, 9)] == [8, 5, 5, 8, 2, 9, 2, 9]
     assert sum(counters.get("LinkDownedCounter", 0) for counters in switch.values()) == 48, (
@@ -105,10 +106,46 @@ def test_ibqueryerrors(shared: Path) -> None:
     }
 
 
+def test_a_guid_is_a_number_whether_a_tool_pads_it_or_not() -> None:
+    padded = LINE.replace("0x248a070300000f00", "0x0002c903006e29b0")
+    (first, *_rest) = iblinkinfo.parse(padded)
+    assert first.peer is not None
+    short = ERRORS.replace("0x248a070300000000", "0x2c903006e29b0")
+    assert ibqueryerrors.parse(short).ports[0].guid == first.peer.guid == 0x0002C903006E29B0
+    with pytest.raises(InputError, match="a GUID such as"):
+        guid("0xfrog", "a tool")
+
+
+def test_counters_of_64_bits_have_their_value_once_more_behind_it() -> None:
+    text = ERRORS.replace("port 2: [SymbolErrorCounter == 3]", "port 2: [SymbolErrorCounter == 70000 (68.359K)]")
+    (port,) = ibqueryerrors.parse(text).ports
+    assert (port.counters["SymbolErrorCounter"], port.wide) == (70000, {"SymbolErrorCounter"})
+
+
+def test_a_summary_that_counts_other_ports_than_are_listed_is_no_report() -> None:
+    with pytest.raises(InputError, match="3 nodes and 14 ports, as its summary says"):
+        ibqueryerrors.parse(ERRORS.replace("1 bad nodes", "3 bad nodes").replace("1 ports have", "14 ports have"))
+    with pytest.raises(InputError, match="as its summary says"):
+        ibqueryerrors.parse(ERRORS[ERRORS.index("## Summary") :])
+
+
+def test_ports_that_did_not_tell_their_counters_are_counted() -> None:
+    text = ERRORS.replace("## Suppressed:", "##          2 PMA query failures\n## Suppressed:")
+    assert (ibqueryerrors.parse(text).failures, ibqueryerrors.parse(ERRORS).failures) == (2, 0)
+
+
+def test_speeds_that_the_tool_has_no_number_for() -> None:
+    rate = LINE[LINE.index("==(") + 3 : LINE.index(" Active/")]
+    (unknown, *_) = iblinkinfo.parse(LINE.replace(rate, " undefined (0)        undefined (0)", 1))
+    assert (unknown.width, unknown.lane_gbps, unknown.state) == ("", 0.0, "Active")
+    (old, *_) = iblinkinfo.parse(LINE.replace(rate, " 4X    10.0 Gbps (FDR10)", 1))
+    assert (old.width, old.lane_gbps) == ("4X", 10.0)
+
+
 def test_sminfo_and_ibstat(shared: Path) -> None:
     info = sminfo.parse(capture(shared, "sminfo/master-priority15.txt"))
     assert (info.lid, info.guid, info.activity, info.priority, info.state) == (
-        25, "0x21283a8620b0f0", 25950, 15, sminfo.MASTER,
+        25, 0x21283A8620B0F0, 25950, 15, sminfo.MASTER,
     )  # fmt: skip
     hcas = ibstat.parse(capture(shared, "ibstat/cx6-2hca-rate100.txt"))
     assert [(h.name, h.kind, h.ports[0].rate_gbps, h.ports[0].base_lid, h.ports[0].sm_lid) for h in hcas] == [

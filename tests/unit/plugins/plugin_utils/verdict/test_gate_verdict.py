@@ -20,6 +20,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     Outcome,
     Rating,
     Status,
+    Subject,
+    SubjectKind,
     node_subject,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
@@ -134,6 +136,18 @@ def test_a_waiver_opens_the_gate_but_the_failure_stays_in_the_numbers() -> None:
         [*HEALTHY[:1], outcome("gpu-census", "gpu02", Status.FAILED), *HEALTHY[2:]], _site(waivers=(WAIVER,))
     )
     assert found.status is Status.PASSED and found.counts["failed"] == 1 and found.waived[0].who == "ada"
+
+
+def test_what_is_not_good_about_a_part_of_the_site_is_an_answer_about_the_site() -> None:
+    link = Subject(SubjectKind.LINK, "gpu01 mlx5_0:1 - leaf1:1", "gpu01")
+    slow = replace(outcome("link-rate", "gpu01", Status.FAILED), subjects=(link,))
+    expected = {"link-rate": ("s",)}
+    assert [entry.cause for entry in decide("fabric", expected, [slow], SITE, TODAY).blocking] == ["some-cause"]
+    waived = replace(WAIVER, check="link-rate", subject=link.name)
+    assert decide("fabric", expected, [slow], _site(waivers=(waived,)), TODAY).status is Status.PASSED
+    good = replace(outcome("link-rate", "gpu01"), subjects=(link,))
+    found = decide("fabric", expected, [good], SITE, TODAY)
+    assert [entry.cause for entry in found.blocking] == ["no-outcome"], "one good link is no answer about the site"
 
 
 def test_an_expired_waiver_holds_the_gate_and_is_shown() -> None:

@@ -63,6 +63,7 @@ class Fabric:
             (link.near, link.far): {} for link in self.plan.links if link.far is not None
         }
         self.lids: dict[str, int] = {}
+        self.descriptions: dict[str, str] = {}
         self.before: dict[End, dict[str, int]] = {}
         self.after: dict[End, dict[str, int]] = {}
         self.subnet: dict[str, Any] = {}
@@ -76,10 +77,16 @@ class Fabric:
         found = []
         for (near, far), values in self.cables.items():
             for own, other in ((near, far), (far, near)):
-                peer = Peer(name=other.node, port=other.port, lid=self.lid(other.node))
+                peer = Peer(
+                    name=self.called(other.node),
+                    port=other.port,
+                    lid=self.lid(other.node),
+                    guid=self.guid(other.node),
+                )
                 base: dict[str, Any] = {
-                    "name": own.node, "guid": f"0x{self.lid(own.node):x}", "lid": self.lid(own.node), "port": own.port,
-                    "state": "Active", "physical": "LinkUp", "width": "4X", "lane_gbps": 106.25, "peer": peer,
+                    "name": self.called(own.node), "guid": self.guid(own.node), "lid": self.lid(own.node),
+                    "port": own.port, "state": "Active", "physical": "LinkUp", "width": "4X", "lane_gbps": 106.25,
+                    "peer": peer,
                 }  # fmt: skip
                 found.append(LinkEnd(**base | values))
         return tuple(found)
@@ -87,18 +94,35 @@ class Fabric:
     def lid(self, node: str) -> int:
         return self.lids.setdefault(node, len(self.lids) + 2)
 
+    def called(self, node: str) -> str:
+        """How a device describes itself, if not as the plan calls it."""
+        return self.descriptions.get(node, node)
+
+    def host_guids(self) -> dict[str, dict[str, int]]:
+        """What the hosts say of their adapters."""
+        names = [link.near.node for link in self.plan.links if link.host]
+        found: dict[str, dict[str, int]] = {}
+        for name in names:
+            host, _blank, hca = name.partition(" ")
+            found.setdefault(host, {})[hca] = self.guid(name)
+        return found
+
+    def guid(self, node: str) -> int:
+        """Begins with a zero, as those of many Mellanox devices: one tool pads it, another does not."""
+        return 0x0002C90300000000 + self.lid(node)
+
     def report(self, counts: dict[End, dict[str, int]]) -> ErrorReport:
         ports = tuple(
-            PortErrors(node=end.node, guid=f"0x{self.lid(end.node):x}", port=end.port, counters=counters)
+            PortErrors(node=self.called(end.node), guid=self.guid(end.node), port=end.port, counters=counters)
             for end, counters in counts.items()
         )
-        return replace(NO_ERRORS, ports=ports)
+        return replace(NO_ERRORS, ports=ports, bad_ports=len(ports))
 
     def facts(self) -> FabricFacts:
-        sm = SmInfo(lid=1, guid="0x1", activity=10, priority=15, state=MASTER)
+        sm = SmInfo(lid=1, guid=1, activity=10, priority=15, state=MASTER)
         values: dict[str, Any] = {
             "port": "", "master": sm, "master_again": replace(sm, activity=20), "silent_lids": (),
-            "managers": (replace(sm, activity=21), SmInfo(lid=99, guid="0x99", activity=5, priority=1, state=STANDBY)),
+            "managers": (replace(sm, activity=21), SmInfo(lid=99, guid=0x99, activity=5, priority=1, state=STANDBY)),
             "links_before": self.ends(), "links": self.ends(), "errors_before": self.report(self.before),
             "errors": self.report(self.after),
         }  # fmt: skip

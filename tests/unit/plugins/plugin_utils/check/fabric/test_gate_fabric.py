@@ -203,7 +203,7 @@ def test_a_site_sets_its_own_limit(fabric: Any) -> None:
     assert not fabric.held()
 
 
-SM = SmInfo(lid=1, guid="0x1", activity=20, priority=15, state=MASTER)
+SM = SmInfo(lid=1, guid=1, activity=20, priority=15, state=MASTER)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ SM = SmInfo(lid=1, guid="0x1", activity=20, priority=15, state=MASTER)
         ),
         ({"managers": (SM,)}, "no-standby-subnet-manager"),
         ({"managers": (SM,), "silent_lids": (99,)}, "no-standby-subnet-manager"),
-        ({"managers": (SM, replace(SM, lid=5, guid="0x5"))}, "two-masters"),
+        ({"managers": (SM, replace(SM, lid=5, guid=5))}, "two-masters"),
         ({"managers": (replace(SM, state=STANDBY),)}, "no-subnet-manager"),
         ({"master": SM, "master_again": SM}, "subnet-manager-stuck"),
     ],

@@ -1,0 +1,166 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The ports that were seen, each by the GUID of its device; node descriptions are only for people. Pure.
+
+Descriptions do not tell devices apart: all unmanaged switches of a model have the same one, two GUIDs may have one name
+in a node-name map, and all adapters of a host may be called as the host (rdma-core: infiniband-diags, rdma-ndd).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...collect.tool_reading import ProbeFailure
+from ...probe.iblinkinfo import LinkEnd
+from ...probe.text import guid_text
+from ...site.cabling import CablingPlan, End, PlannedLink
+from .fabric_facts import FabricFacts
+
+PortId = tuple[int, str, int]
+"""GUID, and where the tool printed none the node description; port number."""
+# An adapter has one or two ports; what has more is a switch.
+_MOST_ADAPTER_PORTS = 2
+# `MF0;leaf01:MQM9700/U1`: a managed switch by its own name; one with several chips numbers them.
+_MANAGED = re.compile(r"MF0;([^:]+):[^/]+/(U\d+)")
+
+
+@dataclass(frozen=True)
+class FabricView:
+    """All ports of one sweep. `names` are what people call a device, by GUID: as the plan does, else as the node-name
+    map does, else its description, with the GUID behind it where another switch is called the same."""
+
+    ends: Mapping[PortId, LinkEnd]
+    names: Mapping[int, str]
+    switches: frozenset[int]
+
+    def end(self, seen: LinkEnd) -> End:
+        """Return a port as people call it."""
+        return End(self.names.get(seen.guid, seen.name), seen.port)
+
+    def peer(self, seen: LinkEnd) -> LinkEnd | None:
+        """Return the port at the other end of the cable; None if there is none, or it was not seen itself."""
+        place = self.peer_id(seen)
+        return self.ends.get(place) if place is not None else None
+
+    def peer_id(self, seen: LinkEnd) -> PortId | None:
+        """Return which port this one says it is connected to."""
+        if not seen.up or seen.peer is None:
+            return None
+        if seen.peer.guid:
+            return (seen.peer.guid, "", seen.peer.port)
+        named = self._by_description.get(End(seen.peer.name, seen.peer.port), [])
+        return port_id(named[0]) if len(named) == 1 else (0, seen.peer.name, seen.peer.port)
+
+    def peer_end(self, seen: LinkEnd) -> End | None:
+        """Return the other end of the cable as people call it, also where it was not seen itself."""
+        place = self.peer_id(seen)
+        if place is None or seen.peer is None:
+            return None
+        other = self.ends.get(place)
+        return self.end(other) if other is not None else End(self.names.get(place[0], seen.peer.name), place[2])
+
+    def find(self, planned: End, guid: int = 0) -> LinkEnd | None:
+        """Return a planned port: by its GUID, else by its name if only one device has it."""
+        by_guid = self.ends.get((guid, "", planned.port)) if guid else None
+        if by_guid is not None:
+            return by_guid
+        named = self._by_end.get(planned) or self._by_description.get(planned, [])
+        return named[0] if len(named) == 1 else None
+
+    @cached_property
+    def _by_end(self) -> dict[End, list[LinkEnd]]:
+        found: dict[End, list[LinkEnd]] = {}
+        for end in self.ends.values():
+            found.setdefault(self.end(end), []).append(end)
+        return found
+
+    @cached_property
+    def _by_description(self) -> dict[End, list[LinkEnd]]:
+        found: dict[End, list[LinkEnd]] = {}
+        for end in self.ends.values():
+            found.setdefault(End(end.name, end.port), []).append(end)
+        return found
+
+    def is_switch(self, seen: LinkEnd) -> bool:
+        return seen.guid in self.switches
+
+
+def port_id(seen: LinkEnd) -> PortId:
+    """Return which port it is."""
+    return (seen.guid, "" if seen.guid else seen.name, seen.port)
+
+
+def fabric_view(facts: FabricFacts, *, before: bool = False) -> FabricView:
+    """Return what the second sweep saw, or the first one."""
+    sweeps = [subnet.links_before if before else subnet.links for subnet in facts.subnets]
+    ends = {port_id(end): end for sweep in sweeps if not isinstance(sweep, ProbeFailure) for end in sweep}
+    ports = Counter(end.guid for end in ends.values() if end.guid)
+    switches = {end.guid for end in ends.values() if end.switch and end.guid}
+    switches |= {guid for guid, count in ports.items() if count > _MOST_ADAPTER_PORTS}
+    mapped = {int(guid, 16): name for guid, name in facts.plan.node_names.items()}
+    called = {end.guid: mapped.get(end.guid, end.name) for end in ends.values() if end.guid}
+    times = Counter(called[guid] for guid in switches)
+    names = {
+        guid: f"{name} ({guid_text(guid)})" if guid in switches and times[name] > 1 else name
+        for guid, name in called.items()
+    }
+    plain = FabricView(ends, names, frozenset(switches))
+    return FabricView(ends, names | _as_planned(facts.plan, plain, called), plain.switches)
+
+
+def _as_planned(plan: CablingPlan, view: FabricView, called: Mapping[int, str]) -> dict[int, str]:
+    """Return what the plan calls the switches, by GUID: those that only one device is called like, and of the others
+    the one in which most cables end that the plan has on them."""
+    known: dict[str, set[int]] = {}
+    for end in view.ends.values():
+        if end.guid in view.switches:
+            for name in (called[end.guid], end.name, *_own_names(end.name)):
+                known.setdefault(name, set()).add(end.guid)
+    found = {next(iter(known[name])): name for name in plan.switches if len(known.get(name, ())) == 1}
+    while True:
+        more = _by_cables(plan, view, found)
+        if not more:
+            return found
+        found |= more
+
+
+def _own_names(description: str) -> tuple[str, ...]:
+    match = _MANAGED.fullmatch(description)
+    return (match[1], f"{match[1]}/{match[2]}") if match else ()
+
+
+def _by_cables(plan: CablingPlan, view: FabricView, found: Mapping[int, str]) -> dict[int, str]:
+    missing = set(plan.switches) - set(found.values())
+    guids = {name: guid for guid, name in found.items()}
+    votes: dict[str, Counter[int]] = {}
+    for link in plan.links:
+        for name, other in _open_ends(link, missing):
+            near = _seen_end(view, link, other, guids)
+            peer = view.peer_id(near) if near is not None else None
+            if peer is not None:
+                votes.setdefault(name, Counter())[peer[0]] += 1
+    more: dict[int, str] = {}
+    for name, counts in votes.items():
+        guid, count = counts.most_common(1)[0]
+        if 2 * count > counts.total() and guid in view.switches and guid not in found and guid not in more:
+            more[guid] = name
+    return more
+
+
+def _open_ends(link: PlannedLink, missing: Iterable[str]) -> list[tuple[str, End]]:
+    """Return the ends of a cable at switches that are not known yet, each with the end opposite."""
+    if link.far is None:
+        return []
+    ends = ((link.near.node, link.far), (link.far.node, link.near))
+    return [(name, other) for name, other in ends if name in missing]
+
+
+def _seen_end(view: FabricView, link: PlannedLink, end: End, guids: Mapping[str, int]) -> LinkEnd | None:
+    if end == link.near and link.host:
+        return view.find(end, link.near_guid)
+    return view.ends.get((guids[end.node], "", end.port)) if end.node in guids else None
