@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 
@@ -25,6 +26,25 @@ class ReadyWhen:
     field: str
     value: str
     required: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownFailure:
+    """A line by which a failing pod names its cause: a regular expression, the cause, what it means, what mends it."""
+
+    pattern: str
+    cause: str
+    says: str
+    hint: str
+    source: str
+
+    def line_in(self, text: str) -> str:
+        """Return the line that decides, empty if there is none."""
+        match = re.search(self.pattern, text)
+        if match is None:
+            return ""
+        start, end = text.rfind("\n", 0, match.start()) + 1, text.find("\n", match.end())
+        return text[start : end if end >= 0 else len(text)].strip()[:300]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +87,7 @@ class StackFacts:
     ready_when: dict[str, tuple[ReadyWhen, ...]]
     operands: dict[str, str]
     on_every_gpu_node: tuple[str, ...]
+    known_failures: tuple[KnownFailure, ...]
     gangs: dict[str, GangFacts]
     dra: DraFacts
     permissions: dict[str, tuple[Permission, ...]]

@@ -25,7 +25,8 @@ class Workload:
     """One Deployment, DaemonSet, StatefulSet or Job: how far it is, and what holds it.
 
     `state` is ready, pending or failed; `cause` is a slug when failed; `nodes` names the nodes of its pods that are
-    not ready; `pod` is one of them.
+    not ready; `pod` is one of them, and `said` the last lines of its log, where they were read. `killed` names the
+    nodes on which a container was last ended for its memory limit, whether it is ready again or not.
     """
 
     kind: str
@@ -40,6 +41,8 @@ class Workload:
     reason: str = ""
     pod: str = ""
     nodes: tuple[str, ...] = ()
+    said: str = ""
+    killed: tuple[str, ...] = ()
 
 
 def release_of(obj: Mapping[str, Any]) -> str:
@@ -64,7 +67,8 @@ def workload_of(kind: str, obj: Json, pods: Iterable[Json], now: datetime, grace
     metadata = obj["metadata"]
     labels = metadata.get("labels") or {}
     desired, ready, failure = _progress(kind, obj)
-    waiting = [pod for pod in _own_pods(obj, pods) if not _pod_ready(pod)]
+    own = _own_pods(obj, pods)
+    waiting = [pod for pod in own if not _pod_ready(pod)]
     troubles = [trouble for pod in waiting if (trouble := pod_trouble(pod, now, grace_s))]
     is_ready = ready >= desired and not failure and _observed(obj)
     cause, reason, pod_name = "", "", ""
@@ -85,7 +89,17 @@ def workload_of(kind: str, obj: Json, pods: Iterable[Json], now: datetime, grace
         reason=reason,
         pod=pod_name,
         nodes=tuple(sorted({node for pod in waiting if (node := _node(pod))})) if not is_ready else (),
+        killed=tuple(sorted({_node(pod) for pod in own if _killed_for_memory(pod)})),
     )
+
+
+def _killed_for_memory(pod: Json) -> bool:
+    ended = [
+        (container.get(when) or {}).get("terminated") or {}
+        for container in (pod.get("status") or {}).get("containerStatuses") or []
+        for when in ("lastState", "state")
+    ]
+    return any(entry.get("reason") == "OOMKilled" for entry in ended)
 
 
 def _node(pod: Json) -> str:

@@ -16,6 +16,8 @@ from .roots import (
     bad_nodes,
     blocked_by_permissions,
     broken_operands,
+    last_words,
+    named_failure,
     operand_roots,
     recipe_component,
     unhealthy,
@@ -30,9 +32,14 @@ SPEC = CheckSpec(
     causes=(
         "cluster-policy-missing",
         "cluster-policy-not-ready",
+        "container-runtime-hook-failed",
+        "driver-build-failed",
+        "mig-strategy-mismatch",
         "nic-cluster-policy-not-ready",
         "no-gpu-operator",
         "operand-not-ready",
+        "operand-out-of-memory",
+        "runtime-not-configured",
     ),
 )
 _NODES_NAMED = 16
@@ -53,6 +60,9 @@ def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     bad = _gpu_operator(answer, seen, context) + _network_operator(answer, seen, context)
     if bad:
         return bad
+    killed = _killed(answer, seen, context)
+    if killed:
+        return killed
     policies = [policy.name for policy in seen.cluster_policies or () if policy.state == "ready"]
     operands = len(seen.operands or ())
     return (answer.passed(f"ClusterPolicy {policies[0]} ready, {operands} operands ready", **_facts(seen)),)
@@ -92,13 +102,43 @@ def _operand(answer: Answer, cluster: ClusterState, context: JudgeContext, opera
     subjects += [node_subject(host_of.get(node, node)) for node in nodes[:_NODES_NAMED]]
     where = f" on {', '.join(nodes[:_NODES_NAMED])}" if nodes else ""
     pod = workload.pod or f"daemonset/{workload.name}"
-    return answer.failed(
+    cause, hint = (
         "operand-not-ready",
-        f"{operand.title}{where}: {workload.reason} ({workload.ready} of {workload.desired} ready)",
         f"kubectl logs {pod} -n {workload.namespace} --all-containers; kubectl describe pod {workload.pod}".rstrip(),
+    )
+    text = f"{operand.title}{where}: {workload.reason} ({workload.ready} of {workload.desired} ready)"
+    known = named_failure(workload)
+    if known:
+        cause, hint, text = known[0].cause, known[0].hint, f"{text}; {known[0].says}: {known[1]}"
+    else:
+        text += last_words(workload)
+    return answer.failed(
+        cause,
+        text,
+        hint,
         more_subjects=tuple(subjects),
         **_facts(cluster),
     )
+
+
+def _killed(answer: Answer, cluster: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Answer for operands that are ready again after the kernel ended them for their memory limit: not for long."""
+    host_of = {host.node_name: host.name for host in context.site.hosts}
+    bad = bad_nodes(cluster, context)
+    found = []
+    for operand in cluster.operands or ():
+        nodes = [node for node in operand.workload.killed if node not in bad]
+        if nodes:
+            subjects = [Subject(SubjectKind.COMPONENT, f"{GPU_OPERATOR}/{operand.workload.app}")]
+            subjects += [node_subject(host_of.get(node, node)) for node in nodes[:_NODES_NAMED]]
+            text = f"{operand.title} on {', '.join(nodes[:_NODES_NAMED])}: last ended as OOMKilled; it is ready again"
+            hint = (
+                f"raise the memory limit of {operand.workload.app} in the values of gpu-operator: what it needs grows "
+                "with the GPUs of a node"
+            )
+            facts = _facts(cluster)
+            found.append(answer.marginal("operand-out-of-memory", text, hint, more_subjects=tuple(subjects), **facts))
+    return tuple(found)
 
 
 def _network_operator(answer: Answer, cluster: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:

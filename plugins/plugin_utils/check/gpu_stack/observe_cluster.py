@@ -27,6 +27,7 @@ from ...runtime.progress import Progress
 from ..spec import ObserveContext, observer_of
 from .cluster_state import ClusterState, ComponentState
 from .kube_objects import node_state, operand_states, policy_state, slice_state
+from .last_words import with_last_words
 from .roots import is_unplaced
 from .settings import GATE, GpuStackSettings
 
@@ -57,7 +58,7 @@ def observe(context: ObserveContext) -> ClusterState:
             state = _look(cluster, helm, context, components, permissions, promises)
             unsettled = _unsettled(state, context)
             if not unsettled or deadline.left_s <= 0:
-                return state
+                return with_last_words(cluster, state)
             progress.tick(f"cluster not settled yet: {unsettled}")
             time.sleep(min(1.0, deadline.left_s))
 

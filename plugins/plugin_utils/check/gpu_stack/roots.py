@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...component_stack.facts import stack_facts
+from ...component_stack.facts import KnownFailure, stack_facts
 from ...component_stack.promised import broken_promise
 from ...component_stack.workloads import Workload
 from ...outcome.model import Outcome
@@ -75,7 +75,26 @@ def component_fault(
     namespace = worst.namespace
     pod = f" pod {worst.pod}" if worst.pod else f" {worst.kind.lower()} {worst.name}"
     text = f"{worst.kind} {worst.name}: {worst.reason}"
-    return worst.cause or "workload-not-ready", text, f"kubectl describe{pod} -n {namespace}"
+    known = named_failure(worst)
+    if known:
+        return known[0].cause, f"{text}; {known[0].says}: {known[1]}", known[0].hint
+    return worst.cause or "workload-not-ready", text + last_words(worst), f"kubectl describe{pod} -n {namespace}"
+
+
+def named_failure(workload: Workload) -> tuple[KnownFailure, str] | None:
+    """Return the cause that a failing pod names itself, and the line that says so; None if it names none we know."""
+    text = f"{workload.reason}\n{workload.said}"
+    for failure in stack_facts().known_failures:
+        line = failure.line_in(text)
+        if line:
+            return failure, line
+    return None
+
+
+def last_words(workload: Workload) -> str:
+    """Return the last line of a failing pod's log, to be put behind a text; empty where none was read."""
+    lines = [line for line in workload.said.splitlines() if line.strip()]
+    return f"; it says: {lines[-1].strip()[:300]}" if lines else ""
 
 
 def _put_back(component: ComponentState) -> str:

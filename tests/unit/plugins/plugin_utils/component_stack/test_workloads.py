@@ -104,3 +104,12 @@ def test_the_node_of_a_daemon_pod_that_is_not_placed_yet() -> None:
     pod["spec"] = {"affinity": {"nodeAffinity": required}}
     found = _look("DaemonSet", _daemon_set(desiredNumberScheduled=1), pod)
     assert (found.release, found.nodes) == ("ns/op", ("gpu07",))
+
+
+def test_a_container_that_was_ended_for_its_memory_is_remembered_though_it_is_ready_again() -> None:
+    pod = _pod(ready=True, node="gpu07")
+    pod["status"]["containerStatuses"] = [{"name": "exporter", "lastState": {"terminated": {"reason": "OOMKilled"}}}]
+    other = _pod(ready=True, node="gpu08")
+    ready = _daemon_set(desiredNumberScheduled=2, numberReady=2, updatedNumberScheduled=2)
+    seen = _look("DaemonSet", ready, pod, other)
+    assert (seen.state, seen.killed) == ("ready", ("gpu07",))
