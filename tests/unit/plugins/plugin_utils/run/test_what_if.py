@@ -70,7 +70,7 @@ def test_everything_that_it_leaves_says_what_it_is(run: Run) -> None:
 
 
 def test_a_setting_that_says_how_to_look_does_not_apply(run: Run) -> None:
-    (change,) = changed_settings(run, {"inference_acceptance": {"image": "vllm/vllm-openai:v0.12.0"}})
+    (change,) = changed_settings(run, {"inference_acceptance": {"image": "vllm/vllm-openai:v0.13.0"}})
     assert not change.applies
     assert not changed_settings(run, {"inference_acceptance": {"port": 8000}})
 
