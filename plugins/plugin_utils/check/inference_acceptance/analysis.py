@@ -39,7 +39,8 @@ class Figures:
 
     def throughput(self, host: str, leg: str = CACHED) -> float:
         """Output tokens per second and GPU, the median of the loads."""
-        return median(m.good.output_tokens_per_s / m.load.gpus for m in self._of(host, leg) if m.good)
+        gpus = self.plan.host(host).gpus
+        return median(m.good.output_tokens_per_s / gpus for m in self._of(host, leg) if m.good)
 
     def ttft_ms(self, host: str) -> float:
         """Time to the first token at the percentile that is judged, the median of the loads."""

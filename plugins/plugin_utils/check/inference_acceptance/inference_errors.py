@@ -71,7 +71,7 @@ def _judge(answer: Answer, results: Results, host: PlannedHost) -> Outcome:
     }
     problem = shown.problem
     if problem is not None:
-        return of_problem(answer, problem, _HINTS, TITLES[shown.load.leg], **details)
+        return of_problem(answer, problem, _HINTS, TITLES.get(shown.load.leg, shown.load.leg), **details)
     wanted = [leg.name for leg in legs_for(results.plan.settings.load, host.gpus)]
     missing_legs = [TITLES[leg] or "the first" for leg in wanted if leg not in {load.load.leg for load in loads}]
     if missing_legs:

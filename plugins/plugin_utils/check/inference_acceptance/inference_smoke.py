@@ -30,6 +30,7 @@ SPEC = CheckSpec(
 _FINISHED = ("stop", "length")
 _DIFFERS = "smoke-differs"
 _CONTENT = ("smoke-empty", "smoke-wrong-answer")
+_ASKED = 2
 # Of one engine, asked twice, nothing can be said by comparison.
 _ONE_ENGINE = 2
 
@@ -84,11 +85,14 @@ def _judge(answer: Answer, results: Results, host: PlannedHost, alike: bool) -> 
 def _silent(server: Server, copies: int) -> str:
     """Return why it is not known that every engine answered, by the server's own count; empty if every one did."""
     if copies == 1:
-        return "" if len(server.answers) > 1 else "it was asked once, twice is needed"
+        return "" if len(server.answers) >= _ASKED else "it was asked once, twice is needed"
     if server.uncounted:
         return f"which of {copies} engines answered is not known: {server.uncounted}"
     if not server.engines:
         return f"this run did not record which of {copies} engines answered"
+    few = [engine for engine in range(copies) if sum(a.engine == engine for a in server.answers) < _ASKED]
+    if few:
+        return f"engine {', '.join(map(str, few))} was not asked {_ASKED} times"
     mute = [str(engine) for engine in range(copies) if server.engines.get(str(engine), 0) < 1]
     if not mute:
         return ""

@@ -26,7 +26,7 @@ class PlannedHost(BenchmarkHost):
     @property
     def unproven(self) -> str:
         """Why a run says nothing about the host as a whole; empty where the server had all of its GPUs."""
-        if self.gpus == self.gpus_of_host:
+        if self.gpus and self.gpus == self.gpus_of_host:
             return ""
         return f"the server had {self.gpus} of {self.gpus_of_host} GPUs, the others are not proven"
 

@@ -11,6 +11,7 @@ from ...outcome.errors import InputError
 from ...probe import aiperf
 from ...probe.aiperf import AiperfExport
 from ..benchmark.problem import Problem, launch_problem
+from .legs import legs_for
 from .model import Load, Measured
 from .settings import InferenceSettings
 
@@ -58,6 +59,8 @@ def _not_as_asked(load: Load, export: AiperfExport, settings: InferenceSettings)
         kinds = "; ".join(f"{kind.count} x {kind.code} {kind.kind}".strip() for kind in export.error_kinds[:3])
         text = f"{export.errors} of {export.errors + export.requests} requests failed: {kinds}"
         return Problem("request-errors", text[:400], bad=True)
+    if wrong := _other_than_planned(load, settings):
+        return Problem("other-load", wrong)
     if export.requests != load.requests:
         return Problem("requests-missing", f"{export.requests} of {load.requests} requests are in the export")
     if wrong := _wrong_load(load, export, settings):
@@ -67,6 +70,16 @@ def _not_as_asked(load: Load, export: AiperfExport, settings: InferenceSettings)
         text = f"the server counts {given:.0f} tokens a prompt, asked for were {asked}: its tokenizer is another one"
         return Problem("tokenizer-mismatch", text)
     return _wrong_length(export, settings)
+
+
+def _other_than_planned(load: Load, settings: InferenceSettings) -> str:
+    leg = next((leg for leg in legs_for(settings.load, load.gpus) if leg.name == load.leg), None)
+    if leg is None:
+        return f"a load {load.leg!r} that the settings do not have"
+    noted = {"requests at a time": load.concurrency, "requests": load.requests, "requests before": load.warmup}
+    planned = {"requests at a time": leg.concurrency, "requests": leg.requests, "requests before": leg.warmup}
+    wrong = [f"{name}: {noted[name]} noted, {planned[name]} planned" for name in noted if noted[name] != planned[name]]
+    return ", ".join(wrong)
 
 
 def _wrong_load(load: Load, export: AiperfExport, settings: InferenceSettings) -> str:

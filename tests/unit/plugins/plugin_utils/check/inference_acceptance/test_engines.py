@@ -113,3 +113,10 @@ def test_an_engine_that_differs_from_its_equals_waits_for_a_person() -> None:
     found = judged(results(fleet(), servers={"gpu02": {"answers": odd}}))
     assert bad(found) == {(SMOKE, "smoke-differs", "other", "gpu02")}
     assert "engine 3 (GPU 3)" in next(o for o in found if o.cause == "smoke-differs").summary
+
+
+def test_an_engine_whose_answers_are_missing_is_no_pass() -> None:
+    kept = tuple(answer for answer in server("gpu02").answers if answer.engine < 4)
+    found = judged(results(fleet(), servers={"gpu02": {"answers": kept}}))
+    assert bad(found) == {(SMOKE, "engines-unasked", "other", "gpu02")}
+    assert "engine 4, 5, 6, 7 was not asked 2 times" in next(o for o in found if o.cause == "engines-unasked").summary

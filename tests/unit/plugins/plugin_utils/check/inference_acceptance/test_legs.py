@@ -50,3 +50,13 @@ def test_a_request_that_fails_in_another_load_counts_as_well() -> None:
 def test_the_export_of_one_load_does_not_pass_for_another() -> None:
     found = results(fleet(), legs={"gpu02": {"uncached": {"seed": 100}}})
     assert bad(judged(found)) == {("inference-errors", "other-load", "other", "gpu02")}
+
+
+@pytest.mark.parametrize("field", ["concurrency", "requests", "warmup", "leg"])
+def test_a_load_other_than_the_settings_have_is_no_pass(field: str) -> None:
+    found = results(fleet(), loads={"gpu02": {field: {"leg": "own"}.get(field, 0)}})
+    outcomes = bad(judged(found))
+    assert {entry[1:] for entry in outcomes if entry[0] == "inference-errors"} <= {
+        ("other-load", "other", "gpu02"), ("requests-missing", "other", "gpu02"), ("load-missing", "other", "gpu02"),
+    }  # fmt: skip
+    assert outcomes
