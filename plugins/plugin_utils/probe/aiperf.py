@@ -22,6 +22,8 @@ PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 _SCHEMA = re.compile(r"1\.\d+")
 # Rounding of interpolated percentiles.
 _NEAR = 1e-6
+# Part by which figures of one run may differ from each other.
+_ALIKE = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +193,8 @@ def _distribution(data: Mapping[str, Any], name: str, unit: str) -> Distribution
     rising = [figures["min"], *percentiles.values(), figures["max"]]
     if any(left > right + _NEAR * max(1.0, right) for left, right in pairwise(rising)):
         raise unreadable(TOOL, f"{name} with percentiles that fall", "percentiles that rise")
+    if not figures["min"] * (1 - _NEAR) <= figures["avg"] <= figures["max"] * (1 + _NEAR):
+        raise unreadable(TOOL, f"{name} with a mean outside of its values", "a mean between least and most")
     if figures["count"] < 1 or figures["count"] != int(figures["count"]):
         raise unreadable(TOOL, f"{name} of {figures['count']:g} requests", "at least one")
     return Distribution(
@@ -252,10 +256,21 @@ def _refuse_contradictions(export: AiperfExport) -> None:
         raise unreadable(TOOL, f"{export.errors} errors and a summary of {counted}", "the same number")
     if (export.errors == 0) != (export.error_rate_percent == 0):
         raise unreadable(TOOL, f"{export.errors} errors at a rate of {export.error_rate_percent:g} %", "both or none")
-    if export.ttft.count != export.requests:
-        raise unreadable(TOOL, f"{export.ttft.count} first tokens of {export.requests} requests", "one each")
+    for name in ("ttft", "tpot", "latency", "input_tokens", "output_tokens"):
+        found: Distribution = getattr(export, name)
+        # An answer of one token has no time between tokens.
+        if found.count != export.requests and (name != "tpot" or export.output_tokens.least > 1):
+            raise unreadable(TOOL, f"{name} of {found.count} of {export.requests} requests", "one each")
     if not export.output_tokens_per_s or not export.duration_s:
         raise unreadable(TOOL, "no output in no time", "a run that took some time")
+    # AIPerf divides requests and tokens by the same duration (aiperf/metrics/types).
+    for name, stated, amount in (
+        ("request_throughput", export.requests_per_s, float(export.requests)),
+        ("output_token_throughput", export.output_tokens_per_s, export.output_tokens.mean * export.requests),
+    ):
+        if abs(stated * export.duration_s - amount) > _ALIKE * amount:
+            text = f"{name} {stated:g} in {export.duration_s:g} s, {amount:g} in all"
+            raise unreadable(TOOL, text, "figures that fit each other")
 
 
 def redacted(text: str, redact: Any) -> str:

@@ -44,7 +44,7 @@ def _ended_badly(load: Load) -> Problem | None:
         return Problem("export-truncated", load.unreadable[:400])
     if load.state != "succeeded" and _LIMITED.search(load.reason):
         return Problem(RATE_LIMITED, f"AIPerf did not get its tokenizer: {load.reason}"[:400])
-    if load.state != "succeeded" or load.exit_code not in (0, None):
+    if load.state != "succeeded" or load.exit_code != 0:
         return Problem("benchmark-crashed", f"AIPerf ended with exit code {load.exit_code}: {load.reason}"[:400])
     if not load.export:
         return Problem("export-missing", f"AIPerf wrote no export: {load.reason}"[:400])
@@ -84,9 +84,11 @@ def _other_than_planned(load: Load, settings: InferenceSettings) -> str:
 
 def _wrong_load(load: Load, export: AiperfExport, settings: InferenceSettings) -> str:
     phase = export.phases.get("profiling", {})
-    found = {"requests at a time": phase.get("concurrency"), "seed": export.seed}
+    found = {"requests at a time": phase.get("concurrency"), "requests": phase.get("requests"), "seed": export.seed}
     # Runs of before there were several loads did not note their seed; it was that of the settings.
-    wanted = {"requests at a time": load.concurrency, "seed": load.seed or settings.load.seed}
+    wanted = {
+        "requests at a time": load.concurrency, "requests": load.requests, "seed": load.seed or settings.load.seed,
+    }  # fmt: skip
     if load.warmup:
         found["requests before"] = export.phases.get("warmup", {}).get("requests")
         wanted["requests before"] = load.warmup

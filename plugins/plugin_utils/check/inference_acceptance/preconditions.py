@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Outcome
 from ..kit.answer import Answer
+from .legs import CACHED
 from .model import PlannedHost, Results, Server
 
 READY, SMOKE, ERRORS = "inference-endpoint-ready", "inference-smoke", "inference-errors"
@@ -37,7 +38,7 @@ def not_loaded(answer: Answer, results: Results, host: PlannedHost) -> Outcome |
 
 def no_figures(answer: Answer, results: Results, host: PlannedHost) -> Outcome | None:
     """Return the outcome for a host without figures to judge; None if it has some."""
-    if not host.unproven and any(load.good for load in results.loads_of(host.name)):
+    if not host.unproven and any(load.good for load in results.loads_of(host.name, CACHED)):
         return None
     return not_loaded(answer, results, host) or answer.blocked(
         by=ERRORS, because=f"no load of {host.name} gave figures"

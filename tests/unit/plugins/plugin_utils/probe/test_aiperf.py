@@ -66,6 +66,13 @@ def test_reads_errors_by_kind() -> None:
         {"was_cancelled": "no"},
         {"is_complete": None},
         {"input_config": {}},
+        # Half of the figures of a run.
+        {"benchmark_duration": {"unit": "sec", "avg": 16_384 * 128 / 144_000}},
+        {"request_throughput": {"unit": "requests/sec", "avg": 281.25}},
+        {"output_token_throughput": {"unit": "tokens/sec", "avg": 36_000.0}},
+        {"inter_token_latency": {**export()["inter_token_latency"], "avg": 12.0}},
+        {"inter_token_latency": {**export()["inter_token_latency"], "count": 8192}},
+        {"request_latency": {**export()["request_latency"], "count": 8192}},
     ],
 )
 def test_refuses_what_it_cannot_trust(changes: dict[str, Any]) -> None:
