@@ -107,6 +107,11 @@ class Network:
         found = self.adapters.get(host.name)
         return tuple(nccl_port(name) for name in names or (found.compute.names if found else ()))
 
+    def leaves(self, host: Host) -> tuple[str, ...]:
+        """Return the switches that the adapters of a host hang on, rail by rail, if the site states a cabling plan."""
+        links = [link for link in self.cabling.links if link.host == host.name] if self.cabling else []
+        return tuple(link.far.node for link in sorted(links, key=lambda link: link.rail) if link.far is not None)
+
     def no_ports(self, host: Host, sku: Sku) -> str:
         """Return why the adapters for GPU traffic of a host are not known; empty if they are, or if it has none."""
         if not carries_gpu_traffic(sku) or self.ports(host, sku):

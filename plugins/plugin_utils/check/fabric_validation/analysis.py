@@ -164,7 +164,8 @@ class SkuCohort:
             return None
         if result.problem is not None:
             return None if result.problem.cause == NOT_SPLIT else False
-        return {"good": True, "bad": False, "marginal": False}.get(result.verdict)
+        # A figure without a ceiling names nobody; its own judge says that nothing is known to compare it with.
+        return {"good": True, "unknown": True, "bad": False, "marginal": False}.get(result.verdict)
 
     @cached_property
     def _placed(self) -> tuple[BandwidthResult, ...]:

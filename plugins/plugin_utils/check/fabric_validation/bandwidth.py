@@ -38,7 +38,8 @@ Verdict = Literal["good", "marginal", "bad", "open", "unknown"]
 class BandwidthResult:
     """The bandwidth of a host, a pair or all hosts over all of its runs.
 
-    `value` is the median in GB/s. `rated` is its rating by the ceiling, None where there is no ceiling.
+    `value` is the median in GB/s. `rated` is its rating by the ceiling, None where there is no ceiling. `scale` makes
+    it comparable with peers whose place in racks and under leaf switches allows more.
     """
 
     hosts: tuple[str, ...]
@@ -49,12 +50,18 @@ class BandwidthResult:
     peers: PeerVerdict | None = None
     problem: Problem | None = None
     attempts: int = 1
+    scale: float = 1.0
 
     @property
     def below_peers(self) -> bool:
         """Whether the median is lower than its peers allow."""
         peers = self.peers
-        return peers is not None and peers.evaluated and not peers.cohort_to_blame and self.value < peers.limit
+        return (
+            peers is not None
+            and peers.evaluated
+            and not peers.cohort_to_blame
+            and self.value * self.scale < peers.limit
+        )
 
     @property
     def unsaturated(self) -> bool:
@@ -70,10 +77,12 @@ class BandwidthResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerGroup:
-    """Hosts or pairs of one SKU that were run alike, and how they compare."""
+    """Hosts or pairs of one SKU that were run alike, and how they compare. `most` is what the best placed of them can
+    reach, GB/s; 0 where that is not known."""
 
     members: tuple[BandwidthResult, ...]
     peers: PeerVerdict
+    most: float = 0.0
 
     @property
     def to_blame(self) -> bool:
@@ -105,7 +114,18 @@ def topology_for(plan: Plan, sku: Sku, hosts: Sequence[str], phase: Phase, *, si
     """
     facts = plan.settings.networks.get(sku.fabric)
     members = (1,) * len(hosts) if phase in ADAPTER_PHASES else domain_sizes(plan, hosts, sku)
-    return topology_of(sku, members, 1 if single else None, facts.efficiency if facts else None)
+    found = topology_of(sku, members, 1 if single else None, facts.efficiency if facts else None)
+    taper = plan.settings.judge.taper
+    if taper == 1.0 or same_leaves(plan, hosts):
+        return found
+    carried = {rule: found.efficiency.get(rule, 1.0) / taper for rule in ("ring", "hierarchical")}
+    return replace(found, efficiency=carried, published=())
+
+
+def same_leaves(plan: Plan, hosts: Sequence[str]) -> bool:
+    """Tell whether all hosts hang on the same leaf switches, rail by rail; False where no cabling plan says it."""
+    leaves = {plan.host(name).leaves for name in hosts}
+    return len(leaves) == 1 and leaves != {()}
 
 
 def reference_of(
@@ -150,7 +170,7 @@ def peer_group(
     hardware: Mapping[str, Sku],
     phase: Phase,
     groups: Iterable[tuple[str, ...]],
-    line: PeerVerdict | None = None,
+    first: PeerGroup | None = None,
 ) -> PeerGroup:
     """Return the results of groups of equal hosts in a phase, and how they compare.
 
@@ -159,23 +179,42 @@ def peer_group(
         hardware: facts of every SKU.
         phase: which runs.
         groups: the hosts of each, all of the same SKU.
-        line: the comparison of an earlier round; without it the groups are compared with each other.
+        first: an earlier round to compare with; without it the groups are compared with each other.
     """
     ran = {group: results.of(phase, group) for group in groups}
     ran = {group: runs for group, runs in ran.items() if runs}
-    peers = line or _peers(results.plan, hardware, ran)
-    members = [_result(results.plan, hardware, group, runs, peers) for group, runs in ran.items()]
-    return PeerGroup(members=tuple(members), peers=peers)
+    plan = results.plan
+    reach = {group: _reach(plan, hardware, group, phase) for group in ran}
+    most = first.most if first and first.most else max(reach.values(), default=0.0)
+    scales = {group: most / own if own else 1.0 for group, own in reach.items()}
+    peers = first.peers if first else _peers(plan, hardware, ran, scales)
+    members = [_result(plan, hardware, group, runs, peers, scales[group]) for group, runs in ran.items()]
+    return PeerGroup(members=tuple(members), peers=peers, most=most)
 
 
-def _peers(plan: Plan, hardware: Mapping[str, Sku], ran: Mapping[tuple[str, ...], tuple[Run, ...]]) -> PeerVerdict:
+def _reach(plan: Plan, hardware: Mapping[str, Sku], hosts: tuple[str, ...], phase: Phase) -> float:
+    """Return what the place of hosts in racks and under leaf switches allows, whatever the algorithm; 0: not known."""
+    found = reference_of(plan, _sku(plan, hardware, hosts), hosts, "", phase)
+    return found.marginal.gbps if found else 0.0
+
+
+def _peers(
+    plan: Plan,
+    hardware: Mapping[str, Sku],
+    ran: Mapping[tuple[str, ...], tuple[Run, ...]],
+    scales: Mapping[tuple[str, ...], float],
+) -> PeerVerdict:
     judged = {group: [run for run in runs if run.problem is None] for group, runs in ran.items()}
-    firsts = {"+".join(group): runs[0] for group, runs in judged.items() if runs}
-    references = [found for run in firsts.values() if (found := _reference_of_run(plan, hardware, run))]
-    least = min((found.marginal.gbps for found in references), default=None)
+    firsts = {group: runs[0] for group, runs in judged.items() if runs}
+    references = [
+        found.marginal.gbps * scales[group]
+        for group, run in firsts.items()
+        if (found := _reference_of_run(plan, hardware, run))
+    ]
+    least = min(references, default=None)
     settings = plan.settings.judge
     floor = settings.marginal * least if least is not None else None
-    return compare({name: run.value for name, run in firsts.items()}, settings.peers, floor)
+    return compare({"+".join(g): run.value * scales[g] for g, run in firsts.items()}, settings.peers, floor)
 
 
 def _reference_of_run(plan: Plan, hardware: Mapping[str, Sku], run: Run) -> Reference | None:
@@ -188,7 +227,12 @@ def _sku(plan: Plan, hardware: Mapping[str, Sku], hosts: Sequence[str]) -> Sku:
 
 
 def _result(
-    plan: Plan, hardware: Mapping[str, Sku], group: tuple[str, ...], runs: tuple[Run, ...], peers: PeerVerdict
+    plan: Plan,
+    hardware: Mapping[str, Sku],
+    group: tuple[str, ...],
+    runs: tuple[Run, ...],
+    peers: PeerVerdict,
+    scale: float,
 ) -> BandwidthResult:
     attempts = max(run.record.attempt for run in runs)
     lasting = [run for run in runs if run.problem is None or not run.problem.transient]
@@ -201,25 +245,24 @@ def _result(
     value = median(run.value for run in runs)
     nearest = min(runs, key=lambda run: abs(run.value - value))
     rated = rate_run(plan, sku, nearest)
-    flags = [_suspect(plan, sku, run, peers) for run in runs]
+    flags = [_suspect(plan, sku, run, peers, scale) for run in runs]
     result = BandwidthResult(
-        hosts=group, runs=runs, verdict="good", value=value, rated=rated, peers=peers, attempts=attempts
+        hosts=group, runs=runs, verdict="good", value=value, rated=rated, peers=peers, attempts=attempts, scale=scale
     )
     return _with_verdict(result, flags, plan.settings.judge, plan.settings.run.repeats)
 
 
-def _suspect(plan: Plan, sku: Sku, run: Run, peers: PeerVerdict) -> bool:
+def _suspect(plan: Plan, sku: Sku, run: Run, peers: PeerVerdict, scale: float) -> bool:
     rated = rate_run(plan, sku, run)
     under_ceiling = rated is not None and rated.rating is not Rating.GOOD
-    return under_ceiling or (peers.evaluated and run.value < peers.limit)
+    return under_ceiling or (peers.evaluated and run.value * scale < peers.limit)
 
 
 def _with_verdict(result: BandwidthResult, flags: list[bool], settings: JudgeSettings, repeats: int) -> BandwidthResult:
     rated, peers = result.rated, result.peers
-    verdict: Verdict = "good"
-    if rated is None and not (peers and peers.enough):
-        verdict = "unknown"
-    elif flags[0] and peers and peers.cohort_to_blame:
+    # Hosts that agree may be slow alike: without a ceiling that proves nothing.
+    verdict: Verdict = "good" if rated is not None else "unknown"
+    if flags[0] and peers and peers.cohort_to_blame:
         # Repeating what all share would only show the same again.
         verdict = "bad" if rated is not None and rated.rating is Rating.BAD else "marginal"
     elif flags[0] and len(flags) < repeats:

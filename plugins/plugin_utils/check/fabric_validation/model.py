@@ -26,10 +26,12 @@ ADAPTER_PHASES: tuple[Phase, ...] = ("adapters", "rail", "loop")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedHost(BenchmarkHost):
-    """A host with its rack, its ports for GPU traffic (`mlx5_0:1`) by rail, and how many adapters its node offers."""
+    """A host with its rack, its ports for GPU traffic (`mlx5_0:1`) by rail, the leaf switches that these hang on where
+    a cabling plan says it, and how many adapters its node offers."""
 
     rack: str = ""
     hcas: tuple[str, ...] = ()
+    leaves: tuple[str, ...] = ()
     rdma_offered: int = 0
 
 

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
-from ..benchmark.preconditions import answer_for_cluster, no_reference, no_run, nodes, of_problem
+from ..benchmark.preconditions import answer_for_cluster, no_run, nodes, of_problem
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
 from .model import Results
 from .observe_nccl import OBSERVER
+from .preconditions import unreferenced
 from .rendering import figures, rate_text
 
 SPEC = CheckSpec(
@@ -56,7 +57,7 @@ def _judge_cohort(answer: Answer, cohort: SkuCohort) -> Outcome:
         cause = "unsaturated" if result.unsaturated else "all-nodes-bandwidth-marginal"
         hint = "measure with a larger size (largest)" if result.unsaturated else _HINT
         return answer.marginal(cause, text, hint, **details)
-    return no_reference(answer, text, "complete the SKU's facts", **details)
+    return unreferenced(answer, cohort.sku_name, text, "published_busbw", **details)
 
 
 def _not_run(answer: Answer, cohort: SkuCohort) -> Outcome:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
 from ...verdict.shared import Shared
-from ..benchmark.preconditions import answer_for_cluster, no_reference, nodes, not_repeated
+from ..benchmark.preconditions import answer_for_cluster, nodes, not_repeated
 from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -15,7 +15,7 @@ from .analysis import SkuCohort, cohorts_of
 from .bandwidth import BandwidthResult
 from .model import PlannedHost, Results
 from .observe_nccl import OBSERVER
-from .preconditions import judge_hosts
+from .preconditions import judge_hosts, unreferenced
 from .rendering import figures, rate_text
 
 SPEC = CheckSpec(
@@ -43,6 +43,10 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
             outcomes.append(_slow_group(context, cohort, shared))
             covered |= set(shared.slow)
             slow = [s for s in slow if s.hosts[0] not in covered]
+        unknown = [s for s in cohort.alone.members if s.verdict == "unknown" and s.problem is None]
+        if unknown:
+            outcomes.append(_unreferenced(context, cohort, unknown))
+            covered |= {s.hosts[0] for s in unknown}
         if cohort.alone.to_blame and slow:
             outcomes.append(_judge_shared(context, cohort, slow))
             covered |= {name for s in slow for name in s.hosts}
@@ -70,10 +74,18 @@ def _rated(answer: Answer, cohort: SkuCohort, host: PlannedHost, result: Bandwid
         return answer.marginal("unsaturated", repeated, "measure with a larger size (largest)", **details)
     if result.verdict == "marginal":
         return answer.marginal("intra-node-bandwidth-marginal", repeated, _HINT, **details)
-    if result.verdict == "open":
-        return not_repeated(answer, text, **details)
-    hint = "give the SKU intra_node_busbw_gbps, or judge at least four hosts of that SKU"
-    return no_reference(answer, text, hint, **details)
+    return not_repeated(answer, text, **details)
+
+
+def _unreferenced(context: JudgeContext, cohort: SkuCohort, members: list[BandwidthResult]) -> Outcome:
+    """Return one outcome for all hosts of a SKU that nobody published a figure of."""
+    slowest = min(members, key=lambda s: s.value)
+    names = [s.hosts[0] for s in members]
+    who = names[0] if len(names) == 1 else f"{len(names)} hosts, the slowest {slowest.hosts[0]}"
+    text = f"{who}: {rate_text(slowest)}"
+    details = {**figures(slowest, cohort.limits), "more_subjects": nodes(names)}
+    answer = answer_for_cluster(SPEC, context)
+    return unreferenced(answer, cohort.sku_name, text, "intra_node_busbw_gbps", **details)
 
 
 def _judge_shared(context: JudgeContext, cohort: SkuCohort, slow: list[BandwidthResult]) -> Outcome:

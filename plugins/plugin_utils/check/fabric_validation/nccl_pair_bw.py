@@ -8,16 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 from ...outcome.model import Measure, Outcome, Subject, SubjectKind
-from ..benchmark.preconditions import answer_for_cluster, no_reference, nodes, not_repeated
+from ..benchmark.preconditions import answer_for_cluster, nodes, not_repeated
 from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import Rails, SkuCohort, cohorts_of
-from .bandwidth import BandwidthResult
+from .bandwidth import BandwidthResult, same_leaves
 from .model import PlannedHost, Results
 from .observe_nccl import OBSERVER
 from .pair_round import NOT_SPLIT
-from .preconditions import judge_hosts, not_paired
+from .preconditions import judge_hosts, not_paired, unreferenced
 from .rendering import evidence, figures, link, rate_text
 
 SPEC = CheckSpec(
@@ -36,6 +36,12 @@ _RAIL_HINT = "look at the leaf switches of that rail: `ibqueryerrors`, `iblinkin
 _PATH_HINT = "both hosts are fine with others: look at the links between their leaves, and at adaptive routing"
 _COHORT_HINT = "all pairs are slow alike: look at spine links, adaptive routing, image, NCCL version and settings"
 _UNCLEAR_HINT = "there is no host known to be good to compare with: fix or add hosts, then run the gate again"
+
+
+_LEAF_HINT = (
+    "both are fine with others and hang on the same leaf switches: look at ports and cables of both hosts there"
+)
+_FACTS = "compute_hcas and hca_rate_gbps, or published_busbw"
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -77,6 +83,7 @@ def _judge_shared(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
         rails = tuple(Subject(SubjectKind.RAIL, f"rail{rail}") for rail in cohort.slow_rails)
         looked = cohort.rails_of(cohort.rail_pairs[0])
         text = f"{_rail_words(cohort.slow_rails)} slow on every pair that was looked at: {_rail_rates(looked)}"
+        text += _leaf_words(cohort, names)
         answer = Answer(SPEC, context, rails[0])
         return answer.failed("slow-rail", text, _RAIL_HINT, **{**details, "more_subjects": rails[1:] + nodes(names)})
     answer = answer_for_cluster(SPEC, context)
@@ -123,6 +130,8 @@ def _good(answer: Answer, cohort: SkuCohort, deciding: BandwidthResult) -> Outco
     full = next((leg for r in cohort.rounds if (leg := r.full.find(deciding.hosts))), deciding)
     details = figures(full, cohort.limits)
     text = f"{' with '.join(full.hosts)}: {rate_text(full)}"
+    if full.verdict == "unknown":
+        return unreferenced(answer, cohort.sku_name, text, _FACTS, **details)
     adapters = next((leg for r in cohort.rounds if (leg := r.adapters.find(deciding.hosts))), None)
     if adapters is not None:
         slowest = Measure("busbw over adapters alone", round(adapters.value, 2), "GB/s")
@@ -189,7 +198,8 @@ def _slow_path(answer: Answer, cohort: SkuCohort, pair: tuple[str, str]) -> Outc
         cause = "unsaturated" if result.unsaturated else "pair-bandwidth-marginal"
         return answer.marginal(cause, text, _PATH_HINT if known else _UNCLEAR_HINT, **details)
     if known:
-        return answer.failed("slow-path", f"{text}; both are fine with others", _PATH_HINT, **details)
+        hint = _LEAF_HINT if same_leaves(cohort.results.plan, pair) else _PATH_HINT
+        return answer.failed("slow-path", f"{text}; both are fine with others", hint, **details)
     rails = next((cohort.rails_of(looked) for looked in cohort.rail_pairs if set(looked) == set(pair)), None)
     named = cohort.looped(rails.pair) if rails and rails.pair in cohort.loop_pairs else {}
     if rails and answer.subject.name in named:
@@ -214,8 +224,7 @@ def _unknown(answer: Answer, cohort: SkuCohort, name: str) -> Outcome:
     details = figures(result, cohort.limits)
     if result.verdict == "open":
         return not_repeated(answer, rate_text(result), **details)
-    hint = "give the SKU compute_hcas and hca_rate_gbps, or judge at least four pairs"
-    return no_reference(answer, rate_text(result), hint, **details)
+    return unreferenced(answer, cohort.sku_name, rate_text(result), _FACTS, **details)
 
 
 def _with_rails(details: dict[str, Any], rails: Rails | None) -> dict[str, Any]:
@@ -223,6 +232,13 @@ def _with_rails(details: dict[str, Any], rails: Rails | None) -> dict[str, Any]:
         return details
     rates = tuple(Measure(f"busbw over rail{rail}", round(value, 2), "GB/s") for rail, value in rails.values.items())
     return {**details, "measured": (*details.get("measured", ()), *rates)}
+
+
+def _leaf_words(cohort: SkuCohort, names: tuple[str, ...]) -> str:
+    """Return the leaf switches of the slow rails, where a cabling plan names them."""
+    hosts = [host for host in cohort.hosts if host.name in names]
+    leaves = {host.leaves[rail] for host in hosts for rail in cohort.slow_rails if rail < len(host.leaves)}
+    return f"; leaf switches {', '.join(sorted(leaves))}" if leaves else ""
 
 
 def _rail_words(rails: tuple[int, ...]) -> str:

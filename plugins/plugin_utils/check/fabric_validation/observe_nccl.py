@@ -119,9 +119,12 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
 
         def planned(host: Host, sku: Sku, capacity: NodeCapacity) -> PlannedHost:
             return PlannedHost(
-                **place(host, sku, capacity), rack=host.rack, hcas=network.ports(host, sku),
+                **place(host, sku, capacity),
+                rack=host.rack,
+                hcas=network.ports(host, sku),
+                leaves=network.leaves(host),
                 rdma_offered=network.offered(host),
-            )  # fmt: skip
+            )
 
         hosts = planned_hosts(cluster, self.context, planned)
         return Plan(

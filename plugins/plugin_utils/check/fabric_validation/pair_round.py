@@ -54,8 +54,8 @@ def pair_round(
 ) -> PairRound:
     """Return the round of these pairs, compared with each other, or with the peers of the first round."""
     wanted = tuple(pairs)
-    full = peer_group(results, hardware, "pair", wanted, first.full.peers if first else None)
-    adapters = peer_group(results, hardware, "adapters", wanted, first.adapters.peers if first else None)
+    full = peer_group(results, hardware, "pair", wanted, first.full if first else None)
+    adapters = peer_group(results, hardware, "adapters", wanted, first.adapters if first else None)
     members = tuple(_deciding(result, adapters.find(result.hosts)) for result in full.members)
     return PairRound(full=full, adapters=adapters, members=members)
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import Any
 
 from ...outcome.model import Outcome
 from ..benchmark.preconditions import answer_for_host, sku_unknown
@@ -32,6 +33,23 @@ def not_paired(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome 
     usable = f"{len(cohort.usable)} of {len(cohort.hosts)} {cohort.sku_name} are usable"
     hint = "fix or add hosts of that SKU, then run the gate again"
     return answer.unknown("no-partner", f"{name} was run with no other host: {usable}", hint)
+
+
+def unreferenced(answer: Answer, sku: str, text: str, fact: str, **details: Any) -> Outcome:
+    """Return the outcome of a figure of which nobody published what healthy hosts reach: a named person may accept it,
+    or the site states it.
+
+    Args:
+        answer: makes the outcome.
+        sku: the SKU that has no figure.
+        text: the figure in words.
+        fact: what its file would have to state.
+        details: further fields of the outcome.
+    """
+    hint = f"accept this figure (gpufleet_acceptances, check {answer.spec.id}), or state {fact} in a hardware file of "
+    hint += "the site, measured on hosts that are known to be good"
+    words = f"{text}; no source says what a healthy {sku} reaches, and hosts that agree may be slow alike"
+    return answer.marginal("no-reference", words, hint, **details)
 
 
 def judge_hosts(

@@ -67,6 +67,11 @@ class JudgeSettings:
     marginal: float = setting(
         "A bandwidth under this part of the ceiling, and not bad, is marginal: a person decides.", above=0, maximum=1
     )
+    taper: float = setting(
+        "Designed oversubscription above the leaf switches: 2 where hosts share uplinks with half of the bandwidth of "
+        "their adapters, 1 for none. Between hosts on different leaves that much less is expected.",
+        minimum=1,
+    )
     plateau_gain: float = setting(
         "When a curve counts as settled: relative gain of the last doubling of the message size (bandwidth at the "
         "largest size / bandwidth at the size before - 1). With a larger gain a low figure says something about the "

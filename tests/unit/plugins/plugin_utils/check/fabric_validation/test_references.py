@@ -1,0 +1,92 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What bandwidths are compared with: hosts without a published figure, and a fabric that is tapered by design."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from nccl_fleet import Fleet
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.model import Plan
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Acceptance
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
+
+MakeFleet = Callable[..., Fleet]
+
+
+def unpublished(fleet: Fleet) -> Fleet:
+    """A fleet of a SKU of which nobody published a bandwidth within a host."""
+    sku = replace(fleet.hardware["dgx-h100"], intra_node_busbw_gbps={}, nvlink_links=0, nvlink_generation=None)
+    fleet.hardware = {**fleet.hardware, "dgx-h100": sku}
+    return fleet
+
+
+def held(outcomes: tuple[Outcome, ...]) -> list[tuple[str, str]]:
+    return sorted({(o.check, o.cause) for o in outcomes if o.status is not Status.PASSED and not o.blocked_by})
+
+
+@pytest.mark.parametrize("share", [1.0, 0.2])
+@pytest.mark.parametrize("count", [2, 4, 8])
+def test_hosts_that_agree_prove_nothing_without_a_published_figure(fleet: MakeFleet, count: int, share: float) -> None:
+    """PCIe hosts whose peer-to-peer traffic is blocked on all of them agree as well as healthy ones do."""
+    here = unpublished(fleet(count))
+    here.nvlink = dict.fromkeys(here.hosts, share)
+    outcomes = here.outcomes()
+    (found,) = [o for o in outcomes if o.check == "nccl-intra-node-bw"]
+    assert (found.status, found.rating, found.cause) == (Status.OTHER, Rating.MARGINAL, "no-reference")
+    assert {s.name for s in found.subjects} == {"here", *here.hosts}
+    assert "gpufleet_acceptances" in found.hint
+    person = Acceptance(check=found.check, subject="*", reason="measured on good hosts", who="ab", until="2026-12-31")
+    assert person.covers(found)
+
+
+def test_one_host_slower_than_equals_is_seen_without_a_published_figure(fleet: MakeFleet) -> None:
+    here = unpublished(fleet(8, nvlink={"gpu03": 0.6}))
+    named = [o for o in here.outcomes() if o.check == "nccl-intra-node-bw" and o.cause == "slow-nvlink"]
+    assert [o.subjects[0].name for o in named] == ["gpu03"]
+
+
+def on_two_leaves(plan: Plan) -> Plan:
+    half = len(plan.hosts) // 2
+    names = [tuple(f"leaf-{'ab'[n >= half]}-rail{rail}" for rail in range(8)) for n in range(len(plan.hosts))]
+    return replace(plan, hosts=tuple(replace(h, leaves=leaves) for h, leaves in zip(plan.hosts, names, strict=True)))
+
+
+def tapered(fleet: MakeFleet, taper: float, **faults: object) -> Fleet:
+    here = fleet(8, algorithm="RING", whole=0.5, plan_change=on_two_leaves, settings={"taper": taper}, **faults)
+    first, second = here.hosts[:4], here.hosts[4:]
+    here.paths |= {frozenset((one, other)): 0.5 for one in first for other in second}
+    return here
+
+
+def test_a_designed_taper_is_no_fault(fleet: MakeFleet) -> None:
+    assert held(tapered(fleet, 2.0).outcomes()) == []
+
+
+def test_a_taper_that_nobody_designed_is_one(fleet: MakeFleet) -> None:
+    assert held(tapered(fleet, 1.0).outcomes()) != []
+
+
+def test_within_a_leaf_nothing_is_tapered(fleet: MakeFleet) -> None:
+    here = tapered(fleet, 2.0, nics={("gpu02", rail): 0.4 for rail in range(8)})
+    slow = [o for o in here.outcomes() if o.cause == "slow-node"]
+    assert [o.subjects[0].name for o in slow] == ["gpu02"]
+
+
+def test_a_slow_path_within_a_leaf_is_not_blamed_on_links_between_leaves(fleet: MakeFleet) -> None:
+    same = fleet(8, plan_change=lambda plan: replace(plan, hosts=tuple(replace(h, leaves=("l",)) for h in plan.hosts)))
+    pair = same.results().in_phase("pair")[1].record.hosts
+    same.paths = {frozenset(pair): 0.5}
+    hints = {o.hint for o in same.outcomes() if o.cause == "slow-path"}
+    assert len(hints) == 1
+    assert "between their leaves" not in hints.pop()
+
+
+def test_a_slow_rail_names_its_leaf_switch(fleet: MakeFleet) -> None:
+    here = fleet(8, plan_change=on_two_leaves)
+    here.nics = {(name, 3): 0.4 for name in here.hosts}
+    (found,) = [o for o in here.outcomes() if o.cause == "slow-rail"]
+    assert "leaf-a-rail3, leaf-b-rail3" in found.summary
