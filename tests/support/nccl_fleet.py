@@ -55,6 +55,7 @@ class Fleet:
     hosts: tuple[str, ...]
     hardware: dict[str, Sku]
     sku: str = "dgx-h100"
+    gpus: int = 8
     nvlink: dict[str, float] = field(default_factory=dict)
     nics: dict[tuple[str, int], float] = field(default_factory=dict)
     paths: dict[frozenset[str], float] = field(default_factory=dict)
@@ -71,7 +72,7 @@ class Fleet:
     draw: random.Random = field(default_factory=lambda: random.Random(7))
 
     def plan(self) -> Plan:
-        names = tuple(f"mlx5_{n}:1" for n in range(8))
+        names = tuple(f"mlx5_{n}:1" for n in range(self.gpus))
         planned = [
             PlannedHost(name=name, node=name, sku=self.sku, rack=f"r{n // 4}", hcas=names, rdma_offered=8)
             for n, name in enumerate(self.hosts)
@@ -87,23 +88,23 @@ class Fleet:
         inside = (360.0 if self.algorithm == "RING" else 473.0) * min(self.nvlink.get(name, 1.0) for name in want.hosts)
         if want.phase == "node":
             return inside
-        rails = range(8) if want.rail is None else [want.rail]
+        rails = range(self.gpus) if want.rail is None else [want.rail]
         nic = 47.5 * min(self.nics.get((name, rail), 1.0) for name in want.hosts for rail in rails)
         path = self.paths.get(frozenset(want.hosts), 1.0)
         if want.phase == "adapters":
             return nic * path
         if want.phase == "loop":
-            return nic / 8
-        factor = 1.875 if len(want.hosts) == 2 and self.algorithm != "RING" else 1.0
+            return nic / self.gpus
+        factor = 1.875 if self.gpus > 1 and len(want.hosts) == 2 and self.algorithm != "RING" else 1.0
         return min(inside, nic * len(list(rails)) * factor) * path * (self.whole if want.phase == "all" else 1.0)
 
     def log(self, want: Wanted, smallest: int) -> str:
         lines: list[str] = []
-        ranks = [(host, gpu) for host in want.hosts for gpu in range(8)]
+        ranks = [(host, gpu) for host in want.hosts for gpu in range(self.gpus)]
         for host in want.hosts:
             said = [f"{host}-pod:1:1 [0] NCCL INFO NCCL version 2.27.7+cuda12.9"]
             if want.phase != "node":
-                rails = range(8) if want.rail is None else [want.rail]
+                rails = range(self.gpus) if want.rail is None else [want.rail]
                 devices = " ".join(f"[{n}]mlx5_{rail}:1/IB" for n, rail in enumerate(rails))
                 default = (
                     f"NET/IB : Using {devices} [RO]; OOB eth0:10.0.0.1<0>\nUsing network IB\n"
@@ -132,7 +133,7 @@ class Fleet:
         large_only = want.phase in ("adapters", "rail", "loop")
         smallest = plan.settings.run.rail_smallest if large_only else plan.settings.run.smallest
         state, code = self.state(want)
-        names = (f"mlx5_{rail}:1" for rail in (range(8) if want.rail is None else [want.rail]))
+        names = (f"mlx5_{rail}:1" for rail in (range(self.gpus) if want.rail is None else [want.rail]))
         ports = tuple(names) if want.phase != "node" else ()
         record = Record(
             name=f"{want.phase}-{serial}",
@@ -147,7 +148,7 @@ class Fleet:
             hcas=dict.fromkeys(want.hosts, ports),
             command=("all_reduce_perf",),
             smallest=smallest,
-            ranks=8 * len(want.hosts),
+            ranks=self.gpus * len(want.hosts),
             log=f"evidence/{serial}.log",
         )
         return parse_run(record, self.change(want, self.log(want, smallest)), plan.settings)

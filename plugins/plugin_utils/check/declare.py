@@ -53,16 +53,20 @@ def declare(gate: str, site: Site, components: tuple[str, ...] = ()) -> Declarat
             "this release has no check for it, so it cannot be passed.",
             "leave it out of gpufleet_gates; the verdict then names the gates that were proven",
         )
-    declared = tuple(
-        _declared(check, site, components) for check in candidates if not check.spec.missing_capabilities(site)
-    )
+    asked = [check for check in candidates if not check.spec.missing_capabilities(site)]
+    declared = tuple(found for check in asked if (found := _declared(check, site, components)) is not None)
     left_out = tuple(_left_out(check, site) for check in candidates if check.spec.missing_capabilities(site))
-    return Declaration(gate=gate, checks=declared, not_declared=left_out)
+    alone = tuple(entry for check in asked if (entry := _without_equal(check, site)) is not None)
+    return Declaration(gate=gate, checks=declared, not_declared=left_out + alone)
 
 
-def _declared(check: AnyCheck, site: Site, components: tuple[str, ...]) -> DeclaredCheck:
+def _declared(check: AnyCheck, site: Site, components: tuple[str, ...]) -> DeclaredCheck | None:
     spec = check.spec
     subjects = components if spec.per is SubjectKind.COMPONENT else site.expected_subjects(spec.per)
+    alone = {host.name for host in site.without_equal} if spec.between_hosts else set()
+    if alone and len(alone) == len(site.in_scope):
+        return None
+    subjects = tuple(name for name in subjects if name not in alone)
     return DeclaredCheck(
         id=spec.id, title=spec.title, subjects=subjects, disturbs=spec.disturbs.value, duration_s=spec.duration_s
     )
@@ -74,3 +78,11 @@ def _left_out(check: AnyCheck, site: Site) -> NotDeclared:
         for word in check.spec.missing_capabilities(site)
     ]
     return NotDeclared(id=check.spec.id, title=check.spec.title, reason="; ".join(reasons))
+
+
+def _without_equal(check: AnyCheck, site: Site) -> NotDeclared | None:
+    if not check.spec.between_hosts or not site.without_equal:
+        return None
+    hosts = ", ".join(f"{host.name} is the only {host.sku}" for host in site.without_equal)
+    reason = f"needs two hosts of one SKU: {hosts} here"
+    return NotDeclared(id=check.spec.id, title=check.spec.title, reason=reason)

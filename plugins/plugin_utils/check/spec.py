@@ -47,6 +47,7 @@ class CheckSpec:
         requires: site capabilities without which it is not declared (recipes/site_profiles.yaml).
         needs_driver: it needs the GPU driver: declared in gate nodes if the host owns it, in gpu_stack if the
             operator does.
+        between_hosts: it measures equal hosts with each other, so that the only host of its SKU is left out.
         causes: every cause slug that it can give to a failed outcome, for the docs and the fault matrix.
         settings: settings class of its own (see kit/settings.py), None if it has none.
     """
@@ -59,6 +60,7 @@ class CheckSpec:
     duration_s: float = 1.0
     requires: tuple[str, ...] = ()
     needs_driver: bool = False
+    between_hosts: bool = False
     causes: tuple[str, ...] = ()
     settings: type[Any] | None = None
 

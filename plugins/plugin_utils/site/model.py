@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -91,6 +92,13 @@ class Site:
     def racks(self) -> tuple[str, ...]:
         """Names of the racks of all hosts, sorted. A quarantined host still draws power."""
         return tuple(sorted({host.rack for host in self.hosts if host.rack}))
+
+    @property
+    def without_equal(self) -> tuple[Host, ...]:
+        """The hosts in scope whose SKU no other host of the site has, where there are several hosts."""
+        counts = Counter(host.sku for host in self.hosts)
+        alone = tuple(host for host in self.in_scope if counts[host.sku] == 1)
+        return alone if len(self.hosts) > 1 else ()
 
     def expected_subjects(self, kind: SubjectKind) -> tuple[str, ...]:
         """Return the names of the subjects that a check per that kind must answer for.

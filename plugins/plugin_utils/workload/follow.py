@@ -46,6 +46,7 @@ class ObservedJob:
         refusals: messages of controllers that could not make a pod of it.
         lost_nodes: nodes of its pods that do not answer, with the node's own message.
         age_s: time since it was created.
+        running_s: time since all of its pods run; None while one of them waits for its node or its image.
         ended_s: time since the first of its pods ended; 0 while none has.
         gone: names of pods that were there before and are not any more.
     """
@@ -54,6 +55,7 @@ class ObservedJob:
     refusals: Sequence[str] = ()
     lost_nodes: Mapping[str, str] = field(default_factory=dict)
     age_s: float = 0.0
+    running_s: float | None = None
     ended_s: float = 0.0
     gone: Sequence[str] = ()
 
@@ -235,7 +237,22 @@ def _not_scheduled(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     return Ending("unschedulable", text)
 
 
+def all_run(spec: JobSpec, pods: Sequence[Json]) -> bool:
+    """Tell whether every pod of a job is there and has started: from then on the time is its own."""
+    expected = len(spec.nodes) + (spec.kind == "mpijob")
+    return len(pods) >= expected and all(phase_of(pod) != "Pending" for pod in pods)
+
+
 def _too_long(spec: JobSpec, seen: ObservedJob) -> Ending | None:
-    if seen.age_s <= spec.timeout_s:
+    """What a slow registry takes says nothing about the hosts, so pulling has a limit of its own."""
+    if seen.running_s is None:
+        if seen.age_s <= spec.schedule_s + spec.pull_s:
+            return None
+        waiting = next((pod for pod in seen.pods if phase_of(pod) == "Pending"), None)
+        word, message = _waiting(waiting) if waiting is not None else ("", "")
+        what = f"{where(waiting)}: {word or 'Pending'}" if waiting is not None else progress_of(seen.pods)
+        text = f"{what}{f': {message}' if message else ''} after {seen.age_s:.0f} s (image {spec.image})"
+        return Ending("slow-start", text)
+    if seen.running_s <= spec.timeout_s:
         return None
     return Ending("timeout", f"not done after {spec.timeout_s:.0f} s: {progress_of(seen.pods)}")

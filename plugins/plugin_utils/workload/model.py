@@ -15,7 +15,16 @@ from ..outcome.errors import InputError
 JobKind = Literal["gang-job", "mpijob", "plain-job", "torchrun"]
 PodRole = Literal["launcher", "worker"]
 JobState = Literal[
-    "succeeded", "failed", "unschedulable", "image", "refused", "lost-node", "preempted", "timeout", "aborted"
+    "succeeded",
+    "failed",
+    "unschedulable",
+    "image",
+    "refused",
+    "lost-node",
+    "preempted",
+    "slow-start",
+    "timeout",
+    "aborted",
 ]
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 
@@ -33,7 +42,8 @@ class JobSpec:
         env: environment of every rank (`NCCL_DEBUG`, `NCCL_IB_HCA`, ...).
         kind: an indexed Job whose pods are a gang, an MPIJob (kubeflow.org/v2beta1), a plain Job (one pod that runs
             `command` itself, once), or for `torchrun` a gang whose pods each start their own ranks and log them.
-        timeout_s: limit from its creation to its end.
+        timeout_s: limit from when all of its pods run to its end.
+        pull_s: how long its pods may take from their nodes to their start, which is mostly their image.
         schedule_s: how long the scheduler may say that it does not fit before that is final.
         gang: who admits the gang (`native`, `volcano`, `kai-scheduler`), as the recipe has it; `none` for nobody.
         queue: queue of Volcano and KAI; empty for the scheduler's own.
@@ -57,6 +67,7 @@ class JobSpec:
     kind: JobKind = "gang-job"
     timeout_s: float = 600.0
     schedule_s: float = 30.0
+    pull_s: float = 900.0
     gang: str = "native"
     queue: str = ""
     rdma_resource: str = ""
@@ -115,7 +126,8 @@ class JobResult:
         name: the job's name.
         state: `succeeded`, or what it failed of: the command (`failed`), the scheduler (`unschedulable`), an image that
             cannot be had (`image`), quota or admission (`refused`), a node that went away (`lost-node`), a user's
-            pod that took the place (`preempted`), its time limit (`timeout`), the end of the whole run (`aborted`).
+            pod that took the place (`preempted`), containers that did not start in time (`slow-start`), its time
+            limit (`timeout`), the end of the whole run (`aborted`).
         reason: one sentence, with the message of the scheduler, the API server or the kubelet.
         pods: its pods, the launcher first; empty when none was made.
         started: when it was created, RFC 3339.

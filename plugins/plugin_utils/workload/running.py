@@ -19,6 +19,7 @@ from ..runtime.pool import map_bounded
 from .follow import (
     Ending,
     ObservedJob,
+    all_run,
     ending_of,
     hostname_of,
     index_of,
@@ -52,6 +53,7 @@ class RunningJob:
     _made: list[tuple[Kind, str]] = field(default_factory=list)
     _seen: set[str] = field(default_factory=set)
     _first_end_at: float = 0.0
+    _running_at: float | None = None
     _cleared: Deadline | None = None
 
     @property
@@ -80,9 +82,18 @@ class RunningJob:
         self._seen |= names
         if not self._first_end_at and any(phase_of(pod) in ("Succeeded", "Failed") for pod in pods):
             self._first_end_at = time.monotonic()
+        if self._running_at is None and all_run(self.spec, pods):
+            self._running_at = time.monotonic()
+        running_s = None if self._running_at is None else time.monotonic() - self._running_at
         ended_s = time.monotonic() - self._first_end_at if self._first_end_at else 0.0
         seen = ObservedJob(
-            pods=self.pods, refusals=refusals, lost_nodes=lost, age_s=self.age_s, ended_s=ended_s, gone=gone
+            pods=self.pods,
+            refusals=refusals,
+            lost_nodes=lost,
+            age_s=self.age_s,
+            running_s=running_s,
+            ended_s=ended_s,
+            gone=gone,
         )
         ending = ending_of(self.spec, seen)
         if ending:

@@ -22,6 +22,10 @@ _LAUNCH: dict[str, tuple[str, str]] = {
         "the API server refused it",
         "correct what the message names (quota, admission, permissions); `kubectl get events -A` may say more",
     ),
+    "slow-start": (
+        "its containers did not start in time",
+        "pull the image to the nodes beforehand, or raise pull_s; `kubectl describe pod` says what is waited for",
+    ),
     "lost-node": ("a node went away", "look at the node, then run gate nodes again"),
     "preempted": ("a user's pod took the place", "run the gate again when the host is free"),
     "aborted": ("the time limit of the whole gate was reached", "raise total_s, or look at what took so long"),

@@ -14,7 +14,12 @@ from ..kit.settings import setting
 class JobSettings:
     """How the jobs of a benchmark gate are run."""
 
-    timeout_s: float = setting("Longest time of one job.", unit="s", above=0)
+    timeout_s: float = setting("Longest time of one job, from when all of its pods run.", unit="s", above=0)
+    pull_s: float = setting(
+        "How long the pods of a job may take to start once they have a node, which is mostly pulling the image.",
+        unit="s",
+        above=0,
+    )
     schedule_s: float = setting("How long the pods of a job may wait for a node.", unit="s", above=0)
     total_s: float = setting("Longest time of all jobs together.", unit="s", above=0)
     cleanup_s: float = setting("Longest time to remove what the gate made.", unit="s", above=0)

@@ -27,7 +27,7 @@ from ...verdict.ceiling import (
 from ...verdict.peers import PeerVerdict, compare, confirmed
 from ...verdict.plateau import last_gain
 from ..benchmark.problem import Problem
-from .model import ADAPTER_PHASES, Phase, Plan, Results, Run
+from .model import ADAPTER_PHASES, ONE_RANK, Phase, Plan, Results, Run
 from .settings import JudgeSettings
 
 # `open` has to be repeated before it counts; `unknown` has no figure, or nothing to compare it with.
@@ -239,6 +239,9 @@ def _result(
     # A transient problem that a second try did not have again counts for nothing.
     runs = tuple(lasting) or runs
     problem = next((run.problem for run in runs if run.problem), None)
+    if problem is not None and problem.cause == ONE_RANK and _sku(plan, hardware, group).gpus == 1:
+        # A host with one GPU has nothing to measure by itself; that its run ended with right values is all it can show.
+        return BandwidthResult(hosts=group, runs=runs, verdict="good", attempts=attempts)
     if problem is not None:
         return BandwidthResult(hosts=group, runs=runs, verdict="unknown", problem=problem, attempts=attempts)
     sku = _sku(plan, hardware, group)

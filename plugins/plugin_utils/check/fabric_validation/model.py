@@ -21,6 +21,8 @@ from .settings import FabricValidationSettings
 # adapters. all: every host of a SKU.
 Phase = Literal["node", "pair", "adapters", "rail", "loop", "all"]
 # Runs in which NVLink carries nothing.
+# The cause of a run that gives no figure because it has one rank.
+ONE_RANK = "not-judged"
 ADAPTER_PHASES: tuple[Phase, ...] = ("adapters", "rail", "loop")
 
 

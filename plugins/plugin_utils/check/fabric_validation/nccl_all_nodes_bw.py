@@ -23,6 +23,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
     requires=("kubernetes", "multi_node"),
+    between_hosts=True,
     causes=("all-nodes-bandwidth-low", "wrong-results"),
 )
 _HINTS = dict.fromkeys(
@@ -34,7 +35,8 @@ _HINT = "pairs are fine and the whole is not: look at spine links and adaptive r
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every SKU."""
-    cohorts = cohorts_of(results, context.hardware).values()
+    alone = {host.sku for host in context.site.without_equal}
+    cohorts = [found for sku, found in cohorts_of(results, context.hardware).items() if sku not in alone]
     return tuple(_judge_cohort(answer_for_cluster(SPEC, context), cohort) for cohort in cohorts)
 
 

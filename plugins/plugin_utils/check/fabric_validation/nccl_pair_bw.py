@@ -28,6 +28,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
     requires=("kubernetes", "multi_node"),
+    between_hosts=True,
     causes=("cohort-slow", "pair-bandwidth-low", "slow-adapter", "slow-group", "slow-node", "slow-path", "slow-rail"),
 )
 _ADAPTER_HINT = "`ibstat` and `mlxlink -d {hca} -c -e` on {host}, counters of its switch port; reseat or change it"

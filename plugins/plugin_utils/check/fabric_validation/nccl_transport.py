@@ -18,11 +18,12 @@ from .transport import Transport, host_log, transport_of
 SPEC = CheckSpec(
     id="nccl-transport",
     gate="fabric_validation",
-    title="NCCL uses RDMA with GPUDirect over the planned adapters",
+    title="NCCL uses the network of the fabric: its adapters, GPUDirect where it has RDMA",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
     requires=("kubernetes", "multi_node"),
+    between_hosts=True,
     causes=(
         "gpudirect-missing",
         "hca-filter-no-match",

@@ -158,6 +158,7 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
             env=self._environment(want),
             kind=run.kind,
             timeout_s=run.timeout_s,
+            pull_s=run.pull_s,
             schedule_s=run.schedule_s,
             queue=run.queue,
             device_class=device_class(*hosts),

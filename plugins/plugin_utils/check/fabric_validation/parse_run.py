@@ -12,7 +12,7 @@ from ...probe import nccl_debug, nccl_tests
 from ...probe.nccl_debug_model import NcclDebug
 from ...probe.nccl_tests_model import NcclTest
 from ..benchmark.problem import Problem, launch_problem
-from .model import Record, Run
+from .model import ONE_RANK, Record, Run
 from .pair_round import NOT_SPLIT
 from .settings import FabricValidationSettings
 
@@ -84,5 +84,5 @@ def _incomplete(record: Record, test: NcclTest, settings: FabricValidationSettin
     if test.out_of_bounds_ok is not True:
         return Problem("wrong-results", "values out of bounds", bad=True)
     if record.ranks < 2:
-        return Problem("not-judged", "one rank moves nothing, its bandwidth is no figure")
+        return Problem(ONE_RANK, "one rank moves nothing, its bandwidth is no figure")
     return None

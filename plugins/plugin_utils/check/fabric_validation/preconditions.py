@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 from ...outcome.model import Outcome
-from ..benchmark.preconditions import answer_for_host, sku_unknown
+from ..benchmark.preconditions import answer_for_host, nodes, sku_unknown
 from ..kit.answer import Answer
 from ..spec import CheckSpec, JudgeContext
 from .analysis import SkuCohort, cohorts_of
@@ -59,11 +60,28 @@ def judge_hosts(
     judge: Callable[[Answer, SkuCohort, PlannedHost], Outcome],
     skip: Collection[str] = (),
 ) -> tuple[Outcome, ...]:
-    """Return the outcome of every host of the plan that is not to be skipped; `judge` gets those of known SKUs."""
+    """Return the outcome of every host of the plan that is not to be skipped; `judge` gets those of known SKUs.
+
+    Hosts on which nothing could be run for one reason get one outcome together.
+    """
     cohorts = cohorts_of(results, context.hardware)
+    left_out = {host.name for host in context.site.without_equal} if spec.between_hosts else set()
+    hosts = [host for host in results.plan.hosts if host.name not in skip and host.name not in left_out]
     outcomes = []
-    for host in results.plan.hosts:
-        answer, cohort = answer_for_host(spec, context, host), cohorts.get(host.sku)
-        if host.name not in skip:
-            outcomes.append(judge(answer, cohort, host) if cohort else sku_unknown(answer, host.sku))
+    for group in _alike(hosts):
+        answer, cohort = answer_for_host(spec, context, group[0]), cohorts.get(group[0].sku)
+        outcome = judge(answer, cohort, group[0]) if cohort else sku_unknown(answer, group[0].sku)
+        if len(group) > 1:
+            summary = f"{outcome.summary}, and so on {len(group)} hosts"
+            outcome = replace(outcome, summary=summary, subjects=nodes(host.name for host in group))
+        outcomes.append(outcome)
     return tuple(outcomes)
+
+
+def _alike(hosts: list[PlannedHost]) -> list[list[PlannedHost]]:
+    """Return hosts of one SKU that are closed for the same reason together, every other host by itself."""
+    groups: dict[tuple[str, str], list[PlannedHost]] = {}
+    for host in hosts:
+        reason = host.closed.replace(host.node, "<node>").replace(host.name, "<host>")
+        groups.setdefault((host.sku, reason) if reason else (host.sku, f"host {host.name}"), []).append(host)
+    return list(groups.values())

@@ -55,7 +55,16 @@ def transport_of(run: Run, host: PlannedHost, plan: Plan, sku: Sku) -> Transport
         return Transport("elsewhere", text="its channels use TCP because of the other host")
     if plan.settings.judge.gpudirect and facts.names != ("Socket",):
         return _gpudirect(log)
+    if facts.names == ("Socket",):
+        return _plain_tcp(log, sku)
     return Transport("proven", text=_words(log))
+
+
+def _plain_tcp(log: HostLog, sku: Sku) -> Transport:
+    """Return the proof for a SKU that has no fabric: TCP is what there is, and no word about RDMA is claimed."""
+    if not log.networks and not log.network_channels:
+        return Transport("unproven", text="no line says which network NCCL used")
+    return Transport("proven", text=f"{_words(log)}; {sku.name} has no fabric with RDMA, so none is asked for")
 
 
 def host_log(run: Run, host: str) -> HostLog | None:

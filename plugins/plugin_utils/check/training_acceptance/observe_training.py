@@ -121,6 +121,7 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
             env=self._environment(want),
             kind="torchrun",
             timeout_s=run.timeout_s,
+            pull_s=run.pull_s,
             schedule_s=run.schedule_s,
             queue=run.queue,
             device_class=device_class(*hosts),

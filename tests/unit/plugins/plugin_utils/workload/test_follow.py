@@ -66,7 +66,7 @@ def test_every_pod_of_a_torchrun_counts() -> None:
     assert whole is not None and (whole.state, whole.reason) == ("succeeded", "exit code 0 of 2 pods")
     broken = ending_of(TRAINING, ObservedJob(pods=[ended(0, 0), ended(1, 1)]))
     assert broken is not None and (broken.state, "pair-1-x on gpu02" in broken.reason) == ("failed", True)
-    late = ending_of(TRAINING, ObservedJob(pods=[ended(0, 0), pod(1)], ended_s=100, age_s=9999))
+    late = ending_of(TRAINING, ObservedJob(pods=[ended(0, 0), pod(1)], ended_s=100, age_s=9999, running_s=9990))
     assert late is not None and late.state == "timeout"
 
 
@@ -96,7 +96,12 @@ ENDINGS = {
         "unschedulable",
         "1 of 2 pods not scheduled after 30 s: 0/2 nodes are available",
     ),
-    "too long": (ObservedJob(pods=[pod(0), pod(1)], age_s=601), "timeout", "not done after 600 s"),
+    "image takes too long": (
+        ObservedJob(pods=[waiting(0, "ContainerCreating"), pod(1)], age_s=931),
+        "slow-start",
+        "ContainerCreating",
+    ),
+    "too long": (ObservedJob(pods=[pod(0), pod(1)], age_s=700, running_s=601), "timeout", "not done after 600 s"),
 }
 
 
@@ -117,6 +122,9 @@ def test_every_end_is_told_apart(seen: ObservedJob, state: str, words: str) -> N
         ObservedJob(pods=[pod(0), ended(1, 71)], ended_s=1),
         ObservedJob(pods=[waiting(0, "ErrImagePull", "i/o timeout"), pod(1)]),
         ObservedJob(pods=[waiting(0, "ContainerCreating"), pod(1)]),
+        # Five minutes for an image, and then nearly the whole time of the job.
+        ObservedJob(pods=[waiting(0, "ContainerCreating"), pod(1)], age_s=700),
+        ObservedJob(pods=[pod(0), pod(1)], age_s=899, running_s=599),
         ObservedJob(pods=[unplaced(0, "0/2 nodes are available"), pod(1)], age_s=29),
     ],
 )
