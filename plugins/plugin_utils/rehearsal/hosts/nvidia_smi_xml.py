@@ -19,6 +19,8 @@ LOST = "GPU is lost"
 ABSENT = "(absent)"
 _IDLE_CLOCK_MHZ, _CLOCK_STEP_MHZ = 345, 15
 _SLOWDOWNS = ("hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown")
+# As a whole document of a GB200 prints it (NVIDIA/k8s-test-infra); a host with NVSwitches of its own prints 0.
+_RACK_CLIQUE = "2"
 _NO_CLUSTER = "00000000-0000-0000-0000-000000000000"
 
 
@@ -187,8 +189,8 @@ def _state(gpu: Gpu, facts: PrintedFacts) -> dict[str, object]:
         "mem_clock": facts.mem_clock_mhz,
         "fabric_state": gpu.fabric_state,
         "fabric_status": gpu.fabric_status,
-        "fabric_clique": "0" if in_fabric else "N/A",
-        "fabric_cluster": _NO_CLUSTER if in_fabric else "N/A",
+        "fabric_clique": (_RACK_CLIQUE if gpu.fabric_cluster else "0") if in_fabric else "N/A",
+        "fabric_cluster": (gpu.fabric_cluster or _NO_CLUSTER) if in_fabric else "N/A",
     }
 
 

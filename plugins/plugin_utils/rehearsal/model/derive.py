@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from uuid import NAMESPACE_DNS, uuid5
 
 from ...hardware.sku import Sku, hca_names_problem, sku_or_error
 from ...outcome.errors import InputError
@@ -72,7 +73,7 @@ def _node(spec: ModelSpec, planned: PlannedNode, index: int, hardware: Mapping[s
         cuda_version=spec.cuda_version,
         gpu_pci_id=sku.gpu_pci_id or "10de:ffff",
         nvswitches=sku.nvswitches or 0,
-        gpus=tuple(_gpu(sku, n, draw) for n in range(sku.gpus)),
+        gpus=tuple(_gpu(sku, n, draw, planned.rack) for n in range(sku.gpus)),
         hcas=tuple(_hca(sku, name, n, index, draw) for n, name in enumerate(_hca_names(planned, sku))),
         others=tuple(_other(other, n, draw) for n, other in enumerate(planned.others)),
         services={"nvidia-fabricmanager": "active"} if sku.nvswitches else {},
@@ -86,7 +87,10 @@ def _bus(buses: tuple[str, ...], index: int, domain_digits: int) -> str:
     return f"{domain:0{domain_digits}X}:{buses[place]}:00.0"
 
 
-def _gpu(sku: Sku, index: int, draw: random.Random) -> Gpu:
+def _gpu(sku: Sku, index: int, draw: random.Random, rack: str) -> Gpu:
+    in_fabric = bool(sku.nvswitches) or sku.nvlink_domain == "rack"
+    # The trays of a rack share one NVLink fabric, which has an id of its own.
+    cluster = str(uuid5(NAMESPACE_DNS, rack)) if sku.nvlink_domain == "rack" else ""
     text = f"{draw.getrandbits(128):032x}"
     width = sku.pcie_width or 16
     return Gpu(
@@ -105,8 +109,9 @@ def _gpu(sku: Sku, index: int, draw: random.Random) -> Gpu:
         temperature_c=draw.randint(27, 33),
         power_w=round(draw.uniform(66.0, 74.0), 2),
         replay_counter=draw.randint(100, 180),
-        fabric_state="Completed" if sku.nvswitches else "N/A",
-        fabric_status="Success" if sku.nvswitches else "N/A",
+        fabric_state="Completed" if in_fabric else "N/A",
+        fabric_status="Success" if in_fabric else "N/A",
+        fabric_cluster=cluster,
     )
 
 

@@ -25,6 +25,7 @@ DraBehaviour = Literal["allocates", "never-allocates"]
 ComponentState = Literal["ok", "never-ready", "install-fails"]
 Signer = Literal["facility", "stranger", "nobody"]
 PduState = Literal["ok", "dead", "unlisted"]
+AdapterUnits = Literal["all", "each"]
 NicView = Literal["switch", "pairs", "apart", "hidden"]
 ExporterState = Literal["ok", "down", "frozen", "twice", "stranger", "no-profiling", "no-xids"]
 Slowdown = Literal["", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown"]
@@ -88,6 +89,7 @@ class Gpu:
     persistence: bool = True
     fabric_state: str = "Completed"
     fabric_status: str = "Success"
+    fabric_cluster: str = ""
     diag: dict[str, DiagStatus] = field(default_factory=dict)
     computes_right: bool = True
     exported: bool = True
@@ -153,7 +155,7 @@ class LogLine:
 class KubernetesNode:
     """What Kubernetes is told about a node: None for a count means all GPUs that work. `memory_gib` is what pods may
     ask for; `adapters` the extended resources that bring adapters into pods, None for those of the shared device
-    plugin."""
+    plugin, and `adapter_units` whether one unit of them is all adapters or one."""
 
     device_plugin_gpus: int | None = None
     dra_devices: int | None = None
@@ -161,6 +163,7 @@ class KubernetesNode:
     failing_operand: str = ""
     memory_gib: int = 2048
     adapters: dict[str, int] | None = None
+    adapter_units: AdapterUnits = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -365,8 +368,10 @@ class Stack:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nccl:
     """What NCCL reaches at this site where a source tells it: `busbw_gbps` is the bus bandwidth of an all_reduce over
-    all adapters at the largest size, by the number of nodes, or "*" for every number that is not named."""
+    all adapters at the largest size, by the number of nodes, or "*" for every number that is not named; `algorithm` is
+    the NCCL_ALGO with which it was measured, empty for NCCL's own choice."""
 
+    algorithm: str = ""
     busbw_gbps: dict[str, float] = field(default_factory=dict)
 
 

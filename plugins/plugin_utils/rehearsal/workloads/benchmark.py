@@ -26,18 +26,19 @@ _SIZE = re.compile(r"(\d+)([KMGT]?)B?", re.I)
 _RANKS = re.compile(r"(?:^|\s)-(?:np|n)\s+(\d+)\b")
 _PER_NODE = re.compile(r"ppr:(\d+):node|(?:^|\s)-N\s+(\d+)\b|(?:^|\s)-npernode\s+(\d+)\b")
 # Extended resources that bring network adapters into a pod.
-_ADAPTERS = re.compile(r"^(rdma/|.*\b(hostdev|hca|efa|sriov|mlnx|rdma|gdr)\w*)", re.I)
+_ADAPTERS = re.compile(r"^(rdma/|networking\.gke\.io\.networks/|.*\b(hostdev|hca|efa|sriov|mlnx|rdma|gdr)\w*)", re.I)
 GPU = "nvidia.com/gpu"
+_EVERY_ADAPTER = 1 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankPod:
-    """One pod with ranks (one per GPU): its host name, its node, and whether it sees network adapters."""
+    """One pod with ranks (one per GPU): its host name, its node, and how many units of network adapters it asks for."""
 
     hostname: str
     node: str
     gpus: int
-    adapters: bool
+    adapters: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,17 +162,18 @@ def rank_pod(pod: Json, gpus: int) -> RankPod:
     """Return a pod as the place of that many ranks."""
     spec = pod["spec"]
     hostname = spec["nodeName"] if spec.get("hostNetwork") else spec.get("hostname") or pod["metadata"]["name"]
-    return RankPod(hostname=hostname, node=spec.get("nodeName", ""), gpus=gpus, adapters=_sees_adapters(spec))
+    return RankPod(hostname=hostname, node=spec.get("nodeName", ""), gpus=gpus, adapters=_adapter_units(spec))
 
 
-def _sees_adapters(spec: Json) -> bool:
+def _adapter_units(spec: Json) -> int:
+    """How many units of adapters a pod asks for; one that may do everything on its host sees them all."""
+    units = 0
     for container in spec.get("containers") or []:
         limits = (container.get("resources") or {}).get("limits") or {}
-        if any(_ADAPTERS.match(name) and str(value) != "0" for name, value in limits.items()):
-            return True
+        units += sum(int(value) for name, value in limits.items() if _ADAPTERS.match(name) and str(value).isdigit())
         if (container.get("securityContext") or {}).get("privileged"):
-            return True
-    return False
+            return _EVERY_ADAPTER
+    return units
 
 
 def _environment(pod: Json) -> dict[str, str]:

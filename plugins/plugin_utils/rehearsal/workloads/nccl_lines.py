@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...hardware.accelerator import Accelerator
 from ..model.values import Gpu
 from .performance import Performance
-from .transport import IB, LIBFABRIC, SOCKET, Host
+from .transport import LIBFABRIC, PLUGINS, SOCKET, Host
 
 # Without NCCL_DEBUG_SUBSYS only these are printed.
 _DEFAULT = frozenset({"INIT", "BOOTSTRAP", "ENV"})
@@ -54,13 +55,20 @@ def ranks_of(hosts: Sequence[Host]) -> list[Rank]:
 class NcclLog:
     """The lines that NCCL logs in one run, filtered by the level and the subsystems that the environment sets."""
 
-    def __init__(self, ranks: Sequence[Rank], env: Mapping[str, str], data: Performance, nvls: bool, seed: str) -> None:
+    def __init__(
+        self, ranks: Sequence[Rank], env: Mapping[str, str], data: Performance, nvls: bool, seed: str,
+        domains: Sequence[Sequence[Host]] = (),
+    ) -> None:  # fmt: skip
         self._ranks, self._env, self._data, self._nvls = ranks, env, data, nvls
         self._draw = random.Random(f"speech/{seed}")
         self._level = env.get("NCCL_DEBUG", "").upper()
         self._wanted = _subsystems(env.get("NCCL_DEBUG_SUBSYS", ""))
         self._nodes = list(dict.fromkeys(rank.host.place.hostname for rank in ranks))
         self._per_node = ranks[0].host.place.gpus
+        # By host name: the number of its NVLink domain; those of several hosts are one node to NCCL.
+        self._domain = {host.place.hostname: n for n, domain in enumerate(domains) for host in domain}
+        self._domain = self._domain or {name: n for n, name in enumerate(self._nodes)}
+        self._clique = Counter(self._domain.values())
         self._channels = 16 if nvls or len(self._nodes) > 1 else 24
         self._communicator = f"0x{self._draw.getrandbits(62):016x}"
 
@@ -149,6 +157,8 @@ class NcclLog:
                 "INIT|NET",
                 f"NET/OFI Selected provider is efa, fabric is efa-direct (found {len(host.adapters)} nics)",
             )
+        elif host.network in PLUGINS.values():
+            yield "INIT|NET", f"NET/Plugin: Loaded net plugin {host.network} (v7)"
         elif not host.libraries:
             yield "INIT|NET", "Failed to open libibverbs.so[.1]"
         else:
@@ -176,8 +186,15 @@ class NcclLog:
 
     def _graph_of(self, rank: Rank) -> Iterator[Line]:
         host, total = rank.host, len(self._ranks)
-        local = f"localRanks {self._per_node} localRank {rank.local}"
-        yield "INIT", f"comm rank {rank.number} nRanks {total} nNodes {len(self._nodes)} {local} MNNVL 0"
+        domain = self._domain[host.place.hostname]
+        size = self._clique[domain] * self._per_node
+        place = sum(r.number < rank.number and self._domain[r.host.place.hostname] == domain for r in self._ranks)
+        joined = int(self._clique[domain] > 1)
+        if joined:
+            about = f"cliqueId 7ffe cliqueSize {size} cliqueRank {place} nvlDomainSize {size}"
+            yield "INIT", f"MNNVL 1 {about}"
+        local = f"localRanks {size} localRank {place}"
+        yield "INIT", f"comm rank {rank.number} nRanks {total} nNodes {len(self._clique)} {local} MNNVL {joined}"
         if self._nvls:
             yield "INIT", f"NVLS multicast support is available on dev {rank.local} (NVLS_NCHANNELS {self._channels})"
         if host.adapters and host.direct and len(self._nodes) > 1:
@@ -226,6 +243,11 @@ class NcclLog:
         size = self._per_node
         ends = f"{source}[{source % size}] -> {target}[{target % size}]"
         away = source // size != target // size
+        one, other = (self._domain[self._nodes[number // size]] for number in (source, target))
+        if away and one == other and not self._through_network():
+            if direction == "send":
+                yield "INIT|P2P", f"Channel {channel:02d}/0 : {ends} via P2P/MNNVL"
+            return
         if not away and not self._through_network():
             if direction == "send":
                 yield "INIT|P2P", f"Channel {channel:02d}/0 : {ends} via P2P/CUMEM"
@@ -234,7 +256,7 @@ class NcclLog:
         number = rank.local % len(host.adapters) if host.adapters else 0
         suffix = "/GDRDMA" if host.adapters and host.direct else ""
         # NCCL prints `IB` for verbs and the name of the plugin otherwise.
-        name = {IB: "IB", LIBFABRIC: "Libfabric"}.get(host.network, "Socket")
+        name = host.network
         yield "INIT|NET", f"Channel {channel:02d}/0 : {ends} [{direction}] via NET/{name}/{number}{suffix}"
 
     def _through_network(self) -> bool:

@@ -70,11 +70,14 @@ class _NcclRun:
         self.ranks = ranks_of(self.hosts)
         per_node = run.places[0].gpus
         nvls = uses_nvls(sku.gpu_kind, per_node, run.env, data)
-        self.communicators = communicators_of(self.hosts, nvls and sku.nvswitches != 0, run.env, run.split)
+        domains = domains_of(self.hosts, sku.nvlink_domain == "rack" and not run.split, run.env)
+        nvls = nvls or uses_nvls(sku.gpu_kind, per_node * max(map(len, domains)), run.env, data)
+        in_switches = sku.nvswitches != 0 or len(domains) < len(self.hosts)
+        self.communicators = communicators_of(self.hosts, nvls and in_switches, run.env, run.split, domains)
         self.published = _published(run, model, self.hosts)
         seed = f"{model.seed}/{name}/{run.test}"
         self.draw = random.Random(seed)
-        self.log = NcclLog(self.ranks, run.env, data, nvls, seed)
+        self.log = NcclLog(self.ranks, run.env, data, nvls, seed, domains)
         # With NCCL_DEBUG_FILE (or on stderr) NCCL does not write between the columns of a row.
         self.debug = run.env.get("NCCL_DEBUG_FILE", "")
         self.out: list[tuple[str, str]] = []
@@ -227,9 +230,11 @@ class _NcclRun:
 
 def _published(run: Benchmark, model: ClusterModel, hosts: Sequence[Host]) -> float:
     """Bus bandwidth that a source tells of such a run, 0 without one: all adapters, and what NCCL chooses by itself."""
-    told, own_choice = model.nccl.busbw_gbps, {"NCCL_ALGO", "NCCL_P2P_DISABLE"}.isdisjoint(run.env)
+    told = model.nccl.busbw_gbps
+    alike = run.env.get("NCCL_ALGO", "") == model.nccl.algorithm and "NCCL_P2P_DISABLE" not in run.env
+    alike = alike and not run.split and run.env.get("NCCL_MNNVL_ENABLE") != "0"
     whole = all(len(host.adapters) == len(host.node.hcas) for host in hosts) or len(hosts) == 1
-    if not told or not whole or not own_choice or run.collective != "AllReduce":
+    if not told or not whole or not alike or run.collective != "AllReduce":
         return 0.0
     slowest = min(_part_of(host, model) for host in hosts)
     return told.get(str(len(hosts)), told.get("*", 0.0)) * slowest
@@ -244,9 +249,31 @@ def _part_of(host: Host, model: ClusterModel) -> float:
     return min([node.performance.network, node.performance.nvlink, *rails, *adapters, *links])
 
 
-def communicators_of(hosts: Sequence[Host], nvls: bool, env: Mapping[str, str], split: str = "") -> list[Communicator]:
+def domains_of(hosts: Sequence[Host], rack_wide: bool, env: Mapping[str, str]) -> list[list[Host]]:
+    """Return the hosts by NVLink domain: each by itself, or those of a rack where NCCL uses its NVLink."""
+    if not rack_wide or env.get("NCCL_MNNVL_ENABLE") == "0" or env.get("NCCL_P2P_DISABLE") == "1":
+        return [[host] for host in hosts]
+    racks: dict[str, list[Host]] = {}
+    for host in hosts:
+        racks.setdefault(host.node.rack, []).append(host)
+    return list(racks.values())
+
+
+def _joined(hosts: Sequence[Host]) -> Machine:
+    """Return the hosts of one NVLink domain as the one machine that they are to NCCL."""
+    machines = [host.machine for host in hosts]
+    slowest = {name: min(m.local_gb_per_s[name] for m in machines) for name in machines[0].local_gb_per_s}
+    return Machine(
+        gpus=sum(machine.gpus for machine in machines), local_gb_per_s=slowest,
+        adapters_gb_per_s=tuple(speed for machine in machines for speed in machine.adapters_gb_per_s),
+    )  # fmt: skip
+
+
+def communicators_of(
+    hosts: Sequence[Host], nvls: bool, env: Mapping[str, str], split: str = "", domains: Sequence[Sequence[Host]] = ()
+) -> list[Communicator]:
     """Return the communicators of a run: one, or those of NCCL_TESTS_SPLIT (`MOD`: a GPU per node, `DIV`: a node)."""
-    machines = tuple(host.machine for host in hosts)
+    machines = tuple(_joined(domain) for domain in domains or [[host] for host in hosts])
     direct = not (env.get("NCCL_P2P_DISABLE") == "1" and env.get("NCCL_SHM_DISABLE") == "1")
     if split == "MOD":
         each = range(machines[0].gpus)

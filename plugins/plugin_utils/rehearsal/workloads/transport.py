@@ -17,6 +17,8 @@ from .physics import Machine, local_speed
 _LANES = {"4x": 1.0, "2x": 0.5, "1x": 0.25}
 _RATES = {"HDR": 1.0, "EDR": 0.5, "FDR": 0.28, "QDR": 0.2}
 IB, SOCKET, LIBFABRIC = "IB", "Socket", "Libfabric"
+# Networks of plugins by fabric, as `Using network` has them in public logs of EKS and GKE.
+PLUGINS = {"efa": LIBFABRIC, "tcpx": "GPUDirectTCPX_v7", "tcpxo": "FasTrak"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +57,12 @@ def find_host(
         KeyError: the model has no such node.
     """
     node = model.node(place.node)
-    seen = place.adapters and node.performance.rdma_devices
+    seen = place.adapters > 0 and node.performance.rdma_devices
     active = [_named(hca, node) for hca in node.present_hcas if hca.state == "Active" and hca.cable.up] if seen else []
+    if node.kubernetes.adapter_units == "each":
+        active = active[: place.adapters]
     # The filter applies to NCCL's own network; plugins ignore it.
-    rule = env.get("NCCL_IB_HCA", "") if fabric != "efa" else ""
+    rule = env.get("NCCL_IB_HCA", "") if fabric not in PLUGINS else ""
     wanted = [hca for hca in active if hca_selected(hca.name, rule)]
     disabled = env.get("NCCL_IB_DISABLE") == "1" or env.get("NCCL_NET", "").lower() == "socket"
     libraries = node.performance.rdma_libraries
@@ -67,7 +71,7 @@ def find_host(
     direct = node.performance.gpudirect and env.get("NCCL_NET_GDR_LEVEL", "").upper() not in ("LOC", "0")
     speeds = tuple(_speed(hca, node, model.rails, direct, data) for hca in adapters)
     local = local_speed(node, generation, data)
-    name = SOCKET if not adapters else LIBFABRIC if fabric == "efa" else IB
+    name = PLUGINS.get(fabric, IB) if adapters else SOCKET
     return Host(
         place=place, node=node, network=name, adapters=adapters, visible=bool(active), libraries=libraries,
         direct=direct, address=f"10.{64 + number // 62500}.{number // 250 % 250}.{number % 250 + 4}",
