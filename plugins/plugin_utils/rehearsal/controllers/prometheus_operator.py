@@ -29,7 +29,7 @@ from ...clients.kube.kinds import (
     Kind,
 )
 from ...runtime.files import write_atomic
-from ..model.values import Telemetry
+from ..model.site import Telemetry
 from ..telemetry.plan import (
     ALERTMANAGER_FILE,
     PORTS_FILE,

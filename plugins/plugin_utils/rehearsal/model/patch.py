@@ -16,8 +16,9 @@ from ...outcome.errors import BringupError, InputError, NotFoundError
 from ...runtime.strict import nearest_hint
 from .derive import derived_cluster
 from .infiniband import InfiniBand
+from .site import FacilityRecord, Nccl, Stack
 from .spec import Change, Fault, ModelSpec, Shape
-from .values import ClusterModel, FacilityRecord, Nccl, Node, Rack, Rail, Stack
+from .values import ClusterModel, Node, Rack, Rail
 
 # Dictionaries whose keys are free words take new ones; records do not.
 _FREE_WORDS = ("tools", "services", "diag", "components", "printed", "smi_xml", "busbw_gbps", "adapters")

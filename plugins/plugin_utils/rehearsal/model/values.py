@@ -11,6 +11,7 @@ from typing import Literal
 
 from ...hardware.accelerator import Accelerator
 from .infiniband import Cable, InfiniBand
+from .site import FacilityRecord, Nccl, Stack
 from .training import HeldDown, Training, TrainingState
 
 SCHEMA_VERSION = 1
@@ -20,10 +21,6 @@ ToolState = Literal["ok", "hang", "empty", "garbage", "missing"]
 DiagStatus = Literal["Pass", "Warn", "Fail", "Skip"]
 PortState = Literal["Active", "Initializing", "Armed", "Down"]
 PhysicalState = Literal["LinkUp", "Polling", "Disabled"]
-GangBehaviour = Literal["all-or-nothing", "partial", "not-running"]
-DraBehaviour = Literal["allocates", "never-allocates"]
-ComponentState = Literal["ok", "never-ready", "install-fails"]
-Signer = Literal["facility", "stranger", "nobody"]
 PduState = Literal["ok", "dead", "unlisted"]
 AdapterUnits = Literal["all", "each"]
 NicView = Literal["switch", "pairs", "apart", "hidden"]
@@ -318,64 +315,6 @@ class Rail:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FacilityRecord:
-    """How the room's signed record is: who signed it, and what was changed after that.
-
-    `issued_days_ago` below 0 is a day to come; `evidence_listed`: it names the reports that back it.
-    """
-
-    signer: Signer = "facility"
-    issued_days_ago: int = 30
-    valid_days: int = 365
-    tampered: bool = False
-    evidence_changed: bool = False
-    evidence_missing: bool = False
-    evidence_listed: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Telemetry:
-    """How metrics and alerts get through: `scraped`: somebody asks the exporters; `prometheus`: it serves its port;
-    `rules`: the operator takes up rules; `wired`: Prometheus knows its Alertmanager; `delivers`: Alertmanager reaches
-    receivers in other namespaces."""
-
-    scraped: bool = True
-    prometheus: bool = True
-    rules: bool = True
-    wired: bool = True
-    delivers: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stack:
-    """How the cluster's software behaves. `components` names only those that do not work. Groups of more than
-    `gang_largest` pods are no gang to the gang scheduler (0: all are). The training image uses `training_efficiency` of
-    what a good one would; `training_learns`: it computes right gradients. `image_pull_s`: pods of tests wait so long
-    for their image; read when the rehearsal starts. `training_torch`: PyTorch is in the training image."""
-
-    gang_scheduler: GangBehaviour = "all-or-nothing"
-    gang_largest: int = 0
-    training_efficiency: float = 1.0
-    training_learns: bool = True
-    image_pull_s: float = 0.0
-    training_torch: bool = True
-    dra_driver: DraBehaviour = "allocates"
-    cluster_policy: str = "ready"
-    components: dict[str, ComponentState] = field(default_factory=dict)
-    telemetry: Telemetry = Telemetry()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nccl:
-    """What NCCL reaches at this site where a source tells it: `busbw_gbps` is the bus bandwidth of an all_reduce over
-    all adapters at the largest size, by the number of nodes, or "*" for every number that is not named; `algorithm` is
-    the NCCL_ALGO with which it was measured, empty for NCCL's own choice."""
-
-    algorithm: str = ""
-    busbw_gbps: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterModel:
     """The whole simulated cluster, faults already in it."""
 
@@ -383,11 +322,11 @@ class ClusterModel:
     seed: int
     racks: tuple[Rack, ...]
     nodes: tuple[Node, ...]
-    facility: FacilityRecord = FacilityRecord()
-    stack: Stack = Stack()
+    facility: FacilityRecord = field(default_factory=FacilityRecord)
+    stack: Stack = field(default_factory=Stack)
     rails: tuple[Rail, ...] = ()
     infiniband: InfiniBand = field(default_factory=InfiniBand)
-    nccl: Nccl = Nccl()
+    nccl: Nccl = field(default_factory=Nccl)
     schema_version: int = SCHEMA_VERSION
 
     def node(self, name: str) -> Node:

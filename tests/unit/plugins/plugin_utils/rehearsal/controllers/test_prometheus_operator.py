@@ -33,8 +33,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.pod_ports import backends_directory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.site import Telemetry
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import Telemetry
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.telemetry.plan import (
     ALERTMANAGER_FILE,
     PORTS_FILE,

@@ -1,0 +1,72 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What of the cluster model is no part of a machine: the room's record, the cluster's software, what NCCL reaches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+GangBehaviour = Literal["all-or-nothing", "partial", "not-running"]
+DraBehaviour = Literal["allocates", "never-allocates"]
+ComponentState = Literal["ok", "never-ready", "install-fails"]
+Signer = Literal["facility", "stranger", "nobody"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FacilityRecord:
+    """How the room's signed record is: who signed it, and what was changed after that.
+
+    `issued_days_ago` below 0 is a day to come; `evidence_listed`: it names the reports that back it.
+    """
+
+    signer: Signer = "facility"
+    issued_days_ago: int = 30
+    valid_days: int = 365
+    tampered: bool = False
+    evidence_changed: bool = False
+    evidence_missing: bool = False
+    evidence_listed: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telemetry:
+    """How metrics and alerts get through: `scraped`: somebody asks the exporters; `prometheus`: it serves its port;
+    `rules`: the operator takes up rules; `wired`: Prometheus knows its Alertmanager; `delivers`: Alertmanager reaches
+    receivers in other namespaces."""
+
+    scraped: bool = True
+    prometheus: bool = True
+    rules: bool = True
+    wired: bool = True
+    delivers: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """How the cluster's software behaves. `components` names only those that do not work. Groups of more than
+    `gang_largest` pods are no gang to the gang scheduler (0: all are). The training image uses `training_efficiency` of
+    what a good one would; `training_learns`: it computes right gradients. `image_pull_s`: pods of tests wait so long
+    for their image; read when the rehearsal starts. `training_torch`: PyTorch is in the training image."""
+
+    gang_scheduler: GangBehaviour = "all-or-nothing"
+    gang_largest: int = 0
+    training_efficiency: float = 1.0
+    training_learns: bool = True
+    image_pull_s: float = 0.0
+    training_torch: bool = True
+    dra_driver: DraBehaviour = "allocates"
+    cluster_policy: str = "ready"
+    components: dict[str, ComponentState] = field(default_factory=dict)
+    telemetry: Telemetry = Telemetry()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nccl:
+    """What NCCL reaches at this site where a source tells it: `busbw_gbps` is the bus bandwidth of an all_reduce over
+    all adapters at the largest size, by the number of nodes, or "*" for every number that is not named; `algorithm` is
+    the NCCL_ALGO with which it was measured, empty for NCCL's own choice."""
+
+    algorithm: str = ""
+    busbw_gbps: dict[str, float] = field(default_factory=dict)
