@@ -44,11 +44,18 @@ def probe(place: Place) -> None:
         write_evidence(place.run_dir, _asked(place.model.node(host.name), place.directory))
 
 
-def _asked(node: Node, root: Path) -> HostEvidence:
+def probe_adapters(place: Place) -> None:
+    """Ask every host in scope for its adapters and what is beside its GPUs, as the play before gate fabric does."""
+    for host in place.site.in_scope:
+        asked = _asked(place.model.node(host.name), place.directory, ("ibstat", "nvidia_smi_topo"))
+        write_evidence(place.run_dir, asked)
+
+
+def _asked(node: Node, root: Path, tools: tuple[str, ...] | None = None) -> HostEvidence:
     if not node.reachable:
         return unreached(node.name, "No route to host")
     limit_s = _HANG_S if "hang" in node.tools.values() else _LIMIT_S
-    requests = node_requests(timeout_s=limit_s, diag_level=3, diag_timeout_s=limit_s)
+    requests = node_requests(tools=tools, timeout_s=limit_s, diag_level=3, diag_timeout_s=limit_s)
     with tools_of(root, node.name):
         runs = run_tools(requests, max_output_bytes=_MOST_BYTES)
     return HostEvidence(

@@ -77,6 +77,8 @@ def judge_gates(
 
 def _outcomes(gate: str, place: Place) -> tuple[Outcome, ...]:
     look: dict[str, Any] = {"fabric": fabric.probe, "nodes": hosts.probe, "fabric_validation": nccl.observe}
+    if gate == "fabric":
+        hosts.probe_adapters(place)
     look[gate](place)
     if gate != "fabric_validation":
         for observer in observers_of(gate).values():

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..outcome.errors import BringupError
-from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
+from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind, answered_by
 from ..runtime.redaction import redact
 from .declare import Declaration, DeclaredCheck
 from .observation import Observation, saved_observation
@@ -76,15 +76,11 @@ def _answers(
         except Exception as crash:  # noqa: BLE001 - a crashed judge must become `other`
             failure, cause = _defect(f"check {check.spec.id}", crash), "check-crashed"
     stamped = [replace(o, started=o.started or started, duration_s=o.duration_s or duration_s) for o in outcomes]
-    missing = [name for name in declared.subjects if not any(answers_for(o, name) for o in stamped)]
+    answered = {name for outcome in stamped for name in answered_by(outcome, context.site.name)}
+    missing = [name for name in declared.subjects if name not in answered]
     if not declared.subjects and not stamped:
         missing = [context.site.name]
     return [*stamped, *(_unanswered(check, name, context, failure, cause, started, duration_s) for name in missing)]
-
-
-def answers_for(outcome: Outcome, subject_name: str) -> bool:
-    """Tell whether the outcome is about that subject or a part of it."""
-    return any(subject_name in (subject.name, subject.node) for subject in outcome.subjects)
 
 
 def _unanswered(

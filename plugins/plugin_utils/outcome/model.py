@@ -104,6 +104,13 @@ _SPECIFIC = (
 _MOST_NAMES = 4
 
 
+def answered_by(outcome: Outcome, site: str) -> frozenset[str]:
+    """Return the names that the outcome is an answer about: its subjects, their nodes, and the site where a part of it
+    is not good. What is good about a part is no answer about the site."""
+    names = {name for subject in outcome.subjects for name in (subject.name, subject.node) if name}
+    return frozenset(names | ({site} if outcome.status is not Status.PASSED else set()))
+
+
 def most_specific(subjects: Sequence[Subject]) -> str:
     """Return the names of the most specific subjects, for people: the link, not the cluster and the adapter as well."""
     first = min(_SPECIFIC.index(subject.kind) for subject in subjects)

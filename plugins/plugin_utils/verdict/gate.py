@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from ..outcome.decisions import Acceptance, Waiver
-from ..outcome.model import Outcome, Status, Subject, most_specific, names_of
+from ..outcome.model import Outcome, Status, Subject, answered_by, most_specific, names_of
 from ..site.model import Site
 
 
@@ -166,11 +166,7 @@ def _quarantined(outcome: Outcome, site: Site) -> bool:
 def _unanswered(expected: Mapping[str, tuple[str, ...]], outcomes: list[Outcome], site: Site) -> Iterable[Blocking]:
     answered: dict[str, set[str]] = {}
     for outcome in outcomes:
-        names = answered.setdefault(outcome.check, set())
-        # What is not good about a part of the site is an answer about the site, too; what is good is none.
-        names.update([site.name] if outcome.status is not Status.PASSED else [])
-        for subject in outcome.subjects:
-            names.update((subject.name, subject.node))
+        answered.setdefault(outcome.check, set()).update(answered_by(outcome, site.name))
     for check, subjects in expected.items():
         known = answered.get(check, set())
         for name in [s for s in subjects if s not in known] or ([] if known or subjects else ["-"]):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
     Outcome,
     Status,
+    Subject,
     SubjectKind,
     node_subject,
 )
@@ -90,6 +92,22 @@ def test_healthy_passes_with_the_time_of_the_observation(judged: Judged) -> None
 
 def test_a_subject_without_an_answer_is_other(judged: Judged) -> None:
     assert by_node(judged(lambda _context: ["gpu02"]))["gpu01"] == (Status.OTHER, "no-outcome")
+
+
+@pytest.mark.parametrize(("good_part", "causes"), [(False, ["slow"]), (True, ["", "no-outcome"])])
+def test_a_part_that_is_not_good_answers_for_the_site_and_one_that_is_good_does_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, good_part: bool, causes: list[str]
+) -> None:
+    def judge(_value: Any, context: JudgeContext) -> tuple[Outcome, ...]:
+        answer = Answer(SPEC, context, Subject(SubjectKind.LINK, "a:1 - b:2"))
+        return (answer.passed("fine") if good_part else answer.failed("slow", "it is slow", "look"),)
+
+    observer = Observer("things", list, lambda _context: [1], lambda data, _run_dir, _site: data)
+    monkeypatch.setattr(judging, "checks_of", lambda _gate, _site: (Check(SPEC, observer, judge),))
+    monkeypatch.setattr(judging, "observer_for", lambda _spec, _gate: observer)
+    observe(observer, "nodes", ObserveContext(site=SITE, run_dir=tmp_path, today=CONTEXT.today))
+    declared = Declaration(gate="nodes", checks=(replace(DECLARED, subjects=("s",)),))
+    assert [outcome.cause for outcome in judging.judge_gate(declared, CONTEXT, tmp_path)] == causes
 
 
 @pytest.mark.parametrize("error", [UnavailableError("API", "does not answer."), RuntimeError("boom"), KeyError("x")])
