@@ -40,7 +40,7 @@ def _gate(number: int, gate: str, specs: Sequence[CheckSpec]) -> Iterator[str]:
     for spec in own:
         causes = ", ".join(f"`{cause}`" for cause in spec.causes)
         driver = "yes" if spec.needs_driver else ""
-        requires = ", ".join(spec.requires)
+        requires = ", ".join(word.replace("|", " or ") for word in spec.requires)
         yield (
             f"| `{spec.id}` | {spec.title} | {spec.per.value} | {spec.disturbs.value} | {driver} | {requires} "
             f"| {causes} |\n"

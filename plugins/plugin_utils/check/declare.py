@@ -74,7 +74,7 @@ def _declared(check: AnyCheck, site: Site, components: tuple[str, ...]) -> Decla
 
 def _left_out(check: AnyCheck, site: Site) -> NotDeclared:
     reasons = [
-        f"needs {word}: {site.missing.get(word, 'the inventory has none')}"
+        f"needs {word.replace('|', ' or ')}: {site.missing.get(word, 'the inventory has none')}"
         for word in check.spec.missing_capabilities(site)
     ]
     return NotDeclared(id=check.spec.id, title=check.spec.title, reason="; ".join(reasons))

@@ -44,7 +44,8 @@ class CheckSpec:
         per: kind of the subjects that must each get an answer.
         disturbs: what its observation does to the cluster.
         duration_s: typical seconds for the observation, for the plan.
-        requires: site capabilities without which it is not declared (recipes/site_profiles.yaml).
+        requires: site capabilities without which it is not declared (recipes/site_profiles.yaml); `infiniband|roce` is
+            one of several.
         needs_driver: it needs the GPU driver: declared in gate nodes if the host owns it, in gpu_stack if the
             operator does.
         between_hosts: it measures equal hosts with each other, so that the only host of its SKU is left out.
@@ -71,7 +72,7 @@ class CheckSpec:
 
     def missing_capabilities(self, site: Site) -> tuple[str, ...]:
         """Return the capabilities that the check requires and the site lacks; empty means it can be declared."""
-        return tuple(word for word in self.requires if word not in site.capabilities)
+        return tuple(word for word in self.requires if not set(word.split("|")) & set(site.capabilities))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

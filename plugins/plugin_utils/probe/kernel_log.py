@@ -26,7 +26,10 @@ _SXID = re.compile(r"nvidia-nvswitch\d*: SXid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d
 # Printed once whenever the module is loaded.
 _DRIVER_LOADED = re.compile(r"NVRM: loading NVIDIA UNIX ")
 _ACTION = re.compile(r"recovery action changed from 0x[0-9a-f]+ \((.*?)\) to 0x[0-9a-f]+ \((.*?)\)", re.I)
-_FLAP = re.compile(r"(?:mlx5_core \S+ )?(\S+): (?:lost carrier|link down)\b", re.I)
+# A network interface (`mlx5_core 0000:53:00.0 enp83s0f0np0: Link down`), since Linux 6.14 the adapter itself, too
+# (`mlx5_core 0000:08:00.0 mlx5_0: Port: 1 Link DOWN`); "lost carrier" is systemd-networkd's in a syslog.
+_FLAP = re.compile(r"(?:^|\s)(\S{1,64}): (?:Port: \d+ )?(?:lost carrier|link down)\b", re.I)
+_BOOT = "Linux version "
 _LIMITED = re.compile(
     r"(mlx5_core|nvidia) (\S+?):? ([\d.]+) Gb/s available PCIe bandwidth, "
     r"limited by (.+?) link at (\S+) \(capable of ([\d.]+) Gb/s"
@@ -35,6 +38,8 @@ _OFF_BUS = re.compile(r"NVRM: (?:The NVIDIA )?GPU ([0-9a-fA-F:.]+)\b(?=.*fallen 
 _OFF_BUS_START = re.compile(r"NVRM: The NVIDIA GPU ([0-9a-fA-F:.]+)\s*$")
 _SEGFAULT = re.compile(r"(\S+)\[(\d+)\]: segfault at .* in (\S+?)\[")
 _CONTINUATION_LINES = 4
+# A boot loader's lines may stand before the kernel's first one.
+_FIRST_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,7 @@ class PcieLimit:
 @dataclass(frozen=True, slots=True)
 class KernelLog:
     """What matters in the log. `flaps` are (device, time); `off_bus` addresses of GPUs that stopped to answer;
+    `began` is the time of the first line if that is the kernel's first one, empty if the log begins later;
     `segfaults` are (program, library); `driver_loaded` the places of the lines in which the GPU driver was loaded."""
 
     lines: int
@@ -72,6 +78,7 @@ class KernelLog:
     sxids: tuple[Xid, ...] = ()
     off_bus: tuple[str, ...] = ()
     flaps: tuple[tuple[str, str], ...] = ()
+    began: str = ""
     pcie_limits: tuple[PcieLimit, ...] = ()
     segfaults: tuple[tuple[str, str], ...] = ()
     hardware: tuple[HardwareEvent, ...] = ()
@@ -94,6 +101,7 @@ def parse(text: str) -> KernelLog:
         sxids=tuple(xid for n, entry in enumerate(entries) if (xid := _sxid(n, *entry)) is not None),
         off_bus=_off_bus([message for _time, message in entries]),
         flaps=tuple((match.group(1), time) for time, message in entries if (match := _FLAP.search(message))),
+        began=next((time for time, message in entries[:_FIRST_LINES] if _BOOT in message), ""),
         pcie_limits=tuple(limit for _time, message in entries if (limit := _limit(message)) is not None),
         segfaults=tuple(
             (m.group(1), m.group(3))

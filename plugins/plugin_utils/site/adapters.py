@@ -133,7 +133,7 @@ def compute_adapters(
 def _from_evidence(sku: Sku, hcas: Sequence[Hca], topology: Topology | None) -> ComputeAdapters:
     every = [_adapter(hca, port, topology) for hca in hcas for port in hca.ports]
     layer = LINK_LAYERS[sku.fabric]
-    fitting = [entry for entry in every if entry.port.link_layer in ("", layer)]
+    fitting = [entry for entry in every if entry.port.link_layer == layer]
     bare = _bare(every, topology)
     exact = _exact(([entry for entry in fitting if entry.nearest], [entry for entry in fitting if entry.beside]), sku)
     if exact is not None:
@@ -206,7 +206,7 @@ def _other_layer(every: Sequence[Adapter], there: Sequence[Adapter], sku: Sku) -
     """Return the ports that have the place of those which are missing and the wrong link layer."""
     missing = sku.compute_hcas - len(there)
     layer, kinds = LINK_LAYERS[sku.fabric], {entry.hca.kind for entry in there}
-    others = [entry for entry in every if entry.port.link_layer not in ("", layer)]
+    others = [entry for entry in every if entry.port.link_layer != layer]
     others = [entry for entry in others if entry.hca.kind in kinds or not kinds]
     covered = {place for entry in there for place in entry.beside}
     beside = [entry for entry in others if set(entry.beside) - covered]
@@ -216,7 +216,7 @@ def _other_layer(every: Sequence[Adapter], there: Sequence[Adapter], sku: Sku) -
 
 def _known(entries: Sequence[Adapter], sku: Sku, bare: tuple[int, ...]) -> ComputeAdapters:
     layer = LINK_LAYERS[sku.fabric]
-    near = all(entry.beside and entry.port.link_layer in ("", layer) for entry in entries)
+    near = all(entry.beside and entry.port.link_layer == layer for entry in entries)
     basis: Basis = "topology" if near and entries else "link-layer"
     return ComputeAdapters(names=_ordered(entries), wanted=sku.compute_hcas, basis=basis, bare_gpus=bare)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
@@ -43,7 +44,12 @@ class HcaStateSettings:
         unit="Gb/s",
         minimum=0,
     )
-    link_flaps: int = setting("How often one interface may lose its carrier since boot.", unit="times", minimum=0)
+    link_flaps: int = setting("How often one port may lose its link since it has settled.", unit="times", minimum=0)
+    link_settle_s: float = setting(
+        "How long links go up and down after a boot without anything being wrong: switches negotiate, drivers load.",
+        unit="s",
+        minimum=0,
+    )
 
 
 SPEC = CheckSpec(
@@ -52,7 +58,7 @@ SPEC = CheckSpec(
     title="All HCAs present, active, at rated speed",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access",),
+    requires=("host_access", "infiniband|roce"),
     causes=(
         "hca-missing",
         "hca-names-wrong",
@@ -63,6 +69,13 @@ SPEC = CheckSpec(
     ),
     settings=HcaStateSettings,
 )
+# What `ibstat` calls a model, and what `lspci` calls it (pci-ids.ucw.cz).
+_MODELS = {
+    "MT4123": "ConnectX-6",
+    "MT4125": "ConnectX-6 Dx",
+    "MT4129": "ConnectX-7",
+    "MT4131": "ConnectX-8",
+}
 _CABLE = "look at the port's LEDs and cable on both ends, then `ibstat`, `mlxlink -d <hca> -m -c`"
 
 
@@ -104,11 +117,7 @@ def _judge(host: NodeContext) -> Report | Outcome:
         return _ambiguous(host, found)
     ports = _ports(hcas, found)
     problems = {entry.name: finding for entry in ports if (finding := _port_finding(host, entry)) is not None}
-    findings = [*_missing(host, found, ports), *problems.values(), *_disputed(host, found), *_from_kernel(host)]
-    if not findings and (silent := [entry.name for entry in ports if not entry.port.link_layer]):
-        text = f"`ibstat` prints no link layer for {', '.join(silent)}, expected {LINK_LAYERS[sku.fabric]}"
-        hint = "run `ibstat` on the node; `cat /sys/class/infiniband/<hca>/ports/1/link_layer` says it, too"
-        return host.answer.unknown("link-layer-not-known", text, hint, evidence=host.evidence("hcas"))
+    findings = [*_missing(host, found, ports), *problems.values(), *_disputed(host, found), *_from_kernel(host, found)]
     rates = [entry.port.rate_gbps for entry in ports if entry.name not in problems]
     return Report(
         summary=f"{len(rates)} ports Active, LinkUp, {min(rates, default=0)} Gb/s or more; {found.basis_text}",
@@ -309,34 +318,70 @@ def _port_finding(host: NodeContext, entry: _Port) -> Finding | None:
     return None
 
 
-def _from_kernel(host: NodeContext) -> list[Finding]:
+def _from_kernel(host: NodeContext, found: ComputeAdapters) -> list[Finding]:
     """Return what the kernel log says about the adapters; check kernel-xid reports a log that is missing."""
     log = host.facts.kernel
     if isinstance(log, ProbeFailure):
         return []
     findings: list[Finding] = []
-    limit = host.settings(HcaStateSettings).link_flaps
-    for device, times in Counter(device for device, _time in log.flaps).items():
+    settings, compute = host.settings(HcaStateSettings), set(found.names)
+    hcas = host.facts.hcas
+    others = {hca.name for hca in hcas} - compute if not isinstance(hcas, ProbeFailure) else set()
+    flaps = [
+        device
+        for device, time in log.flaps
+        if device not in others and not _settling(log.began, time, settings.link_settle_s)
+    ]
+    limit = settings.link_flaps
+    for device, times in Counter(flaps).items():
         if times > limit:
-            text = f"{device} lost its carrier {times} times since boot, usual are {limit} or fewer"
+            text = f"{device} lost its link {times} times since boot, usual are {limit} or fewer"
             findings.append(
                 Finding(
                     cause="link-flapping", text=text, hint=_CABLE, subjects=(_subject(host, device),), marginal=True
                 )
             )
     for limited in log.pcie_limits:
-        if limited.driver == "mlx5_core" and _is_compute(host, limited.address):
+        if limited.driver == "mlx5_core" and _is_compute(host, found, limited.address):
             text = f"{limited.address}: {limited.available_gbps} of {limited.capable_gbps} Gb/s PCIe ({limited.at})"
             hint = "compare the slot with the SKU's wiring; reseat the adapter"
             findings.append(Finding(cause="hca-pcie-limited", text=text, hint=hint, marginal=True))
     return findings
 
 
-def _is_compute(host: NodeContext, address: str) -> bool:
-    """Tell whether the adapter at that address is of the model that carries compute traffic."""
-    if isinstance(host.facts.pci, ProbeFailure) or not host.sku.hca_model:
+def _settling(began: str, time: str, settle_s: float) -> bool:
+    """Tell whether it was so soon after the boot. A log that does not begin with the boot cannot tell."""
+    first, then = _seconds(began), _seconds(time)
+    return first is not None and then is not None and 0 <= then - first < settle_s
+
+
+def _seconds(stamp: str) -> float | None:
+    """Return a time stamp of the kernel log as seconds, since whenever its form counts from."""
+    try:
+        return float(stamp)
+    except ValueError:
+        pass
+    text = stamp.replace(",", ".")
+    for form in ("%a %b %d %H:%M:%S %Y", "%Y %b %d %H:%M:%S"):
+        try:
+            return datetime.strptime(text if form.endswith("%Y") else f"2000 {text}", form).timestamp()
+        except ValueError:
+            continue
+    try:
+        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return None
+
+
+def _is_compute(host: NodeContext, found: ComputeAdapters, address: str) -> bool:
+    """Tell whether the adapter at that address is of the model that carries GPU traffic: the SKU's, else that of the
+    host's own adapters for it."""
+    hcas, pci = host.facts.hcas, host.facts.pci
+    if isinstance(pci, ProbeFailure):
         return False
-    return any(device.address == address and host.sku.hca_model in device.name for device in host.facts.pci)
+    kinds = {hca.kind for hca in hcas if hca.name in found.names} if not isinstance(hcas, ProbeFailure) else set()
+    models = [host.sku.hca_model] if host.sku.hca_model else [_MODELS[kind] for kind in kinds if kind in _MODELS]
+    return any(device.address == address and f"[{model}]" in device.name for device in pci for model in models)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)
