@@ -25,11 +25,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_ac
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.parse_run import parse_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.training_log import Setup, parse
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.training_log import parse
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.training_log_model import RankLog, Setup
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.settings import training_settings
 
-PROGRAM = ROOT / "recipes" / "workloads" / "training" / "train.py"
-SETTINGS = {**training_settings(1, full=True), "steps": 40}
+PROGRAM = ROOT / "recipes" / "workloads" / "training"
+SETTINGS = {**training_settings(1, full=True), "steps": 40, "load_s": 0.0}
 LIMIT_S = 400
 
 
@@ -66,6 +67,10 @@ class Trained:
         return [(check, cause, status) for check, cause, status, _who in fleet.findings(results)]
 
 
+def ranks_of(log: str) -> tuple[RankLog, ...]:
+    return parse(log).ranks
+
+
 def begin(torch: Path, log: Path, misbehaviour: str = "", *more: str) -> subprocess.Popen[bytes]:
     """Start two ranks; what they write goes to a file."""
     with socket.socket() as probe:
@@ -74,10 +79,15 @@ def begin(torch: Path, log: Path, misbehaviour: str = "", *more: str) -> subproc
     shape = SETTINGS["shape"]
     options = [f"--{name.replace('_', '-')}={value}" for name, value in shape.items()]
     options += ["--device=cpu", "--dtype=float32", f"--steps={SETTINGS['steps']}", *more]
-    size = ["--nnodes=1", "--nproc-per-node=2", "--master-addr=127.0.0.1", f"--master-port={port}"]
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "", "GPUFLEET_REHEARSAL_RANK": misbehaviour}
+    size = ["--nnodes=1", "--nproc-per-node=2", f"--master-port={port}", "--max-restarts=0"]
+    env = {
+        **os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": str(ROOT / ".cache" / "pycache"), "GPUFLEET_REHEARSAL_RANK": misbehaviour,
+        "MEETING": "127.0.0.1", "JOB_COMPLETION_INDEX": "0",
+    }  # fmt: skip
+    words = [torch / "python", PROGRAM / "begin.py", *size, PROGRAM / "train.py", *options]
     with log.open("wb") as file:
-        return subprocess.Popen([torch / "torchrun", *size, PROGRAM, *options], env=env, stdout=file, stderr=file)
+        return subprocess.Popen(words, env=env, stdout=file, stderr=file)
 
 
 def train(torch: Path, log: Path, misbehaviour: str = "", *more: str) -> Trained:
@@ -92,17 +102,59 @@ def test_a_healthy_run_passes_the_gate(torch: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.log[-3000:]
     fleet, results = done.judged()
     assert fleet.findings(results) == []
-    first, second = parse(done.log)
+    first, second = ranks_of(done.log)
     assert (first.rank, second.rank, len(first.steps)) == (0, 1, 40)
     assert first.weights == second.weights
     assert first.setup is not None and first.setup.matmul_parameters == 2 * 12 * 128**2 + 128 * 128
     assert {step.tokens for step in first.steps} == {2 * 4 * 64}
     # Each rank learns from data of its own.
     assert [step.loss for step in first.steps] != [step.loss for step in second.steps]
-    assert all(step.compute_s < step.step_time_s for step in (*first.steps, *second.steps))
+    assert all(step.compute_s + (step.data_s or 9) < step.step_time_s for step in (*first.steps, *second.steps))
+    assert list(parse(done.log).phases) == ["started", "resolved", "loaded"]
+    assert {(d.gemm, d.attention) for rank in (first, second) for d in rank.digests} == {
+        (first.digests[0].gemm, first.digests[0].attention)
+    }
+    assert {digest.wrong_rows for rank in (first, second) for digest in rank.digests} == {0}
     assert first.steps[-1].loss < 0.5 * first.steps[0].loss
     (mfu,) = [o for o in fleet.outcomes(results) if o.check == "training-mfu"]
     print(mfu.summary, mfu.expected[0].arithmetic)
+
+
+def test_a_load_goes_on_until_its_time_is_over_and_all_ranks_end_at_the_same_step(torch: Path, tmp_path: Path) -> None:
+    done = train(torch, tmp_path / "log", "", "--load-s=25")
+    assert done.exit_code == 0, done.log[-3000:]
+    first, second = ranks_of(done.log)
+    assert first.done == second.done > 40 and first.load_s > 20
+    assert [(w.first, w.count) for w in first.windows] == [(w.first, w.count) for w in second.windows]
+    assert len(first.windows) >= 2 and len(first.digests) == len(second.digests) >= 3
+    assert sum(state.samples for state in first.states) > 10
+    assert all(state.clock_mhz and state.reasons == {} for state in first.states)
+    fleet, results = done.judged()
+    assert fleet.findings(results) == []
+
+
+def test_wrong_arithmetic_of_one_rank_is_found_although_all_learn_the_same(torch: Path, tmp_path: Path) -> None:
+    done = train(torch, tmp_path / "log", "1:digest")
+    fleet, results = done.judged()
+    assert fleet.findings(results) == [("training-digest", "digest-changes", "failed", "here")]
+    (told,) = [o for o in fleet.outcomes(results) if o.cause == "digest-changes"]
+    assert told.subjects[1].name == "here/gpu1"
+    assert len({rank.weights for rank in ranks_of(done.log)}) == 1
+
+
+def test_a_name_that_nobody_resolves_is_waited_for_and_told(torch: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    env = {**os.environ, "MEETING": "train-1-1-0.ranks.invalid", "JOB_COMPLETION_INDEX": "1"}
+    with log.open("wb") as file:
+        process = subprocess.Popen([torch / "python", PROGRAM / "begin.py"], env=env, stdout=file, stderr=file)
+    with process:
+        deadline = time.monotonic() + 60
+        while "waiting for" not in log.read_text(encoding="utf-8") and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.kill()
+    text = log.read_text(encoding="utf-8")
+    assert list(parse(text).phases) == ["started"]
+    assert "waiting for train-1-1-0.ranks.invalid" in text
 
 
 def test_a_slow_rank_is_found_although_all_steps_take_the_same_time(torch: Path, tmp_path: Path) -> None:
@@ -111,7 +163,7 @@ def test_a_slow_rank_is_found_although_all_steps_take_the_same_time(torch: Path,
     fleet, results = done.judged()
     (told,) = [o for o in fleet.outcomes(results) if o.cause == "too-few-peers"]
     assert {m.name: m.value for m in told.measured}["slowest GPU"] == "here/gpu1"
-    steps = [sum(step.step_time_s for step in log.steps[10:]) for log in parse(done.log)]
+    steps = [sum(step.step_time_s for step in log.steps[10:]) for log in ranks_of(done.log)]
     assert steps[0] == pytest.approx(steps[1], rel=0.1)
 
 
@@ -123,7 +175,7 @@ def test_a_loss_that_is_no_number_is_followed_to_its_rank(torch: Path, tmp_path:
     (told,) = [o for o in fleet.outcomes(results) if o.cause == "loss-not-finite"]
     assert told.subjects[1].name == "here/gpu1" and "step 21" in told.summary
     # With its gradients it reaches the others one step later.
-    assert [str(step.loss) for step in parse(done.log)[0].steps[20:22]][1] == "nan"
+    assert [str(step.loss) for step in ranks_of(done.log)[0].steps[20:22]][1] == "nan"
 
 
 def test_a_rank_that_is_killed(torch: Path, tmp_path: Path) -> None:
@@ -175,8 +227,9 @@ print(json.dumps({"flop": counter.get_total_flops(), "matmul_parameters": model.
 def test_the_formula_counts_what_pytorch_counts(torch: Path, device: str, shape: dict[str, int]) -> None:
     """On the CPU it is really computed; the shape of an H100 is counted without memory for it."""
     done = subprocess.run(
-        [torch / "python", "-c", COUNT_FLOP, str(PROGRAM.parent), device, json.dumps(shape)],
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""}, check=True, capture_output=True, text=True,
+        [torch / "python", "-c", COUNT_FLOP, str(PROGRAM), device, json.dumps(shape)],
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(ROOT / ".cache" / "pycache")},
+        check=True, capture_output=True, text=True,
     )  # fmt: skip
     counted = json.loads(done.stdout)
     setup = Setup(
@@ -198,7 +251,7 @@ def test_full_runs_the_program_from_the_gate_to_the_verdict(torch: Path, tmp_pat
         assert run.rc == 0, run.output[-3000:]
         assert run.findings() == []
         (log,) = (run.run_dir / "evidence" / "training_acceptance").iterdir()
-        ranks = parse(log.read_text(encoding="utf-8"))
+        ranks = ranks_of(log.read_text(encoding="utf-8"))
         assert [rank.rank for rank in ranks] == [0, 1, 2, 3]
         assert {rank.setup.backend for rank in ranks if rank.setup} == {"gloo"}
     finally:

@@ -229,7 +229,7 @@ class TrainingFleet:
     def _digest(rank: int, number: int, step: int) -> Line:
         return {
             "schema_version": 2, "event": "digest", "rank": rank, "number": number, "step": step, "gemm": "a1",
-            "attention": "b2",
+            "attention": "b2", "wrong_rows": 0,
         }  # fmt: skip
 
     def _state(self, rank: int, gpu: str, number: int) -> Line:

@@ -148,10 +148,13 @@ def _state(log: RankLog, facts: Facts, number: int) -> None:
 
 def _digest(log: RankLog, facts: Facts, number: int) -> None:
     gemm, attention = _as(str, facts["gemm"]), _as(str, facts["attention"])
-    digest = Digest(number=_whole(facts["number"]), step=_whole(facts["step"]), gemm=gemm, attention=attention)
+    digest = Digest(
+        number=_whole(facts["number"]), step=_whole(facts["step"]), gemm=gemm, attention=attention,
+        wrong_rows=_whole(facts["wrong_rows"]),
+    )  # fmt: skip
     _in_order(log, "digest", digest.number, len(log.digests), number)
-    if not gemm or not attention:
-        raise _broken(number, f"has an empty digest of rank {log.rank}")
+    if not gemm or not attention or digest.wrong_rows < 0:
+        raise _broken(number, f"has a digest of rank {log.rank} that cannot be")
     log.digests.append(digest)
 
 

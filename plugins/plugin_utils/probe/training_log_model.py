@@ -89,12 +89,13 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """Digests of arithmetic that all ranks do alike, after so many steps."""
+    """Digests of arithmetic that all ranks do alike, after so many steps, and wrong rows of a product that is known."""
 
     number: int
     step: int
     gemm: str
     attention: str
+    wrong_rows: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,24 +8,29 @@ that all ranks stay alike and wrong. Here each rank multiplies the same seeded m
 sequence, forward and backward, in the shape of the model. Libraries of one release give the same bits for it on equal
 GPUs: cuBLAS documents that of itself for GPUs of one architecture with as many multiprocessors (chapter "Results
 Reproducibility"; the workspace is fixed by CUBLAS_WORKSPACE_CONFIG). The backward pass of attention is written out,
-because the fused one adds in any order. Needs PyTorch 2.1.
+because the fused one adds in any order.
+
+One product is of small whole numbers, so that every type holds it exactly and the CPU can tell whether it is right: a
+GPU that is always wrong alike, and alone, is found by that. Needs PyTorch 2.1.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 
 _CHUNK = 1 << 22
 _FACTOR, _WORD = 1_000_003, (1 << 64) - 1
+# Sums of 4096 products of -1, 0 and 1 deviate by 32: 256, up to which bfloat16 has every whole number, is far off.
 _MOST_ROWS = 4096
 
 
-def digests(options: argparse.Namespace, device: torch.device, *, spoiled: bool = False) -> dict[str, str]:
-    """Return the digests of a matrix product and of attention, each with its gradients.
+def digests(options: argparse.Namespace, device: torch.device, *, spoiled: bool = False) -> dict[str, Any]:
+    """Return the digests of a matrix product and of attention, each with its gradients, and wrong rows of a product.
 
     `spoiled` is for rehearsals: one number of an input is another one, as on a GPU that computes wrong.
     """
@@ -51,7 +56,22 @@ def digests(options: argparse.Namespace, device: torch.device, *, spoiled: bool 
     seen = weights @ value
     seen.backward(numbers(*seen.shape))
     attention = digest_of(fused, seen, *(part.grad for part in (query, key, value) if part.grad is not None))
-    return {"gemm": gemm, "attention": attention}
+    return {"gemm": gemm, "attention": attention, "wrong_rows": wrong_rows(options, device)}
+
+
+def wrong_rows(options: argparse.Namespace, device: torch.device) -> int:
+    """Return how many rows of a product of whole numbers are wrong, by Freivalds' check: C r = A (B r)."""
+    draw = torch.Generator().manual_seed(options.seed + 1)
+    rows, inner = min(_MOST_ROWS, options.batch * options.sequence), min(_MOST_ROWS, options.hidden)
+
+    def numbers(*shape: int) -> Tensor:
+        # -1 and 1 with a quarter each, 0 with a half.
+        return torch.randint(0, 2, shape, generator=draw) - torch.randint(0, 2, shape, generator=draw)
+
+    left, right, vector = numbers(rows, inner), numbers(inner, inner), numbers(inner, 1).double()
+    dtype = getattr(torch, options.dtype)
+    product = (left.to(device=device, dtype=dtype) @ right.to(device=device, dtype=dtype)).cpu().double()
+    return int((product @ vector != left.double() @ (right.double() @ vector)).sum().item())
 
 
 def digest_of(*tensors: Tensor) -> str:

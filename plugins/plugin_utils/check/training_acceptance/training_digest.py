@@ -4,7 +4,7 @@
 """Check: all ranks get the same bits from the same arithmetic, cold and hot.
 
 In training itself the error of one rank's forward or backward pass reaches all others with the gradients, and nothing
-differs at the end.
+differs at the end. A product of whole numbers, whose result is known, tells a wrong GPU even without peers.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ SPEC = CheckSpec(
     disturbs=Disturbance.TEST_PODS,
     duration_s=900.0,
     requires=("kubernetes",),
-    causes=("digest-differs", "digest-changes"),
+    causes=("arithmetic-wrong", "digest-differs", "digest-changes"),
 )
 _WRONG = "this GPU computes wrong, silently: take it out of service; `dcgmi diag -r 4` on the host"
+_LIBRARIES = "so many GPUs are not wrong at once: look at the image (PyTorch, CUDA, cuBLAS) and at the driver"
 _UNLIKE = "equal GPUs with one image give equal bits: compare GPU part numbers, driver and image of these ranks"
 # Cold, and hot at the end of the load.
 _LEAST = 2
@@ -43,7 +44,7 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host, or one for all hosts of a SKU where no digest is that of most ranks."""
     outcomes: list[Outcome] = []
     for cohort in cohorts_of(results, context.hardware):
-        common = _no_majority(context, cohort) if cohort.complete else None
+        common = (_all_wrong(context, cohort) or _no_majority(context, cohort)) if cohort.complete else None
         outcomes += (
             [common]
             if common
@@ -61,6 +62,10 @@ def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome
     if any(len(rank.log.digests) < _LEAST for rank in mine):
         text = "this run did not record digests of the arithmetic"
         return answer.unknown("not-recorded", text, "run the gate again", evidence=proof)
+    wrong = {rank.gpu: text for rank in mine if (text := _wrong(rank))}
+    if wrong:
+        text = "; ".join(f"{gpu} {what}" for gpu, what in list(wrong.items())[:4])
+        return answer.failed("arithmetic-wrong", text, _WRONG, more_subjects=gpus(wrong), evidence=proof)
     changing = {rank.gpu: text for rank in mine if (text := _changes(rank))}
     usual = _usual(cohort)
     other = {rank.gpu: text for rank in mine if (text := _differs(rank, usual)) and rank.gpu not in changing}
@@ -78,6 +83,12 @@ def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome
         return answer.failed("digest-differs", text, _WRONG, more_subjects=gpus(other), **details)
     with_whom = f"{len(cohort.complete[-1].ranks)} ranks" if len(cohort.complete[-1].ranks) > 1 else "itself only"
     return answer.passed(f"{len(mine)} ranks, the same digests every time, compared with {with_whom}", **details)
+
+
+def _wrong(rank: Rank) -> str:
+    """Return how a rank was wrong at a product of whole numbers, whose result is known; empty if it never was."""
+    found = next((digest for digest in rank.log.digests if digest.wrong_rows), None)
+    return f"got {found.wrong_rows} rows of a known product wrong after {found.step} steps" if found else ""
 
 
 def _digests(rank: Rank) -> list[tuple[str, str]]:
@@ -119,6 +130,19 @@ def _usual(cohort: SkuCohort) -> dict[Any, tuple[tuple[str, str], int, int]]:
             if rank.log.digests:
                 found.setdefault(_kind(rank), Counter())[_digests(rank)[0]] += 1
     return {kind: (*counts.most_common(1)[0], counts.total()) for kind, counts in found.items()}
+
+
+def _all_wrong(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
+    """Return the outcome where most ranks get the known product wrong: that is no GPU, but what they compute with."""
+    ranks = cohort.complete[-1].ranks
+    wrong = [text for rank in ranks if (text := _wrong(rank))]
+    if len(ranks) < 2 or len(wrong) * 2 <= len(ranks):
+        return None
+    text = f"{len(wrong)} of {len(ranks)} ranks {wrong[0]}"
+    return answer_for_cluster(SPEC, context).failed(
+        "arithmetic-wrong", text, _LIBRARIES, more_subjects=nodes(host.name for host in cohort.hosts),
+        evidence=evidence(cohort),
+    )  # fmt: skip
 
 
 def _no_majority(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:

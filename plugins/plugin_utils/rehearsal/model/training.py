@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 TrainingState = Literal[
-    "ok", "out-of-memory", "crashes", "hangs", "not-a-number", "other-weights", "wrong-arithmetic", "wrong-when-hot"
+    "ok",
+    "out-of-memory",
+    "crashes",
+    "hangs",
+    "not-a-number",
+    "other-weights",
+    "wrong-arithmetic",
+    "wrong-bits",
+    "wrong-when-hot",
 ]
 
 

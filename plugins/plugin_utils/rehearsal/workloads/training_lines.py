@@ -33,6 +33,7 @@ _SYMBOLS = 97
 # The program tells about so many seconds in one line.
 _WINDOW_S = 10.0
 _AGENTS_S = 5.0
+_ALWAYS = "wrong-arithmetic"
 _TORCH = "2.8.0a0+34c6371d24.nv25.08"
 
 
@@ -307,9 +308,9 @@ class TrainingLog:
         """Write the digests of all ranks: bits that follow from the seed, unless a GPU computes wrong."""
         for rank in self.ranks:
             state = rank.gpu.training
-            wrong = state == "wrong-arithmetic" or (state == "wrong-when-hot" and number > 1)
+            wrong = state in ("wrong-bits", _ALWAYS) or (state == "wrong-when-hot" and number > 1)
             found = {name: self._bits(f"{name}/{rank.number if wrong else ''}") for name in ("gemm", "attention")}
-            self._write(rank, "digest", number=number, step=step, **found)
+            self._write(rank, "digest", number=number, step=step, **found, wrong_rows=3 if state == _ALWAYS else 0)
 
     def _weights(self, rank: Rank) -> str:
         return self._bits(f"{self.run.name}{'/other' if rank.gpu.training == 'other-weights' else ''}")

@@ -27,7 +27,7 @@ END = {
     "memory_mib": 9,
 }  # fmt: skip
 PHASE = {"event": "pod", "phase": "started", "index": 0, "at": 1.0}
-DIGEST = {"event": "digest", "rank": 3, "number": 1, "step": 0, "gemm": "a1", "attention": "b2"}
+DIGEST = {"event": "digest", "rank": 3, "number": 1, "step": 0, "gemm": "a1", "attention": "b2", "wrong_rows": 0}
 WINDOW = {
     "event": "window", "rank": 3, "number": 1, "first": 2, "count": 20, "loss": 0.5, "not_finite_from": 0,
     "step_time_s": 0.4, "step_time_sd_s": 0.01, "step_time_max_s": 0.5, "compute_s": 0.3, "compute_max_s": 0.35,
@@ -120,6 +120,7 @@ def test_how_a_rank_ends_early() -> None:
         text(HELLO, {name: value for name, value in START.items() if name != "ready"}),
         text(*LONG, DIGEST),
         text(*LONG, {**DIGEST, "number": 2, "gemm": ""}),
+        text(*LONG, {**DIGEST, "number": 2, "wrong_rows": None}),
         text(*LONG, WINDOW),
         text(*LONG, step(1), {**WINDOW, "first": 3}),
         text(*LONG, step(1), {**WINDOW, "number": 2}),

@@ -222,6 +222,15 @@ def test_one_wrong_digest_counts_even_if_a_later_run_shows_none() -> None:
     }
 
 
+@pytest.mark.parametrize("hosts", [FOUR, FOUR[:1]])
+def test_a_known_product_tells_a_wrong_gpu_even_without_peers(hosts: tuple[str, ...]) -> None:
+    wrong = fleet(*hosts, edit=only({"wrong_rows": 2}, "digest", 3))
+    assert wrong.findings() == [(DIGEST, "arithmetic-wrong", "failed", "gpu01")]
+    assert told(wrong, "arithmetic-wrong").subjects[1].name == "gpu01/gpu3"
+    everywhere = fleet(*hosts, edit=only({"wrong_rows": 2}, "digest"))
+    assert everywhere.findings() == [(DIGEST, "arithmetic-wrong", "failed", "here")]
+
+
 def test_digests_without_a_majority_name_nobody() -> None:
     def edit(number: int, lines: list[Line]) -> list[Line]:
         return [{**x, "gemm": f"{number % 2}"} if x["event"] == "digest" else x for x in lines]
