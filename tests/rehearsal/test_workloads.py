@@ -102,7 +102,7 @@ def healthy(bench: Bench) -> Iterator[Bench]:
 
 def job(name: str, *nodes: str, **more: Any) -> JobSpec:
     settings: dict[str, Any] = {"gpus_per_node": 8, "image": "nccl", "command": COMMAND, "env": ENV}
-    return JobSpec(name=name, nodes=nodes, **(settings | {"rdma_resource": RDMA} | more))
+    return JobSpec(name=name, nodes=nodes, **(settings | {"limits": {RDMA: "1"}} | more))
 
 
 def pairs() -> list[JobSpec]:
@@ -190,7 +190,7 @@ def test_a_quota_that_refuses_the_pods(bench: Bench) -> None:
 
 
 def test_an_api_server_that_refuses_the_job(bench: Bench) -> None:
-    result = bench.one(job("words", "gpu01", rdma_resource="no/such/resource"))
+    result = bench.one(job("words", "gpu01", limits={"no/such/resource": "1"}))
     assert result.state == "refused"
     assert "422" in result.reason
 

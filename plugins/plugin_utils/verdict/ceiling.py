@@ -139,8 +139,14 @@ def topology_of(
         intra_ring_gbps=figures.get("ring"),
         more_gpus=(sum(members) - least * len(members)) * sku.gpus,
         efficiency=efficiency or {},
-        published=sku.published_busbw if nics is None else (),
+        published=sku.published_busbw if nics is None and _nearly_whole(sku, least) else (),
     )
+
+
+def _nearly_whole(sku: Sku, members: int) -> bool:
+    """Tell whether so many hosts are a domain, or most of one as racks of 14 and 16 trays are: what a few trays of each
+    of two racks reach is something else than what is published of both racks."""
+    return sku.nvlink_domain == "node" or 4 * members * sku.gpus >= 3 * sku.nvlink_domain_gpus
 
 
 def ring(topology: Topology, *, known: bool = False) -> Ceiling:

@@ -47,8 +47,9 @@ class JobSpec:
         schedule_s: how long the scheduler may say that it does not fit before that is final.
         gang: who admits the gang (`native`, `volcano`, `kai-scheduler`), as the recipe has it; `none` for nobody.
         queue: queue of Volcano and KAI; empty for the scheduler's own.
-        rdma_resource: extended resource that gives a pod its network adapters; empty asks for none.
-        rdma_count: how much of it every pod asks for.
+        limits: further resources of every pod, such as those that give it its network adapters, by name.
+        privileged: pods see all devices of their node, for nodes that offer no resource for adapters.
+        host_network: pods are in the network of their node.
         device_class: DRA device class of whole GPUs; empty takes them from the device plugin (`nvidia.com/gpu`).
         annotations: annotations of the pods, such as the networks of Multus.
         shm_gib: size limit of /dev/shm.
@@ -70,8 +71,9 @@ class JobSpec:
     pull_s: float = 900.0
     gang: str = "native"
     queue: str = ""
-    rdma_resource: str = ""
-    rdma_count: int = 1
+    limits: Mapping[str, str] = field(default_factory=dict)
+    privileged: bool = False
+    host_network: bool = False
     device_class: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
     shm_gib: int = 16

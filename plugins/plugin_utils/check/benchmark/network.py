@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ from .plan import BenchmarkHost, Placement, device_class, placement
 # Fabrics on which NCCL_IB_HCA picks adapters.
 FILTERED_FABRICS = tuple(LINK_LAYERS)
 _NO_RESOURCE = "none"
+_NUMBERED = re.compile(r"(.*\D)\d+")
+_HUGE_PAGES = "hugepages-2Mi"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +40,13 @@ class NetworkSettings:
     Args:
         hcas: adapters for GPU traffic; empty takes those of inventory or cabling plan, else what the host shows.
         rdma_resource: extended resource that gives a pod its adapters; empty: the one that most nodes offer.
-        rdma_count: how much of it a pod asks for.
+        rdma_count: how much of it a pod asks for; 0: as much as its node offers, see Network.asks.
         rdma_prefixes: names with these prefixes are such resources.
         annotations: annotations of the pods, such as the networks of Multus.
         env: environment of the ranks.
+        privileged: pods see all devices of their node.
+        host_network: pods are in the network of their node.
+        beside: what pods ask for beside a resource that begins so, where their node offers it.
     """
 
     hcas: tuple[str, ...]
@@ -49,40 +55,49 @@ class NetworkSettings:
     rdma_prefixes: tuple[str, ...]
     annotations: Mapping[str, str]
     env: Mapping[str, str]
+    privileged: bool = False
+    host_network: bool = False
+    beside: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 class PodNetwork(TypedDict):
     """The fields of a JobSpec that say how its pods reach each other."""
 
     gang: str
-    rdma_resource: str
-    rdma_count: int
+    limits: Mapping[str, str]
     annotations: Mapping[str, str]
+    privileged: bool
+    host_network: bool
 
 
 def pod_network(
-    hosts: int,
-    *,
-    gang: str,
-    rdma_resource: str,
-    rdma_count: int,
-    annotations: Mapping[str, str],
-    alone_with_adapters: bool = False,
+    hosts: Sequence[BenchmarkHost], settings: NetworkSettings, *, gang: str, alone_with_adapters: bool = False
 ) -> PodNetwork:
-    """Return how the pods of a run over so many hosts reach each other; on one host they need no gang, and adapters
-    only if they are to use them there (`alone_with_adapters`)."""
-    if hosts == 1 and alone_with_adapters:
-        gang = "none"
-    elif hosts == 1:
-        return PodNetwork(gang="none", rdma_resource="", rdma_count=rdma_count, annotations={})
-    return PodNetwork(gang=gang, rdma_resource=rdma_resource, rdma_count=rdma_count, annotations=annotations)
+    """Return how the pods of a run over these hosts reach each other; on one host they need no gang, and adapters only
+    if they are to use them there (`alone_with_adapters`). All pods ask for as much as the host that offers least."""
+    if len(hosts) == 1 and not alone_with_adapters:
+        return PodNetwork(gang="none", limits={}, annotations={}, privileged=False, host_network=False)
+    common = [name for name in hosts[0].asks if all(name in host.asks for host in hosts)]
+    limits = {name: min((host.asks[name] for host in hosts), key=_amount) for name in common}
+    return PodNetwork(
+        gang=gang if len(hosts) > 1 else "none",
+        limits=limits,
+        annotations=settings.annotations,
+        privileged=settings.privileged,
+        host_network=settings.host_network,
+    )
+
+
+def _amount(text: str) -> int:
+    """Return a count; quantities with a unit are the same on all hosts."""
+    return int(text) if text.isdigit() else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
     """The network as it is: `resource` is what pods ask for to get adapters, empty for nothing; `offers` has, by node,
     how much it offers of each such resource; `gang` is who admits gangs, by the recipe; `adapters` are those of every
-    host, `cabling` the plan if the site states one."""
+    host, `cabling` the plan if the site states one, `pages` the nodes that offer huge pages."""
 
     settings: NetworkSettings
     resource: str
@@ -90,10 +105,36 @@ class Network:
     gang: str
     cabling: CablingPlan | None = None
     adapters: Mapping[str, HostAdapters] = field(default_factory=dict)
+    pages: Mapping[str, bool] = field(default_factory=dict)
 
     def offered(self, host: Host) -> int:
-        """Return how much of the resource the node of a host offers."""
-        return self.offers.get(host.node_name, {}).get(self.resource, 0)
+        """Return how much of the resource the node of a host offers, all numbered ones together (see asks)."""
+        return sum(self.offers.get(host.node_name, {}).get(name, 0) for name in self._numbered(host))
+
+    def asks(self, host: Host, sku: Sku) -> dict[str, str]:
+        """Return what a pod on a host asks for, so that it gets all adapters for GPU traffic.
+
+        A unit is one adapter where a node offers no more than the host has: pods ask for all of them, in one resource
+        or in several numbered ones of one each. Where it offers more, a unit brings all of them to many pods.
+        """
+        names = self._numbered(host)
+        if not self.resource or not names:
+            return {}
+        offered = self.offered(host)
+        each = offered if offered <= sku.compute_hcas else 1
+        count = self.settings.rdma_count or each
+        found = dict.fromkeys(names, "1") if len(names) > 1 else {names[0]: str(count)}
+        beside = next((more for start, more in self.settings.beside.items() if self.resource.startswith(start)), {})
+        return {**found, **(beside if self.pages.get(host.node_name) else {})}
+
+    def _numbered(self, host: Host) -> tuple[str, ...]:
+        """Return the resource, or all that differ from it in a last number only and are offered once each."""
+        offers = self.offers.get(host.node_name, {})
+        stem = _NUMBERED.fullmatch(self.resource)
+        alike = [n for n in sorted(offers) if stem and (m := _NUMBERED.fullmatch(n)) and m.group(1) == stem.group(1)]
+        if len(alike) > 1 and all(offers[name] == 1 for name in alike):
+            return tuple(alike)
+        return (self.resource,) if offers.get(self.resource) else ()
 
     def ports(self, host: Host, sku: Sku) -> tuple[str, ...]:
         """Return the ports for GPU traffic (`mlx5_0:1`), never those for storage or management, in the order of their
@@ -124,6 +165,7 @@ def connected_placement(network: Network, host: Host, sku: Sku, capacity: NodeCa
     """Return where a host's pods go; it is closed, too, if nobody knows which of its adapters a filter must name: with
     any other filter its storage or management adapters would carry the run."""
     placed = placement(host, sku, capacity)
+    placed["asks"] = network.asks(host, sku)
     unknown = network.no_ports(host, sku)
     if unknown and not placed["closed"]:
         placed["closed"] = f"{unknown}; state {VARIABLE} of the host, or run gate nodes"
@@ -138,7 +180,7 @@ def read_network(cluster: Cluster, context: ObserveContext, settings: NetworkSet
         BringupError: the API server does not answer.
     """
     prefixes = tuple({*settings.rdma_prefixes, *([settings.rdma_resource] if settings.rdma_resource else [])})
-    wanted, offers = {host.node_name for host in context.site.in_scope}, {}
+    wanted, offers, pages = {host.node_name for host in context.site.in_scope}, {}, {}
     for node in cluster.list_objects(NODES):
         if node["metadata"]["name"] in wanted:
             amounts = (node.get("status") or {}).get("allocatable") or {}
@@ -147,6 +189,7 @@ def read_network(cluster: Cluster, context: ObserveContext, settings: NetworkSet
                 for name, amount in amounts.items()
                 if name.startswith(prefixes) and str(amount).isdigit()
             }
+            pages[node["metadata"]["name"]] = str(amounts.get(_HUGE_PAGES, "0")) != "0"
     components = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
     return Network(
         settings=settings,
@@ -155,6 +198,7 @@ def read_network(cluster: Cluster, context: ObserveContext, settings: NetworkSet
         gang=next((name for name in stack_facts().gangs if name in components), "native"),
         cabling=stated_cabling(context.site, context.hardware),
         adapters=read_adapters(context.run_dir, context.site, context.hardware),
+        pages=pages,
     )
 
 

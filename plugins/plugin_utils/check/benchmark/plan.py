@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypedDict, TypeVar
 
 from ...clients.kube.cluster import Cluster
@@ -21,13 +21,14 @@ from ..spec import ObserveContext
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkHost:
     """One host in scope. `closed` says why no pod can be placed on its node, empty if one can; `by_dra` that its GPUs
-    are offered by DRA instead of the device plugin."""
+    are offered by DRA instead of the device plugin; `asks` what its pods ask for to get network adapters, by name."""
 
     name: str
     node: str
     sku: str
     closed: str = ""
     by_dra: bool = False
+    asks: dict[str, str] = field(default_factory=dict)
 
 
 HostT_co = TypeVar("HostT_co", bound=BenchmarkHost, covariant=True)
@@ -71,6 +72,7 @@ class Placement(TypedDict):
     sku: str
     closed: str
     by_dra: bool
+    asks: dict[str, str]
 
 
 def placement(host: Host, sku: Sku, capacity: NodeCapacity, least: int = 0) -> Placement:
@@ -85,7 +87,7 @@ def placement(host: Host, sku: Sku, capacity: NodeCapacity, least: int = 0) -> P
     closed, needed = capacity.closed, least or sku.gpus
     if not closed and min(capacity.free, sku.gpus) < needed:
         closed = f"{capacity.free} of {sku.gpus} GPUs are free on {capacity.name}, {needed} are needed"
-    return Placement(name=host.name, node=host.node_name, sku=host.sku, closed=closed, by_dra=capacity.by_dra)
+    return Placement(name=host.name, node=host.node_name, sku=host.sku, closed=closed, by_dra=capacity.by_dra, asks={})
 
 
 def planned_hosts(

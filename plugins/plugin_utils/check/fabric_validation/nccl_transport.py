@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Status, SubjectKind
+from ..benchmark.preconditions import answer_for_cluster, nodes
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .analysis import SkuCohort
+from .analysis import SkuCohort, cohorts_of
 from .model import PlannedHost, Results, Run
 from .observe_nccl import OBSERVER
 from .preconditions import judge_hosts, not_paired
@@ -38,18 +39,60 @@ SPEC = CheckSpec(
 )
 
 
+# What an image lacks, if all hosts say it: they were given the same one.
+_OF_THE_IMAGE = ("net-plugin-missing", "net-plugin-broken", "verbs-missing", "wrong-network")
+
+
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host."""
-    return judge_hosts(SPEC, results, context, _judge_host)
+    """Return an outcome for every host; one together for all hosts of a SKU for which the image is wrong."""
+    shared = [
+        found
+        for cohort in cohorts_of(results, context.hardware).values()
+        if (found := _wrong_image(context, cohort)) is not None
+    ]
+    covered = {subject.node for outcome in shared for subject in outcome.subjects}
+    return (*shared, *judge_hosts(SPEC, results, context, _judge_host, skip=covered))
+
+
+def _wrong_image(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
+    """Return one unknown outcome where every host that ran with another lacks the same in our own image."""
+    ran = {name for run in cohort.results.in_phase("pair") for name in run.record.hosts if name in cohort.open_hosts}
+    causes = {cohort.broken[name].cause for name in ran if name in cohort.broken}
+    if not ran or len(ran & set(cohort.broken)) < len(ran) or len(causes) != 1 or not causes <= set(_OF_THE_IMAGE):
+        return None
+    first = sorted(ran)[0]
+    found = cohort.broken[first]
+    run = next(run for run in cohort.results.in_phase("pair") if first in run.record.hosts)
+    text = f"all {len(ran)} hosts alike, so the image of the runs is wrong and no host: {found.text}"
+    hint = f"{found.hint}: state it (settings of fabric_validation: image, program)"
+    details = {"evidence": (_lines(run, cohort.results.plan.host(first)),), "more_subjects": nodes(sorted(ran))}
+    return answer_for_cluster(SPEC, context).unknown(found.cause, text[:500], hint, **details)
 
 
 def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
+    resource = cohort.results.plan.rdma_resource
     if host.name in cohort.without_rdma:
-        resource = cohort.results.plan.rdma_resource
         hint = f"kubectl describe node {host.node}; fix the device plugin that offers {resource}"
         text = f"node {host.node} offers no {resource}, as other nodes do: its pods would get no network adapter"
         return answer.failed("rdma-resource-missing", text, hint)
-    return not_paired(answer, cohort, host) or _judge_runs(answer, cohort, host)
+    early = not_paired(answer, cohort, host)
+    if early is not None:
+        return early
+    found = _judge_runs(answer, cohort, host)
+    short = _short_offer(cohort, host) if found.status is Status.PASSED else ""
+    if short:
+        hint = f"kubectl describe node {host.node}; if that is all that it should offer, state rdma_count or accept it"
+        return answer.marginal("rdma-resource-short", short, hint, evidence=found.evidence, measured=found.measured)
+    return found
+
+
+def _short_offer(cohort: SkuCohort, host: PlannedHost) -> str:
+    """Return in what a node offers fewer adapters than its host has; empty where a unit is not one adapter."""
+    plan, ports = cohort.results.plan, cohort.sku.compute_hcas
+    least = min(ports, cohort.sku.nics)
+    if plan.settings.run.rdma_count or not 1 < host.rdma_offered < least:
+        return ""
+    return f"node {host.node} offers {host.rdma_offered} {plan.rdma_resource}, its host has {ports} such adapters"
 
 
 def _judge_runs(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:

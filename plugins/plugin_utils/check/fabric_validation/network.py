@@ -20,6 +20,9 @@ def network_settings(settings: FabricValidationSettings) -> NetworkSettings:
         rdma_prefixes=settings.rdma_resources,
         annotations=run.annotations,
         env=run.env,
+        privileged=run.privileged,
+        host_network=run.host_network,
+        beside=settings.beside_resources,
     )
 
 

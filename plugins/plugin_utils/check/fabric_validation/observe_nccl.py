@@ -143,17 +143,16 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
     def job(self, want: Wanted) -> JobSpec:
         """One all_reduce_perf over the hosts of a run."""
         run, hosts = self.settings.run, [self.plan.host(name) for name in want.hosts]
+        known = self.settings.images[self._sku(want).fabric]
         sizes = ("-b", str(self._smallest(want)), "-e", str(run.largest), "-f", str(run.factor))
-        command = (run.program, *sizes, "-g", "1")
-        network = pod_network(
-            len(hosts), gang=self.plan.gang, rdma_resource=self.plan.rdma_resource, rdma_count=run.rdma_count,
-            annotations=run.annotations, alone_with_adapters=want.phase == "loop",
-        )  # fmt: skip
+        command = (run.program or known.program, *sizes, "-g", "1")
+        stated = network_settings(self.settings)
+        network = pod_network(hosts, stated, gang=self.plan.gang, alone_with_adapters=want.phase == "loop")
         return JobSpec(
             name=f"{want.phase}-{next(self._serial)}",
             nodes=tuple(host.node for host in hosts),
             gpus_per_node=self._sku(want).gpus,
-            image=run.image,
+            image=run.image or known.image,
             command=(*command, *_SLOWEST) if want.phase == "adapters" else command,
             env=self._environment(want),
             kind=run.kind,

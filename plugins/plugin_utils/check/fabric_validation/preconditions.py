@@ -31,9 +31,25 @@ def not_paired(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome 
         return answer.blocked(by="nccl-transport", because="its pods get no network adapter")
     if name not in cohort.usable:
         return answer.blocked(by="nccl-intra-node-bw", because=f"{name} is slow by itself")
+    explained = _why_no_other(cohort, name)
+    if explained is not None:
+        return answer.blocked(by=explained, because=f"no other {cohort.sku_name} can be run with {name}")
     usable = f"{len(cohort.usable)} of {len(cohort.hosts)} {cohort.sku_name} are usable"
     hint = "fix or add hosts of that SKU, then run the gate again"
     return answer.unknown("no-partner", f"{name} was run with no other host: {usable}", hint)
+
+
+def _why_no_other(cohort: SkuCohort, name: str) -> str | None:
+    """Return the check that reports why no other host of the SKU can be a partner; None where no check does."""
+    others = [host for host in cohort.hosts if host.name != name]
+    if not others:
+        return None
+    results = [cohort.alone.find((host.name,)) for host in others]
+    if any(host.closed for host in others) or any(r is None or r.problem is not None for r in results):
+        return "nccl-results"
+    if any(host.name in cohort.without_rdma for host in others):
+        return "nccl-transport"
+    return "nccl-intra-node-bw" if any(host.name not in cohort.usable for host in others) else None
 
 
 def unreferenced(answer: Answer, sku: str, text: str, fact: str, **details: Any) -> Outcome:

@@ -22,8 +22,11 @@ GATE = "fabric_validation"
 class RunSettings(JobSettings):
     """How nccl-tests is run."""
 
-    image: str = setting("Image with nccl-tests, Open MPI and sshd; an air-gapped site names its own.")
-    program: str = setting("Path of all_reduce_perf in the image.")
+    image: str = setting(
+        "Image with nccl-tests, Open MPI, sshd and the NCCL plugin of the fabric; empty: the one that is known for the "
+        "fabric. An air-gapped site names its own."
+    )
+    program: str = setting("Path of all_reduce_perf in the image; empty: where the fabric's image has it.")
     kind: Literal["gang-job", "mpijob"] = setting("How jobs are launched; mpijob needs the MPI operator.")
     smallest: int = setting("Smallest message.", unit="bytes", minimum=1)
     largest: int = setting("Largest message; bandwidth at this size is judged.", unit="bytes", minimum=1)
@@ -41,7 +44,13 @@ class RunSettings(JobSettings):
     rdma_resource: str = setting(
         "Extended resource that brings adapters into a pod; empty: the one that most nodes offer; none: no pod asks."
     )
-    rdma_count: int = setting("How many of it a pod asks for.", minimum=0)
+    rdma_count: int = setting(
+        "How many of it a pod asks for; 0: all that a node offers where a unit is one adapter (it offers no more than "
+        "the host has), else one.",
+        minimum=0,
+    )
+    privileged: bool = setting("Whether test pods are privileged, for nodes that offer no resource for their adapters.")
+    host_network: bool = setting("Whether test pods are in the network of their node.")
     hcas: tuple[str, ...] = setting(
         "Adapters for GPU traffic, such as [mlx5_0, mlx5_3]; empty: those of the cabling plan, else mlx5_0 and so on."
     )
@@ -111,6 +120,14 @@ class NetworkFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ImageFacts:
+    """An image for runs on a fabric, and where it has all_reduce_perf."""
+
+    image: str
+    program: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FabricValidationSettings:
     """Settings of gate fabric_validation; saved with the observation."""
 
@@ -118,6 +135,10 @@ class FabricValidationSettings:
     judge: JudgeSettings = part()
     networks: dict[str, NetworkFacts] = release_data(
         "Names that NCCL's networks have on each fabric (how they begin), and whether the network is a plugin."
+    )
+    images: dict[str, ImageFacts] = release_data("Images with nccl-tests and the NCCL plugin of each fabric.")
+    beside_resources: dict[str, dict[str, str]] = release_data(
+        "What pods ask for beside resources that begin so, on nodes that offer huge pages."
     )
     rdma_resources: tuple[str, ...] = release_data(
         "Extended resources that stand for network adapters (how they begin)."

@@ -108,10 +108,7 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
     def job(self, want: SkuCohort) -> JobSpec:
         """One torchrun over all open hosts of a SKU."""
         plan, run, hosts = self.plan, self.settings.run, want.open_hosts
-        network = pod_network(
-            len(hosts), gang=plan.gang, rdma_resource=plan.rdma_resource, rdma_count=plan.rdma_count,
-            annotations=plan.annotations,
-        )  # fmt: skip
+        network = pod_network(hosts, site_network(self.context), gang=plan.gang)
         return JobSpec(
             name=f"train-{plan.skus.index(want.sku_name) + 1}-{len(want.runs) + 1}",
             nodes=tuple(host.node for host in hosts),

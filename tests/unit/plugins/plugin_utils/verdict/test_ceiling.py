@@ -155,6 +155,8 @@ PUBLISHED = [
     ("gb200-nvl72", (18,), "nvls", 847.0),
     ("gb200-nvl72", (18, 18), "nvlstree", 820.0),
     ("gb200-nvl72", (18,) * 20, "nvlstree", 405.0),
+    # A tray in each of two racks: 4 adapters of 400 Gb/s each, and not what is published of two whole racks.
+    ("gb200-nvl72", (1, 1), "ring", 187.0),
     ("gb300-nvl72", (14,), "nvls", 937.0),
     ("gb200-nvl72", (1,), "ring", 679.6),
 ]

@@ -18,7 +18,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespac
 COMMAND = ("/opt/all_reduce_perf", "-b", "8", 'it\'s "quoted" {{ no template }}')
 SPEC = JobSpec(
     name="pair", nodes=("gpu01", "gpu02"), gpus_per_node=8, image="host/nccl:1", command=COMMAND,
-    env={"NCCL_DEBUG": "INFO", "NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1"}, rdma_resource="rdma/x",
+    env={"NCCL_DEBUG": "INFO", "NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1"}, limits={"rdma/x": "1"},
 )  # fmt: skip
 GROUPS = {
     "native": "scheduling.k8s.io/v1alpha2",
@@ -44,7 +44,7 @@ def test_a_gang_is_one_group_and_one_indexed_job(gang: str, api_version: str) ->
     assert "nodeName" not in pod["spec"]
     assert pod["spec"]["priorityClassName"] == "test-nccl-abc"
     container = pod["spec"]["containers"][0]
-    assert container["resources"]["limits"] == {"nvidia.com/gpu": 8, "rdma/x": 1}
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": 8, "rdma/x": "1"}
     assert tuple(container["command"][-4:]) == COMMAND
     assert "-np 16 " in container["command"][2] and "-x NCCL_DEBUG -x NCCL_IB_HCA" in container["command"][2]
     env = {entry["name"]: entry["value"] for entry in container["env"]}
@@ -53,8 +53,23 @@ def test_a_gang_is_one_group_and_one_indexed_job(gang: str, api_version: str) ->
     assert env["NCCL_IB_HCA"] == "=mlx5_0:1,mlx5_1:1"
 
 
+@pytest.mark.parametrize("kind", ["gang-job", "torchrun", "mpijob"])
+def test_pods_may_be_privileged_in_the_network_of_their_node(kind: str) -> None:
+    """As Nebius and OCI run them, whose nodes offer no resource for adapters."""
+    for wanted in (True, False):
+        spec = replace(SPEC, kind=kind, gang="none", limits={}, privileged=wanted, host_network=wanted)  # type: ignore[arg-type]
+        job = job_objects(spec, space())[-1]
+        pod = job["spec"]["mpiReplicaSpecs"]["Worker"] if kind == "mpijob" else job["spec"]
+        pod = pod["template"]["spec"]
+        assert bool(pod["containers"][0]["securityContext"].get("privileged")) is wanted
+        assert (pod.get("hostNetwork", False), pod.get("dnsPolicy")) == (
+            wanted,
+            "ClusterFirstWithHostNet" if wanted else None,
+        )
+
+
 def test_one_node_needs_no_peer_and_a_job_may_go_without_a_gang() -> None:
-    (job,) = job_objects(replace(SPEC, nodes=("gpu01",), gang="none", rdma_resource="", env={}), space())
+    (job,) = job_objects(replace(SPEC, nodes=("gpu01",), gang="none", limits={}, env={}), space())
     container = job["spec"]["template"]["spec"]["containers"][0]
     assert {entry["name"]: entry["value"] for entry in container["env"]} == {"HOSTS": "pair-0.ranks:8", "PEERS": ""}
     assert container["resources"]["limits"] == {"nvidia.com/gpu": 8}
@@ -69,7 +84,7 @@ def test_gpus_by_claim_are_not_asked_of_the_device_plugin(kind: Any) -> None:
     spec = objects[-1]["spec"]
     pod = spec["template"]["spec"] if kind == "gang-job" else spec["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
     assert pod["resourceClaims"][0]["resourceClaimTemplateName"] == "pair"
-    assert pod["containers"][0]["resources"] == {"claims": [{"name": "gpus"}], "limits": {"rdma/x": 1}}
+    assert pod["containers"][0]["resources"] == {"claims": [{"name": "gpus"}], "limits": {"rdma/x": "1"}}
 
 
 @pytest.mark.parametrize("env", [SPEC.env, {}])
@@ -109,7 +124,7 @@ def test_a_training_brings_its_program_and_its_ranks_meet_at_index_0() -> None:
     assert env == {"MEETING": "pair-0.ranks", **SPEC.env}
     assert container["resources"] == {
         "requests": {"memory": "64Gi"},
-        "limits": {"nvidia.com/gpu": 8, "rdma/x": 1},
+        "limits": {"nvidia.com/gpu": 8, "rdma/x": "1"},
     }
     mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     assert mounted == {"shm": "/dev/shm", "program": "/etc/program"}

@@ -68,7 +68,7 @@ def dgx(repository: Path) -> Sku:
 def test_a_host_is_closed_where_its_pods_do_not_fit(dgx: Sku, used: int, closed: str, least: int, why: str) -> None:
     capacity = NodeCapacity(name="node-1", total=8, used=used, closed=closed)
     assert placement(HOST, dgx, capacity, least) == {
-        "name": "gpu01", "node": "node-1", "sku": "dgx-h100", "closed": why, "by_dra": False,
+        "name": "gpu01", "node": "node-1", "sku": "dgx-h100", "closed": why, "by_dra": False, "asks": {},
     }  # fmt: skip
 
 
@@ -91,11 +91,65 @@ def test_every_state_of_a_job_is_a_launch_problem_or_one_of_the_run() -> None:
     assert transient == {"unschedulable", "preempted"}
 
 
-def test_one_host_needs_no_network() -> None:
-    words = {"gang": "volcano", "rdma_resource": "rdma/hca", "rdma_count": 8, "annotations": {"net": "ib"}}
-    assert pod_network(2, **words) == words  # type: ignore[arg-type]
-    alone = pod_network(1, **words)  # type: ignore[arg-type]
-    assert (alone["gang"], alone["rdma_resource"], alone["annotations"]) == ("none", "", {})
+def planned(name: str, **asks: str) -> BenchmarkHost:
+    return BenchmarkHost(
+        name=name, node=name, sku="dgx-h100", asks={f"rdma/{key}": amount for key, amount in asks.items()}
+    )
+
+
+def test_one_host_needs_no_network_unless_its_adapters_are_measured() -> None:
+    alone = pod_network([planned("a", hca="8")], SETTINGS, gang="volcano")
+    assert (alone["gang"], alone["limits"], alone["annotations"]) == ("none", {}, {})
+    looped = pod_network([planned("a", hca="8")], SETTINGS, gang="volcano", alone_with_adapters=True)
+    assert (looped["gang"], looped["limits"]) == ("none", {"rdma/hca": "8"})
+
+
+def test_all_pods_of_a_run_ask_for_what_every_host_offers() -> None:
+    found = pod_network([planned("a", hca="16"), planned("b", hca="15")], SETTINGS, gang="volcano")
+    assert (found["gang"], found["limits"], found["annotations"]) == ("volcano", {"rdma/hca": "15"}, {"net": "ib"})
+
+
+GKE = {f"networking.gke.io.networks/rdma-{n}": 1 for n in range(8)}
+
+
+@pytest.mark.parametrize(
+    ("sku", "offers", "expected"),
+    [
+        ("p5-48xlarge", {"vpc.amazonaws.com/efa": 32}, {"vpc.amazonaws.com/efa": "32"}),
+        ("p5en-48xlarge", {"vpc.amazonaws.com/efa": 15}, {"vpc.amazonaws.com/efa": "15"}),
+        ("nd96isr-h100-v5", {"rdma/ib": 8}, {"rdma/ib": "8"}),
+        ("hgx-h100", {"rdma/ib": 1}, {"rdma/ib": "1"}),
+        ("nd96isr-h100-v5", {"rdma/shared_ib": 63}, {"rdma/shared_ib": "1"}),
+        ("bm-gpu-h100-8", {"nvidia.com/rdma-vf": 16}, {"nvidia.com/rdma-vf": "16"}),
+        ("a3-ultragpu-8g", GKE, dict.fromkeys(GKE, "1")),
+        ("hgx-h100", {}, {}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_pods_ask_for_all_adapters_in_the_way_the_nodes_offer_them(
+    repository: Path, sku: str, offers: dict[str, int], expected: dict[str, str]
+) -> None:
+    """As AWS, Azure, CoreWeave, OCI and Google document their resources."""
+    hardware = load_hardware([repository / "recipes/hardware"])
+    found = Network(
+        settings=replace(SETTINGS, rdma_count=0), resource=adapter_resource({"node-1": offers}, ""),
+        offers={"node-1": offers}, gang="",
+    )  # fmt: skip
+    assert found.asks(HOST, hardware[sku]) == expected
+    stated = replace(found, settings=replace(SETTINGS, rdma_count=4))
+    assert set(stated.asks(HOST, hardware[sku]).values()) <= {"4", "1"}
+
+
+def test_efa_needs_huge_pages_where_nodes_have_them(repository: Path) -> None:
+    sku = load_hardware([repository / "recipes/hardware"])["p5-48xlarge"]
+    offers = {"node-1": {"vpc.amazonaws.com/efa": 32}}
+    beside = {"vpc.amazonaws.com/efa": {"hugepages-2Mi": "5120Mi", "memory": "32000Mi"}}
+    found = Network(
+        settings=replace(SETTINGS, rdma_count=0, beside=beside), resource="vpc.amazonaws.com/efa", offers=offers,
+        gang="", pages={"node-1": True},
+    )  # fmt: skip
+    assert found.asks(HOST, sku) == {"vpc.amazonaws.com/efa": "32", "hugepages-2Mi": "5120Mi", "memory": "32000Mi"}
+    assert replace(found, pages={}).asks(HOST, sku) == {"vpc.amazonaws.com/efa": "32"}
 
 
 def network(**stated: Any) -> Network:

@@ -107,3 +107,46 @@ def test_tcp_where_there_is_no_fabric_claims_nothing_about_rdma(fleet: MakeFleet
     assert all("no fabric with RDMA" in o.summary and "GPUDirect" not in o.summary for o in found)
     here.says = dict.fromkeys(here.hosts, "")
     assert {o.cause for o in here.outcomes() if o.check == "nccl-transport"} == {"transport-unproven"}
+
+
+NO_PLUGIN = "NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin.\n" + TCP
+
+
+def test_an_image_without_the_plugin_is_no_fault_of_any_host(fleet: MakeFleet) -> None:
+    here = fleet(8)
+    here.says = dict.fromkeys(here.hosts, NO_PLUGIN)
+    found = [o for o in here.outcomes() if o.check == "nccl-transport"]
+    assert [(o.status, o.cause) for o in found] == [(Status.OTHER, "net-plugin-missing")]
+    assert {s.name for s in found[0].subjects} == {"here", *here.hosts}
+    assert "image" in found[0].hint
+    assert not [o for o in here.outcomes() if o.status is Status.FAILED]
+
+
+def test_a_host_that_cannot_load_what_the_same_image_has_elsewhere_is_at_fault(fleet: MakeFleet) -> None:
+    found = [o for o in fleet(8, says={"gpu03": NO_PLUGIN}).outcomes() if o.status is Status.FAILED]
+    assert [(o.cause, o.subjects[0].name) for o in found] == [("net-plugin-missing", "gpu03")]
+
+
+@pytest.mark.parametrize(
+    ("offered", "count", "cause"), [(7, 0, "rdma-resource-short"), (7, 7, ""), (8, 0, ""), (1, 0, "")]
+)
+def test_a_node_that_offers_fewer_adapters_than_it_has_is_held(
+    fleet: MakeFleet, offered: int, count: int, cause: str
+) -> None:
+    def fewer(plan: Plan) -> Plan:
+        return replace(plan, hosts=(replace(plan.hosts[0], rdma_offered=offered), *plan.hosts[1:]))
+
+    here = fleet(4, plan_change=fewer, settings={"rdma_count": count})
+    found = [(o.cause, o.subjects[0].name) for o in here.outcomes() if o.status is not Status.PASSED]
+    assert found == ([(cause, "gpu01")] if cause else [])
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_host_without_partner_waits_for_what_is_said_of_the_others(fleet: MakeFleet, count: int) -> None:
+    here = fleet(count, state=lambda want: ("succeeded", 0) if want.hosts == ("gpu01",) else ("timeout", None))
+    named = [
+        (o.check, o.cause, o.subjects[0].name)
+        for o in here.outcomes()
+        if o.status is not Status.PASSED and not o.blocked_by
+    ]
+    assert named == [("nccl-results", "run-hung", f"gpu{n:02d}") for n in range(2, count + 1)]
