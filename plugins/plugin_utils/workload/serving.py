@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from ..runtime.clock import Deadline, now_utc
 from ..runtime.pool import map_bounded
 from ..runtime.progress import Progress, silent
 from ..runtime.recipe_files import RECIPES
-from .follow import Ending, ObservedJob, ending_of, node_of, where
+from .follow import Ending, ObservedJob, all_run, ending_of, node_of, where
 from .manifests import JOB_LABEL
 from .model import JobSpec, JobState
 from .namespace import TemporaryNamespace
@@ -57,7 +58,8 @@ class ServerSpec:
         volume_written: it is not mounted read-only.
         device_class: DRA device class of whole GPUs; empty takes them from the device plugin.
         schedule_s: how long the scheduler may say that it does not fit before that is final.
-        ready_s: limit from its creation until it is ready.
+        pull_s: how long its pod may take from its node to its start, which is mostly its image.
+        ready_s: limit from when its container runs until it is ready.
         restarts: how often it may die before it is ready.
     """
 
@@ -75,15 +77,16 @@ class ServerSpec:
     volume_written: bool = False
     device_class: str = ""
     schedule_s: float = 60.0
+    pull_s: float = 900.0
     ready_s: float = 1800.0
     restarts: int = 2
 
     @property
     def as_job(self) -> JobSpec:
-        """The same as a job, for the rules of follow.py."""
+        """The same as a job, for the rules of follow.py; how long it may load is not one of them."""
         return JobSpec(
             name=self.name, nodes=(self.node,), gpus_per_node=self.gpus, image=self.image, command=self.command,
-            kind="plain-job", timeout_s=self.ready_s, schedule_s=self.schedule_s, gang="none",
+            kind="plain-job", timeout_s=math.inf, schedule_s=self.schedule_s, pull_s=self.pull_s, gang="none",
         )  # fmt: skip
 
 
@@ -220,6 +223,7 @@ class _Watch:
     pods: dict[str, list[Json]] = field(default_factory=dict)
     started: dict[str, str] = field(default_factory=dict)
     began_at: dict[str, float] = field(default_factory=dict)
+    ran_at: dict[str, float] = field(default_factory=dict)
     heard: dict[str, int] = field(default_factory=dict)
     nodes: NodeWatch = field(init=False)
 
@@ -255,6 +259,12 @@ class _Watch:
         began_at = self.began_at.get(spec.name)
         return 0.0 if began_at is None else time.monotonic() - began_at
 
+    def running_s(self, spec: ServerSpec, pods: Sequence[Json]) -> float | None:
+        """Return for how long its container runs, or dies and is started again; None while it has not begun."""
+        if spec.name not in self.ran_at and not all_run(spec.as_job, pods):
+            return None
+        return time.monotonic() - self.ran_at.setdefault(spec.name, time.monotonic())
+
     def create(self, spec: ServerSpec) -> None:
         try:
             self.namespace.create(server_objects(spec, self.namespace))
@@ -273,9 +283,12 @@ class _Watch:
             if any(is_ready(pod) for pod in pods):
                 self._settle(spec, "ready", "", pods)
                 continue
-            seen = ObservedJob(pods=pods, refusals=refusals.get(spec.name, ()), lost_nodes=lost, age_s=age_s)
+            running_s = self.running_s(spec, pods)
+            seen = ObservedJob(
+                pods=pods, refusals=refusals.get(spec.name, ()), lost_nodes=lost, age_s=age_s, running_s=running_s
+            )
             ending = self._dying(spec, pods) if any(deaths_of(pod)[0] for pod in pods) else ending_of(spec.as_job, seen)
-            if ending is None and age_s > spec.ready_s:
+            if ending is None and (running_s or 0.0) > spec.ready_s:
                 ending = Ending("timeout", f"not ready after {spec.ready_s:.0f} s: {loading_progress(pods)}")
             if ending:
                 self.end(spec, ending)

@@ -156,7 +156,8 @@ class InferenceBenchmark(Benchmark[Plan, str, tuple[Measured, ...]]):
             name=name, nodes=(host.node,), gpus_per_node=0, image=load.image,
             command=load_in_pod(load_command(self.settings, url)),
             env={**env, **legs_env(legs_for(load, host.gpus)), **hub_env(self.settings)},
-            kind="plain-job", timeout_s=load.timeout_s, schedule_s=server.schedule_s, gang="none",
+            kind="plain-job", timeout_s=load.timeout_s, schedule_s=server.schedule_s, pull_s=server.pull_s,
+            gang="none",
             volume=server.storage, secret_env=secret_env(self.settings),
         )  # fmt: skip
 

@@ -104,7 +104,7 @@ class Servers:
             command=server_command(self.settings, host.gpus), env=hub_env(self.settings),
             secret_env=secret_env(self.settings), port=server.port, resources=server.resources, shm_gib=server.shm_gib,
             volume=server.storage, volume_written=server.stage,
-            device_class=device_class(host), schedule_s=server.schedule_s, ready_s=server.ready_s,
+            device_class=device_class(host), schedule_s=server.schedule_s, pull_s=server.pull_s, ready_s=server.ready_s,
             restarts=server.restarts,
         )  # fmt: skip
 

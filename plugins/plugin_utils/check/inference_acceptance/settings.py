@@ -64,7 +64,10 @@ class ServerSettings:
     url: str = setting("With reach: url, the URL, with {node}, {service} and {namespace}.")
     parallel: int = setting("Most hosts at a time.", unit="hosts", minimum=1)
     schedule_s: float = setting("How long a pod may wait for a node.", unit="s", above=0)
-    ready_s: float = setting("How long a server may take until it serves.", unit="s", above=0)
+    pull_s: float = setting(
+        "How long a pod may take to start once it has a node, which is mostly pulling the image.", unit="s", above=0
+    )
+    ready_s: float = setting("How long a server may take from its start until it serves.", unit="s", above=0)
     restarts: int = setting(
         "How often a server may die before it serves; what it says about memory is final at once.",
         unit="times",

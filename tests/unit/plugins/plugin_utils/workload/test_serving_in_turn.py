@@ -34,8 +34,10 @@ class World:
     name, labels, priority_class = "test", {"gpufleet.io/purpose": "test"}, "low"
     tolerated: tuple[dict[str, str], ...] = ()
 
-    def __init__(self, looks: int = 2, deaths: dict[str, int] | None = None, never: tuple[str, ...] = ()) -> None:
-        self.looks, self.deaths, self.never = looks, deaths or {}, never
+    def __init__(
+        self, looks: int = 2, deaths: dict[str, int] | None = None, never: tuple[str, ...] = (), pulls: int = 0
+    ) -> None:
+        self.looks, self.deaths, self.never, self.pulls = looks, deaths or {}, never, pulls
         self.ages: dict[str, int] = {}
         self.ready_at_start: dict[str, int] = {}
         self.most = 0
@@ -53,12 +55,15 @@ class World:
     def _pod(self, name: str, age: int) -> dict[str, Any]:
         ready, deaths = age >= self.looks and name not in self.never, self.deaths.get(name, 0)
         state = {"running": {}} if ready or not deaths else {"waiting": {"reason": "CrashLoopBackOff"}}
+        pulling = age < self.pulls
+        if pulling:
+            ready, state = False, {"waiting": {"reason": "ContainerCreating"}}
         last = {"lastState": {"terminated": {"exitCode": 1}}} if deaths else {}
         return {
             "metadata": {"name": f"{name}-x", "labels": {"gpufleet.io/job": name}},
             "spec": {"nodeName": "gpu01"},
             "status": {
-                "phase": "Running",
+                "phase": "Pending" if pulling else "Running",
                 "conditions": [{"type": "Ready", "status": str(ready)}],
                 "containerStatuses": [{"restartCount": deaths, "state": state, **last}],
             },
@@ -67,6 +72,9 @@ class World:
     def list_objects(self, _kind: Kind, *_more: Any, **_options: Any) -> list[dict[str, Any]]:
         return []
 
+    def find(self, _kind: Kind, name: str, *_more: Any) -> dict[str, Any]:
+        return {"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+
     def logs(self, *_more: Any, **_options: Any) -> str:
         return REFUSED
 
@@ -74,6 +82,7 @@ class World:
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "_POLL_S", 0.01)
+    monkeypatch.setattr(serving, "_POLL_MOST_S", 0.02)
 
 
 def _started(
@@ -135,3 +144,12 @@ def test_it_waits_no_longer_than_stated_and_its_own_time_counts() -> None:
     assert [result.state for result in results] == ["ready", "timeout", "ready"]
     assert results[1].log == REFUSED
     assert results[2].ready_s < 0.5
+
+
+def test_pulling_the_image_has_a_limit_of_its_own() -> None:
+    (result,) = _started(World(looks=60, pulls=50), 1, Intake(), ready_s=0.4, pull_s=20.0)
+    assert result.state == "ready"
+    assert result.ready_s > 0.4
+    (result,) = _started(World(pulls=10_000), 1, Intake(), schedule_s=0.1, pull_s=0.2)
+    assert result.state == "slow-start"
+    assert "ContainerCreating" in result.reason

@@ -50,6 +50,7 @@ def test_the_key_figure_has_the_least_throughput_and_the_longest_wait(repository
         ({"state": "failed", "cause": "kv-cache-out-of-memory", "hint": "x"}, "kv-cache-out-of-memory", "failed"),
         ({"state": "failed"}, "server-crashed", "failed"),
         ({"state": "image"}, "launch-image", "other"),
+        ({"state": "slow-start"}, "launch-slow-start", "other"),
         ({"state": "unschedulable"}, "launch-unschedulable", "other"),
         ({"state": "timeout"}, "not-ready-in-time", "other"),
         ({"health": 503}, "endpoint-unhealthy", "failed"),
