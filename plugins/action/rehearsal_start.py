@@ -83,6 +83,7 @@ class ActionModule(ModuleAction):
             "hosts": [
                 {"name": node.name, "sku": node.sku, "rack": node.rack, "hcas": list(node.hcas)}
                 for node in rehearsal.nodes
+                if not node.outside
             ],
             "programs": rehearsal.programs,
             "version": rehearsal.version,

@@ -77,12 +77,13 @@ def problems_of(drawn: Drawn, directory: Path) -> list[str]:
     right. The gates come in their order, and what comes after the one that finds it is not reached."""
     world, definition = load_worlds(DATA)[drawn.world], load_catalogue(DATA)[drawn.fault]
     place = settle(world, directory / "first")
-    subjects = place.site.quarantined
+    looked_at = {host.name for host in place.site.in_scope}
     (fault,) = choose_faults(drawn.fault, place.healthy, {drawn.fault: definition}, drawn.seed)
     for seed in range(drawn.seed, drawn.seed + 50):
-        # What is set aside is not looked at.
+        # What is set aside, or no part of the inventory, is not looked at.
         (fault,) = choose_faults(drawn.fault, place.healthy, {drawn.fault: definition}, seed)
-        if fault.subject.partition("/")[0] not in subjects:
+        node = fault.subject.partition("/")[0]
+        if definition.kind not in ("node", "gpu", "hca") or node in looked_at:
             break
     expect = definition.earlier if definition.earlier and "fabric" in world.gates else definition.expect
     for gate, outcomes in judge_gates(world, directory / "run", faults=(fault,)):

@@ -61,7 +61,7 @@ def judge_gates(
     wired = bool(first.healthy.infiniband.switches) and "fabric" in world.gates
     wired = wired and (not faults or fabric.differs(first.model, first.healthy))
     if wired and world.plan:
-        write_cabling(first.healthy.nodes, Path(plan))
+        write_cabling(first.planned_nodes, Path(plan))
     stated = {"fabric": {"interval_s": fabric.INTERVAL_S} | ({"plan": plan} if world.plan else {})}
     place = settle(world, directory, faults=faults, settings=stated if wired else None)
     gates = [gate for gate in judged_gates(world) if wired or gate != "fabric"]

@@ -14,7 +14,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.shared_fa
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model, healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Fault, ModelSpec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel, Node
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.hardware import world_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.model import World
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import Inventory, checked_inventory
@@ -37,6 +37,11 @@ class Place:
     model: ClusterModel
     healthy: ClusterModel
     directory: Path
+
+    @property
+    def planned_nodes(self) -> tuple[Node, ...]:
+        """The hosts of the inventory as the healthy model has them, for the cabling plan."""
+        return tuple(node for node in self.healthy.nodes if node.kubernetes.member)
 
     @property
     def run_dir(self) -> Path:
@@ -83,7 +88,7 @@ def _site(world: World, directory: Path, settings: dict[str, dict[str, Any]]) ->
     hosts = {
         node.name: {"gpufleet_sku": node.sku, "gpufleet_rack": node.rack}
         | ({"gpufleet_hcas": list(node.hcas)} if node.hcas else {})
-        for node in world.nodes
+        for node in world.inventory_nodes
     }
     inventory = Inventory(groups={GROUP: list(hosts)}, variables={**hosts, "localhost": {}}, simulated=True)
     return checked_inventory(options, inventory).site

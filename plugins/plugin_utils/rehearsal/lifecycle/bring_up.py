@@ -86,7 +86,7 @@ def _start(
     progress: Progress,
 ) -> ControlPlane:  # fmt: skip
     paths = {name: program.path for name, program in programs.items()}
-    nodes = tuple(kubernetes_node(node) for node in simulated.model.nodes)
+    nodes = tuple(kubernetes_node(node) for node in simulated.model.nodes if node.kubernetes.member)
     stages = request.collection / "roles" / "rehearsal" / "files" / "kwok" / "stages.yaml.tpl"
     for attempt in range(1, _TRIES + 1):
         pull_s = simulated.model.stack.image_pull_s

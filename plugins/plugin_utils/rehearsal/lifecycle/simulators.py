@@ -74,7 +74,7 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress, alive: Cal
     cabling = request.directory / "cabling.yaml"
     planned = fabric is not None and request.plan
     if planned:
-        write_cabling(healthy.nodes, cabling)
+        write_cabling([node for node in healthy.nodes if node.kubernetes.member], cabling)
     substitution = substitution_for(
         Simulation(
             site=request.site, model=healthy, facility=facility,
@@ -177,4 +177,5 @@ def kubernetes_node(node: Node) -> NodeSpec:
         "machineID": node.machine_id,
         "systemUUID": node.serial,
     }
-    return NodeSpec(name=node.name, labels={"topology.kubernetes.io/rack": node.rack}, info=info)
+    labels = {"topology.kubernetes.io/rack": node.rack}
+    return NodeSpec(name=node.name, labels=labels, taints=node.kubernetes.taints, info=info)

@@ -13,7 +13,7 @@ from ...hardware.sku import Sku, hca_names_problem, sku_or_error
 from ...outcome.errors import InputError
 from .infiniband import Cable, InfiniBand, Switch, Uplink
 from .spec import ModelSpec, OtherAdapter, PlannedNode
-from .values import ClusterModel, Gpu, Hca, LogLine, Node, Rack, Rail
+from .values import ClusterModel, Gpu, Hca, KubernetesNode, LogLine, Node, Rack, Rail
 from .wiring import wire
 
 # PCI buses of the GPUs of an 8-GPU HGX machine, and of the adapter next to each.
@@ -78,6 +78,7 @@ def _node(spec: ModelSpec, planned: PlannedNode, index: int, hardware: Mapping[s
         others=tuple(_other(other, n, draw) for n, other in enumerate(planned.others)),
         services={"nvidia-fabricmanager": "active"} if sku.nvswitches else {},
         kernel_log=_boot_log(sku, spec.driver_version),
+        kubernetes=KubernetesNode(member=not planned.outside),
     )
 
 

@@ -35,13 +35,15 @@ class OtherAdapter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedNode:
-    """A host to simulate. `hcas` names its compute adapters in the order of the rails; empty: those of the SKU."""
+    """A host to simulate. `hcas` names its compute adapters in the order of the rails; empty: those of the SKU.
+    `outside`: the inventory does not state it, and Kubernetes does not know it."""
 
     name: str
     sku: str
     rack: str
     hcas: tuple[str, ...] = ()
     others: tuple[OtherAdapter, ...] = ()
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +175,7 @@ def _plain(spec: ModelSpec) -> dict[str, Any]:
 def _plain_node(node: PlannedNode) -> dict[str, Any]:
     row: dict[str, Any] = {"name": node.name, "sku": node.sku, "rack": node.rack}
     row |= {"hcas": list(node.hcas)} if node.hcas else {}
+    row |= {"outside": True} if node.outside else {}
     return row | {"others": [to_plain(other) for other in node.others]} if node.others else row
 
 

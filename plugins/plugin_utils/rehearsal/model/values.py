@@ -152,7 +152,8 @@ class LogLine:
 class KubernetesNode:
     """What Kubernetes is told about a node: None for a count means all GPUs that work. `memory_gib` is what pods may
     ask for; `adapters` the extended resources that bring adapters into pods, None for those of the shared device
-    plugin, and `adapter_units` whether one unit of them is all adapters or one."""
+    plugin, and `adapter_units` whether one unit of them is all adapters or one. A host that is no `member` is not
+    known to Kubernetes, nor stated in the inventory."""
 
     device_plugin_gpus: int | None = None
     dra_devices: int | None = None
@@ -161,6 +162,8 @@ class KubernetesNode:
     memory_gib: int = 2048
     adapters: dict[str, int] | None = None
     adapter_units: AdapterUnits = "all"
+    member: bool = True
+    taints: tuple[dict[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

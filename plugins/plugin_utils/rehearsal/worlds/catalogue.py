@@ -58,8 +58,8 @@ def world_or_error(worlds: Mapping[str, World], name: str) -> World:
 def offers(world: World, hardware: Mapping[str, Sku], model: ClusterModel) -> frozenset[str]:
     """Return the words by which a fault says what it needs, for a world and its healthy model; the README of the faults
     explains them."""
-    skus = [hardware[group.sku] for group in world.hosts]
-    hosts = len(world.nodes) - len(world.inventory.quarantine)
+    skus = [hardware[group.sku] for group in world.hosts if not group.outside]
+    hosts = len(world.inventory_nodes) - len(world.inventory.quarantine)
     verbs = all(sku.fabric in ("infiniband", "roce") for sku in skus)
     found = {
         "nvlink": all(sku.nvlink_links for sku in skus),

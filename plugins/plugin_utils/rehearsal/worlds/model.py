@@ -15,13 +15,15 @@ from ..model.spec import OtherAdapter, PlannedNode, Shape, rack_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostGroup:
-    """Hosts of one kind. `hcas` and `others` as in PlannedNode; `racks` are theirs in turn, else four hosts a rack."""
+    """Hosts of one kind. `hcas` and `others` as in PlannedNode; `racks` are theirs in turn, else four hosts a rack;
+    `outside`: the site has them and does not state them in the inventory."""
 
     sku: str
     count: int = 1
     racks: tuple[str, ...] = ()
     hcas: tuple[str, ...] = ()
     others: tuple[OtherAdapter, ...] = ()
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +82,20 @@ class World:
             raise InputError("hosts", "a count is less than 1.", "leave the group out")
 
     @property
+    def inventory_nodes(self) -> tuple[PlannedNode, ...]:
+        """The hosts that its inventory states."""
+        return tuple(node for node in self.nodes if not node.outside)
+
+    @property
     def nodes(self) -> tuple[PlannedNode, ...]:
-        """Its hosts, called gpu01 and so on through all groups."""
+        """All hosts, called gpu01 and so on through all groups."""
         groups = [(group, place) for group in self.hosts for place in range(group.count)]
         width = max(2, len(str(len(groups))))
         return tuple(
             PlannedNode(
                 name=f"gpu{number + 1:0{width}d}", sku=group.sku,
                 rack=group.racks[place % len(group.racks)] if group.racks else rack_name(number),
-                hcas=group.hcas, others=group.others,
+                hcas=group.hcas, others=group.others, outside=group.outside,
             )
             for number, (group, place) in enumerate(groups)
         )  # fmt: skip
