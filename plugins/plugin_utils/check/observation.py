@@ -11,17 +11,24 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from ..outcome.codec import dumps, load, to_plain
-from ..outcome.errors import BringupError
+from ..outcome.codec import dumps, load, load_json, to_plain
+from ..outcome.errors import BringupError, InputError
 from ..runtime.clock import now_utc
 from ..runtime.files import write_atomic
 from ..runtime.redaction import redact
+from ..runtime.run_dir import require_run, run_id_of
 from .spec import ObserveContext, Observer
+
+_WRITTEN = ("gate", "key", "started", "duration_s", "data", "error", "schema_version")
+_AGAIN = "run the gate again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What was seen: `data` as JSON, or `error` (BringupError as a dict) when looking failed."""
+    """What was seen: `data` as JSON, or `error` (BringupError as a dict) when looking failed.
+
+    `run_id` is the run that looked, empty if an earlier release did.
+    """
 
     gate: str
     key: str
@@ -29,6 +36,7 @@ class Observation:
     duration_s: float
     data: Any = None
     error: dict[str, Any] | None = None
+    run_id: str = ""
     schema_version: int = 1
 
 
@@ -52,8 +60,9 @@ def observe(observer: Observer[Any], gate: str, context: ObserveContext) -> Obse
             "this is a defect: report it with the run directory",
         ).to_dict()
     seen = Observation(
-        gate=gate, key=observer.key, started=started, duration_s=round(monotonic() - clock, 3), data=data, error=error
-    )
+        gate=gate, key=observer.key, started=started, duration_s=round(monotonic() - clock, 3), data=data, error=error,
+        run_id=run_id_of(context.run_dir),
+    )  # fmt: skip
     write_atomic(observation_path(context.run_dir, gate, observer.key), dumps(seen))
     return seen
 
@@ -62,6 +71,17 @@ def saved_observation(run_dir: Path, gate: str, key: str) -> Observation:
     """Return the saved observation.
 
     Raises:
-        InputError: it is not there or not readable.
+        InputError: it is not there, not readable, or of another gate, observer or run.
     """
-    return load(Observation, observation_path(run_dir, gate, key))
+    path = observation_path(run_dir, gate, key)
+    seen = load(Observation, path)
+    document = load_json(path)
+    missing = [name for name in _WRITTEN if name not in document]
+    if missing:
+        raise InputError(str(path), f"has no {missing[0]}, which is always written.", _AGAIN)
+    if (seen.gate, seen.key) != (gate, key):
+        raise InputError(str(path), f"is the observation {seen.key} of gate {seen.gate}.", _AGAIN)
+    if seen.schema_version != 1:
+        raise InputError(str(path), f"has schema_version {seen.schema_version}, this release reads 1.", _AGAIN)
+    require_run(path, seen.run_id, run_id_of(run_dir))
+    return seen

@@ -9,16 +9,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..outcome.codec import dumps, load
+from ..outcome.codec import dumps, load, load_json
 from ..outcome.errors import InputError
 from ..runtime.clock import now_utc
 from ..runtime.files import write_atomic
 from ..runtime.redaction import redact
+from ..runtime.run_dir import require_run, run_id_of
 
 HOSTS = "hosts"
 DRIVERS = "drivers"
 FABRIC = "fabric"
 _SCHEMA_VERSION = 1
+
+_WRITTEN = ("host", "reached", "reason", "started", "tools", "schema_version")
+_OF_TOOL = ("argv", "rc", "stdout", "stderr", "duration_s", "timed_out", "missing", "truncated")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +41,17 @@ class ToolRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostEvidence:
-    """Everything that was collected from one host; `reason` says why it was not reached."""
+    """Everything that was collected from one host; `reason` says why it was not reached.
+
+    `run_id` is the run that collected it, empty if an earlier release wrote it.
+    """
 
     host: str
     reached: bool
     reason: str = ""
     started: str = ""
     tools: dict[str, ToolRun] = field(default_factory=dict)
+    run_id: str = ""
     schema_version: int = _SCHEMA_VERSION
 
 
@@ -68,7 +76,8 @@ def write_evidence(run_dir: Path, evidence: HostEvidence, kind: str = HOSTS) -> 
     tools = {
         name: replace(run, stdout=redact(run.stdout), stderr=redact(run.stderr)) for name, run in evidence.tools.items()
     }
-    write_atomic(path, dumps(replace(evidence, reason=redact(evidence.reason), tools=tools)))
+    mine = replace(evidence, reason=redact(evidence.reason), tools=tools, run_id=run_id_of(run_dir))
+    write_atomic(path, dumps(mine))
     return path
 
 
@@ -76,13 +85,30 @@ def read_evidence(path: Path) -> HostEvidence:
     """Return the evidence of one host.
 
     Raises:
-        InputError: no such file, not JSON, or not what this release writes.
+        InputError: no such file, not JSON, not what this release writes, of another host or of another run.
     """
     evidence = load(HostEvidence, path)
+    _refuse_incomplete(path)
+    if evidence.host != path.stem:
+        raise InputError(str(path), f"holds the evidence of {evidence.host!r}.", "collect it again")
+    require_run(path, evidence.run_id, run_id_of(path.parents[2]))
     if evidence.schema_version != _SCHEMA_VERSION:
         found = f"schema_version is {evidence.schema_version}, this release reads {_SCHEMA_VERSION}."
         raise InputError(str(path), found, "judge the run with the release that made it")
     return evidence
+
+
+def _refuse_incomplete(path: Path) -> None:
+    """Refuse what lacks a field that is always written: read by its default it would say that nothing was wrong.
+
+    Raises:
+        InputError: the first field that is not there.
+    """
+    document = load_json(path)
+    missing = [name for name in _WRITTEN if name not in document]
+    missing += [f"tools.{name}.{key}" for name, run in document["tools"].items() for key in _OF_TOOL if key not in run]
+    if missing:
+        raise InputError(str(path), f"has no {missing[0]}, which is always written.", "collect it again")
 
 
 def unreached(host: str, reason: str) -> HostEvidence:

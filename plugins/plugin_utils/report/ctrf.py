@@ -20,6 +20,7 @@ from ..outcome.errors import InputError
 from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind, names_of
 from ..outcome.saved import outcome_from_plain
 from ..runtime.files import write_atomic
+from ..runtime.run_dir import require_run, run_id_of
 
 TOOL = "gpufleet.bringup"
 SPEC_VERSION = "0.0.0"
@@ -107,6 +108,7 @@ def read_suite(path: Path, gate: str) -> tuple[Outcome, ...]:
             agree with the tests.
     """
     tests = _tests(path)
+    require_run(path, str(load_json(path).get("runId") or ""), run_id_of(path.parents[1]))
     outcomes = tuple(_own_outcome(path, number, test) for number, test in enumerate(tests, 1))
     strangers = sorted({outcome.gate for outcome in outcomes} - {gate})
     if strangers:

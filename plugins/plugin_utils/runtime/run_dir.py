@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from datetime import UTC, datetime
@@ -32,6 +33,30 @@ def create_run_dir(base: Path) -> Path:
         hint = "set gpufleet_run_dir to a writable directory"
         raise InputError(str(base), f"cannot hold a run: {error.strerror}.", hint) from None
     return run_dir
+
+
+def run_id_of(run_dir: Path) -> str:
+    """Return the name of the run whose directory it is; empty where nothing says so."""
+    path = run_dir / RUN
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    return str(document.get("run_id") or "") if isinstance(document, dict) else ""
+
+
+def require_run(path: Path, written_by: str, run_id: str) -> None:
+    """Refuse a file that another run wrote; one of an earlier release does not say which run it is of.
+
+    Raises:
+        InputError: it is of another run.
+    """
+    if written_by and run_id and written_by != run_id:
+        raise InputError(
+            str(path),
+            f"is of run {written_by}, this is run {run_id}.",
+            "run the gate again; results of runs do not mix",
+        )
 
 
 def _point_latest(base: Path, run_id: str) -> None:
