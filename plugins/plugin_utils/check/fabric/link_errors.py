@@ -112,10 +112,14 @@ def _judge(answer: Answer, seen: FabricFacts) -> Report | Outcome:
 
 
 def _uncovered(facts: FabricFacts) -> list[str]:
-    """Return what the reports do not cover: ports that did not answer, and fewer ports than have a signal."""
+    """Return what the reports do not cover: ports that did not answer, fewer ports than have a signal, or more devices
+    than the list of links has, so that one of the two does not see the whole fabric."""
     found: list[str] = []
     for subnet in facts.subnets:
-        up = sum(end.up for end in subnet.links) if not isinstance(subnet.links, ProbeFailure) else 0
+        links = subnet.links if not isinstance(subnet.links, ProbeFailure) else ()
+        up = sum(end.up for end in links)
+        # Every port of an adapter has a GUID of its own, so there are never fewer of them than devices.
+        devices = len({end.guid or end.name for end in links})
         for report in (subnet.errors_before, subnet.errors):
             if isinstance(report, ProbeFailure):
                 continue
@@ -123,6 +127,8 @@ def _uncovered(facts: FabricFacts) -> list[str]:
                 found.append(f"{report.failures} queries of counters failed (PMA query failures)")
             if report.ports_checked < up:
                 found.append(f"counters of {report.ports_checked} ports were read, {up} have a signal")
+            if report.nodes_checked > devices:
+                found.append(f"`iblinkinfo` lists {devices} devices, `ibqueryerrors` found {report.nodes_checked}")
     return list(dict.fromkeys(found))
 
 

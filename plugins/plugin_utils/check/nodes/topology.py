@@ -11,6 +11,7 @@ from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
 from ...probe.nvidia_smi_topo import Topology
+from ...site.adapters import carries_gpu_traffic
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -191,12 +192,15 @@ def _hidden(host: NodeContext, matrix: Topology) -> bool:
 
 
 def _waits_for_hcas(host: NodeContext, matrix: Topology) -> bool:
-    """Tell whether adapters are missing: the check that counts them says so, and no distance can be judged."""
-    if host.sku.compute_hcas == 0:
+    """Tell whether adapters for GPU traffic are missing or not known: check hca-state says so, and no distance can be
+    judged."""
+    if not carries_gpu_traffic(host.sku):
         return False
-    hcas = host.facts.hcas
-    counted = len(hcas) if not isinstance(hcas, ProbeFailure) else None
-    return len(matrix.nics) < host.sku.compute_hcas and (counted is None or counted < host.sku.compute_hcas)
+    if isinstance(host.facts.hcas, ProbeFailure):
+        return len(matrix.nics) < host.sku.compute_hcas
+    there = {hca.name for hca in host.facts.hcas}
+    names = host.adapters().names
+    return len([name for name in names if name.partition(":")[0] in there]) < host.sku.compute_hcas
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

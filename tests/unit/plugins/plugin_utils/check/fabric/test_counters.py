@@ -73,7 +73,11 @@ def test_the_guid_of_the_device_stands_for_that_of_its_port_where_the_descriptio
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"failures": 3}, "3 queries of counters failed"), ({"ports_checked": 12}, "counters of 12 ports were read, 56")],
+    [
+        ({"failures": 3}, "3 queries of counters failed"),
+        ({"ports_checked": 12}, "counters of 12 ports were read, 56"),
+        ({"nodes_checked": 31}, "lists 29 devices, `ibqueryerrors` found 31"),
+    ],
 )
 def test_counters_that_were_not_all_read_prove_nothing(fabric: Any, change: dict[str, int], said: str) -> None:
     fabric.subnet = {"errors": replace(fabric.report({}), **change)}

@@ -71,6 +71,16 @@ def test_adapters_of_which_nothing_tells_the_role_are_not_known(fleet: Any) -> N
     assert not held(fleet)
 
 
+def test_an_adapter_that_is_missing_among_others_is_one_fault(fleet: Any) -> None:
+    add(fleet, STORAGE | MANAGEMENT)
+    fleet.hosts["gpu02"].hcas.pop("mlx5_2")
+    outcomes = [o for o in fleet.judge() if o.status is not Status.PASSED and not o.blocked_by]
+    assert [(o.check, o.cause) for o in outcomes] == [("hca-state", "hca-missing")]
+    assert "no mlx5_2, nothing beside GPU2" in outcomes[0].summary
+    (waits,) = [o for o in fleet.judge(only="topology") if o.status is not Status.PASSED]
+    assert waits.blocked_by == "hca-state"
+
+
 def test_stated_adapters_that_are_not_beside_the_gpus_wait_for_a_person(fleet: Any) -> None:
     add(fleet, STORAGE)
     fleet.stated_hcas = ("mlx5_0", "mlx5_1", "mlx5_2", "mlx5_8")
