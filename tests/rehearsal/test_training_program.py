@@ -48,11 +48,14 @@ class Trained:
     log: str
     exit_code: int
 
-    def judged(self) -> tuple[TrainingFleet, Results]:
-        """Return what the gate makes of it."""
+    def judged(self, **more: float) -> tuple[TrainingFleet, Results]:
+        """Return what the gate makes of it, with other settings beside those of this machine."""
         h100 = load_hardware([ROOT / "recipes" / "hardware"])["dgx-h100"]
         fleet = TrainingFleet(
-            hosts=("here",), hardware={"two": replace(h100, name="two", gpus=2)}, sku="two", settings=SETTINGS
+            hosts=("here",),
+            hardware={"two": replace(h100, name="two", gpus=2)},
+            sku="two",
+            settings={**SETTINGS, **more},
         )
         record = Record(
             name="train-1-1", sku="two", hosts=("here",), attempt=1, gpus=2, reason="as it did",
@@ -159,9 +162,10 @@ def test_a_name_that_nobody_resolves_is_waited_for_and_told(torch: Path, tmp_pat
 
 def test_a_slow_rank_is_found_although_all_steps_take_the_same_time(torch: Path, tmp_path: Path) -> None:
     done = train(torch, tmp_path / "log", "1:20")
-    assert done.findings() == [("training-stragglers", "too-few-peers", "other")]
-    fleet, results = done.judged()
-    (told,) = [o for o in fleet.outcomes(results) if o.cause == "too-few-peers"]
+    # Two ranks of one machine are alike enough for less tolerance than many are.
+    fleet, results = done.judged(peer_marginal=0.3, peer_bad=0.5)
+    assert fleet.findings(results) == [("training-stragglers", "slow-gpu", "failed", "here")]
+    (told,) = [o for o in fleet.outcomes(results) if o.cause == "slow-gpu"]
     assert {m.name: m.value for m in told.measured}["slowest GPU"] == "here/gpu1"
     steps = [sum(step.step_time_s for step in log.steps[10:]) for log in ranks_of(done.log)]
     assert steps[0] == pytest.approx(steps[1], rel=0.1)

@@ -29,6 +29,8 @@ _HINTS = {
     "wrong-results": "take the host out of service; run `dcgmi diag -r 4` on it",
     "run-hung": "read the end of the log and the kernel log of the host (XID), then run the gate again",
     "run-crashed": "read the log; NCCL's own warnings name the call that failed",
+    "launcher-dns": "pods must resolve each other and the launcher by name: look at the cluster's DNS and policies",
+    "shm-too-small": "pods share memory through /dev/shm: mount an emptyDir with medium Memory there",
     "output-incomplete": "read the log; the run ended early or something else wrote into it",
     "not-validated": "run nccl-tests with checking on (without -c 0)",
 }

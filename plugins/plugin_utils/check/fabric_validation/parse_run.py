@@ -9,6 +9,7 @@ from collections import Counter
 
 from ...outcome.errors import InputError
 from ...probe import nccl_debug, nccl_tests
+from ...probe.error_lines import NAME, find_error
 from ...probe.nccl_debug_model import NcclDebug
 from ...probe.nccl_tests_model import NcclTest
 from ..benchmark.problem import Problem, launch_problem
@@ -16,6 +17,8 @@ from .model import ONE_RANK, Record, Run
 from .pair_round import NOT_SPLIT
 from .settings import FabricValidationSettings
 
+# What ended a run stands at its end; before that a name may have been waited for, and found.
+_LAST_LINES = 40
 _NOT_SPLIT_TEXT = (
     "nccl-tests ran one communicator over all GPUs instead of one for each GPU of a host (its lines `Rank ... Group`), "
     "so that adapters were not measured by themselves"
@@ -49,6 +52,9 @@ def _problem(
     launch = launch_problem(record.state, record.reason)
     if launch:
         return Problem(*launch)
+    told = _told(log) if record.state != "succeeded" and not (test and test.rows) else None
+    if told is not None:
+        return told
     if record.state == "timeout":
         rows = f"{len(test.rows)} sizes were done" if test else "no size was done"
         return Problem("run-hung", f"did not end in its time, {rows}: {record.reason}"[:400])
@@ -59,6 +65,15 @@ def _problem(
     if test is None:
         return Problem("output-incomplete", f"its output cannot be read: {unreadable}"[:400])
     return _incomplete(record, test, settings)
+
+
+def _told(log: str) -> Problem | None:
+    """Return the problem that the end of a log without any figure names by itself: no machine is to blame for it."""
+    error = find_error("\n".join(log.splitlines()[-_LAST_LINES:]))
+    if error is None:
+        return None
+    cause = "launcher-dns" if error.says == NAME else "shm-too-small"
+    return Problem(cause, error.text)
 
 
 def _split(record: Record, test: NcclTest) -> bool:

@@ -17,6 +17,7 @@ from .model import HostProblem, PodRecord, Record
 STARTS = "training-gang-start"
 # How far a pod came: nothing said, its phases, at least one rank.
 _SILENT, _STARTED, _RESOLVED, _LOADED, _RANKS = range(5)
+_MARK = '{"schema_version"'
 _DID = {
     _SILENT: "wrote nothing: its container did not begin",
     _STARTED: "did not find the meeting point by its name",
@@ -34,11 +35,12 @@ def never_met(record: Record, pods: Mapping[str, PodLog], logs: Mapping[str, str
     least = min(reached.values())
     if least == _RANKS or any(log.failure for pod in pods.values() for log in pod.ranks):
         return None
-    names = {host: error.text for host, text in logs.items() if (error := find_error(text)) and error.says == NAME}
+    said_last = {host: _since_phases(text) for host, text in logs.items()}
+    names = {host: error.text for host, text in said_last.items() if (error := find_error(text)) and error.says == NAME}
     deaf = [host for host in record.hosts if host in names and reached[host] < _RANKS]
     if deaf or least == _STARTED:
         hosts = deaf or [host for host, far in reached.items() if far == least]
-        said = names.get(hosts[0]) or last_line(_unmarked(logs.get(hosts[0], "")))
+        said = names.get(hosts[0]) or last_line(said_last.get(hosts[0], ""))
         text = f"{words(hosts)} {_DID[_STARTED]}{f' ({said})' if said else ''}; all others waited: {record.reason}"
         return _problem("rendezvous-dns", text, hosts)
     hosts = [host for host, far in reached.items() if far == least]
@@ -67,14 +69,14 @@ def _past(far: int) -> str:
 
 
 def _exited(pod: PodRecord, logs: Mapping[str, str]) -> str:
-    said = last_line(_unmarked(logs.get(pod.host, "")))
+    said = last_line(_since_phases(logs.get(pod.host, "")))
     more = "; ".join(part for part in (pod.reason, said) if part)
     return f"the pod of {pod.host} ended with exit code {pod.exit_code}{f' ({more})' if more else ''}"
 
 
-def _unmarked(log: str) -> str:
-    """Return a log without the program's own lines."""
-    return "\n".join(line for line in log.splitlines() if not line.startswith("{"))
+def _since_phases(log: str) -> str:
+    """Return what a pod wrote after the last line of the program: a name that it waited for and found is forgotten."""
+    return log[max(0, log.rfind(_MARK)) :].partition("\n")[2] if _MARK in log else log
 
 
 def words(names: Iterable[str]) -> str:

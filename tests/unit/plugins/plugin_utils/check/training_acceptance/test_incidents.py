@@ -15,6 +15,15 @@ from typing import Any
 import pytest
 from training_fleet import Line, TrainingFleet
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.model import Record as NcclRecord
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.model import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.parse_run import (
+    parse_run as nccl_parse,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.settings import (
+    FabricValidationSettings,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.error_lines import (
@@ -45,6 +54,15 @@ def hardware() -> dict[str, Sku]:
     return load_hardware([ROOT / "recipes" / "hardware"])
 
 
+def nccl_run(log: str) -> Run:
+    """A run over two hosts that ended early with this log."""
+    record = NcclRecord(
+        name="pair-1", phase="pair", hosts=("gpu01", "gpu02"), attempt=1, state="failed", exit_code=1,
+        reason="pair-1-0 on n1 ended with exit code 1",
+    )  # fmt: skip
+    return nccl_parse(record, log, checked_settings(FabricValidationSettings, "fabric_validation", {}))
+
+
 def fleet(**more: Any) -> TrainingFleet:
     return TrainingFleet(hosts=FOUR, hardware=hardware(), **more)
 
@@ -72,6 +90,12 @@ def test_a_launcher_that_no_worker_can_resolve_is_a_matter_of_names() -> None:
     log = f"{LAUNCHER}\nORTE was unable to reliably start one or more daemons.\n"
     error = find_error(log)
     assert error is not None and (error.says, error.text) == (NAME, LAUNCHER)
+    run = nccl_run(log)
+    assert run.problem is not None and (run.problem.cause, run.problem.text) == ("launcher-dns", LAUNCHER)
+    # Names that could not be resolved in the first seconds explain nothing of a run that got further.
+    later = nccl_run(LAUNCHER + "\n" + "NCCL INFO line\n" * 60 + "Test NCCL failure common.cu:100 'unhandled'\n")
+    assert later.problem is not None and later.problem.cause == "run-crashed"
+    assert nccl_run(f"{SHM_16_MB}\nTest NCCL failure common.cu:1 'x'\n").problem.cause == "shm-too-small"  # type: ignore[union-attr]
 
 
 def test_not_a_number_from_one_gpu_is_followed_to_its_rank() -> None:

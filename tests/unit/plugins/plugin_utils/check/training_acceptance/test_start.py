@@ -123,6 +123,15 @@ def test_a_host_that_does_not_find_the_others_is_named_with_what_its_resolver_sa
     assert "Name or service not known" in told.summary
 
 
+def test_a_name_that_was_waited_for_and_found_explains_no_later_end() -> None:
+    def raw(_host: str, text: str) -> str:
+        lines = text.splitlines(keepends=True)
+        return f"{lines[0]}waiting for x: Name or service not known\n{lines[1]}ModuleNotFoundError: No module\n"
+
+    ended = fleet(raw=raw, end=lambda _n: ("failed", "pod ended", dict.fromkeys(range(4), 1)))
+    assert {cause for _c, cause, _s, _h in ended.findings()} == {"not-started"}
+
+
 def test_a_pod_whose_start_is_not_told_does_not_pass_it() -> None:
     def raw(host: str, text: str) -> str:
         return "".join(text.splitlines(keepends=True)[3:]) if host == "gpu02" else text
