@@ -18,6 +18,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     unreached,
     write_evidence,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import load_kind, tools_asked_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import (
     Request,
     node_requests,
@@ -45,10 +46,11 @@ class ActionModule(ModuleAction):
         positive("max_output_bytes", options["max_output_bytes"])
         requests = self._requests(options)
         host = str(task_vars.get("inventory_hostname", ""))
-        relative = evidence_file(host, self.kind)
+        kind = self._kind(options)
+        relative = evidence_file(host, kind)
         evidence = self._collected(host, options | {"requests": requests}, task_vars)
         try:
-            write_evidence(run_dir, evidence, self.kind)
+            write_evidence(run_dir, evidence, kind)
         except OSError as error:
             raise InputError(str(run_dir / relative), f"cannot be written: {error.strerror}.") from None
         return {
@@ -59,7 +61,19 @@ class ActionModule(ModuleAction):
             "tools": {name: _in_words(run) for name, run in evidence.tools.items()},
         }
 
+    def _kind(self, options: dict[str, Any]) -> str:
+        """Return the kind of evidence: that of the host as it is, or one of two readings around the load of a gate."""
+        around, moment = options.get("around_gate"), options.get("moment")
+        if bool(around) != bool(moment):
+            raise InputError("around_gate", "and moment are stated together or not at all.", "state the other one")
+        return load_kind(around, moment) if around and moment else self.kind
+
     def _requests(self, options: dict[str, Any]) -> list[Request]:
+        if options["around_gate"]:
+            tools = [tool.name for tool in tools_asked_again()]
+            return node_requests(
+                tools=tools, timeout_s=options["timeout"], timeouts=options["timeouts"], diag_level=0,
+            )  # fmt: skip
         return node_requests(
             tools=options["tools"],
             timeout_s=options["timeout"],

@@ -19,8 +19,9 @@ def run_tools(requests: list[dict[str, Any]], max_output_bytes: int) -> dict[str
     """Return what every tool did, by its name.
 
     A request has `tool`, `commands` (alternatives: the first that is there, ends with 0 and prints something counts),
-    `timeout_s`, `alone` and `after`. Cheap tools run side by side. Those that want to be alone run last, one after the
-    other; each is left out where the tool that it comes `after` is missing or hangs, for it would only hang, too.
+    `timeout_s`, `alone`, `after` and `again`. Cheap tools run side by side. Those that want to be alone run last, one
+    after the other; each is left out where the tool that it comes `after` is missing or hangs, for it would only hang,
+    too. What is to be asked `again` runs once more after them, and is returned as `<tool>_after`.
     """
 
     def run(request: dict[str, Any]) -> dict[str, Any]:
@@ -29,10 +30,17 @@ def run_tools(requests: list[dict[str, Any]], max_output_bytes: int) -> dict[str
     quick = [request for request in requests if not request["alone"]]
     with ThreadPoolExecutor(max_workers=_WORKERS) as pool:
         results = dict(zip([request["tool"] for request in quick], pool.map(run, quick)))
+    loaded = False
     for request in requests:
         before = results.get(request["after"], {})
         if request["alone"] and not before.get("timed_out") and not before.get("missing"):
             results[request["tool"]] = run(request)
+            loaded = loaded or not results[request["tool"]]["missing"]
+    if loaded:
+        once_more = [request for request in quick if request["again"]]
+        with ThreadPoolExecutor(max_workers=_WORKERS) as pool:
+            names = [request["tool"] + "_after" for request in once_more]
+            results.update(zip(names, pool.map(run, once_more)))
     return results
 
 

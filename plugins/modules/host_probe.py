@@ -49,6 +49,16 @@ options:
   diag_timeout:
     description: Time limit of C(dcgmi diag), seconds. By default 1800.
     type: int
+  around_gate:
+    description:
+      - Gate whose load this reading stands before or after. Only the tools that tell what a load leaves are asked then,
+        without the diagnostic, and kept as C(evidence/load/<gate>/<moment>/<host>.json).
+    type: str
+    choices: [fabric_validation, training_acceptance, inference_acceptance]
+  moment:
+    description: Whether the reading stands before or after the load of O(around_gate).
+    type: str
+    choices: [before, after]
   max_output_bytes:
     description: How much of each output is kept. A longer one keeps its beginning and its end and says so.
     type: int
@@ -63,6 +73,13 @@ EXAMPLES = r"""
 - name: Collect from every GPU host
   gpufleet.bringup.host_probe:
     run_dir: "{{ hostvars['localhost']['gpufleet_run'] }}"
+  become: true
+
+- name: Read the state of every host before NCCL loads it
+  gpufleet.bringup.host_probe:
+    run_dir: "{{ hostvars['localhost']['gpufleet_run'] }}"
+    around_gate: fabric_validation
+    moment: before
   become: true
 
 - name: Collect without the diagnostic, and give a slow driver more time
@@ -113,6 +130,11 @@ def main() -> None:
             "timeouts": {"type": "dict", "default": {}},
             "diag_level": {"type": "int", "default": 3, "choices": [0, 1, 2, 3, 4]},
             "diag_timeout": {"type": "int"},
+            "around_gate": {
+                "type": "str",
+                "choices": ["fabric_validation", "training_acceptance", "inference_acceptance"],
+            },
+            "moment": {"type": "str", "choices": ["before", "after"]},
             "max_output_bytes": {"type": "int", "default": 4194304},
             "requests": {"type": "list", "elements": "dict"},
         },

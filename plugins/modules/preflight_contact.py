@@ -54,6 +54,12 @@ hosts:
       elements: str
       returned: always
       sample: [gpu01, gpu02]
+    loaded:
+      description: Hosts that are read before and after every gate that loads them.
+      type: list
+      elements: str
+      returned: always
+      sample: [gpu01, gpu02]
     nodes:
       description: Hosts that gate nodes reads.
       type: list

@@ -27,6 +27,7 @@ from ..probe.nvidia_smi_model import SmiLog
 from ..runtime.host_tools import HostTool, load_host_tools
 from ..site.model import DriverOwner, Site
 from .host_evidence import DRIVERS, HOSTS, HostEvidence, ToolRun, evidence_file, read_evidence
+from .load_state import Bracket, after_diagnostic, diagnostic_bracket
 from .tool_reading import ProbeFailure, read_tool
 from .xid_catalogue import XidCatalogue
 
@@ -38,8 +39,8 @@ class HostFacts:
     """One host, parsed. `evidence` and `driver_evidence` are files relative to the run directory.
 
     `unread` says why a host that was not reached is unknown: `unreachable`, `missing` (no evidence file) or
-    `unreadable` (a broken one). `cut` names the tools whose output was too long to keep whole, `exits` gives by fact
-    the exit status of tools whose output counts whatever it is.
+    `unreadable` (a broken one). `around_diag` is the state before and after the diagnostic. `cut` names the tools whose
+    output was too long to keep whole, `exits` gives by fact the exit status of tools whose output counts in any case.
     """
 
     host: str
@@ -51,6 +52,7 @@ class HostFacts:
     diag_level: int = 0
     cut: frozenset[str] = frozenset()
     exits: dict[str, int] = field(default_factory=dict)
+    around_diag: Bracket | None = None
     values: dict[str, Any]
 
     def read(self, fact: str, kind: type[T]) -> T | ProbeFailure:
@@ -160,6 +162,7 @@ def host_facts(host: str, run_dir: Path, owner: DriverOwner, only: Collection[st
     tools = [tool for tool in load_host_tools().used_by("host_probe") if not only or tool.fact in only]
     sources = {tool.name: driver if tool.asks_driver else evidence for tool in tools}
     kept = {name: source.tools[name] for name, source in sources.items() if name in source.tools}
+    values = {tool.fact: _value(tool, sources[tool.name]) for tool in tools}
     return HostFacts(
         host=host,
         reached=evidence.reached,
@@ -174,7 +177,8 @@ def host_facts(host: str, run_dir: Path, owner: DriverOwner, only: Collection[st
             for tool in tools
             if tool.rc_is_answer and tool.name in kept and (rc := kept[tool.name].rc) is not None
         },
-        values={tool.fact: _value(tool, sources[tool.name]) for tool in tools},
+        around_diag=_around_diag(driver, values, evidence_file(host, HOSTS if driver is evidence else DRIVERS)),
+        values=values,
     )
 
 
@@ -183,6 +187,15 @@ def read_tools(host: str, run_dir: Path, owner: DriverOwner, tools: Sequence[Hos
     evidence, _unread = _read(host, run_dir, HOSTS)
     driver = evidence if owner is DriverOwner.HOST else _read(host, run_dir, DRIVERS)[0]
     return [_value(tool, driver if tool.asks_driver else evidence) for tool in tools]
+
+
+def _around_diag(driver: HostEvidence, before: Mapping[str, Any], file: str) -> Bracket | None:
+    """Return the state of the host before and after the diagnostic, None if the tools were not asked again.
+
+    The diagnostic is run where the driver's tools are: on the host, or in the operator's pods.
+    """
+    after = after_diagnostic(driver.tools)
+    return diagnostic_bracket(before, driver.tools, after, file) if driver.reached and after else None
 
 
 def _read(host: str, run_dir: Path, kind: str) -> tuple[HostEvidence, str]:

@@ -57,6 +57,7 @@ def node_requests(
             "timeout_s": limit(tool),
             "alone": tool.loads_gpus,
             "after": tool.after,
+            "again": tool.again,
         }
         for tool in known
         if (tools is None or tool.name in tools) and (diag_level > 0 or not tool.loads_gpus)

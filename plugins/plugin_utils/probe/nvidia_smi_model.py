@@ -65,7 +65,8 @@ class Gpu:
 
     `trouble` is what the driver prints in place of values when it cannot talk to the GPU ("GPU is lost"), else empty.
     `bus_id` is `dddd:bb:dd.f` in lower case. `clock_events` are the active reasons for lower clocks; None: the document
-    lists no reasons. `temperature_margin_c` is what is left until the GPU slows down.
+    lists no reasons. `temperature_margin_c` is what is left until the GPU slows down;
+    `slowdown_us` counts microseconds by reason since the driver was loaded, where the driver counts them.
     """
 
     bus_id: str
@@ -90,6 +91,7 @@ class Gpu:
     mig_devices: tuple[MigDevice, ...] = ()
     fabric: GpuFabric = GpuFabric()
     clock_events: tuple[str, ...] | None = None
+    slowdown_us: dict[str, int] = field(default_factory=dict)
     link_gen_current: int | None = None
     link_gen_max: int | None = None
     link_width_current: int | None = None

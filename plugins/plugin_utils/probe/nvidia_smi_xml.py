@@ -152,6 +152,7 @@ def _gpu(element: ElementTree.Element) -> Gpu:
         "mig_devices": _mig_devices(element),
         "fabric": _fabric(reader),
         "clock_events": _clock_events(element),
+        "slowdown_us": _slowdowns(element),
         **_link(reader),
         **_state(reader),
     }
@@ -262,6 +263,14 @@ def _mig_devices(element: ElementTree.Element) -> tuple[MigDevice, ...]:
         )
         for device in element.findall("mig_devices/mig_device")
     )
+
+
+def _slowdowns(element: ElementTree.Element) -> dict[str, int]:
+    base = "clocks_event_reasons_counters"
+    texts = {
+        counter.tag.removeprefix(f"{base}_"): (counter.text or "").strip() for counter in element.findall(f"{base}/*")
+    }
+    return {name: whole(text, TOOL, name) for name, text in texts.items() if text[:1].isdigit()}
 
 
 def _clock_events(element: ElementTree.Element) -> tuple[str, ...] | None:

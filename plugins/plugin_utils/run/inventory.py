@@ -31,6 +31,7 @@ from .settings_sources import merged_settings
 # Hosts that look at the fabric, where the inventory has such a group.
 FABRIC_GROUP = "fabric_managers"
 _FILES = ((FACILITY, "record"), (FABRIC, "plan"), *((gate, "ctrf") for gate in GATE_IDS))
+_LOADING_GATES = ("fabric_validation", "training_acceptance", "inference_acceptance")
 # Gates that have to know which adapters of a host are for GPU traffic.
 _ADAPTER_GATES = (FABRIC, "fabric_validation", "training_acceptance")
 # Variables about the whole site, which are read for localhost.
@@ -206,11 +207,18 @@ def hosts_to_read(
     return {
         "contact": nodes,
         "adapters": [host.name for host in site.in_scope] if asks else [],
+        "loaded": _loaded(site, left),
         "nodes": [] if "nodes" in taken_over else nodes,
         "fabric": [] if "fabric" in taken_over else fabric,
         "nodes_again": nodes if "nodes" in before else [],
         "fabric_again": fabric if "fabric" in before else [],
     }
+
+
+def _loaded(site: Site, left: Sequence[str]) -> list[str]:
+    """Return the hosts that are read before and after a gate that loads them."""
+    reads = "host_access" in site.capabilities and set(_LOADING_GATES) & set(left)
+    return [host.name for host in site.in_scope] if reads else []
 
 
 def _silent(inventory: Inventory, host: str) -> bool:

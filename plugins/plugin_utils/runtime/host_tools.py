@@ -50,6 +50,7 @@ class HostTool:
     port_options: tuple[str, ...] = ()
     rc_is_answer: bool = False
     may_be_cut: bool = False
+    again: bool = False
     shown: str = ""
     advice: dict[str, str] = field(default_factory=dict)
 

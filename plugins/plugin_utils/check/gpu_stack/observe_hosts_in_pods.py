@@ -25,6 +25,7 @@ from ...collect.host_evidence import (
     unreached,
     write_evidence,
 )
+from ...collect.load_state import AFTER
 from ...collect.tool_requests import pod_tools
 from ...outcome.errors import BringupError
 from ...runtime.pool import map_bounded
@@ -77,6 +78,10 @@ def _collect(
     for tool, argv in pod_tools(level):
         pod = dcgm if tool.pod is not None and tool.pod.app == DCGM_APP else driver
         results[tool.name] = _run_tool(cluster, pod, argv, tool.timeout_s)
+    if any(tool.loads_gpus and not results[tool.name].missing for tool, _argv in pod_tools(level)):
+        for tool, argv in pod_tools():
+            if tool.again:
+                results[tool.name + AFTER] = _run_tool(cluster, driver, argv, tool.timeout_s)
     write_evidence(context.run_dir, evidence_from_exec(host.name, results), DRIVERS)
 
 

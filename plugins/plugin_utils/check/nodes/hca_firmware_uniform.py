@@ -8,10 +8,9 @@ from __future__ import annotations
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Outcome, SubjectKind
-from ...site.model import Host
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .observe_hosts import OBSERVER
-from .part_versions import Part, judge_parts
+from .part_versions import Part, PartVersions
 
 SPEC = CheckSpec(
     id="hca-firmware-uniform",
@@ -26,15 +25,17 @@ SPEC = CheckSpec(
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """The firmware of most: adapters of one type in different places (compute, storage) may differ for good reason."""
 
-    def parts(host: Host) -> tuple[Part, ...]:
-        hcas = seen.hosts[host.name].hcas if host.name in seen.hosts else ()
-        found = () if isinstance(hcas, ProbeFailure) else hcas
-        return tuple(Part(hca.name, (hca.kind, hca.name), hca.firmware) for hca in found)
+    found = {host.name: _adapters(seen, host.name) for host in context.site.in_scope}
+    versions = PartVersions(
+        SPEC, found, lambda host, name: host.part(SubjectKind.HCA, name), word="firmware", needs="hcas"
+    )
+    return versions.judge(seen, context)
 
-    return judge_parts(
-        SPEC, seen, context, parts=parts, subject=lambda host, name: host.part(SubjectKind.HCA, name),
-        word="firmware", needs="hcas",
-    )  # fmt: skip
+
+def _adapters(seen: FleetFacts, name: str) -> tuple[Part, ...]:
+    hcas = seen.hosts[name].hcas if name in seen.hosts else ()
+    found = () if isinstance(hcas, ProbeFailure) else hcas
+    return tuple(Part(hca.name, (hca.kind, hca.name), hca.firmware) for hca in found)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Outcome, Subject
-from ...site.model import Host
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, JudgeContext
@@ -28,81 +27,85 @@ class Part:
     version: str
 
 
-Parts = Callable[[Host], tuple[Part, ...]]
+@dataclass(frozen=True, slots=True)
+class PartVersions:
+    """Versions of the parts of a fleet, and what is judged of them.
 
-
-def judge_parts(
-    spec: CheckSpec,
-    seen: FleetFacts,
-    context: JudgeContext,
-    *,
-    parts: Parts,
-    subject: Callable[[NodeContext, str], Subject],
-    word: str,
-    needs: str,
-    stated: str = "",
-) -> tuple[Outcome, ...]:
-    """Return an outcome a host: parts whose version is not that of most like them are marginal.
-
-    Args:
-        spec: the check; its causes begin with its id without `-uniform`.
-        seen: the fleet.
-        context: the context of the judgement.
-        parts: the parts of a host that are compared; none of a host whose tool gave nothing usable.
-        subject: makes the subject of a part.
-        word: what a version is of, such as `VBIOS`.
-        needs: the fact that the parts come from.
-        stated: the version that all must have; empty: that of most.
+    `parts` are those of every host in scope, none of a host whose tool gave nothing usable; `subject` makes the subject
+    of a part; `word` is what a version is of, such as `VBIOS`; `needs` the fact that the parts come from; `stated` the
+    version that all must have, empty: that of most.
     """
-    slug = spec.id.removesuffix("-uniform")
-    versions: dict[tuple[str, ...], Counter[str]] = {}
-    found = {host.name: parts(host) for host in context.site.in_scope}
-    for host in context.site.in_scope:
-        for part in found[host.name]:
-            if part.version:
-                versions.setdefault((host.sku, *part.alike), Counter())[part.version] += 1
-    usual = {place: _most(counts) for place, counts in versions.items()}
-    halves = {
-        host.name: ", ".join(sorted({part.version for part in found[host.name]}))
-        for host in context.site.in_scope
-        if not stated and any(part.version and not usual[(host.sku, *part.alike)] for part in found[host.name])
-    }
-    shared: list[Outcome] = []
 
-    def judge_host(host: NodeContext) -> Report | Outcome:
-        mine = found[host.name]
-        if host.name in halves:
-            hint = f"state the right one: gpufleet_settings: {{{spec.id}: {{version: ...}}}}"
+    spec: CheckSpec
+    parts: Mapping[str, tuple[Part, ...]]
+    subject: Callable[[NodeContext, str], Subject]
+    word: str
+    needs: str
+    stated: str = ""
+
+    @property
+    def slug(self) -> str:
+        """How the causes of the check begin."""
+        return self.spec.id.removesuffix("-uniform")
+
+    def judge(self, seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+        """Return an outcome a host: parts whose version is not that of most like them are marginal."""
+        usual = self._usual(context)
+        halves = {
+            host.name: ", ".join(sorted({part.version for part in self.parts[host.name]}))
+            for host in context.site.in_scope
+            if not self.stated
+            and any(part.version and not usual[(host.sku, *part.alike)] for part in self.parts[host.name])
+        }
+        shared: list[Outcome] = []
+
+        def judge_host(host: NodeContext) -> Report | Outcome:
+            if host.name not in halves:
+                return self._host(host, usual)
+            hint = (
+                f"bring one half to the {self.word} of the other; accept it only with a reason (gpufleet_acceptances)"
+            )
             shared.append(
-                shared[0] if shared else split_outcome(host, halves, f"{slug}-split", word, hint, marginal=True)
+                shared[0]
+                if shared
+                else split_outcome(host, halves, f"{self.slug}-split", self.word, hint, marginal=True)
             )
             return shared[0]
+
+        return each_once(per_host(self.spec, seen, context, judge_host, needs=(self.needs,)))
+
+    def _usual(self, context: JudgeContext) -> dict[tuple[str, ...], str]:
+        versions: dict[tuple[str, ...], Counter[str]] = {}
+        for host in context.site.in_scope:
+            for part in self.parts[host.name]:
+                if part.version:
+                    versions.setdefault((host.sku, *part.alike), Counter())[part.version] += 1
+        return {place: _most(counts) for place, counts in versions.items()}
+
+    def _host(self, host: NodeContext, usual: Mapping[tuple[str, ...], str]) -> Report | Outcome:
+        mine, proof = self.parts[host.name], host.evidence(self.needs)
         blind = [part.name for part in mine if not part.version]
         if blind:
-            text = f"no {word} is reported for {', '.join(blind)}"
-            return host.answer.unknown(
-                f"{slug}-not-reported", text, f"read it on {host.name}", evidence=host.evidence(needs)
-            )
-        findings = [_finding(host, part) for part in mine if part.version != _expected(host, part)]
+            text = f"no {self.word} is reported for {', '.join(blind)}"
+            return host.answer.unknown(f"{self.slug}-not-reported", text, f"read it on {host.name}", evidence=proof)
+        wanted = [self.stated or usual[(host.entry.sku, *part.alike)] for part in mine]
+        seen = ", ".join(sorted({part.version for part in mine})) or "of no part"
         return Report(
-            summary=f"{word} {', '.join(sorted({part.version for part in mine})) or 'of no part'} on "
-            f"{count(len(mine), 'part')}, as on the other hosts",
-            findings=tuple(findings),
-            expected=(Expectation(slug, "==", stated, Basis.RULE),) if stated else (),
-            evidence=host.evidence(needs),
+            summary=f"{self.word} {seen} on {count(len(mine), 'part')}, as on the other hosts",
+            findings=tuple(
+                self._finding(host, part, right)
+                for part, right in zip(mine, wanted, strict=True)
+                if part.version != right
+            ),
+            expected=(Expectation(self.slug, "==", self.stated, Basis.RULE),) if self.stated else (),
+            evidence=proof,
         )
 
-    def _expected(host: NodeContext, part: Part) -> str:
-        return stated or usual.get((host.entry.sku, *part.alike), "") or part.version
-
-    def _finding(host: NodeContext, part: Part) -> Finding:
-        text = f"{part.name}: {word} {part.version}, expected {_expected(host, part)}"
-        hint = f"bring {host.name} to the {word} of the others, or accept the difference (gpufleet_acceptances)"
-        return Finding(
-            cause=f"{slug}-mismatch", text=text, hint=hint, subjects=(subject(host, part.name),), marginal=True
-        )
-
-    return each_once(per_host(spec, seen, context, judge_host, needs=(needs,)))
+    def _finding(self, host: NodeContext, part: Part, right: str) -> Finding:
+        text = f"{part.name}: {self.word} {part.version}, expected {right}"
+        hint = f"bring {host.name} to the {self.word} of the others, or accept the difference (gpufleet_acceptances)"
+        parts = (self.subject(host, part.name),)
+        return Finding(cause=f"{self.slug}-mismatch", text=text, hint=hint, subjects=parts, marginal=True)
 
 
 def _most(counts: Mapping[str, int]) -> str:

@@ -8,10 +8,9 @@ from __future__ import annotations
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Outcome, SubjectKind
 from ...probe.nvidia_smi_model import SmiLog
-from ...site.model import Host
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .observe_hosts import OBSERVER
-from .part_versions import Part, judge_parts
+from .part_versions import Part, PartVersions
 from .uniform import VersionSettings
 
 SPEC = CheckSpec(
@@ -28,15 +27,18 @@ SPEC = CheckSpec(
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Setting `version`, else the VBIOS of most GPUs of that product in the SKU."""
 
-    def parts(host: Host) -> tuple[Part, ...]:
-        smi = seen.hosts[host.name].smi if host.name in seen.hosts else None
-        gpus = smi.gpus if isinstance(smi, SmiLog) else ()
-        return tuple(Part(gpu.bus_id, (gpu.product,), gpu.vbios or "") for gpu in gpus if not gpu.trouble)
+    found = {host.name: _gpus(seen, host.name) for host in context.site.in_scope}
+    stated = context.settings_of(SPEC.id, VersionSettings).version
+    versions = PartVersions(
+        SPEC, found, lambda host, bus_id: host.gpu(bus_id), word="VBIOS", needs="smi", stated=stated
+    )
+    return versions.judge(seen, context)
 
-    return judge_parts(
-        SPEC, seen, context, parts=parts, subject=lambda host, bus_id: host.gpu(bus_id), word="VBIOS", needs="smi",
-        stated=context.settings_of(SPEC.id, VersionSettings).version,
-    )  # fmt: skip
+
+def _gpus(seen: FleetFacts, name: str) -> tuple[Part, ...]:
+    smi = seen.hosts[name].smi if name in seen.hosts else None
+    gpus = smi.gpus if isinstance(smi, SmiLog) else ()
+    return tuple(Part(gpu.bus_id, (gpu.product,), gpu.vbios or "") for gpu in gpus if not gpu.trouble)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

@@ -26,6 +26,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 
 TOOLS = [tool.name for tool in load_host_tools().used_by("host_probe")]
+AGAIN = [f"{tool.name}_after" for tool in load_host_tools().used_by("host_probe") if tool.again]
 
 PLAY = """
 - hosts: all
@@ -97,7 +98,9 @@ def probed(tmp_path: Path, repository: Path, tool_directory: Path) -> dict[str, 
 
 def test_whole_way_from_play_to_evidence(probed: dict[str, HostEvidence]) -> None:
     runs = probed["gpu01"].tools
-    assert probed["gpu01"].reached and set(runs) == set(TOOLS)
+    assert probed["gpu01"].reached and set(runs) == {*TOOLS, *AGAIN}
+    # What the load of the diagnostic left is asked once more.
+    assert runs["nvidia_smi_xml_after"].stdout == "smi -q -x\n" and runs["ibstat_after"].timed_out
     assert runs["nvidia_smi_xml"].stdout == "smi -q -x\n" and runs["nvidia_smi_topo"].stdout == "smi topo -m\n"
     assert (runs["dcgmi_diag"].rc, runs["dcgmi_diag"].stdout) == (226, "diag diag -r 3 -j\n")
     assert runs["ibstat"].timed_out and runs["ibstat"].rc is None and runs["ibstat"].stdout == "half\n"
@@ -151,7 +154,7 @@ def test_diagnostic_is_left_out_where_the_driver_hangs(tool_directory: Path, mon
 
     assert ran(3) == {"nvidia_smi_xml"}
     (tool_directory / "nvidia-smi").write_text("#!/bin/sh\necho fine\n")
-    assert ran(3) == set(names)
+    assert ran(3) == {*names, "nvidia_smi_xml_after"}
     assert ran(0) == {"nvidia_smi_xml"}
 
 

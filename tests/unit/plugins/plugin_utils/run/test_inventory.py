@@ -67,6 +67,7 @@ def test_every_host_is_read_and_the_fabric_from_the_first_that_answers() -> None
     assert hosts(inventory()) == {
         "contact": NAMES,
         "adapters": NAMES,
+        "loaded": NAMES,
         "nodes": NAMES,
         "fabric": ["gpu01"],
         "nodes_again": [],

@@ -27,6 +27,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     unreached,
     write_evidence,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import AFTER, tools_asked_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.accelerator import Accelerator
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
@@ -56,6 +57,7 @@ SKU = Sku(
     pcie_width=16,
     gpu=Accelerator(name="h100", title="H100", product_pattern="H100", mig=True, nvls=True, ecc=True, row_remap=True),
 )
+_AGAIN = tuple(tool.name for tool in tools_asked_again())
 _DRIVER_TOOLS = tuple(tool.name for tool in load_host_tools().tools if tool.asks_driver)
 
 
@@ -130,7 +132,8 @@ class FakeGpu:
 
 @dataclass
 class FakeHost:
-    """One host; `tools` replaces what a tool printed, `unreachable` the whole host."""
+    """One host; `tools` replaces what a tool printed, `after` what it printed after the diagnostic, `unreachable` the
+    whole host."""
 
     name: str
     gpus: list[FakeGpu]
@@ -148,6 +151,7 @@ class FakeHost:
     topo_words: dict[tuple[int, int], str] = field(default_factory=dict)
     nic_words: dict[int, str] = field(default_factory=dict)
     slots: dict[str, int] = field(default_factory=lambda: {f"mlx5_{n}": n for n in range(4)})
+    after: dict[str, ToolRun] = field(default_factory=dict)
     unreachable: str = ""
     no_file: bool = False
 
@@ -169,8 +173,13 @@ class FakeHost:
         if self.fabric_manager != "active":
             runs["fabric_manager"] = ToolRun(argv=("systemctl",), rc=3, stdout=f"{self.fabric_manager}\n")
         runs |= self.tools
+        runs |= {name + AFTER: self.after.get(name, runs[name]) for name in _AGAIN if name in runs}
+        if "dcgmi_diag" not in runs or runs["dcgmi_diag"].missing:
+            runs = {name: run for name, run in runs.items() if not name.endswith(AFTER)}
         return HostEvidence(
-            host=self.name, reached=True, tools={k: v for k, v in runs.items() if tools is None or k in tools}
+            host=self.name,
+            reached=True,
+            tools={k: v for k, v in runs.items() if tools is None or k.removesuffix(AFTER) in tools},
         )
 
     def _texts(self) -> dict[str, str]:

@@ -23,6 +23,7 @@ from fleet_faults import (
     weak_links,
 )
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit import load_growth
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes import observe_hosts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun
@@ -201,6 +202,7 @@ def test_every_cause_that_a_check_names_is_shown_by_a_fault() -> None:
         ("nvlink", "nvlink-domain-not-joined"), ("nvlink", "nvlink-domain-split"),
         ("hca-state", "hca-names-wrong"),
     }  # fmt: skip
+    elsewhere |= {("host-state-after-diag", cause) for cause in load_growth.CAUSES}
     specs = [check.spec for check in all_checks() if check.spec.gate == "nodes" and check.observer.key == "hosts"]
     assert {(spec.id, cause) for spec in specs for cause in spec.causes} == shown | elsewhere
 

@@ -1,0 +1,318 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Judges the state of hosts after a load by what changed since before it; the gate that made the load has the outcome.
+
+What was there before is the business of gate nodes: a counter that stands, an XID of last week.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...collect.load_state import Bracket, LoadBrackets, load_brackets
+from ...collect.tool_reading import ProbeFailure
+from ...collect.xid_catalogue import XidCatalogue, load_xids
+from ...outcome.codec import from_plain, to_plain
+from ...outcome.errors import InputError
+from ...outcome.model import Basis, Evidence, Expectation, Outcome, SubjectKind
+from ...probe.ibstat import Hca
+from ...probe.kernel_log import KernelLog, Xid
+from ...probe.nvidia_smi_model import Gpu, SmiLog
+from ...probe.nvidia_smi_nvlink import NvlinkStatus
+from ...runtime.host_tools import load_host_tools
+from ...site.model import DriverOwner, Site
+from ..spec import CheckSpec, Disturbance, JudgeContext, ObserveContext, Observer
+from .finding import Finding, Report
+from .host_context import HostContext, per_host
+from .settings import setting
+
+CAUSES = (
+    "gpu-lost-under-load", "gpu-reset-under-load", "memory-error-under-load", "gpu-throttled-under-load",
+    "xid-under-load", "nvlink-lost-under-load", "port-down-under-load", "hardware-error-under-load",
+)  # fmt: skip
+_ACTION_XID = 154
+_FATAL = re.compile(r"\bFatal\b")
+_MARGINAL_EVENTS = ("pcie-uncorrected", "transceiver-error")
+_THERMAL, _BRAKE, _SOFT = "hw_therm_slowdown", "hw_power_brake", "sw_therm_slowdown"
+_DRIVER_FACTS, _HOST_FACTS = ("smi", "nvlink"), ("kernel", "hcas")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadGrowthSettings:
+    """Settings of a check that compares hosts before and after a load."""
+
+    pcie_replays: int = setting(
+        "PCIe replays by which the counter of a GPU may grow during the load before a person looks.",
+        unit="replays",
+        minimum=0,
+    )
+
+
+def growth_spec(check: str, gate: str, title: str, *, in_nodes: bool = False) -> CheckSpec:
+    """Return the specification of a check that compares hosts before and after the load of its gate."""
+    return CheckSpec(
+        id=check,
+        gate=gate,
+        title=title,
+        per=SubjectKind.NODE,
+        disturbs=Disturbance.HOST_COMMAND,
+        requires=() if in_nodes else ("host_access",),
+        needs_driver=in_nodes,
+        causes=CAUSES,
+        settings=LoadGrowthSettings,
+    )
+
+
+def growth_observer(gate: str) -> Observer[LoadBrackets]:
+    """Return the observer of a gate's brackets. The second reading follows the load, so files are read when judged."""
+
+    def observe(_context: ObserveContext) -> dict[str, Any]:
+        return {"schema_version": 1, "catalogue": to_plain(load_xids())}
+
+    def restore(data: Any, run_dir: Path, site: Site) -> LoadBrackets:
+        if not isinstance(data, dict) or data.get("schema_version") != 1:
+            raise InputError("observation host_state", "its schema_version is not 1.", "judge it with its own release")
+        xids = from_plain(XidCatalogue, data.get("catalogue"), "observation host_state")
+        return load_brackets(run_dir, gate, tuple(host.name for host in site.in_scope), xids)
+
+    return Observer("host_state", LoadBrackets, observe, restore)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedHost(HostContext[LoadBrackets]):
+    """One host before and after the load."""
+
+    @property
+    def bracket(self) -> Bracket:
+        return self.seen.hosts[self.name]
+
+    def pair(self, fact: str, kind: type[Any]) -> tuple[Any, Any] | None:
+        """Return both values of a fact, None where one reading has none."""
+        values = (self.bracket.before.values.get(fact), self.bracket.after.values.get(fact))
+        return values if all(isinstance(value, kind) for value in values) else None
+
+
+def judge_growth(
+    spec: CheckSpec,
+    seen: LoadBrackets,
+    context: JudgeContext,
+    before: Callable[[LoadedHost], Outcome | None] = lambda _host: None,
+) -> tuple[Outcome, ...]:
+    """Return an outcome for every host; `before` says why a host cannot be judged."""
+    return per_host(LoadedHost, spec, seen, context, _judge, before=lambda host: before(host) or _unseen(host))
+
+
+def _unseen(host: LoadedHost) -> Outcome | None:
+    again = "run playbook gpufleet.bringup.site, which reads the hosts before and after the load"
+    if host.name not in host.seen.hosts:
+        return host.answer.unknown("host-state-missing", "this run did not record the host before and after it", again)
+    for reading in (host.bracket.before, host.bracket.after):
+        if not reading.reached:
+            text = f"the host was not reached: {reading.reason}"
+            return host.answer.unknown("host-state-unreachable", text[:400], again)
+    for fact in _required(host):
+        for moment, reading in (("before", host.bracket.before), ("after", host.bracket.after)):
+            value = reading.values.get(fact)
+            if isinstance(value, ProbeFailure) or value is None:
+                said = value.text if isinstance(value, ProbeFailure) else "nothing"
+                text = f"`{load_host_tools().of_fact(fact).shown}` {moment} the load: {said}"
+                return host.answer.unknown("host-state-unreadable", text[:400], again, evidence=_evidence(host))
+    return None
+
+
+def _required(host: LoadedHost) -> tuple[str, ...]:
+    """Return the facts that both readings must have: of the driver where its tools are, of the host elsewhere."""
+    owned = host.context.site.driver_owner is DriverOwner.OPERATOR
+    facts: tuple[str, ...] = _DRIVER_FACTS + _HOST_FACTS
+    if owned:
+        facts = _DRIVER_FACTS if host.spec.needs_driver else _HOST_FACTS
+    has = {"nvlink": host.sku.nvlink_links > 0, "hcas": host.sku.fabric in ("infiniband", "roce")}
+    return tuple(fact for fact in facts if has.get(fact, True))
+
+
+def _judge(host: LoadedHost) -> Report | Outcome:
+    notes: list[str] = []
+    findings: list[Finding] = []
+    if smi := host.pair("smi", SmiLog):
+        findings += _gpus(host, *smi)
+    if nvlink := host.pair("nvlink", NvlinkStatus):
+        findings += _nvlinks(host, *nvlink)
+    if hcas := host.pair("hcas", tuple):
+        findings += _ports(host, *hcas)
+    if logs := host.pair("kernel", KernelLog):
+        findings += _kernel(host, *logs, notes)
+    if not findings and logs and not host.bracket.log_continues:
+        text = "the kernel log does not go on where the one before the load ended: a reboot, or lines were lost"
+        hint = "`journalctl --list-boots` on the node; run the gate again"
+        return host.answer.unknown("kernel-log-restarted", text, hint, evidence=_evidence(host))
+    pairs = {"GPUs": smi, "NVLinks": nvlink, "ports": hcas, "kernel log": logs}
+    compared = [word for word, pair in pairs.items() if pair]
+    note = f"; noted: {', '.join(notes)}" if notes else ""
+    return Report(
+        summary=f"{', '.join(compared)} as before the load{note}",
+        findings=tuple(findings),
+        expected=(Expectation("errors_added", "==", 0, Basis.RULE, "count"),),
+        evidence=_evidence(host),
+    )
+
+
+def _evidence(host: LoadedHost) -> tuple[Evidence, ...]:
+    files = dict.fromkeys((host.bracket.before.evidence, host.bracket.after.evidence))
+    return tuple(Evidence("state of the host", host.name, "", file) for file in files)
+
+
+def _gpus(host: LoadedHost, before: SmiLog, after: SmiLog) -> list[Finding]:
+    later = {gpu.uuid: gpu for gpu in after.gpus}
+    findings: list[Finding] = []
+    for index, gpu in enumerate(before.gpus):
+        now = later.get(gpu.uuid)
+        part = host.part(SubjectKind.GPU, f"gpu{index}")
+        found = _gpu(host, gpu, now) if now is not None and not now.trouble else []
+        if not gpu.trouble and (now is None or now.trouble):
+            said = f"the driver says {now.trouble!r}" if now is not None else "not listed any more"
+            hint = "drain the node and reboot it; read the kernel log for its XID first"
+            found = [Finding(cause="gpu-lost-under-load", text=f"{gpu.bus_id}: {said}", hint=hint)]
+        findings += [replace(finding, text=f"{gpu.bus_id}: {finding.text}" if now and not now.trouble else finding.text,
+                             subjects=(part,)) for finding in found]  # fmt: skip
+    return findings
+
+
+def _gpu(host: LoadedHost, before: Gpu, now: Gpu) -> list[Finding]:
+    reset = "drain the node, reset the GPU and run `dcgmi diag -r 3`; replace it if it comes back"
+    findings: list[Finding] = []
+    if now.ecc_volatile.uncorrectable > before.ecc_volatile.uncorrectable:
+        added = now.ecc_volatile.uncorrectable - before.ecc_volatile.uncorrectable
+        findings.append(Finding(cause="memory-error-under-load", text=f"{added} uncorrectable errors more", hint=reset))
+    rows, old = now.remapped_rows, before.remapped_rows
+    if rows is not None and old is not None and (rows.uncorrectable, rows.correctable, rows.pending, rows.failure) != (
+        old.uncorrectable, old.correctable, old.pending, old.failure,
+    ):  # fmt: skip
+        text = f"rows remapped: {rows.correctable + rows.uncorrectable}, before {old.correctable + old.uncorrectable}"
+        text += ", one pending" * rows.pending + ", one failed" * rows.failure
+        findings.append(Finding(cause="memory-error-under-load", text=text, hint=reset))
+    action = now.recovery_action
+    if action not in (None, "None") and action != before.recovery_action:
+        hint = f"drain {host.name} and do what the driver asks for ({action})"
+        findings.append(Finding(cause="gpu-reset-under-load", text=f"the driver asks for {action!r}", hint=hint))
+    findings += _slowdowns(host, before, now)
+    replays = (now.replay_count or 0) - (before.replay_count or 0)
+    if replays > host.settings(LoadGrowthSettings).pcie_replays:
+        hint = "reseat the GPU or its riser; accept it only with a reason"
+        text = f"{replays} PCIe replays more"
+        findings.append(Finding(cause="pcie-replays-under-load", text=text, hint=hint, marginal=True))
+    return findings
+
+
+def _slowdowns(host: LoadedHost, before: Gpu, now: Gpu) -> list[Finding]:
+    """Judge the time for which heat or the power brake held a GPU back; its own power cap is no trouble."""
+    added = {name: us - before.slowdown_us.get(name, 0) for name, us in now.slowdown_us.items()}
+    hints = {
+        _THERMAL: f"look at fans, airflow and heat sinks or coolant of {host.name}",
+        _SOFT: f"look at fans, airflow and heat sinks or coolant of {host.name}",
+        _BRAKE: f"look at the power supplies of {host.name} in its BMC",
+    }
+    return [
+        Finding(
+            cause="gpu-warm-under-load" if name == _SOFT else "gpu-throttled-under-load",
+            text=f"{name} for {added[name] / 1e6:.1f} s",
+            hint=hint,
+            marginal=name == _SOFT,
+        )
+        for name, hint in hints.items()
+        if added.get(name, 0) > 0
+    ]
+
+
+def _nvlinks(host: LoadedHost, before: NvlinkStatus, after: NvlinkStatus) -> list[Finding]:
+    later = {entry.uuid: entry.active for entry in after.gpus}
+    return [
+        Finding(
+            cause="nvlink-lost-under-load",
+            text=f"GPU {entry.index}: {later.get(entry.uuid, 0)} NVLinks active, {entry.active} before",
+            hint="look at the kernel log (XID 74, SXid), reset the GPU and run `dcgmi diag -r 3`",
+            subjects=(host.part(SubjectKind.GPU, f"gpu{entry.index}"),),
+        )
+        for entry in before.gpus
+        if later.get(entry.uuid, 0) < entry.active
+    ]
+
+
+def _ports(host: LoadedHost, before: tuple[Hca, ...], after: tuple[Hca, ...]) -> list[Finding]:
+    def active(hcas: Iterable[Hca]) -> dict[str, int]:
+        ports = ((f"{hca.name}:{port.number}", port) for hca in hcas for port in hca.ports)
+        return {name: port.rate_gbps for name, port in ports if port.state == "Active"}
+
+    later = active(after)
+    return [
+        Finding(
+            cause="port-down-under-load",
+            text=f"{name}: {f'{later[name]} Gb/s' if name in later else 'not Active'}, before {rate} Gb/s",
+            hint="look at cable and module on both ends, then `mlxlink -d <hca> -m -c`",
+            subjects=(host.part(SubjectKind.HCA, name.partition(":")[0]),),
+        )
+        for name, rate in active(before).items()
+        if later.get(name, 0) < rate
+    ]
+
+
+def _kernel(host: LoadedHost, before: KernelLog, after: KernelLog, notes: list[str]) -> list[Finding]:
+    findings = [_xid(host, xid, notes) for xid in _added(before.xids, after.xids)]
+    findings += [_sxid(xid, notes) for xid in _added(before.sxids, after.sxids)]
+    for event, times in (Counter(after.hardware) - Counter(before.hardware)).items():
+        text = f"{event.kind} ({times} times): {event.text[:200]}"
+        hint = "read the event log of the BMC and compare the device with `lspci -D`"
+        marginal = event.kind in _MARGINAL_EVENTS
+        cause = "hardware-warning-under-load" if marginal else "hardware-error-under-load"
+        findings.append(Finding(cause=cause, text=text, hint=hint, marginal=marginal))
+    for device, times in (Counter(d for d, _t in after.flaps) - Counter(d for d, _t in before.flaps)).items():
+        text = f"{device} lost its link {times} times"
+        hint = "look at cable and module on both ends; accept it if the port carries nothing"
+        part = host.part(SubjectKind.HCA, device)
+        findings.append(Finding(cause="link-flap-under-load", text=text, hint=hint, subjects=(part,), marginal=True))
+    return [finding for finding in findings if finding is not None]
+
+
+def _added(before: tuple[Xid, ...], after: tuple[Xid, ...]) -> list[Xid]:
+    """Return the events that only the second log has; its lines may be counted from another first one."""
+    known = Counter(replace(xid, line=0) for xid in before)
+    found: list[Xid] = []
+    for xid in after:
+        same = replace(xid, line=0)
+        if known[same] > 0:
+            known[same] -= 1
+        else:
+            found.append(xid)
+    return found
+
+
+def _xid(host: LoadedHost, xid: Xid, notes: list[str]) -> Finding | None:
+    rule = host.seen.xids.rule(xid.number)
+    text = f"XID {xid.number} on {xid.address}: {xid.text[:160]}"
+    if xid.number == _ACTION_XID:
+        if xid.action.lower() == "none":
+            return None
+        return Finding(cause="xid-under-load", text=text, hint=f"drain {host.name} and do it ({xid.action})")
+    if rule is not None and rule.meaning == "note":
+        notes.append(f"XID {xid.number} on {xid.address}")
+        return None
+    fatal = rule is not None and rule.meaning == "fatal" and (not rule.by_text or _FATAL.search(xid.text) is not None)
+    hint = rule.action if rule is not None else f"look up XID {xid.number} in NVIDIA's catalogue"
+    cause = "xid-under-load" if fatal else "xid-marginal-under-load"
+    return Finding(cause=cause, text=text, hint=hint, marginal=not fatal)
+
+
+def _sxid(xid: Xid, notes: list[str]) -> Finding | None:
+    text = f"SXid {xid.number} on NVSwitch {xid.address}: {xid.text[:160]}"
+    if xid.text.lower().startswith(("non-fatal", "non fatal")):
+        notes.append(f"SXid {xid.number} on {xid.address}")
+        return None
+    fatal = xid.text.lower().startswith("fatal")
+    cause = "xid-under-load" if fatal else "xid-marginal-under-load"
+    hint = "drain the node and reset all its GPUs and NVSwitches; if it comes back, look at the NVLink it names"
+    return Finding(cause=cause, text=text, hint=hint, marginal=not fatal)
