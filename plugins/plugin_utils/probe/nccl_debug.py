@@ -17,8 +17,10 @@ from .nccl_debug_model import Channel, Choice, HostLog, NcclDebug
 from .text import plain, unreadable
 
 TOOL = "NCCL_DEBUG=INFO"
+# What stands before a line: a label of srun, Open MPI or MPICH, and from 2.26 on the time of a warning.
+_BEFORE = re.compile(r"\s*(?:\[\d+,\d+\]<std(?:out|err)>:|\[?\d+\]?: |\[\d+\] )?\s*(?:\[\d[^\]]{5,40}\] )?")
 _LINE = re.compile(
-    r"(?:\s*(?:\[\d+,\d+\]<std(?:out|err)>:|\d+: ))?\s*(?:(?P<host>\S+?):\d+:\d+ \[-?\d+\] )?"
+    r"(?:(?P<host>\S+?):\d+:\d+ \[-?\d+\] )?"
     r"(?:\S+ )?NCCL (?P<level>INFO|WARN|ERROR|ABORT) (?P<text>.*)"
 )
 # In newer releases a warning comes with its place before `NCCL WARN`, in older ones a line starts with `misc/x.cc:1`.
@@ -35,16 +37,23 @@ _READY = re.compile(r".*\brank (\d+) nranks (\d+) .*Init COMPLETE\b.*")
 _CHOICE = re.compile(r"(?:(\w+): )?(?:opCount \S+ )?(\d+) Bytes -> Algo (\w+) proto (\w+).*")
 _CLIQUE = re.compile(r".*\bMNNVL 1 cliqueId \S+ cliqueSize (\d+)\b.*")
 _PROVIDER = re.compile(r"NET/OFI Selected provider is ([\w-]+)(?:.*found (\d+) nics)?.*", re.I)
-_PLUGIN = re.compile(r"NET/OFI Initializing (aws-ofi-nccl \S+)|NET/Plugin: Loaded net plugin (\S+)|P2P plugin (\S+)")
+_PLUGIN = re.compile(
+    r"NET/OFI Initializing (aws-ofi-nccl \S+)|NET/Plugin ?: Loaded net plugin (.+?)(?: \(v\d+\))?$"
+    r"|P2P plugin ([^;]+?);?$"
+)
 _ALGORITHMS = ("tree", "ring", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat")
 _PROTOCOLS = ("ll", "ll128", "simple")
 _REASONS = (
-    ("no-device", re.compile(r"NET/IB : No device found")),
+    ("no-device", re.compile(r"NET/IB : No device found|NET/OFI .*fi_getinfo\(\) call failed: No data available")),
     ("verbs-missing", re.compile(r"Failed to open libibverbs")),
-    ("plugin-missing", re.compile(r"NET/Plugin: Could not find|NET/Plugin: Failed to load")),
+    (
+        "plugin-missing",
+        re.compile(r"NET/Plugin ?: (?:Could not find|Failed to load|dlerror=libnccl-net)|No plugin found \("),
+    ),
     ("memlock", re.compile(r"ibv_(?:create_cq|create_qp|reg_mr\w*) failed with error Cannot allocate memory")),
     ("memlock", re.compile(r"Couldn't (?:create CQ|allocate MR)|RLIMIT_MEMLOCK", re.I)),
 )
+_LIBRARY = re.compile(r"\b(lib(?!nccl-|ibverbs|mlx5|cuda)[\w+-]+\.so[\w.]*): cannot open shared object file")
 _MOST_WARNINGS = 20
 
 
@@ -60,6 +69,7 @@ class _Host:
     providers: dict[str, None] = field(default_factory=dict)
     provider_nics: int | None = None
     warnings: dict[str, None] = field(default_factory=dict)
+    libraries: dict[str, None] = field(default_factory=dict)
     direct_enabled: bool | None = None
 
 
@@ -87,6 +97,7 @@ def parse(text: str) -> NcclDebug:
     for line in plain(text).splitlines():
         if "NCCL " not in line:
             continue
+        line = _BEFORE.sub("", line, count=1)
         match = _LINE.match(line) or _WARNING.match(line)
         if match is None:
             continue
@@ -104,6 +115,8 @@ def _take(log: _Log, host: _Host, level: str, text: str) -> None:
     for slug, pattern in _REASONS:
         if pattern.search(text):
             host.reasons[slug] = None
+    if library := _LIBRARY.search(text):
+        host.libraries[library.group(1)] = None
     if channel := _CHANNEL.match(text):
         host.channels[_channel(channel)] = None
     elif "Bytes -> Algo" in text:
@@ -178,6 +191,9 @@ def _word(text: str, words: tuple[str, ...]) -> str:
 def _channel(match: re.Match[str]) -> Channel:
     source, target, direction, via, rest = match.groups()
     # A plugin's name may have blanks: `via NET/AWS Libfabric/0/GDRDMA`.
+    if via == "direct" and rest.startswith(" shared memory"):
+        # As releases before 2.12 called it.
+        return Channel(source=int(source), target=int(target), direction=direction or "", via="SHM/direct")
     net = _NET_VIA.fullmatch(f"{via}{rest}".strip()) or _NET_VIA.match(via)
     if net is None:
         return Channel(source=int(source), target=int(target), direction=direction or "", via=via.split("(")[0])
@@ -208,6 +224,7 @@ def _result(log: _Log) -> NcclDebug:
             providers=tuple(host.providers),
             provider_nics=host.provider_nics,
             warnings=tuple(host.warnings),
+            missing_libraries=tuple(host.libraries),
             direct_enabled=host.direct_enabled,
         )
         for name, host in log.hosts.items()

@@ -37,6 +37,7 @@ class HostLog:
     `networks` are the names after `Using network`; `devices` are RDMA ports (`mlx5_0:1`) that NCCL uses, `layers`
     their link layers; `sockets` the interfaces of plain TCP. `filters` are the values of NCCL_IB_HCA.
     `reasons` are slugs that say why RDMA is not used: `no-device`, `plugin-missing`, `verbs-missing`, `memlock`.
+    `missing_libraries` are libraries that a network plugin needs and that could not be opened.
     """
 
     host: str
@@ -51,6 +52,7 @@ class HostLog:
     providers: tuple[str, ...] = ()
     provider_nics: int | None = None
     warnings: tuple[str, ...] = ()
+    missing_libraries: tuple[str, ...] = ()
     direct_enabled: bool | None = None
 
     @property

@@ -17,11 +17,11 @@ from .nccl_tests_model import Half, NcclTest, RankLine, Row
 from .text import plain, unreadable
 
 TOOL = "nccl-tests"
-_LABEL = re.compile(r"\s*(?:\[\d+,\d+\]<std(?:out|err)>:|\d+: )")
+_LABEL = re.compile(r"\s*(?:\[\d+,\d+\]<std(?:out|err)>:|\[?\d+\]?: |\[\d+\](?= ))")
 _DEBUG = re.compile(r"\bNCCL (?:INFO|WARN|TRACE|ERROR|ABORT)\b")
 _ROW = re.compile(r"\s*\d+\s+\d+\s+[A-Za-z]")
 _RANK = re.compile(
-    r"#\s+Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device\s+(\d+)\s+\[([^\]]*)\]\s+(.*?)\s*"
+    r"\s*#?\s*Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device\s+(\d+)\s+\[([^\]]*)\]\s+(.*?)\s*"
 )
 _OPTIONS = re.compile(r"#\s+nThread\s+\d+\s+nGpus\s+\d+\s+minBytes\s+(\d+)\s+maxBytes\s+(\d+)\s.*?validation:\s*(\d+)")
 _TESTS_VERSION = re.compile(r"#\s+nccl-tests version (\S+)")
@@ -30,6 +30,9 @@ _BOUNDS = re.compile(r"#\s+Out of bounds values\s*:\s*(\d+)\s+(OK|FAILED)\s*")
 _AVERAGE = re.compile(r"#\s+Avg bus bandwidth\s*:\s*(\S+)(?:\s+(OK|FAILED))?\s*")
 _NAME = re.compile(r"#\s+Collective test (starting|concluded):\s*(\S+)")
 _FAILURE = re.compile(r"Test (?:(?:NCCL|CUDA) )?failure\b.*")
+
+
+_RATES = {"time", "algbw", "busbw"}
 
 
 def parse(text: str) -> NcclTest:
@@ -70,7 +73,8 @@ class _Facts:
             self._remember("nccl", _NCCL_VERSION.search(line))
             if _ROW.match(line):
                 raise unreadable(TOOL, line, "a row that is not mixed with NCCL's own lines (NCCL_DEBUG_FILE)")
-        elif line.lstrip().startswith("#"):
+        elif line.lstrip().startswith("#") or _RANK.fullmatch(line):
+            # Some wrappers take the mark away that stands before the ranks.
             self._read_comment(line.strip())
         elif _ROW.match(line):
             self._rows.append(_row(line, self._columns))
@@ -155,7 +159,7 @@ def _row(line: str, columns: list[str]) -> Row:
         raise unreadable(TOOL, line, "the table's header before its rows")
     words = _fitted(line, columns)
     cut = [n for n, name in enumerate(columns) if name == "time"]
-    if len(cut) != 2 or "busbw" not in columns[cut[0] : cut[1]] or "busbw" not in columns[cut[1] :]:
+    if len(cut) != 2 or not all(set(half) >= _RATES for half in (columns[cut[0] : cut[1]], columns[cut[1] :])):
         raise unreadable(TOOL, " ".join(columns), "columns time, algbw and busbw twice")
     head = dict(zip(columns[: cut[0]], words[: cut[0]], strict=True))
     root = head.get("root", "")

@@ -10,6 +10,7 @@ from ..benchmark.preconditions import leftovers_of, no_capacity, no_run, of_prob
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort
+from .failures import failure_hints
 from .model import Phase, PlannedHost, Results
 from .observe_nccl import OBSERVER
 from .preconditions import judge_hosts
@@ -32,6 +33,7 @@ _HINTS = {
     "launcher-dns": "pods must resolve each other and the launcher by name: look at the cluster's DNS and policies",
     "shm-too-small": "pods share memory through /dev/shm: mount an emptyDir with medium Memory there",
     "output-incomplete": "read the log; the run ended early or something else wrote into it",
+    **failure_hints(),
     "not-validated": "run nccl-tests with checking on (without -c 0)",
 }
 

@@ -13,6 +13,7 @@ from ...probe.error_lines import NAME, find_error
 from ...probe.nccl_debug_model import NcclDebug
 from ...probe.nccl_tests_model import NcclTest
 from ..benchmark.problem import Problem, launch_problem
+from .failures import first_warning, known_failure
 from .model import ONE_RANK, Record, Run
 from .pair_round import NOT_SPLIT
 from .settings import FabricValidationSettings
@@ -57,11 +58,10 @@ def _problem(
         return told
     if record.state == "timeout":
         rows = f"{len(test.rows)} sizes were done" if test else "no size was done"
-        return Problem("run-hung", f"did not end in its time, {rows}: {record.reason}"[:400])
+        return _failed("run-hung", f"did not end in its time, {rows}", log, record.reason)
     failures = nccl_tests.failure_lines(log)
     if record.state != "succeeded" or record.exit_code not in (0, None) or failures:
-        words = failures[0] if failures else record.reason
-        return Problem("run-crashed", f"crashed: {words}"[:400])
+        return _failed("run-crashed", "crashed", log, failures[0] if failures else record.reason)
     if test is None:
         return Problem("output-incomplete", f"its output cannot be read: {unreadable}"[:400])
     return _incomplete(record, test, settings)
@@ -74,6 +74,15 @@ def _told(log: str) -> Problem | None:
         return None
     cause = "launcher-dns" if error.says == NAME else "shm-too-small"
     return Problem(cause, error.text)
+
+
+def _failed(cause: str, what: str, log: str, words: str) -> Problem:
+    """Return the problem of a run that crashed or hung, with the line that decides: a cause that is known, else what
+    NCCL warned of first, else the program's own words."""
+    known, line = known_failure(log)
+    warning = first_warning(log)
+    more = f"; {words}" if words and (line or warning) else ""
+    return Problem(known or cause, f"{what}: {line or warning or words}{more}"[:400])
 
 
 def _split(record: Record, test: NcclTest) -> bool:

@@ -32,9 +32,11 @@ _HINTS = {
     "hca-filter-no-match": "compare `ls /sys/class/infiniband` on the host with the plan's adapters "
     "(settings of fabric_validation: hcas)",
     "net-plugin-missing": "use an image with the fabric's NCCL plugin, or put its directory into LD_LIBRARY_PATH",
+    "net-plugin-broken": "put that library into the image, beside the plugin that needs it",
     "verbs-missing": "use an image with libibverbs",
     "memlock-limit": "raise the limit of locked memory (ulimit -l unlimited in the container runtime's unit)",
-    "gpudirect-missing": "load nvidia-peermem or enable DMA-BUF, switch ACS off, and look at `nvidia-smi topo -m`",
+    "gpudirect-missing": "load nvidia-peermem or enable DMA-BUF, switch ACS off, and look at `nvidia-smi topo -m`; "
+    "in a VM that hides its PCIe tree state NCCL_TOPO_FILE or NCCL_NET_GDR_LEVEL=SYS (settings: env)",
     "hca-set-differs": "compare the adapters in the container with the cabling plan; NCCL_IB_HCA must name these only",
     "wrong-network": "look which NCCL network plugin the image loads",
     "socket-transport": "read the lines NET/ of the log",
@@ -99,6 +101,11 @@ def _network(log: HostLog, host: PlannedHost, plan: Plan, facts: NetworkFacts) -
 
 def _socket(log: HostLog, host: PlannedHost, plan: Plan, facts: NetworkFacts) -> Transport:
     start = f"plain TCP over {', '.join(log.sockets) or 'a socket'} instead of RDMA"
+    if facts.plugin and log.missing_libraries:
+        return _broken("net-plugin-broken", f"{start}: the network plugin needs {log.missing_libraries[0]}")
+    if facts.plugin and "no-device" in log.reasons:
+        asked = plan.rdma_resource or "no RDMA resource"
+        return _broken("rdma-resource-missing", f"{start}: the plugin finds no adapter; the pod asks for {asked}")
     if facts.plugin and "plugin-missing" in log.reasons:
         return _broken("net-plugin-missing", f"{start}: NCCL's network plugin was not found")
     if "verbs-missing" in log.reasons:

@@ -84,6 +84,7 @@ def test_without_gpudirect() -> None:
         ("NCCL INFO NET/IB : No device found.", "no-device"),
         ("NCCL INFO Failed to open libibverbs.so[.1]", "verbs-missing"),
         ("NCCL INFO NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin.", "plugin-missing"),
+        ("NCCL INFO NET/Plugin : No plugin found (libnccl-net.so), using internal implementation", "plugin-missing"),
         ("NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory", "memlock"),
         ("NCCL WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory", "memlock"),
         ("misc/ibvwrap.cc:213 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory", "memlock"),
@@ -93,6 +94,35 @@ def test_reasons(text: str, reason: str) -> None:
     log = nccl_debug.parse(f"1: gpu07:11:12 [4] {text}\n")
     assert log.hosts["gpu07"].reasons == (reason,)
     assert bool(log.hosts["gpu07"].warnings) is ("WARN" in text)
+
+
+def test_a_warning_behind_a_time_belongs_to_its_host() -> None:
+    """From 2.26 on NCCL puts the time before warnings (NCCL_DEBUG_TIMESTAMP_LEVELS); labels come before that."""
+    text = (
+        "gpu07:11:12 [4] ibvwrap.cc:213 NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory"
+    )
+    for before in ("", "[2026-11-21 10:00:01] ", "[1,3]<stderr>:[2026-11-21 10:00:01] ", "[3] ", "3: "):
+        log = nccl_debug.parse(before + text)
+        assert list(log.hosts) == ["gpu07"], before
+        assert log.hosts["gpu07"].reasons == ("memlock",), before
+
+
+@pytest.mark.parametrize(
+    ("text", "plugin"),
+    [
+        ("NET/Plugin: Loaded net plugin AWS Libfabric (v9)", "AWS Libfabric"),
+        ("NET/Plugin: Loaded net plugin IBext_v8 (v8)", "IBext_v8"),
+        ("P2P plugin v9 IBext;", "v9 IBext"),
+    ],
+)
+def test_names_of_plugins_may_have_blanks(text: str, plugin: str) -> None:
+    assert nccl_debug.parse(f"gpu07:11:12 [4] NCCL INFO {text}").hosts["gpu07"].plugins == (plugin,)
+
+
+def test_shared_memory_as_old_releases_call_it() -> None:
+    log = nccl_debug.parse("gpu07:11:12 [4] NCCL INFO Channel 00 : 0[1b000] -> 1[3a000] via direct shared memory")
+    (channel,) = log.hosts["gpu07"].channels
+    assert (channel.via, channel.network) == ("SHM/direct", "")
 
 
 def test_ranks_of_hosts_interleave() -> None:

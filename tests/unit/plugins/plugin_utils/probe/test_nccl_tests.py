@@ -249,3 +249,30 @@ def test_json_booleans_are_text() -> None:
 def test_no_json(text: str) -> None:
     with pytest.raises(InputError):
         nccl_tests_json.parse(text)
+
+
+WHOLE = """# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20 validation: 1
+#  Rank  0 Group  0 Pid     42 on      gpu01 device  0 [0x1b] NVIDIA H100
+#  Rank  1 Group  1 Pid     43 on      gpu01 device  1 [0x3a] NVIDIA H100
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+           8             2     float     sum      -1    10.0   1.00    2.00      0    10.0   1.00    2.00      0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 2
+"""
+
+
+@pytest.mark.parametrize("label", ["{}", "[0] {}", "0: {}", "[0]: {}", "[1,0]<stdout>:{}"])
+def test_labels_of_every_launcher_are_taken_off(label: str) -> None:
+    run = nccl_tests.parse("".join(label.format(line) for line in WHOLE.splitlines(keepends=True)))
+    assert (run.rank_count, run.largest.busbw_gbps, run.out_of_bounds_ok) == (2, 2.0, True)
+    assert [rank.group for rank in run.ranks] == [0, 1]
+
+
+def test_ranks_without_their_mark_are_ranks() -> None:
+    assert nccl_tests.parse(WHOLE.replace("#  Rank", "   Rank")).rank_count == 2
+
+
+@pytest.mark.parametrize("column", ["algbw", "busbw", "time", "size", "count"])
+def test_a_damaged_header_is_refused_and_nothing_worse(column: str) -> None:
+    with pytest.raises(InputError):
+        nccl_tests.parse(WHOLE.replace(f" {column}", f" {column[:2]}?", 1))
