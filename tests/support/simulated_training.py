@@ -51,7 +51,7 @@ def group_on(
     spec = JobSpec(
         name=name, nodes=tuple(nodes), gpus_per_node=gpus, image="pytorch",
         command=("/etc/program/train.py", *options, "--device", "cuda", "--dtype", "bfloat16"), kind="torchrun",
-        rdma_resource="rdma/x",
+        limits={"rdma/x": "1"},
     )  # fmt: skip
     template = job_objects(spec, TemporaryNamespace(cast(Any, None), "test", 60.0, ()))[-1]["spec"]["template"]["spec"]
     pods = [
