@@ -13,6 +13,8 @@ from typing import Any
 NOT_RECORDED = {
     # It kept the workloads that there were, not those that the releases' manifests name.
     "component-health": "manifest-unread",
+    # It stopped at the allocation; nobody looked into the container.
+    "dra-allocation": "container-not-looked-into",
     # Pairs of hosts were not run over their adapters alone, and NVLink hides a slow adapter between two hosts.
     "nccl-pair-bw": "adapters-not-measured",
     # It asked a server twice, whichever engines answered, and made one load.

@@ -63,11 +63,13 @@ class GangFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraFacts:
-    """The component that publishes GPUs as devices, its driver name and its class of whole GPUs."""
+    """The component that publishes GPUs as devices, its driver name, its class of whole GPUs, and the image in whose
+    container nvidia-smi is asked."""
 
     component: str
     driver: str
     device_class: str
+    image: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,12 +16,19 @@ from .roots import DRA_DRIVER, offers_gpus_by_dra
 SPEC = CheckSpec(
     id="dra-allocation",
     gate="gpu_stack",
-    title="A ResourceClaim for two GPUs is allocated",
+    title="A ResourceClaim for two GPUs is allocated, and its container sees them",
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,
     duration_s=10.0,
     requires=("kubernetes", "dra"),
-    causes=("dra-not-allocated", "dra-not-served", "dra-wrong-devices", "no-dra-driver"),
+    causes=(
+        "dra-gpus-not-visible",
+        "dra-not-allocated",
+        "dra-not-prepared",
+        "dra-not-served",
+        "dra-wrong-devices",
+        "no-dra-driver",
+    ),
     settings=DraSettings,
 )
 
@@ -44,7 +51,7 @@ def judge(seen: ClaimResult, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _not_tried(answer: Answer, result: ClaimResult) -> Outcome:
     if result.problem in ("dra-not-served", "no-device-class"):
-        hint = "use Kubernetes 1.34 or newer with DynamicResourceAllocation; kubectl get deviceclasses"
+        hint = "use Kubernetes 1.34 or newer, or the beta API of DynamicResourceAllocation; kubectl get deviceclasses"
         return answer.failed("dra-not-served", result.reason, hint)
     after = {
         "driver-not-ready": "component-health",
@@ -64,11 +71,48 @@ def _decided(answer: Answer, result: ClaimResult) -> Outcome:
     wrong = _wrong(result)
     if wrong:
         return answer.failed("dra-wrong-devices", wrong, "compare the claim's result with the ResourceSlices", **facts)
+    blind = _blind(answer, result, facts)
+    if blind is not None:
+        return blind
     if result.leftovers:
         hint = "kubectl get ns -l gpufleet.io/purpose=test; delete what the run left"
         return answer.unknown("cleanup-incomplete", f"allocated, but left behind: {result.leftovers[0]}", hint, **facts)
     names = ", ".join(device.device for device in result.devices)
-    return answer.passed(f"{result.asked} GPUs of {result.node} allocated: {names}", **facts)
+    return answer.passed(f"{result.asked} GPUs of {result.node} allocated and seen in a container: {names}", **facts)
+
+
+def _blind(answer: Answer, result: ClaimResult, facts: dict[str, Any]) -> Outcome | None:
+    """Return why the container is not known to see its GPUs, None if it does."""
+    seen, where = result.container, f"on {result.node}"
+    if seen is None:
+        text = "allocated, but this run did not record whether a container sees the GPUs"
+        return answer.unknown("container-not-looked-into", text, "run the gate again", **facts)
+    if seen.no_image:
+        hint = "state an image that the site has: gpufleet_settings: {dra-allocation: {image: ...}}"
+        return answer.unknown("image-not-pulled", f"allocated; the test's image: {seen.reason}", hint, **facts)
+    log = (
+        f"read the log of the DRA driver's kubelet plugin {where}: kubectl logs -n {DRA_DRIVER} -c gpus "
+        "-l nvidia-dra-driver-gpu-component=kubelet-plugin"
+    )
+    if seen.exit_code is None:
+        text = f"allocated {where}, but the container did not start: {seen.reason or 'no reason is told'}"
+        if "PrepareDynamicResources" in seen.reason or "prepare" in seen.reason.lower():
+            return answer.failed("dra-not-prepared", text, log, **facts)
+        return answer.unknown("container-not-started", text, log, **facts)
+    if seen.exit_code != 0:
+        said = seen.printed.splitlines()[-1] if seen.printed else seen.reason
+        text = f"nvidia-smi in the container {where} ended with {seen.exit_code}: {said}"
+        return answer.failed("dra-gpus-not-visible", text[:400], log, **facts)
+    if seen.unread:
+        hint = "allow get of pods/log in the test's namespaces"
+        text = f"allocated, but the container's log cannot be read: {seen.unread}"
+        return answer.unknown("log-unread", text, hint, **facts)
+    wanted = {device.uuid for device in result.devices if device.uuid}
+    if len(seen.uuids) != result.asked or (len(wanted) == result.asked and set(seen.uuids) != wanted):
+        listed = ", ".join(seen.uuids) or "none"
+        text = f"the container {where} sees {len(seen.uuids)} GPUs ({listed}), {result.asked} were allocated"
+        return answer.failed("dra-gpus-not-visible", text[:400], log, **facts)
+    return None
 
 
 def _wrong(result: ClaimResult) -> str:
@@ -93,7 +137,10 @@ def _facts(result: ClaimResult) -> dict[str, Any]:
             Measure("settled after", result.settled_s, "s"),
         ),
         "expected": (Expectation("devices allocated", "==", result.asked, Basis.RULE, "count"),),
-        "evidence": (Evidence("ResourceClaim status.allocation", result.node, devices or result.said),),
+        "evidence": (
+            Evidence("ResourceClaim status.allocation", result.node, devices or result.said),
+            Evidence("nvidia-smi -L in the pod", result.node, result.container.printed if result.container else ""),
+        ),
     }
 
 

@@ -53,7 +53,7 @@ def _blocked(host: ClusterHost) -> Outcome | None:
     if not offers_gpus_by_dra(host.context):
         return answer.blocked(by="dra-allocation", because="no DRA driver of the recipe gives out GPUs")
     if host.seen.slices is None:
-        return answer.blocked(by="dra-allocation", because="the API server does not serve resource.k8s.io/v1")
+        return answer.blocked(by="dra-allocation", because="the API server serves no resource.k8s.io")
     fault = node_fault(node)
     if fault and fault[0] != "node-cordoned":
         return answer.blocked(by="node-ready", because=f"the node itself does not work: {fault[1]}")

@@ -11,7 +11,8 @@ from typing import Any
 from ...clients.helm.helm import Helm, Release
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
-from ...clients.kube.kinds import CLUSTER_POLICIES, DEVICE_CLASSES, NIC_CLUSTER_POLICIES, NODES, RESOURCE_SLICES
+from ...clients.kube.dra import dra_kinds
+from ...clients.kube.kinds import CLUSTER_POLICIES, NIC_CLUSTER_POLICIES, NODES
 from ...clients.kube.permission import AskedPermission
 from ...component_stack.facts import stack_facts
 from ...component_stack.model import Component, components_of
@@ -79,8 +80,9 @@ def _look(
     workloads = tuple(read_workloads(cluster, namespaces, _PULL_GRACE_S))
     policies = cluster.find_all(CLUSTER_POLICIES)
     nic_policies = cluster.find_all(NIC_CLUSTER_POLICIES)
-    slices = cluster.find_all(RESOURCE_SLICES)
-    classes = cluster.find_all(DEVICE_CLASSES)
+    kinds = dra_kinds(cluster)
+    slices = cluster.find_all(kinds.slices) if kinds else None
+    classes = cluster.find_all(kinds.classes) if kinds else None
     return ClusterState(
         version=cluster.version(),
         permissions=permissions,

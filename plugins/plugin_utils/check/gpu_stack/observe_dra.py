@@ -13,7 +13,8 @@ from typing import Any
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
-from ...clients.kube.kinds import DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from ...clients.kube.dra import DraKinds, dra_kinds
+from ...clients.kube.kinds import NODES
 from ...component_stack.facts import stack_facts
 from ...component_stack.model import components_of
 from ...component_stack.read import read_workloads
@@ -26,6 +27,7 @@ from ...workload.render import render
 from ..kit.settings import setting
 from ..kit.tolerations import tolerations_of
 from ..spec import ObserveContext, observer_of
+from .claimed_container import SHOW_GPUS, ContainerSeen, look_into
 from .pending import HELD_HINT, held_by_gates, why_pending
 
 _CHECK_ID = "dra-allocation"
@@ -38,24 +40,29 @@ class DraSettings:
     """Settings of check dra-allocation."""
 
     count: int = setting("GPUs that the test claims, at most as many as the freest node has.", minimum=1, use="run")
-    image: str = setting("Image of the test's pods; empty: the one of recipes/gpu_stack.yaml.", use="run")
-    timeout_s: float = setting("How long the test waits.", unit="s", above=0, use="run")
+    image: str = setting(
+        "Image of the test's pod, any with glibc; empty: the one of recipes/gpu_stack.yaml.", use="run"
+    )
+    timeout_s: float = setting("How long the test waits for the scheduler.", unit="s", above=0, use="run")
+    run_s: float = setting("How long the pod may take to start and to list its GPUs.", unit="s", above=0, use="run")
     cleanup_s: float = setting("Longest time to remove what the test made.", unit="s", above=0, use="run")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedDevice:
-    """One device that the claim was given; `known` tells whether a slice of that node has it."""
+    """One device that the claim was given; `known` tells whether a slice of that node has it, with its UUID."""
 
     driver: str
     pool: str
     device: str
     known: bool
+    uuid: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimResult:
-    """What was seen. `problem` is a slug when no test was possible, with `reason`."""
+    """What was seen. `problem` is a slug when no test was possible, with `reason`; `container` is what the pod's own
+    container saw, None where nobody looked into it."""
 
     problem: str = ""
     reason: str = ""
@@ -66,6 +73,7 @@ class ClaimResult:
     node: str = ""
     devices: tuple[ClaimedDevice, ...] = ()
     pool_nodes: tuple[str, ...] = ()
+    container: ContainerSeen | None = None
     said: str = ""
     settled_s: float = 0.0
     leftovers: tuple[str, ...] = ()
@@ -80,34 +88,36 @@ def observe(context: ObserveContext) -> ClaimResult:
     """
     settings = context.settings_of(_CHECK_ID, DraSettings)
     with Cluster(connection_from(context.connections)) as cluster:
-        problem = _unusable(cluster, context)
+        kinds = dra_kinds(cluster)
+        if kinds is None:
+            reason = "the API server serves no version of resource.k8s.io that we know (Kubernetes 1.32 or newer)"
+            return ClaimResult(problem="dra-not-served", reason=reason)
+        problem = _unusable(cluster, context, kinds)
         if problem:
             return ClaimResult(problem=problem[0], reason=problem[1])
         names = {host.node_name for host in context.site.in_scope}
         working = open_nodes(cluster.list_objects(NODES), names, tolerations_of(context))
-        slices = cluster.list_objects(RESOURCE_SLICES)
-        free = free_devices(slices, cluster.list_objects(RESOURCE_CLAIMS), working)
+        slices = cluster.list_objects(kinds.slices)
+        free = free_devices(slices, cluster.list_objects(kinds.claims), working)
         if not free:
             return ClaimResult(problem="no-devices", reason="no node in scope publishes a free GPU")
         asked = min(settings.count, max(free.values()))
         nodes = tuple(sorted(name for name, count in free.items() if count >= asked)[:_MOST_NODES])
-        return _run(cluster, context, ClaimResult(asked=asked, nodes=nodes), slices, settings)
+        return _run(cluster, context, ClaimResult(asked=asked, nodes=nodes), slices, settings, kinds)
 
 
-def _unusable(cluster: Cluster, context: ObserveContext) -> tuple[str, str] | None:
+def _unusable(cluster: Cluster, context: ObserveContext, kinds: DraKinds) -> tuple[str, str] | None:
     facts = stack_facts().dra
     components = components_of(context.recipe or {})
     component = next((entry for entry in components if entry.name == facts.component), None)
     if component is None:
         return "no-dra-driver", f"the recipe has no {facts.component}"
-    if "v1" not in cluster.served_versions("resource.k8s.io"):
-        return "dra-not-served", "the API server does not serve resource.k8s.io/v1 (Kubernetes 1.34 or newer)"
     workloads = [w for w in read_workloads(cluster, [component.namespace], 0.0) if w.release == component.release]
     broken = next((workload for workload in workloads if workload.state == "failed"), None)
     if not workloads or broken:
         text = f"{broken.kind} {broken.name}: {broken.reason}" if broken else "it has no workloads"
         return "driver-not-ready", text
-    if cluster.find(DEVICE_CLASSES, facts.device_class) is None:
+    if cluster.find(kinds.classes, facts.device_class) is None:
         return "no-device-class", f"DeviceClass {facts.device_class} does not exist"
     return None
 
@@ -136,8 +146,25 @@ def _results(claim: Json) -> list[Json]:
     return list((allocation.get("devices") or {}).get("results") or [])
 
 
+def device_uuids(slices: Iterable[Json]) -> dict[tuple[str, str], str]:
+    """Return the UUIDs of the devices in slices that have one: (pool, device) to UUID."""
+    found = {}
+    for entry in slices:
+        for device in entry["spec"].get("devices") or []:
+            attributes = device.get("attributes") or (device.get("basic") or {}).get("attributes") or {}
+            uuid = str((attributes.get("uuid") or {}).get("string", ""))
+            if uuid:
+                found[entry["spec"]["pool"]["name"], device["name"]] = uuid
+    return found
+
+
 def _run(
-    cluster: Cluster, context: ObserveContext, result: ClaimResult, slices: list[Json], settings: DraSettings
+    cluster: Cluster,
+    context: ObserveContext,
+    result: ClaimResult,
+    slices: list[Json],
+    settings: DraSettings,
+    kinds: DraKinds,
 ) -> ClaimResult:
     pods = stack_facts().test_pods
     with temporary_namespace(
@@ -145,18 +172,29 @@ def _run(
         "dra",
         prefix=pods.namespace_prefix,
         priority=pods.priority,
-        kinds=(RESOURCE_CLAIMS,),
+        kinds=(kinds.claims,),
         cleanup_s=settings.cleanup_s,
         emit=context.emit,
         tolerations=tolerations_of(context),
     ) as namespace:
-        namespace.create(_objects(namespace, result, settings))
+        namespace.create(_objects(namespace, result, settings, kinds))
         started = time.monotonic()
-        claim, pod = _settled(namespace, Deadline.after(settings.timeout_s), Progress(context.emit))
+        progress = Progress(context.emit)
+        claim, pod = _settled(namespace, kinds, Deadline.after(settings.timeout_s), progress)
         settled_s = round(time.monotonic() - started, 1)
+        container = None
+        if _results(claim) and (pod.get("spec") or {}).get("nodeName"):
+            container = look_into(namespace, Deadline.after(settings.run_s), progress)
+    uuids = device_uuids(slices)
     known = gpu_devices(slices, result.nodes)
     devices = tuple(
-        ClaimedDevice(driver=r["driver"], pool=r["pool"], device=r["device"], known=(r["pool"], r["device"]) in known)
+        ClaimedDevice(
+            driver=r["driver"],
+            pool=r["pool"],
+            device=r["device"],
+            known=(r["pool"], r["device"]) in known,
+            uuid=uuids.get((r["pool"], r["device"]), ""),
+        )
         for r in _results(claim)
     )
     held = held_by_gates(pod) if pod and not devices else ""
@@ -168,23 +206,26 @@ def _run(
         node=str((pod.get("spec") or {}).get("nodeName", "")),
         devices=devices,
         pool_nodes=tuple(sorted({known.get((d.pool, d.device), "") for d in devices})),
+        container=container,
         said=why_pending(pod),
         settled_s=settled_s,
         leftovers=tuple(namespace.leftovers),
     )
 
 
-def _objects(namespace: TemporaryNamespace, result: ClaimResult, settings: DraSettings) -> list[Json]:
+def _objects(namespace: TemporaryNamespace, result: ClaimResult, settings: DraSettings, kinds: DraKinds) -> list[Json]:
     return render(
         RECIPES / "workloads" / "dra-allocation.yaml.j2",
         {
             "name": "two-gpus",
             "namespace": namespace.name,
-            "api_version": RESOURCE_CLAIMS.api_version,
+            "api_version": kinds.claims.api_version,
+            "exactly": kinds.exactly,
+            "command": list(SHOW_GPUS),
             "count": result.asked,
             "device_class": stack_facts().dra.device_class,
             "nodes": list(result.nodes),
-            "image": settings.image or stack_facts().test_pods.image,
+            "image": settings.image or stack_facts().dra.image,
             "priority_class": namespace.priority_class,
             "tolerations": namespace.tolerated,
             "labels": namespace.labels,
@@ -192,11 +233,13 @@ def _objects(namespace: TemporaryNamespace, result: ClaimResult, settings: DraSe
     )
 
 
-def _settled(namespace: TemporaryNamespace, deadline: Deadline, progress: Progress) -> tuple[Json, Json]:
+def _settled(
+    namespace: TemporaryNamespace, kinds: DraKinds, deadline: Deadline, progress: Progress
+) -> tuple[Json, Json]:
     """Return the claim and the pod once the pod is bound, or as they are at the deadline."""
     while True:
         pod = next(iter(namespace.pods()), {})
-        claim = next(iter(namespace.cluster.list_objects(RESOURCE_CLAIMS, namespace.name)), {})
+        claim = next(iter(namespace.cluster.list_objects(kinds.claims, namespace.name)), {})
         if ((pod.get("spec") or {}).get("nodeName") and _results(claim)) or deadline.left_s <= 0:
             return claim, pod
         progress.tick(f"DRA claim: {why_pending(pod) or 'waiting for the scheduler'}"[:180])

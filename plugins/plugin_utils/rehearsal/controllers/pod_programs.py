@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ...clients.kube.kinds import PODS, Kind
+from ...clients.kube.kinds import PODS, RESOURCE_CLAIMS, Kind
 from ...outcome.errors import BringupError
 from ..charts.chart import FAULT_ANNOTATION
 from ..workloads.pod_simulator import (
@@ -83,7 +83,7 @@ class PodPrograms:
         changes: list[Change] = []
         for uid, (simulator, group) in jobs.items():
             if uid not in self._runs and group.running and facts.model is not None:
-                self._start(uid, simulator, group, facts)
+                self._start(uid, simulator, group, facts, _claimed(view))
             if uid in self._runs:
                 changes += self._proceed(view, self._runs[uid])
         return changes
@@ -94,12 +94,19 @@ class PodPrograms:
             self._forget(run)
         self._runs.clear()
 
-    def _start(self, uid: str, simulator: PodSimulator, group: PodGroup, facts: ClusterFacts) -> None:
+    def _start(
+        self,
+        uid: str,
+        simulator: PodSimulator,
+        group: PodGroup,
+        facts: ClusterFacts,
+        claimed: Mapping[Key, tuple[str, ...]],
+    ) -> None:
         if facts.model is None:
             return
         context = SimContext(
             model=facts.model, skus=facts.skus, now=datetime.now(UTC), full=self._full, ports=self._ports,
-            directory=self._directory,
+            directory=self._directory, claimed=claimed,
         )  # fmt: skip
         try:
             parts = simulator.simulate(group, context)
@@ -168,6 +175,16 @@ def _fault_now(part: PodOutput, run: _Run) -> str:
     """Return the reason for which a pod's container fails now; empty if it does not."""
     over = part.recovers_s and time.monotonic() >= run.began_at + part.recovers_s
     return "" if over else part.fault
+
+
+def _claimed(view: ClusterView) -> dict[Key, tuple[str, ...]]:
+    """Return the devices that each claim was given."""
+    found = {}
+    for claim in view.all(RESOURCE_CLAIMS):
+        allocation = (claim.get("status") or {}).get("allocation") or {}
+        results = (allocation.get("devices") or {}).get("results") or []
+        found[key_of(claim)] = tuple(str(result.get("device", "")) for result in results)
+    return found
 
 
 def _ended(key: Key, run: _Run) -> int | None:

@@ -79,8 +79,9 @@ class SimContext:
     """What simulators may use: the cluster model, SKU facts and the time.
 
     `full` is the directory below which the requirement sets of real programs are installed, None: none really runs.
-    `ports` maps namespace and name of a Service to the port of its simulated server on 127.0.0.1. `directory` is where
-    real programs may write.
+    `claimed` maps namespace and name of a ResourceClaim to the devices that it was given (`gpu-3`). `ports` maps
+    namespace and name of a Service to the port of its simulated server on 127.0.0.1. `directory` is where real programs
+    may write.
     """
 
     model: ClusterModel
@@ -88,6 +89,7 @@ class SimContext:
     now: datetime
     full: Path | None = None
     ports: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    claimed: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     directory: Path = Path()
 
     def program(self, set_name: str, name: str) -> str:

@@ -13,6 +13,10 @@ from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import dra_allocation, gang_admission
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.capacity import slots_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.claimed_container import (
+    ContainerSeen,
+    container_seen,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_dra import (
     ClaimedDevice,
     ClaimResult,
@@ -20,18 +24,26 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.o
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.pending import held_by_gates, why_pending
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.dra import dra_kinds
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import (
     NodeCapacity,
     node_capacity,
     open_nodes,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.render import render
 
 from .conftest import context, recipe
 
 GANG = GangResult(provider="volcano", nodes=("gpu01",), slots=4, gang_size=3, gpus_per_pod=8, bound={"a": 3, "b": 0})
-DEVICES = tuple(ClaimedDevice(driver="gpu.nvidia.com", pool="gpu01", device=f"gpu-{n}", known=True) for n in range(2))
-DRA = ClaimResult(asked=2, nodes=("gpu01",), allocated=True, node="gpu01", devices=DEVICES, pool_nodes=("gpu01",))
+UUIDS = ("GPU-0a", "GPU-0b")
+DEVICES = tuple(
+    ClaimedDevice(driver="gpu.nvidia.com", pool="gpu01", device=f"gpu-{n}", known=True, uuid=UUIDS[n]) for n in range(2)
+)
+SEEN = ContainerSeen(exit_code=0, uuids=UUIDS, printed="GPU 0: NVIDIA H100 (UUID: GPU-0a)")
+DRA = ClaimResult(asked=2, nodes=("gpu01",), allocated=True, node="gpu01", devices=DEVICES, pool_nodes=("gpu01",),
+                  container=SEEN)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -71,6 +83,33 @@ def test_gangs(change: dict[str, Any], status: Status, cause: str) -> None:
         ({"problem": "driver-not-ready", "reason": "x"}, Status.OTHER, "blocked-by-component-health"),
         ({"problem": "no-devices", "reason": "x"}, Status.OTHER, "blocked-by-dra-slices"),
         ({"asked": 0}, Status.OTHER, "no-data"),
+        # An allocation is the scheduler's word; what the container sees decides.
+        ({"container": None}, Status.OTHER, "container-not-looked-into"),
+        ({"container": replace(SEEN, uuids=UUIDS[:1])}, Status.FAILED, "dra-gpus-not-visible"),
+        ({"container": replace(SEEN, uuids=())}, Status.FAILED, "dra-gpus-not-visible"),
+        ({"container": replace(SEEN, uuids=("GPU-0a", "GPU-0c"))}, Status.FAILED, "dra-gpus-not-visible"),
+        (
+            {"container": replace(SEEN, exit_code=9, printed="Failed to initialize NVML: Unknown Error")},
+            Status.FAILED,
+            "dra-gpus-not-visible",
+        ),
+        (
+            {"container": replace(SEEN, exit_code=None, reason="FailedPrepareDynamicResources: no CDI device")},
+            Status.FAILED,
+            "dra-not-prepared",
+        ),
+        (
+            {"container": replace(SEEN, exit_code=None, reason="ContainerCreating")},
+            Status.OTHER,
+            "container-not-started",
+        ),
+        (
+            {"container": replace(SEEN, exit_code=None, no_image=True, reason="ErrImagePull")},
+            Status.OTHER,
+            "image-not-pulled",
+        ),
+        ({"container": replace(SEEN, uuids=(), unread="pods is forbidden")}, Status.OTHER, "log-unread"),
+        ({"devices": tuple(replace(device, uuid="") for device in DEVICES)}, Status.PASSED, ""),
     ],
 )
 def test_dra(change: dict[str, Any], status: Status, cause: str) -> None:
@@ -93,6 +132,79 @@ def test_a_pod_that_an_admission_holds_says_nothing_about_the_scheduler() -> Non
     message = "QueueDoesNotExist: Queue 'x' does not exist."
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
     assert why_pending({"status": {"conditions": [condition]}}) == message
+
+
+PRINTED = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0a)\nGPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-0b)\n"
+
+
+def _pod(**state: Any) -> dict[str, Any]:
+    return {"status": {"containerStatuses": [{"name": "hold", "state": state}]}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "printed", "warning", "expected"),
+    [
+        (
+            _pod(terminated={"exitCode": 0, "reason": "Completed"}),
+            PRINTED,
+            "",
+            ContainerSeen(exit_code=0, uuids=UUIDS, printed=PRINTED.strip()),
+        ),
+        (
+            _pod(terminated={"exitCode": 128, "reason": "StartError", "message": "nvidia-smi: not found"}),
+            "",
+            "",
+            ContainerSeen(exit_code=128, reason="StartError: nvidia-smi: not found"),
+        ),
+        (
+            _pod(waiting={"reason": "ContainerCreating"}),
+            "",
+            "FailedPrepareDynamicResources: x",
+            ContainerSeen(reason="FailedPrepareDynamicResources: x"),
+        ),
+        (
+            _pod(waiting={"reason": "ImagePullBackOff", "message": "Back-off"}),
+            "",
+            "",
+            ContainerSeen(reason="ImagePullBackOff: Back-off", no_image=True),
+        ),
+    ],
+)
+def test_what_a_container_with_a_claim_sees(
+    pod: dict[str, Any], printed: str, warning: str, expected: ContainerSeen
+) -> None:
+    assert container_seen(pod, printed, warning) == expected
+
+
+class _Server:
+    def __init__(self, *versions: str) -> None:
+        self.versions = versions
+
+    def served_versions(self, group: str) -> tuple[str, ...]:
+        return self.versions if group == "resource.k8s.io" else ()
+
+
+@pytest.mark.parametrize(
+    ("served", "version", "exactly"),
+    [(("v1", "v1beta1"), "v1", True), (("v1beta1", "v1beta2"), "v1beta2", True), (("v1beta1",), "v1beta1", False)],
+)
+def test_the_beta_versions_of_dra_are_served_as_well(served: tuple[str, ...], version: str, exactly: bool) -> None:
+    server: Any = _Server(*served)
+    kinds = dra_kinds(server)
+    assert kinds is not None and (kinds.version, kinds.exactly) == (version, exactly)
+    assert {kinds.claims.api_version, kinds.slices.api_version} == {f"resource.k8s.io/{version}"}
+    variables = {"name": "n", "namespace": "s", "api_version": kinds.claims.api_version, "exactly": exactly,
+                 "command": ["nvidia-smi", "-L"], "count": 2, "device_class": "gpu.nvidia.com", "nodes": ["gpu01"],
+                 "image": "i", "priority_class": "p", "labels": {}, "tolerations": []}  # fmt: skip
+    claim, pod = render(RECIPES / "workloads" / "dra-allocation.yaml.j2", variables)
+    request = claim["spec"]["devices"]["requests"][0]
+    assert ("exactly" in request) is exactly and (request.get("exactly") or request)["count"] == 2
+    assert pod["spec"]["containers"][0]["command"] == ["nvidia-smi", "-L"]
+
+
+def test_no_version_of_dra_is_none() -> None:
+    server: Any = _Server("v1alpha3")
+    assert dra_kinds(server) is None
 
 
 def test_a_recipe_that_gives_out_no_gpus_by_dra_is_not_passed() -> None:

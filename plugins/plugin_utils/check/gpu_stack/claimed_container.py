@@ -1,0 +1,92 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the container of a pod with a claim sees: nvidia-smi in it lists the GPUs that the driver handed over.
+
+An allocation is the scheduler's word alone; the node still has to prepare the devices and hand them to the container.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...clients.kube.kinds import EVENTS
+from ...outcome.errors import BringupError
+from ...runtime.clock import Deadline
+from ...runtime.progress import Progress
+from ...workload.namespace import TemporaryNamespace
+
+Json = dict[str, Any]
+# The driver's files, nvidia-smi among them, come into the container with its devices.
+SHOW_GPUS = ("nvidia-smi", "-L")
+_UUID = re.compile(r"UUID: (GPU-[0-9a-fA-F-]+)\)")
+_NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerSeen:
+    """How the container ended: its exit code, None if it never did, and why; the UUIDs that it listed.
+
+    `no_image`: its image could not be pulled, so it says nothing about GPUs; `unread`: why its log could not be read.
+    """
+
+    exit_code: int | None = None
+    reason: str = ""
+    no_image: bool = False
+    uuids: tuple[str, ...] = ()
+    printed: str = ""
+    unread: str = ""
+
+
+def look_into(namespace: TemporaryNamespace, deadline: Deadline, progress: Progress) -> ContainerSeen:
+    """Wait until the container of the namespace's only pod ended, and return what it printed."""
+    while True:
+        pod = next(iter(namespace.pods()), {})
+        if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed") or deadline.left_s <= 0:
+            break
+        progress.tick(f"claimed GPUs: {why_not_running(pod) or 'the container starts'}"[:180])
+        time.sleep(min(0.5, max(deadline.left_s, 0.01)))
+    if not pod:
+        return ContainerSeen(reason="the pod is gone")
+    try:
+        printed = namespace.cluster.logs(pod["metadata"]["name"], namespace.name)
+    except BringupError as error:
+        return replace(container_seen(pod, "", _last_warning(namespace)), unread=f"{error.subject}: {error.reason}")
+    return container_seen(pod, printed, _last_warning(namespace))
+
+
+def container_seen(pod: Json, printed: str, warning: str) -> ContainerSeen:
+    """Return what a pod's container saw, from the pod, its log and the last warning about it. Pure."""
+    status: Json = next(iter((pod.get("status") or {}).get("containerStatuses") or []), {})
+    ended = (status.get("state") or {}).get("terminated") or {}
+    code = ended.get("exitCode")
+    said = ": ".join(str(ended[key]) for key in ("reason", "message") if ended.get(key))
+    return ContainerSeen(
+        exit_code=None if code is None else int(code),
+        reason=(said if code else "") or ("" if code == 0 else warning or why_not_running(pod))[:400],
+        no_image=((status.get("state") or {}).get("waiting") or {}).get("reason") in _NO_IMAGE,
+        uuids=tuple(sorted(set(_UUID.findall(printed)))),
+        printed=printed.strip()[-600:],
+    )
+
+
+def why_not_running(pod: Json) -> str:
+    """Return what the status of a pod says about a container that does not run, empty if nothing."""
+    for status in (pod.get("status") or {}).get("containerStatuses") or []:
+        waiting = (status.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason"):
+            return ": ".join(str(waiting[key]) for key in ("reason", "message") if waiting.get(key))[:400]
+    return ""
+
+
+def _last_warning(namespace: TemporaryNamespace) -> str:
+    try:
+        events = namespace.cluster.list_objects(EVENTS, namespace.name)
+    except BringupError:
+        return ""
+    warnings = [event for event in events if event.get("type") == "Warning"]
+    warnings.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+    return f"{warnings[-1].get('reason', '')}: {warnings[-1].get('message', '')}"[:400] if warnings else ""

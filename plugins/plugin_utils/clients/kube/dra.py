@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Dynamic resource allocation in the version that a server has: v1 from Kubernetes 1.34 on, betas before.
+
+A claim of v1beta1 names its device class in the request itself, later ones below `exactly`; the attributes of a device
+lay one level deeper in v1beta1 (KEP-4381; release notes of Kubernetes 1.33 and 1.34).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .cluster import Cluster
+from .kinds import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES, Kind
+
+GROUP = "resource.k8s.io"
+_VERSIONS = ("v1", "v1beta2", "v1beta1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraKinds:
+    """The kinds of one version."""
+
+    version: str
+    classes: Kind
+    slices: Kind
+    claims: Kind
+
+    @property
+    def exactly(self) -> bool:
+        """Whether a request says below `exactly` what it wants."""
+        return self.version != "v1beta1"
+
+
+def dra_kinds(cluster: Cluster) -> DraKinds | None:
+    """Return the kinds of the newest version that the server serves, None if it serves none that we know.
+
+    Raises:
+        BringupError: the API server does not answer.
+    """
+    served = cluster.served_versions(GROUP)
+    version = next((entry for entry in _VERSIONS if entry in served), None)
+    if version is None:
+        return None
+    of = f"{GROUP}/{version}"
+    return DraKinds(
+        version=version,
+        classes=replace(DEVICE_CLASSES, api_version=of),
+        slices=replace(RESOURCE_SLICES, api_version=of),
+        claims=replace(RESOURCE_CLAIMS, api_version=of),
+    )
