@@ -49,7 +49,9 @@ class NodeFacts:
         driver: driver version.
         cuda: CUDA version of the driver, such as `13.0`.
         gpus: GPUs that the driver lists.
-        resources: extended resources that the device plugin offers.
+        resources: extended resources that the device plugin offers; `unhealthy` of its GPUs are only in the capacity.
+        replicas: how often its label says that each GPU is given out.
+        taints: its taints beyond Kubernetes' own, as `key=value:effect`; `cordoned` takes no pods at all.
         advertised: GPUs that the DRA driver publishes; without any its slice is missing.
         mig: whether its GPUs can be partitioned.
         pod_faults: workload name to the reason for which its pod on this node keeps failing.
@@ -68,6 +70,10 @@ class NodeFacts:
     resources: Mapping[str, int]
     advertised: tuple[GpuFacts, ...]
     mig: bool = False
+    unhealthy: int = 0
+    replicas: int = 1
+    taints: tuple[str, ...] = ()
+    cordoned: bool = False
     pod_faults: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -81,6 +87,7 @@ class ClusterFacts:
         gang_largest: larger groups are admitted pod by pod; 0: no limit.
         claims_allocate: whether the devices of the DRA driver can be allocated.
         policy_state: state of the ClusterPolicy when all operands are ready.
+        deleted, scaled: releases whose first Deployment somebody deleted, or scaled to nothing.
         model: the whole model, from which the output of programs is computed.
         skus: SKU facts by name.
     """
@@ -90,6 +97,8 @@ class ClusterFacts:
     gang_largest: int = 0
     claims_allocate: bool = True
     policy_state: str = "ready"
+    deleted: frozenset[str] = frozenset()
+    scaled: frozenset[str] = frozenset()
     model: ClusterModel | None = None
     skus: Mapping[str, Sku] = field(default_factory=dict)
 
@@ -113,6 +122,8 @@ def cluster_facts_of(model: ClusterModel, skus: Mapping[str, Sku]) -> ClusterFac
         gang_largest=stack.gang_largest,
         claims_allocate=stack.dra_driver == "allocates",
         policy_state=stack.cluster_policy,
+        deleted=frozenset(name for name, state in stack.components.items() if state == "deleted"),
+        scaled=frozenset(name for name, state in stack.components.items() if state == "scaled-to-zero"),
         model=model,
         skus=skus,
     )
@@ -133,7 +144,11 @@ def _node(node: ModelNode, sku: Sku) -> NodeFacts:
         driver=node.driver_version,
         cuda=node.cuda_version,
         gpus=working,
-        resources={GPU_RESOURCE: node.advertised_gpus},
+        resources=view.resources or {GPU_RESOURCE: node.advertised_gpus},
+        unhealthy=view.unhealthy_gpus,
+        replicas=view.replicas,
+        taints=view.taints,
+        cordoned=view.cordoned,
         advertised=working[: node.dra_device_count],
         mig=node.accelerator.mig,
         pod_faults=faults,

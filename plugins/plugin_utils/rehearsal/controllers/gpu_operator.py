@@ -125,8 +125,10 @@ def _resources(item: Json, node: NodeFacts, serving: bool) -> Iterable[Change]:
         return
     wanted = {key: str(count) if serving else "0" for key, count in node.resources.items()}
     wanted |= dict.fromkeys(offered - set(wanted), "0")
-    if any(capacity.get(key) != count or allocatable.get(key) != count for key, count in wanted.items()):
-        body = {"status": {"capacity": wanted, "allocatable": wanted}}
+    # The kubelet keeps devices that the plugin calls unhealthy in the capacity (its device manager, GetCapacity).
+    usable = {key: str(max(0, int(count) - node.unhealthy)) for key, count in wanted.items()}
+    if any(capacity.get(key) != count or allocatable.get(key) != usable[key] for key, count in wanted.items()):
+        body = {"status": {"capacity": wanted, "allocatable": usable}}
         yield Change(MANAGER, MERGE, NODES, node.name, body=body, subresource="status")
 
 

@@ -47,6 +47,7 @@ from . import (
     pod_programs,
     prometheus_operator,
     rdma_plugin,
+    site_hands,
     volcano,
 )
 from .cluster_facts import ClusterFacts, read_cluster_facts
@@ -161,6 +162,7 @@ def run(options: Options, stop: threading.Event) -> None:
         dra_driver.reconcile,
         rdma_plugin.reconcile,
         node_memory.reconcile,
+        site_hands.reconcile,
         volcano.reconcile,
         kai_scheduler.reconcile,
         lambda view, facts: pod_commands.reconcile(view, facts, options.hosts),

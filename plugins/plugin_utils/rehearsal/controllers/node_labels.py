@@ -26,8 +26,8 @@ def feature_labels(node: NodeFacts, mig_strategy: str) -> dict[str, str]:
     values = {
         "gpu.product": node.label,
         "gpu.count": str(len(node.gpus)),
-        "gpu.replicas": "1",
-        "gpu.sharing-strategy": "none",
+        "gpu.replicas": str(node.replicas),
+        "gpu.sharing-strategy": "none" if node.replicas == 1 else "time-slicing",
         "gpu.memory": str(node.memory_mib),
         "gpu.family": node.family,
         "gpu.mode": "compute",

@@ -157,6 +157,11 @@ class KubernetesNode:
 
     device_plugin_gpus: int | None = None
     dra_devices: int | None = None
+    unhealthy_gpus: int = 0
+    resources: dict[str, int] = field(default_factory=dict)
+    replicas: int = 1
+    taints: tuple[str, ...] = ()
+    cordoned: bool = False
     operands_ready: bool = True
     failing_operand: str = ""
     memory_gib: int = 2048

@@ -34,6 +34,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control
     kai_scheduler,
     pod_commands,
     pod_faults,
+    site_hands,
     volcano,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
@@ -342,3 +343,36 @@ def test_a_late_answer_does_not_bring_a_deleted_object_back() -> None:
     store.put(PODS, {"metadata": {**pod["metadata"], "resourceVersion": "8"}})
     store.put(PODS, {"metadata": {**pod["metadata"], "resourceVersion": "5", "old": True}})
     assert [item["metadata"]["resourceVersion"] for item in store.view().all(PODS)] == ["8"]
+
+
+def _body(changes: list[Change], kind: Kind) -> list[Json]:
+    return [change.body for change in changes if change.kind == kind]
+
+
+def test_a_gpu_that_is_unhealthy_stays_in_the_capacity(facts: ClusterFacts) -> None:
+    node = replace(facts.nodes["gpu01"], unhealthy=1)
+    (change,) = gpu_operator._resources({"status": {}}, node, True)
+    assert change.body["status"] == {"capacity": {"nvidia.com/gpu": "8"}, "allocatable": {"nvidia.com/gpu": "7"}}
+
+
+def test_nodes_are_tainted_and_cordoned_as_the_model_says_and_the_kubelets_own_taints_stay(facts: ClusterFacts) -> None:
+    lost = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
+    item = (NODES, {"metadata": _meta("gpu01"), "spec": {"taints": [lost]}})
+    node = replace(facts.nodes["gpu01"], taints=("sku=gpu:NoSchedule",), cordoned=True)
+    broken = replace(facts, nodes={"gpu01": node})
+    (body,) = _body(site_hands.reconcile(_view(item), broken), NODES)
+    gpu = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
+    assert body["spec"] == {"taints": [lost, gpu], "unschedulable": True}
+    done = (NODES, {"metadata": _meta("gpu01"), "spec": {"taints": [gpu, lost], "unschedulable": True}})
+    assert site_hands.reconcile(_view(done), broken) == []
+
+
+def test_the_first_workload_of_a_release_is_deleted_or_scaled_to_nothing(facts: ClusterFacts) -> None:
+    notes = {"meta.helm.sh/release-name": "adapter"}
+    item = (DEPLOYMENTS, {"metadata": _meta("adapter", "ns", annotations=notes), "spec": {"replicas": 1}})
+    bare = replace(facts, nodes={})
+    (gone,) = site_hands.reconcile(_view(item), replace(bare, deleted=frozenset({"adapter"})))
+    assert (gone.verb, gone.name) == ("delete", "adapter")
+    (scaled,) = site_hands.reconcile(_view(item), replace(bare, scaled=frozenset({"adapter"})))
+    assert scaled.body == {"spec": {"replicas": 0}}
+    assert site_hands.reconcile(_view(item), bare) == []

@@ -1,0 +1,64 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What people and programs of the site do to its cluster: taint and cordon nodes, delete or scale what charts made.
+
+Taints as in the documentation of GKE, AKS and EKS (recipes/workloads/tolerations.yaml); helm does not notice that an
+object of a release was deleted, and its list still says deployed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...clients.kube.kinds import DEPLOYMENTS, NODES
+from .cluster_facts import ClusterFacts, NodeFacts
+from .cluster_view import DELETE, MERGE, Change, ClusterView, Json, annotations_of, is_deleted, key_of
+
+MANAGER = "rehearsal"
+_RELEASE = "meta.helm.sh/release-name"
+
+
+def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
+    """Return what the site does now."""
+    changes = [change for node in facts.nodes.values() for change in _node(view, node)]
+    for name in sorted(facts.deleted | facts.scaled):
+        changes += _workload(view, name, deleted=name in facts.deleted)
+    return changes
+
+
+def _node(view: ClusterView, node: NodeFacts) -> Iterable[Change]:
+    item = view.find(NODES, node.name)
+    if item is None:
+        return
+    spec = item.get("spec") or {}
+    own = [taint for taint in spec.get("taints") or [] if str(taint.get("key", "")).startswith("node.kubernetes.io/")]
+    wanted = [*own, *(taint_of(text) for text in node.taints)]
+    body: Json = {}
+    if _compared(spec.get("taints") or []) != _compared(wanted):
+        body["taints"] = wanted or None
+    if bool(spec.get("unschedulable")) != node.cordoned:
+        body["unschedulable"] = node.cordoned or None
+    if body:
+        yield Change(MANAGER, MERGE, NODES, node.name, body={"spec": body})
+
+
+def taint_of(text: str) -> Json:
+    """Return the taint that `key=value:effect` says."""
+    rest, _colon, effect = text.rpartition(":")
+    key, _equals, value = rest.partition("=")
+    return {"key": key, "effect": effect, **({"value": value} if value else {})}
+
+
+def _compared(taints: Iterable[Json]) -> set[tuple[str, str, str]]:
+    return {(str(t.get("key")), str(t.get("value") or ""), str(t.get("effect"))) for t in taints}
+
+
+def _workload(view: ClusterView, release: str, *, deleted: bool) -> Iterable[Change]:
+    mine = [item for item in view.all(DEPLOYMENTS) if annotations_of(item).get(_RELEASE) == release]
+    for item in sorted(mine, key=key_of)[:1]:
+        namespace, name = key_of(item)
+        if deleted and not is_deleted(item):
+            yield Change(MANAGER, DELETE, DEPLOYMENTS, name, namespace)
+        elif not deleted and (item.get("spec") or {}).get("replicas") != 0:
+            yield Change(MANAGER, MERGE, DEPLOYMENTS, name, namespace, {"spec": {"replicas": 0}})
