@@ -53,7 +53,10 @@ def _judge_host(host: MetricsHost) -> Outcome:
         text = f"{count(expected.count - seen, 'GPU')} of {expected.count} without a usable {field}" + (
             f": {names}" if names else ""
         )
-        hint = f"compare with nvidia-smi -L on {host.name}; look at the log of its dcgm-exporter"
+        hint = (
+            f"compare with nvidia-smi -L on {host.name}; look at the log of its dcgm-exporter (some releases drop idle "
+            "GPUs once a claim of the DRA driver holds another one)"
+        )
         return host.answer.failed("gpu-missing", text, hint, more_subjects=host.gpus(missing), **details)
     return host.answer.passed(f"metrics of {count(seen, 'GPU')} ({expected.source})", **details)
 

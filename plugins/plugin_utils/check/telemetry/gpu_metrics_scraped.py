@@ -30,7 +30,11 @@ def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
     field = seen.settings.metrics.field
     if not seen.series:
         down = [exporter for exporter in seen.exporters if exporter.health != "up"]
-        text, hint = f"not one series of {field}, and no target for it", "kubectl get servicemonitors,podmonitors -A"
+        text = f"not one series of {field}, and no target for it"
+        hint = (
+            "kubectl get servicemonitors,podmonitors -A --show-labels: one must carry the labels that Prometheus selects "
+            "(kubectl get prometheuses -A -o yaml, serviceMonitorSelector)"
+        )
         if down:
             text = f"not one series of {field}: {down[0].target} does not answer ({down[0].error})"
             hint = "look at the exporters: kubectl get pods -A -l app=nvidia-dcgm-exporter"
