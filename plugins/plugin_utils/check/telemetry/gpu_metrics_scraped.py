@@ -32,8 +32,8 @@ def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
         down = [exporter for exporter in seen.exporters if exporter.health != "up"]
         text = f"not one series of {field}, and no target for it"
         hint = (
-            "kubectl get servicemonitors,podmonitors -A --show-labels: one must carry the labels that Prometheus selects "
-            "(kubectl get prometheuses -A -o yaml, serviceMonitorSelector)"
+            "kubectl get servicemonitors,podmonitors -A --show-labels: one must carry the labels that Prometheus "
+            "selects (kubectl get prometheuses -A -o yaml, serviceMonitorSelector)"
         )
         if down:
             text = f"not one series of {field}: {down[0].target} does not answer ({down[0].error})"

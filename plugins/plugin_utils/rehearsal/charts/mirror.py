@@ -58,6 +58,9 @@ def chart_ref(component: Mapping[str, Any]) -> ChartRef | None:
     return ChartRef(name, chart, version)
 
 
+_FAULTS = {"never-ready": "CrashLoopBackOff", "image-missing": "ImagePullBackOff"}
+
+
 def build_mirror(
     directory: Path,
     components: Iterable[Mapping[str, Any]],
@@ -69,7 +72,8 @@ def build_mirror(
         directory: where the packages go; made when it is not there.
         components: component references of a recipe (name, chart, version, type).
         states: component or chart name to what is wrong with it, as the model's stack has it: `never-ready` (the first
-            workload keeps failing) or `install-fails` (the mirror lacks the package).
+            workload keeps failing), `image-missing` (its image cannot be pulled) or `install-fails` (the mirror lacks
+            the package).
 
     Returns:
         The packages, in the order of the components.
@@ -85,7 +89,7 @@ def build_mirror(
         state = (broken.get(ref.component) or broken.get(ref.chart)) if ref else None
         if ref is None or state == "install-fails":
             continue
-        fault = "CrashLoopBackOff" if state == "never-ready" else ""
+        fault = _FAULTS.get(state or "", "")
         files = chart_files(ref.chart, ref.version, stand_in_for(ref.chart), fault)
         path = directory / ref.file_name
         _write(path, package(ref.chart, files))

@@ -10,7 +10,7 @@ from typing import Literal
 
 GangBehaviour = Literal["all-or-nothing", "partial", "not-running"]
 DraBehaviour = Literal["allocates", "never-allocates"]
-ComponentState = Literal["ok", "never-ready", "install-fails", "deleted", "scaled-to-zero"]
+ComponentState = Literal["ok", "never-ready", "install-fails", "image-missing", "deleted", "scaled-to-zero"]
 Signer = Literal["facility", "stranger", "nobody"]
 
 

@@ -103,6 +103,12 @@ def _scaled_to_zero(view: ClusterState, _node: str) -> ClusterState:
     return replace(view, workloads=tuple(nothing if w.name == nothing.name else w for w in view.workloads or ()))
 
 
+def _sick(view: ClusterState, name: str, state: str, cause: str, kind: str = "Deployment") -> ClusterState:
+    """One more workload of a component that does not get ready."""
+    sick = workload(f"{name}-more", f"{name}/{name}", kind, ready=0, state=state, cause=cause, reason="0 of 1 ready")
+    return replace(view, workloads=(*(view.workloads or ()), sick))
+
+
 CASES: list[tuple[str, Break, str, str, str]] = [
     ("node gone", lambda v, n: replace(v, nodes=tuple(x for x in v.nodes or () if x.name != n)), "node-ready",
      "node-missing", "<node>"),
@@ -123,6 +129,14 @@ CASES: list[tuple[str, Break, str, str, str]] = [
      "component-version", "volcano"),
     ("never installed", lambda v, _n: changed_component(v, "volcano", release=""), "component-health",
      "component-missing", "volcano"),
+    ("a Job of a component failed", lambda v, _n: _sick(v, "volcano", "failed", "job-failed", kind="Job"),
+     "component-health", "job-failed", "volcano"),
+    ("a component waits", lambda v, _n: _sick(v, "volcano", "pending", ""), "component-health", "workload-not-ready",
+     "volcano"),
+    ("an image that is not there", lambda v, _n: _sick(v, "volcano", "failed", "image-pull-failed"), "component-health",
+     "image-pull-failed", "volcano"),
+    ("a wrong configuration", lambda v, _n: _sick(v, "volcano", "failed", "pod-config-error"), "component-health",
+     "pod-config-error", "volcano"),
     ("no policy", lambda v, _n: replace(v, cluster_policies=()), "cluster-policy-ready", "cluster-policy-missing",
      "lab"),
     ("policy not ready", lambda v, _n: replace(v, cluster_policies=(_policy("notReady"),)), "cluster-policy-ready",
@@ -154,6 +168,23 @@ def test_a_fault_fails_one_check_and_no_other(breaking: Break, check: str, cause
     assert _failed(outcomes) == [(check, cause, subject.replace("<node>", node))]
     waits_for = {outcome.blocked_by for outcome in outcomes if outcome.status is Status.OTHER}
     assert waits_for <= {check}, "what follows from the fault is blocked by the check that reports it, nothing else"
+
+
+def test_a_recipe_without_the_gpu_operator_fails_the_check_of_its_policy(view: ClusterState) -> None:
+    bare = recipe()
+    bare["componentRefs"] = [ref for ref in bare["componentRefs"] if ref["name"] != "gpu-operator"]
+    bare["deploymentOrder"] = [name for name in bare["deploymentOrder"] if name != "gpu-operator"]
+    assert ("cluster-policy-ready", "no-gpu-operator", "lab") in _failed(judged(view, context(recipe=bare)))
+
+
+def test_a_network_policy_counts_where_the_recipe_has_the_network_operator(view: ClusterState) -> None:
+    wide = recipe()
+    wide["componentRefs"].append({"name": "network-operator", "version": "1.0", "values": {}})
+    waiting = replace(view, nic_cluster_policies=(_policy("notReady"),))
+    assert _failed(judged(waiting, context())) == []
+    assert _failed(judged(waiting, context(recipe=wide))) == [
+        ("cluster-policy-ready", "nic-cluster-policy-not-ready", "lab")
+    ]
 
 
 def test_every_cause_of_the_cases_is_declared() -> None:
