@@ -20,8 +20,9 @@ from ...runtime.progress import Progress
 from ...workload.namespace import TemporaryNamespace
 
 Json = dict[str, Any]
-# The driver's files, nvidia-smi among them, come into the container with its devices.
-SHOW_GPUS = ("nvidia-smi", "-L")
+# The driver's files, nvidia-smi among them, come into the container with its devices. It must not end: a claim whose
+# pod ended is taken back at once.
+SHOW_GPUS = ("sh", "-c", "nvidia-smi -L && exec sleep infinity")
 _UUID = re.compile(r"UUID: (GPU-[0-9a-fA-F-]+)\)")
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 
@@ -42,33 +43,43 @@ class ContainerSeen:
 
 
 def look_into(namespace: TemporaryNamespace, deadline: Deadline, progress: Progress) -> ContainerSeen:
-    """Wait until the container of the namespace's only pod ended, and return what it printed."""
+    """Wait until the container of the namespace's only pod listed its GPUs or ended, and return what it printed."""
     while True:
         pod = next(iter(namespace.pods()), {})
-        if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed") or deadline.left_s <= 0:
+        printed, unread = _printed(namespace, pod)
+        phase = (pod.get("status") or {}).get("phase")
+        if _UUID.search(printed) or phase in ("Succeeded", "Failed") or deadline.left_s <= 0:
             break
         progress.tick(f"claimed GPUs: {why_not_running(pod) or 'the container starts'}"[:180])
         time.sleep(min(0.5, max(deadline.left_s, 0.01)))
     if not pod:
         return ContainerSeen(reason="the pod is gone")
+    return replace(container_seen(pod, printed, _last_warning(namespace)), unread=unread)
+
+
+def _printed(namespace: TemporaryNamespace, pod: Json) -> tuple[str, str]:
+    """Return the log of a pod that runs or ran, or why it cannot be read."""
+    if (pod.get("status") or {}).get("phase") not in ("Running", "Succeeded", "Failed"):
+        return "", ""
     try:
-        printed = namespace.cluster.logs(pod["metadata"]["name"], namespace.name)
+        return namespace.cluster.logs(pod["metadata"]["name"], namespace.name), ""
     except BringupError as error:
-        return replace(container_seen(pod, "", _last_warning(namespace)), unread=f"{error.subject}: {error.reason}")
-    return container_seen(pod, printed, _last_warning(namespace))
+        return "", f"{error.subject}: {error.reason}"
 
 
 def container_seen(pod: Json, printed: str, warning: str) -> ContainerSeen:
     """Return what a pod's container saw, from the pod, its log and the last warning about it. Pure."""
     status: Json = next(iter((pod.get("status") or {}).get("containerStatuses") or []), {})
     ended = (status.get("state") or {}).get("terminated") or {}
-    code = ended.get("exitCode")
+    uuids = tuple(sorted(set(_UUID.findall(printed))))
+    # It lists them and stays, so that the claim does.
+    code = ended.get("exitCode", 0 if uuids else None)
     said = ": ".join(str(ended[key]) for key in ("reason", "message") if ended.get(key))
     return ContainerSeen(
         exit_code=None if code is None else int(code),
         reason=(said if code else "") or ("" if code == 0 else warning or why_not_running(pod))[:400],
         no_image=((status.get("state") or {}).get("waiting") or {}).get("reason") in _NO_IMAGE,
-        uuids=tuple(sorted(set(_UUID.findall(printed)))),
+        uuids=uuids,
         printed=printed.strip()[-600:],
     )
 

@@ -90,6 +90,10 @@ def _blind(answer: Answer, result: ClaimResult, facts: dict[str, Any]) -> Outcom
     if seen.no_image:
         hint = "state an image that the site has: gpufleet_settings: {dra-allocation: {image: ...}}"
         return answer.unknown("image-not-pulled", f"allocated; the test's image: {seen.reason}", hint, **facts)
+    if seen.unread:
+        hint = "allow get of pods/log in the test's namespaces"
+        text = f"allocated, but the container's log cannot be read: {seen.unread}"
+        return answer.unknown("log-unread", text, hint, **facts)
     log = (
         f"read the log of the DRA driver's kubelet plugin {where}: kubectl logs -n {DRA_DRIVER} -c gpus "
         "-l nvidia-dra-driver-gpu-component=kubelet-plugin"
@@ -103,10 +107,6 @@ def _blind(answer: Answer, result: ClaimResult, facts: dict[str, Any]) -> Outcom
         said = seen.printed.splitlines()[-1] if seen.printed else seen.reason
         text = f"nvidia-smi in the container {where} ended with {seen.exit_code}: {said}"
         return answer.failed("dra-gpus-not-visible", text[:400], log, **facts)
-    if seen.unread:
-        hint = "allow get of pods/log in the test's namespaces"
-        text = f"allocated, but the container's log cannot be read: {seen.unread}"
-        return answer.unknown("log-unread", text, hint, **facts)
     wanted = {device.uuid for device in result.devices if device.uuid}
     if len(seen.uuids) != result.asked or (len(wanted) == result.asked and set(seen.uuids) != wanted):
         listed = ", ".join(seen.uuids) or "none"

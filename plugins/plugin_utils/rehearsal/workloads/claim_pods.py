@@ -11,7 +11,7 @@ from .pod_simulator import STDOUT, Json, PodGroup, PodOutput, PodSimulator, SimC
 
 
 def handles(pod: Json) -> bool:
-    return words_of(pod) == ["nvidia-smi", "-L"] and bool(pod["spec"].get("resourceClaims"))
+    return "nvidia-smi -L" in " ".join(words_of(pod)) and bool(pod["spec"].get("resourceClaims"))
 
 
 def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | None:
@@ -27,7 +27,7 @@ def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | 
     indices = sorted(int(device.rpartition("-")[2]) for device in given)
     gpus = [gpu for gpu in node.working_gpus if gpu.index in indices]
     lines = tuple((STDOUT, f"GPU {n}: {gpu.product} (UUID: {gpu.uuid})") for n, gpu in enumerate(gpus))
-    return {pod["metadata"]["name"]: PodOutput(lines=lines)}
+    return {pod["metadata"]["name"]: PodOutput(lines=lines, exit_code=None)}
 
 
 SIMULATOR = PodSimulator(name="claimed-gpus", handles=handles, simulate=simulate)

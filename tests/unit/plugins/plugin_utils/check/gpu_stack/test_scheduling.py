@@ -145,6 +145,12 @@ def _pod(**state: Any) -> dict[str, Any]:
     ("pod", "printed", "warning", "expected"),
     [
         (
+            _pod(running={"startedAt": "2026-01-01T00:00:00Z"}),
+            PRINTED,
+            "",
+            ContainerSeen(exit_code=0, uuids=UUIDS, printed=PRINTED.strip()),
+        ),
+        (
             _pod(terminated={"exitCode": 0, "reason": "Completed"}),
             PRINTED,
             "",
