@@ -51,7 +51,7 @@ class NodeFacts:
         gpus: GPUs that the driver lists.
         resources: extended resources that the device plugin offers; `unhealthy` of its GPUs are only in the capacity.
         replicas: how often its label says that each GPU is given out.
-        taints: its taints beyond Kubernetes' own, as `key=value:effect`; `cordoned` takes no pods at all.
+        taints: its taints beyond Kubernetes' own; `cordoned` takes no pods at all.
         advertised: GPUs that the DRA driver publishes; without any its slice is missing.
         mig: whether its GPUs can be partitioned.
         pod_faults: workload name to the reason for which its pod on this node keeps failing.
@@ -72,7 +72,7 @@ class NodeFacts:
     mig: bool = False
     unhealthy: int = 0
     replicas: int = 1
-    taints: tuple[str, ...] = ()
+    taints: tuple[Mapping[str, str], ...] = ()
     cordoned: bool = False
     pod_faults: Mapping[str, str] = field(default_factory=dict)
 

@@ -33,7 +33,7 @@ def _node(view: ClusterView, node: NodeFacts) -> Iterable[Change]:
         return
     spec = item.get("spec") or {}
     own = [taint for taint in spec.get("taints") or [] if str(taint.get("key", "")).startswith("node.kubernetes.io/")]
-    wanted = [*own, *(taint_of(text) for text in node.taints)]
+    wanted = [*own, *(dict(taint) for taint in node.taints)]
     body: Json = {}
     if _compared(spec.get("taints") or []) != _compared(wanted):
         body["taints"] = wanted or None
@@ -41,13 +41,6 @@ def _node(view: ClusterView, node: NodeFacts) -> Iterable[Change]:
         body["unschedulable"] = node.cordoned or None
     if body:
         yield Change(MANAGER, MERGE, NODES, node.name, body={"spec": body})
-
-
-def taint_of(text: str) -> Json:
-    """Return the taint that `key=value:effect` says."""
-    rest, _colon, effect = text.rpartition(":")
-    key, _equals, value = rest.partition("=")
-    return {"key": key, "effect": effect, **({"value": value} if value else {})}
 
 
 def _compared(taints: Iterable[Json]) -> set[tuple[str, str, str]]:

@@ -153,14 +153,15 @@ class KubernetesNode:
     """What Kubernetes is told about a node: None for a count means all GPUs that work. `memory_gib` is what pods may
     ask for; `adapters` the extended resources that bring adapters into pods, None for those of the shared device
     plugin, and `adapter_units` whether one unit of them is all adapters or one. A host that is no `member` is not
-    known to Kubernetes, nor stated in the inventory."""
+    known to Kubernetes, nor stated in the inventory. `unhealthy_gpus` stay in the capacity and are not allocatable;
+    `resources` are offered in place of whole GPUs, as with MIG or time-slicing, and `replicas` is what the node's label
+    then says."""
 
     device_plugin_gpus: int | None = None
     dra_devices: int | None = None
     unhealthy_gpus: int = 0
     resources: dict[str, int] = field(default_factory=dict)
     replicas: int = 1
-    taints: tuple[str, ...] = ()
     cordoned: bool = False
     operands_ready: bool = True
     failing_operand: str = ""

@@ -358,10 +358,10 @@ def test_a_gpu_that_is_unhealthy_stays_in_the_capacity(facts: ClusterFacts) -> N
 def test_nodes_are_tainted_and_cordoned_as_the_model_says_and_the_kubelets_own_taints_stay(facts: ClusterFacts) -> None:
     lost = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
     item = (NODES, {"metadata": _meta("gpu01"), "spec": {"taints": [lost]}})
-    node = replace(facts.nodes["gpu01"], taints=("sku=gpu:NoSchedule",), cordoned=True)
+    gpu = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
+    node = replace(facts.nodes["gpu01"], taints=(gpu,), cordoned=True)
     broken = replace(facts, nodes={"gpu01": node})
     (body,) = _body(site_hands.reconcile(_view(item), broken), NODES)
-    gpu = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
     assert body["spec"] == {"taints": [lost, gpu], "unschedulable": True}
     done = (NODES, {"metadata": _meta("gpu01"), "spec": {"taints": [gpu, lost], "unschedulable": True}})
     assert site_hands.reconcile(_view(done), broken) == []
