@@ -175,6 +175,11 @@ def adapters(topology: Topology) -> Ceiling:
     if topology.nodes < 2 or topology.net_gbps <= 0:
         raise InputError("topology", "has no network between its nodes.", "correct compute_hcas of the SKU")
     gbps, text = _carried(topology, "ring")
+    each, left = divmod(topology.nics, topology.gpus)
+    if each and left:
+        # The slowest GPU counts, and it has one adapter less than others.
+        gbps *= each * topology.gpus / topology.nics
+        text = f"{text}, {each} of {topology.nics} for the GPU that has the fewest,"
     return Ceiling("adapters", gbps / topology.gpus, f"{text} / {topology.gpus} GPUs")
 
 

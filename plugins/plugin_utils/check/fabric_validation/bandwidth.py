@@ -115,11 +115,22 @@ def topology_for(plan: Plan, sku: Sku, hosts: Sequence[str], phase: Phase, *, si
     facts = plan.settings.networks.get(sku.fabric)
     members = (1,) * len(hosts) if phase in ADAPTER_PHASES else domain_sizes(plan, hosts, sku)
     found = topology_of(sku, members, 1 if single else None, facts.efficiency if facts else None)
+    fewest = _fewest_adapters(plan, hosts, sku)
+    if fewest is not None and not single:
+        found = replace(found, nics=found.nics * fewest // sku.nics, published=())
     taper = plan.settings.judge.taper
     if taper == 1.0 or same_leaves(plan, hosts):
         return found
     carried = {rule: found.efficiency.get(rule, 1.0) / taper for rule in ("ring", "hierarchical")}
     return replace(found, efficiency=carried, published=())
+
+
+def _fewest_adapters(plan: Plan, hosts: Sequence[str], sku: Sku) -> int | None:
+    """Return how many NICs the pods of a run get on each host; None for all of them."""
+    stated = plan.settings.run.rdma_count
+    offered = [min(stated or plan.host(name).rdma_offered, plan.host(name).rdma_offered) for name in hosts]
+    ports = [amount for amount in offered if 1 < amount < min(sku.compute_hcas, sku.nics)]
+    return max(1, min(ports) * sku.nics // sku.compute_hcas) if ports else None
 
 
 def same_leaves(plan: Plan, hosts: Sequence[str]) -> bool:

@@ -98,9 +98,7 @@ def test_reasons(text: str, reason: str) -> None:
 
 def test_a_warning_behind_a_time_belongs_to_its_host() -> None:
     """From 2.26 on NCCL puts the time before warnings (NCCL_DEBUG_TIMESTAMP_LEVELS); labels come before that."""
-    text = (
-        "gpu07:11:12 [4] ibvwrap.cc:213 NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory"
-    )
+    text = "gpu07:11:12 [4] ibvwrap.cc:213 NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory"
     for before in ("", "[2026-11-21 10:00:01] ", "[1,3]<stderr>:[2026-11-21 10:00:01] ", "[3] ", "3: "):
         log = nccl_debug.parse(before + text)
         assert list(log.hosts) == ["gpu07"], before

@@ -194,6 +194,8 @@ def test_the_adapters_alone_know_no_nvlink() -> None:
     full = ceiling.Reference(ceiling.adapters(H100), ceiling.adapters(H100))
     assert ceiling.judge(ceiling.adapters(slow).gbps, full, None).rating is Rating.BAD
     assert ceiling.judge(48.5, full, None).rating is Rating.GOOD
+    fifteen = ceiling.adapters(Topology(nodes=2, gpus=8, nics=15, nic_gbps=200))
+    assert (fifteen.gbps, ceiling.adapters(Topology(nodes=2, gpus=8, nics=4, nic_gbps=100)).gbps) == (25.0, 6.25)
     with pytest.raises(InputError):
         ceiling.adapters(Topology(nodes=2, gpus=8, nics=0, nic_gbps=0))
 
