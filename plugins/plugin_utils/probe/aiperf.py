@@ -148,7 +148,7 @@ def without_exports(log: str, mark: str) -> str:
 def _root(text: str) -> dict[str, Any]:
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise unreadable(TOOL, f"no JSON ({error})", "profile_export_aiperf.json") from None
     if not isinstance(data, dict):
         raise unreadable(TOOL, f"a {type(data).__name__}", "an object")
@@ -281,7 +281,7 @@ def redacted(text: str, redact: Any) -> str:
     """
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(TOOL, f"no JSON ({error}).") from None
     return json.dumps(_clean(data, redact), indent=1) + "\n"
 

@@ -36,7 +36,7 @@ _LIMITED = re.compile(
 )
 _OFF_BUS = re.compile(r"NVRM: (?:The NVIDIA )?GPU ([0-9a-fA-F:.]+)\b(?=.*fallen off the bus)")
 _OFF_BUS_START = re.compile(r"NVRM: The NVIDIA GPU ([0-9a-fA-F:.]+)\s*$")
-_SEGFAULT = re.compile(r"(\S+)\[(\d+)\]: segfault at .* in (\S+?)\[")
+_SEGFAULT = re.compile(r"([^\s\[]{1,64})\[(\d{1,10})\]: segfault at .* in ([^\s\[]{1,256})\[")
 _CONTINUATION_LINES = 4
 # A boot loader's lines may stand before the kernel's first one.
 _FIRST_LINES = 20

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...probe.phc2sys import PtpClock
+from ...probe.timedatectl import TimeService
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -41,13 +43,17 @@ _GOOD_LEAP = ("Normal", "Insert second", "Delete second")
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """An offset of 0 without a source means nothing, so leap status and stratum come first."""
+    """An offset of 0 without a source means nothing, so leap status and stratum come first; without chrony another
+    service that keeps the clock is as good."""
     return per_host(SPEC, seen, context, _judge)
 
 
 def _judge(host: NodeContext) -> Report | Outcome:
     clock = host.facts.clock
     if isinstance(clock, ProbeFailure):
+        other = _other_service(host, clock)
+        if other is not None:
+            return other
         if _NO_DAEMON in clock.text.lower():
             text = "chronyd does not run (506 Cannot talk to daemon)"
             return host.answer.failed(
@@ -71,6 +77,39 @@ def _judge(host: NodeContext) -> Report | Outcome:
         measured=(Measure("offset", clock.offset_s, "s"), Measure("stratum", clock.stratum)),
         expected=(Expectation("offset", "<=", limit, Basis.RULE, "s"),),
         evidence=host.evidence("clock"),
+    )
+
+
+def _other_service(host: NodeContext, chrony: ProbeFailure) -> Report | None:
+    """Return what PTP or another time service says, where chrony is not there or its daemon does not run."""
+    if chrony.kind != "missing" and _NO_DAEMON not in chrony.text.lower():
+        return None
+    ptp, service = host.facts.read("ptp", PtpClock), host.facts.read("time_service", TimeService)
+    limit = host.settings(ClockSyncSettings).clock_offset_s
+    if isinstance(ptp, PtpClock):
+        findings: tuple[Finding, ...] = ()
+        if not ptp.locked:
+            text, hint = "phc2sys is not locked to the adapter's clock", "`journalctl -u ptp4l -u phc2sys` on the node"
+            findings = (Finding(cause="clock-not-synchronised", text=text, hint=hint),)
+        elif abs(ptp.offset_s) > limit:
+            text = f"clock is {ptp.offset_s * 1000:+.3f} ms off, allowed {limit * 1000:g} ms"
+            findings = (Finding(cause="clock-offset", text=text, hint="`journalctl -u phc2sys` on the node"),)
+        return Report(
+            summary=f"{ptp.offset_s * 1e6:+.1f} us off, by PTP",
+            findings=findings,
+            measured=(Measure("offset", ptp.offset_s, "s"),),
+            expected=(Expectation("offset", "<=", limit, Basis.RULE, "s"),),
+            evidence=host.evidence("ptp"),
+        )
+    if not isinstance(service, TimeService) or not service.enabled:
+        return None
+    text, hint = "a time service is on and the clock is not synchronised", "`timedatectl timesync-status` on the node"
+    bad = (Finding(cause="clock-not-synchronised", text=text, hint=hint),)
+    return Report(
+        summary="kept by a time service that tells no offset (timedatectl: NTPSynchronized=yes)",
+        findings=() if service.synchronised else bad,
+        expected=(Expectation("synchronised", "==", "yes", Basis.RULE),),
+        evidence=host.evidence("time_service"),
     )
 
 

@@ -77,8 +77,10 @@ def _report(host: NodeContext, number: int) -> Report:
     narrow = min((gpu.link_width_current or 0 for gpu in gpus), default=0)
     generations = sorted({gpu.link_gen_current or 0 for gpu in gpus})
     expected = _expected(host, gpus[0]) if gpus else 0
+    lower = any((gpu.link_gen_current or 0) < (gpu.link_gen_max or 0) for gpu in gpus)
+    idle = " (lower than they can at idle)" if lower else ""
     return Report(
-        summary=f"{count(number, 'link')} x{narrow}, generation {', '.join(map(str, generations))} now (drops at idle)",
+        summary=f"{count(number, 'link')} x{narrow}, generation {', '.join(map(str, generations))} now{idle}",
         measured=(
             Measure("pcie_width_min", narrow, "lanes"),
             Measure("pcie_replays_max", max((gpu.replay_count or 0 for gpu in gpus), default=0), "count"),

@@ -175,3 +175,12 @@ def test_xml_with_a_nonsense_field_is_refused(old: str, new: str) -> None:
     assert old in sample
     with pytest.raises(InputError):
         nvidia_smi_xml.parse(sample.replace(old, new))
+
+
+@pytest.mark.parametrize("name", sorted(set(SAMPLES) - {"nvidia_smi_xml", "dcgmi_diag"}))
+@pytest.mark.parametrize("word", [" ", "a", "a:", "# Rank ", "NVRM: Xid (", "["])
+def test_line_without_end_is_refused_unread(name: str, word: str) -> None:
+    """Expressions that look for the end of a line would take minutes for four million characters."""
+    parse, sample = SAMPLES[name]
+    with pytest.raises(InputError):
+        parse(sample + word * (4_000_000 // len(word)))

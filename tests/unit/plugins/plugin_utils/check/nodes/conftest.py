@@ -57,6 +57,7 @@ SKU = Sku(
     pcie_width=16,
     gpu=Accelerator(name="h100", title="H100", product_pattern="H100", mig=True, nvls=True, ecc=True, row_remap=True),
 )
+_OTHER_CLOCKS = ("timedatectl", "phc2sys")
 _AGAIN = tuple(tool.name for tool in tools_asked_again())
 _DRIVER_TOOLS = tuple(tool.name for tool in load_host_tools().tools if tool.asks_driver)
 
@@ -165,13 +166,14 @@ class FakeHost:
         if self.unreachable:
             return unreached(self.name, self.unreachable)
         texts = self._texts()
-        texts |= _simulated(frozenset((*texts, "dcgmi_diag")))
+        texts |= _simulated(frozenset((*texts, "dcgmi_diag", *_OTHER_CLOCKS)))
         runs = {name: ToolRun(argv=(name,), rc=0, stdout=text) for name, text in texts.items()}
         runs["dcgmi_diag"] = ToolRun(
             argv=("dcgmi", "diag", "-r", "3", "-j"), rc=226 if self.diag else 0, stdout=self._diag()
         )
         if self.fabric_manager != "active":
             runs["fabric_manager"] = ToolRun(argv=("systemctl",), rc=3, stdout=f"{self.fabric_manager}\n")
+        runs |= {name: ToolRun(argv=(name,), missing=True) for name in _OTHER_CLOCKS}
         runs |= self.tools
         runs |= {name + AFTER: self.after.get(name, runs[name]) for name in _AGAIN if name in runs}
         if "dcgmi_diag" not in runs or runs["dcgmi_diag"].missing:
