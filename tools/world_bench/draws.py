@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
     FaultDefinition,
@@ -66,10 +67,16 @@ def _fitting(
         place = settle(world, directory / name)
         offered[name] = offers(world, place.hardware, place.healthy)
     return {
-        fault.id: [name for name, words in offered.items() if fault.fits(words)]
+        fault.id: [name for name, words in offered.items() if fault.fits(words) and _asked(fault, words)]
         for fault in catalogue.values()
         if fault.expect.gate in GATES
     }
+
+
+def _asked(fault: FaultDefinition, offered: frozenset[str]) -> bool:
+    """Whether its check is asked at its gate: those of the driver are asked elsewhere where the operator owns it."""
+    spec = next(check.spec for check in all_checks() if check.spec.id == fault.expect.check)
+    return "host_driver" in offered or not spec.needs_driver
 
 
 def problems_of(drawn: Drawn, directory: Path) -> list[str]:
