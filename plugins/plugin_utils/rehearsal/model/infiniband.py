@@ -61,7 +61,7 @@ class InfiniBand:
     """The switches, the cables between them and the subnet managers; all empty where the hosts have no InfiniBand.
 
     `adapter_description` is how adapters describe themselves, of `{host}`, `{hca}` and `{number}` (from 1);
-    `priorities` are those of the subnet managers.
+    `priorities` are those of the subnet managers; `taper` is how much more the leaves carry down than up.
     """
 
     switches: tuple[Switch, ...] = ()
@@ -70,3 +70,4 @@ class InfiniBand:
     subnet_managers: SubnetManagers = "both"
     adapter_description: str = "{host} {hca}"
     priorities: tuple[int, int] = (15, 1)
+    taper: float = 1.0

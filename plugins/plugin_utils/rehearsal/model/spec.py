@@ -36,7 +36,8 @@ class OtherAdapter:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedNode:
     """A host to simulate. `hcas` names its compute adapters in the order of the rails; empty: those of the SKU.
-    `outside`: the inventory does not state it, and Kubernetes does not know it."""
+    `outside`: the inventory does not state it, and Kubernetes does not know it; hosts of different `unit` share no
+    leaf switch."""
 
     name: str
     sku: str
@@ -44,6 +45,7 @@ class PlannedNode:
     hcas: tuple[str, ...] = ()
     others: tuple[OtherAdapter, ...] = ()
     outside: bool = False
+    unit: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +178,7 @@ def _plain_node(node: PlannedNode) -> dict[str, Any]:
     row: dict[str, Any] = {"name": node.name, "sku": node.sku, "rack": node.rack}
     row |= {"hcas": list(node.hcas)} if node.hcas else {}
     row |= {"outside": True} if node.outside else {}
+    row |= {"unit": node.unit} if node.unit else {}
     return row | {"others": [to_plain(other) for other in node.others]} if node.others else row
 
 

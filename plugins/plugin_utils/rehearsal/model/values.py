@@ -222,7 +222,7 @@ class Serving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One GPU host. `others` are ports of adapters that carry no GPU traffic.
+    """One GPU host. `others` are ports of adapters that carry no GPU traffic; hosts of different `unit` share no leaf.
 
     `printed` is by program what it prints in place of its usual output, for programs whose script in
     recipes/rehearsal/tools/ reads it (`out/<program>.printed`); `smi_xml` what elements of `nvidia-smi -q -x` read for
@@ -244,6 +244,7 @@ class Node:
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]
     others: tuple[Hca, ...] = ()
+    unit: int = 0
     kernel: str = "6.8.0-79-generic"
     os_name: str = "Ubuntu"
     os_version: str = "24.04.3"

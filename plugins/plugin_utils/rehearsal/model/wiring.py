@@ -41,9 +41,14 @@ def wire(nodes: Sequence[Node]) -> Wiring:
     """Return the wiring of these hosts; empty if none has an InfiniBand adapter."""
     connected = [node for node in nodes if any(hca.link_layer == "InfiniBand" for hca in node.hcas)]
     size = _GROUP if len(connected) <= _MANY else _LARGE_GROUP
+    units: dict[int, list[Node]] = {}
+    for node in connected:
+        units.setdefault(node.unit, []).append(node)
+    groups = [members[at : at + size] for members in units.values() for at in range(0, len(members), size)]
     hosts = {
-        f"{node.name}/{hca.name}": Port(f"leaf-g{index // size + 1}-rail{hca.index}", index % size + 1)
-        for index, node in enumerate(connected)
+        f"{node.name}/{hca.name}": Port(f"leaf-g{number}-rail{hca.index}", place)
+        for number, group in enumerate(groups, 1)
+        for place, node in enumerate(group, 1)
         for hca in node.hcas
         if hca.link_layer == "InfiniBand"
     }

@@ -67,6 +67,8 @@ class _NcclRun:
             find_host(place, names.index(place.node), model, sku.nvlink_generation, sku.fabric, run.env, data)
             for place in run.places
         ]
+        if len({host.node.unit for host in self.hosts}) > 1:
+            self.hosts = [_tapered(host, model.infiniband.taper) for host in self.hosts]
         self.ranks = ranks_of(self.hosts)
         per_node = run.places[0].gpus
         nvls = uses_nvls(sku.gpu_kind, per_node, run.env, data)
@@ -247,6 +249,12 @@ def _part_of(host: Host, model: ClusterModel) -> float:
     adapters = [hca.goodput for hca in host.adapters]
     links = [gpu.nvlinks_up / gpu.nvlinks for gpu in node.gpus if gpu.nvlinks]
     return min([node.performance.network, node.performance.nvlink, *rails, *adapters, *links])
+
+
+def _tapered(host: Host, taper: float) -> Host:
+    """Return a host as hosts below other leaves reach it."""
+    speeds = tuple(speed / taper for speed in host.machine.adapters_gb_per_s)
+    return replace(host, machine=replace(host.machine, adapters_gb_per_s=speeds))
 
 
 def domains_of(hosts: Sequence[Host], rack_wide: bool, env: Mapping[str, str]) -> list[list[Host]]:

@@ -16,7 +16,7 @@ from ..model.spec import OtherAdapter, PlannedNode, Shape, rack_name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostGroup:
     """Hosts of one kind. `hcas` and `others` as in PlannedNode; `racks` are theirs in turn, else four hosts a rack;
-    `outside`: the site has them and does not state them in the inventory."""
+    `outside`: the site has them and does not state them in the inventory; `unit`: those of another share no leaf."""
 
     sku: str
     count: int = 1
@@ -24,6 +24,7 @@ class HostGroup:
     hcas: tuple[str, ...] = ()
     others: tuple[OtherAdapter, ...] = ()
     outside: bool = False
+    unit: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +96,7 @@ class World:
             PlannedNode(
                 name=f"gpu{number + 1:0{width}d}", sku=group.sku,
                 rack=group.racks[place % len(group.racks)] if group.racks else rack_name(number),
-                hcas=group.hcas, others=group.others, outside=group.outside,
+                hcas=group.hcas, others=group.others, outside=group.outside, unit=group.unit,
             )
             for number, (group, place) in enumerate(groups)
         )  # fmt: skip
