@@ -95,8 +95,13 @@ class SkuCohort:
 
     @cached_property
     def states(self) -> Mapping[str, DeviceState]:
-        """What was sampled of each GPU in the last complete run."""
-        return states_of(self.complete[-1]) if self.complete else {}
+        """What was sampled of each GPU in the longest run."""
+        return states_of(self.longest) if self.complete else {}
+
+    @property
+    def longest(self) -> Run:
+        """The last of the complete runs with the longest load: what heat does is judged by it."""
+        return max(reversed(self.figures), key=lambda figures: round(figures.load_s, -1)).run
 
     @cached_property
     def held_down(self) -> Mapping[str, float]:
@@ -175,9 +180,19 @@ class SkuCohort:
     @cached_property
     def doubtful(self) -> bool:
         """Whether more runs can confirm or clear something suspicious."""
+        return bool(self.figures) and (bool(self.late) or self.slow_at_work)
+
+    @property
+    def slow_at_work(self) -> bool:
+        """Whether the training itself shows something suspicious, and not only its start."""
         low = self.mfu is not None and self.mfu.value < self.target
-        late_data = self.slow_data.slow or self.slow_data.uneven
-        return bool(self.figures) and (bool(self.late or late_data) or self.slow.any or not self.steady or low)
+        return bool(self.slow_data.slow or self.slow_data.uneven) or self.slow.any or not self.steady or low
+
+    @property
+    def load_s(self) -> float:
+        """How long the next run is to be. What only the start showed needs no further ten minutes of load."""
+        again = bool(self.figures) and not self.slow_at_work
+        return 0.0 if again else self.results.plan.settings.run.load_s
 
     @property
     def confirmed(self) -> bool:

@@ -159,7 +159,7 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
         run, shape = self.settings.run, self.plan.shapes[cohort.sku_name]
         options: Mapping[str, Any] = {
             **{name: value for name, value in asdict(shape).items() if name not in ("memory_mib", "learning_rate")},
-            "learning-rate": shape.learning_rate, "steps": run.steps, "load-s": run.load_s, "seed": run.seed,
+            "learning-rate": shape.learning_rate, "steps": run.steps, "load-s": cohort.load_s, "seed": run.seed,
             "dtype": run.dtype, "device": run.device, "timeout-s": run.timeout_s, "stuck-s": run.stuck_s,
         }  # fmt: skip
         return tuple(word for name, value in options.items() for word in (f"--{name}", str(value)))

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from training_fleet import Line, TrainingFleet
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.analysis import cohorts_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 
@@ -137,3 +139,26 @@ def test_a_pod_whose_start_is_not_told_does_not_pass_it() -> None:
         return "".join(text.splitlines(keepends=True)[3:]) if host == "gpu02" else text
 
     assert fleet(raw=raw).findings() == [(STARTS, "no-start-times", "other", "gpu02")]
+
+
+def test_who_is_late_is_asked_again_without_another_ten_minutes_of_load() -> None:
+    def shorter(number: int, lines: list[Line]) -> list[Line]:
+        kept = [line for line in lines if line["event"] not in ("window", "state") or line.get("number") == 1]
+        kept = [line for line in kept if line["event"] != "window" and line.get("number") != 3]
+        end = {"steps": 60, "windows": 0, "states": 1, "digests": 2, "load_s": 40.0}
+        return [{**line, **end} if line["event"] == "end" else line for line in kept]
+
+    def end(attempt: int) -> Any:
+        late.edit = (lambda _n, lines: lines) if attempt == 1 else shorter
+        return ("succeeded", "", {})
+
+    late = fleet(late_s={"gpu03": 200.0}, end=end)
+    results = late.results()
+    assert [round(run.ranks[0].log.load_s, -2) for run in results.runs] == [600, 0, 0]
+    # What the first run says of clocks and heat stands.
+    assert late.findings(results) == [(STARTS, "late-start", "failed", "gpu03")]
+    (cohort,) = cohorts_of(replace(results, runs=results.runs[:1]), hardware())
+    assert (cohort.wants_more, cohort.load_s) == (True, 0.0)
+    slow = fleet(pace={"gpu03/gpu1": 0.7})
+    (cohort,) = cohorts_of(replace(slow.results(), runs=slow.results().runs[:1]), hardware())
+    assert (cohort.wants_more, cohort.load_s) == (True, 600.0)
