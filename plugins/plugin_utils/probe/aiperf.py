@@ -263,8 +263,8 @@ def _refuse_contradictions(export: AiperfExport) -> None:
             raise unreadable(TOOL, f"{name} of {found.count} of {export.requests} requests", "one each")
     if not export.output_tokens_per_s or not export.duration_s:
         raise unreadable(TOOL, "no output in no time", "a run that took some time")
-    # AIPerf divides requests and tokens by the duration (aiperf/metrics/types); without requests before the measured ones
-    # the real one was seen to count some hundredths of a second more than it tells.
+    # AIPerf divides requests and tokens by the duration (aiperf/metrics/types); without requests before the measured
+    # ones the real one was seen to count some hundredths of a second more than it tells.
     for name, rate, amount in (
         ("request_throughput", export.requests_per_s, float(export.requests)),
         ("output_token_throughput", export.output_tokens_per_s, export.output_tokens.mean * export.requests),
