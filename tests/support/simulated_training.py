@@ -44,10 +44,10 @@ def hardware() -> dict[str, Sku]:
 
 def group_on(
     nodes: Sequence[str], *, gpus: int = 8, running: int | None = None, name: str = "train-1-1",
-    shape: Mapping[str, Any] = SHAPE,
+    shape: Mapping[str, Any] | None = None,
 ) -> PodGroup:  # fmt: skip
-    """The pods of a job on these nodes; of them so many run, all if not told."""
-    options = [word for key, value in shape.items() for word in (f"--{key}", str(value))]
+    """The pods of a job on these nodes, with SHAPE if no other is given; of them so many run, all if not told."""
+    options = [word for key, value in (shape or SHAPE).items() for word in (f"--{key}", str(value))]
     spec = JobSpec(
         name=name, nodes=tuple(nodes), gpus_per_node=gpus, image="pytorch",
         command=("/etc/program/train.py", *options, "--device", "cuda", "--dtype", "bfloat16"), kind="torchrun",
