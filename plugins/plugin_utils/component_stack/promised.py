@@ -18,7 +18,8 @@ from .workloads import Workload
 
 # A Job may be removed once it is done (ttlSecondsAfterFinished), so its absence says nothing.
 _KINDS = ("Deployment", "DaemonSet", "StatefulSet")
-_OF_THESE = re.compile(rf"^kind:\s*[\"']?({'|'.join(_KINDS)})[\"']?\s*$", re.MULTILINE)
+# A chart may render JSON, which is YAML as well: `"kind": "Deployment"`.
+_OF_THESE = re.compile(rf"\bkind[\"']?:\s*[\"']?({'|'.join(_KINDS)})\b")
 _SEPARATOR = re.compile(r"^---\s*(?:#.*)?$", re.MULTILINE)
 
 

@@ -57,6 +57,10 @@ def _one(cluster: ClusterState, context: JudgeContext, name: str) -> Outcome:
     fault = component_fault(cluster, component, context)
     if fault is None and component.promised is None:
         return _unread(answer, component)
+    if fault is None and not component.promised and _runs_something(cluster, component):
+        text = f"release {component.release} has workloads in the cluster, and its manifest names none"
+        hint = f"compare with helm get manifest {component.name}; this may be a defect of ours: report it"
+        return answer.unknown("manifest-unread", text, hint)
     if fault is None:
         return _healthy(answer, cluster, component, context)
     cause, text, hint = fault
@@ -79,6 +83,10 @@ def _unread(answer: Answer, component: ComponentState) -> Outcome:
         return answer.unknown("manifest-unread", f"what the release must run is not known: {component.unread}", hint)
     text = "this run did not record which workloads the release's manifest contains"
     return answer.unknown("manifest-unread", text, "run the gate again with this release of the collection")
+
+
+def _runs_something(cluster: ClusterState, component: ComponentState) -> bool:
+    return any(workload.kind != "Job" for workload in cluster.workloads_of(component.release))
 
 
 def _sick_dependency(cluster: ClusterState, context: JudgeContext, name: str) -> str:

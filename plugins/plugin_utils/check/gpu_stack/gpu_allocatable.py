@@ -16,7 +16,7 @@ from ..spec import Check, CheckSpec, JudgeContext
 from .cluster_host import ClusterHost, per_host
 from .cluster_state import ClusterState, NodeState
 from .observe_cluster import OBSERVER
-from .roots import GPU_OPERATOR, broken_operands, node_fault, recipe_component, unhealthy
+from .roots import GPU_OPERATOR, broken_operands, closed_by_taint, node_fault, recipe_component, unhealthy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +87,8 @@ def _blocked(host: ClusterHost) -> Outcome | None:
     # A cordoned node still offers its GPUs.
     if fault and fault[0] != "node-cordoned":
         return answer.blocked(by="node-ready", because=f"the node itself does not work: {fault[1]}")
+    if node is not None and not any(node.allocatable.values()) and closed_by_taint(node, host.context):
+        return answer.blocked(by="node-ready", because="its taint keeps the device plugin away as well")
     if unhealthy(host.seen, GPU_OPERATOR, host.context):
         return answer.blocked(by="component-health", because=f"component {GPU_OPERATOR} is not healthy")
     for operand in broken_operands(host.seen, host.context):

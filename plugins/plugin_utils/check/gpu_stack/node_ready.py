@@ -8,13 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
-from ...workload.tolerations import repelling, taint_of
-from ..kit.tolerations import tolerations_of
 from ..spec import Check, CheckSpec, JudgeContext
 from .cluster_host import ClusterHost, per_host
 from .cluster_state import ClusterState
 from .observe_cluster import OBSERVER
-from .roots import node_fault
+from .roots import closed_by_taint, node_fault
 
 SPEC = CheckSpec(
     id="node-ready",
@@ -45,7 +43,7 @@ def _judge_host(host: ClusterHost) -> Outcome:
         "expected": (Expectation("ready", "==", "True", Basis.INVENTORY),),
         "evidence": (Evidence("GET /api/v1/nodes", name, node.reason if node else ""),),
     }
-    taints = repelling(map(taint_of, node.taints), tolerations_of(host.context)) if node and not fault else ()
+    taints = () if fault else closed_by_taint(node, host.context)
     if taints:
         return _tainted(host, taints, facts)
     if fault:

@@ -16,7 +16,9 @@ from ...component_stack.facts import KnownFailure, stack_facts
 from ...component_stack.promised import broken_promise
 from ...component_stack.workloads import Workload
 from ...outcome.model import Outcome
+from ...workload.tolerations import repelling, taint_of
 from ..kit.answer import Answer
+from ..kit.tolerations import tolerations_of
 from ..spec import JudgeContext
 from .cluster_state import ClusterState, ComponentState, NodeState, OperandState
 
@@ -38,6 +40,11 @@ def node_fault(node: NodeState | None) -> tuple[str, str] | None:
     if node.pressures:
         return "node-pressure", f"it reports {', '.join(node.pressures)}"
     return None
+
+
+def closed_by_taint(node: NodeState | None, context: JudgeContext) -> tuple[str, ...]:
+    """Return the taints of a node that keep test pods away, and with them most of what the operators run there."""
+    return repelling(map(taint_of, node.taints), tolerations_of(context)) if node is not None else ()
 
 
 def bad_nodes(cluster: ClusterState, context: JudgeContext) -> frozenset[str]:

@@ -54,6 +54,14 @@ def _there(entry: Promised, desired: int) -> Workload:
                     app=entry.name, desired=desired, ready=desired, state="ready")  # fmt: skip
 
 
+def test_a_chart_that_renders_json_promises_as_well() -> None:
+    text = (
+        '---\n# Source: x\n{\n  "apiVersion": "apps/v1",\n  "kind": "Deployment",\n  "metadata": {"name": "adapter"},\n'
+    )
+    text += '  "spec": {"replicas": 1}\n}\n'
+    assert promised_by_text(text, "ns") == (Promised(kind="Deployment", name="adapter", namespace="ns", replicas=1),)
+
+
 def test_the_workloads_of_a_manifest_are_found_and_nothing_else_is_kept() -> None:
     assert promised_by_text(MANIFEST, "gpu-operator") == (OPERATOR, WORKER)
     assert promised_by_text("", "gpu-operator") == ()

@@ -301,6 +301,10 @@ def test_a_taint_that_keeps_tests_away_is_neither_passed_nor_the_nodes_fault(vie
     (held,) = [o for o in judged(changed_node(view, "gpu02", taints=(taint,)), context()) if o.cause]
     assert (held.check, held.status, held.cause) == ("node-ready", Status.OTHER, "node-tainted")
     assert taint in held.summary and f"tolerations: ['{taint}']" in held.hint
+    # The operator's pods do not tolerate it either: that no GPU is offered there is no second fault.
+    bare = changed_node(view, "gpu02", taints=(taint,), allocatable={})
+    held_there = {(o.check, o.cause) for o in judged(bare, context()) if o.cause}
+    assert held_there == {("node-ready", "node-tainted"), ("gpu-allocatable", "blocked-by-node-ready")}
 
 
 def test_what_holds_all_hosts_is_told_once(view: ClusterState) -> None:
@@ -330,6 +334,12 @@ def test_a_release_whose_manifest_was_not_read_is_not_passed(view: ClusterState)
         (held,) = [outcome for outcome in outcomes if outcome.status is not Status.PASSED]
         assert (held.status, held.cause, held.subjects[0].name) == (Status.OTHER, "manifest-unread", "volcano")
         assert unread in held.summary
+
+
+def test_a_manifest_that_names_nothing_of_what_runs_is_not_believed(view: ClusterState) -> None:
+    outcomes = judged(changed_component(view, "volcano", promised=()), context())
+    (held,) = [outcome for outcome in outcomes if outcome.status is not Status.PASSED]
+    assert (held.status, held.cause, held.subjects[0].name) == (Status.OTHER, "manifest-unread", "volcano")
 
 
 def test_a_chart_may_promise_no_replicas_and_an_operand_may_be_wanted_on_no_node(view: ClusterState) -> None:
