@@ -273,13 +273,19 @@ def _slowdowns(element: ElementTree.Element) -> dict[str, int]:
     return {name: whole(text, TOOL, name) for name, text in texts.items() if text[:1].isdigit()}
 
 
+_SLOWDOWNS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
+
+
 def _clock_events(element: ElementTree.Element) -> tuple[str, ...] | None:
-    """Return the names of the active reasons; before driver 535.54 they were called throttle reasons."""
+    """Return the names of the active reasons; before driver 535.54 they were called throttle reasons.
+
+    None where one of the slowdowns is not listed: then nobody knows whether it is active.
+    """
     listed = {
         reason.tag.removeprefix(f"clocks_{word}_reason_"): (reason.text or "").strip()
         for word in ("event", "throttle")
         for reason in element.findall(f"clocks_{word}_reasons/*")
     }
-    if not any(word in ("Active", "Not Active") for word in listed.values()):
+    if any(listed.get(name) not in ("Active", "Not Active") for name in _SLOWDOWNS):
         return None
     return tuple(name for name, word in listed.items() if word == "Active")

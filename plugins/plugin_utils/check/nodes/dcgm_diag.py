@@ -115,10 +115,14 @@ def _uncovered(host: NodeContext, diag: DiagReport, name: str) -> str:
     """
     expected = len(host.live_gpus) if isinstance(host.facts.smi, SmiLog) else host.sku.gpus
     tested = frozenset(number for test in _named(diag, name) for number in test.gpus)
-    if len(tested) >= expected or (not tested and (name == "software" or expected == 1)):
+    if len(tested) >= expected or (not tested and _of_the_whole(diag, name, expected)):
         return ""
     numbers = ", ".join(map(str, sorted(tested))) or "no GPU by its number"
     return f"{name} has results of {numbers}, expected {count(expected, 'GPU')}"
+
+
+def _of_the_whole(diag: DiagReport, name: str, expected: int) -> bool:
+    return expected == 1 or (name == "software" and diag.schema == "3")
 
 
 def _named(diag: DiagReport, name: str) -> list[DiagTest]:
