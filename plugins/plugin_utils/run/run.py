@@ -17,6 +17,7 @@ from ..check.kit.settings_layers import Loaded
 from ..check.registry import all_settings
 from ..check.spec import JudgeContext, ObserveContext
 from ..collect.shared_facts import shared_facts
+from ..hardware.accelerator import Simulated, load_accelerators
 from ..hardware.sku import Sku
 from ..outcome.codec import dumps, from_plain, load, load_json, to_plain
 from ..outcome.errors import InputError
@@ -61,7 +62,8 @@ class Run:
     def hardware(self) -> dict[str, Sku]:
         """The SKUs of this site, by the names that the inventory uses."""
         path = self.path / HARDWARE
-        return {name: from_plain(Sku, plain, str(path)) for name, plain in load_json(path).items()}
+        saved = {name: from_plain(Sku, plain, str(path)) for name, plain in load_json(path).items()}
+        return {name: _with_kind(sku) for name, sku in saved.items()}
 
     @cached_property
     def recipe(self) -> dict[str, Any] | None:
@@ -143,7 +145,7 @@ class Run:
 
     def save_hardware(self, hardware: dict[str, Sku]) -> None:
         """Write the SKUs of this site, by the names that the inventory uses."""
-        facts = {name: to_plain(replace(sku, gpu=None)) for name, sku in hardware.items()}
+        facts = {name: to_plain(_for_judges(sku)) for name, sku in hardware.items()}
         write_atomic(self.path / HARDWARE, dumps(facts))
         self.hardware = hardware
 
@@ -177,6 +179,16 @@ class Run:
         for name in ("site", "record", "hardware", "recipe", "settings", "shared"):
             self.__dict__.pop(name, None)
         self._outcomes.clear()
+
+
+def _for_judges(sku: Sku) -> Sku:
+    """Return the SKU with its kind of GPU, without what only a rehearsal reads of it."""
+    return sku if sku.gpu is None else replace(sku, gpu=replace(sku.gpu, simulated=Simulated()))
+
+
+def _with_kind(sku: Sku) -> Sku:
+    """Return the SKU with its kind of GPU; earlier releases did not save it, and it is that of this release."""
+    return sku if sku.gpu is not None else replace(sku, gpu=load_accelerators().get(sku.accelerator))
 
 
 def needs_recipe(site: Site) -> bool:
