@@ -4,8 +4,9 @@
 
 Sources: NVIDIA DGX H100 user guide, table "Network Modules" (DGX H100); imbue-ai/cluster-health config.json of its
 health checks (HGX H100 with Ethernet ConnectX-6); leptonai/gpud testdata of component infiniband (BlueField-3 bond);
-rapidsai/ucx-py issue 749 (DGX A100); NVIDIA/nccl issue 1357 (four NICs for eight GPUs), 1277 (names that differ between
-two hosts); Oracle's recommended NCCL parameters by shape (OCI); Azure/aks-rdma-infiniband (virtual machines).
+github.com/rapidsai/ucx-py/issues/749 (DGX A100); github.com/NVIDIA/nccl/issues/1357 (four NICs for eight GPUs), 1277
+(names that differ between two hosts); Oracle's recommended NCCL parameters by shape (OCI); Azure/aks-rdma-infiniband
+(virtual machines).
 """
 
 from __future__ import annotations
