@@ -31,7 +31,7 @@ _UNCORRECTED_BIT = 1 << 61
 _DEVICE = re.compile(r"\b([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b", re.I)
 _FIRMWARE = re.compile(r"\[Hardware Error\]:\s+event severity: (fatal|recoverable)\b")
 _UE = re.compile(r"EDAC [\w-]+: \d+ UE\b")
-_AER = re.compile(r"Uncorrect(?:ed|able) \((Fatal|Non-Fatal)\)", re.I)
+_AER = re.compile(r"(?:Uncorrected|Uncorrectable) \((Fatal|Non-Fatal)\)", re.I)
 _MODULE = re.compile(r"Port module event\[error\]: module \d+, ([^,]*), (.*)")
 _DEAD = re.compile(r"device's health compromised|\bunrecoverable (?:hardware )?error")
 
@@ -62,9 +62,8 @@ def _kind(message: str) -> Kind | None:
         return "memory-uncorrected" if _UE.search(message) else None
     if "event severity" in message:
         return "machine-check" if _FIRMWARE.search(message) else None
-    if "Uncorrect" in message:
+    if "(Fatal)" in message or "(Non-Fatal)" in message:
         severity = _AER.search(message)
-        # `UncorrectableError` and the like without a severity are parts of the lines after it.
         return None if severity is None else _PCIE[severity.group(1).lower()]
     if "mlx5" in message:
         return _adapter(message)
