@@ -48,8 +48,8 @@ def _judged(world: World) -> tuple[list[str], str]:
         f"{o.gate}/{o.check} {o.status.value} {o.cause} {', '.join(s.name for s in o.subjects)}: {o.summary}"
         for o in held(outcomes)
     ]
-    if not wrong and any(outcome.blocked_by for outcome in outcomes):
-        wrong = ["a result waits for another one that is passed"]
+    if not wrong:
+        wrong = [f"{o.check} waits for {o.blocked_by}, which is passed" for o in outcomes if o.blocked_by]
     return wrong, f"{len(outcomes)} results of {', '.join(gates)}"
 
 

@@ -16,6 +16,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     unreached,
     write_evidence,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import (
+    Moment,
+    load_kind,
+    tools_asked_again,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import node_requests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import tools_path
@@ -49,6 +54,15 @@ def probe_adapters(place: Place) -> None:
     for host in place.site.in_scope:
         asked = _asked(place.model.node(host.name), place.directory, ("ibstat", "nvidia_smi_topo"))
         write_evidence(place.run_dir, asked)
+
+
+def probe_state(place: Place, gate: str, moment: Moment) -> None:
+    """Ask every host in scope for its state before or after the load of a gate, as the plays around the gate do."""
+    names = tuple(tool.name for tool in tools_asked_again())
+    for host in place.site.in_scope:
+        write_evidence(
+            place.run_dir, _asked(place.model.node(host.name), place.directory, names), load_kind(gate, moment)
+        )
 
 
 def _asked(node: Node, root: Path, tools: tuple[str, ...] | None = None) -> HostEvidence:

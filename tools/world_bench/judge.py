@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.judge import judge_gate
@@ -67,8 +66,7 @@ def judge_gates(
     gates = [gate for gate in judged_gates(world) if wired or gate != "fabric"]
     with ExitStack() as stack:
         net = fabric.planned(place.model, directory) if wired else None
-        if not {"fabric", "nodes"}.isdisjoint(gates):
-            prepare_hosts(place.model, directory, DATA, fabric=net, kernel_settings=Path("/nonexistent"))
+        prepare_hosts(place.model, directory, DATA, fabric=net, kernel_settings=Path("/nonexistent"))
         if net is not None:
             stack.enter_context(fabric.running(net, directory / "fabric.log"))
         for gate in gates:
@@ -76,13 +74,19 @@ def judge_gates(
 
 
 def _outcomes(gate: str, place: Place) -> tuple[Outcome, ...]:
-    look: dict[str, Any] = {"fabric": fabric.probe, "nodes": hosts.probe, "fabric_validation": nccl.observe}
+    observers = dict(observers_of(gate))
     if gate == "fabric":
         hosts.probe_adapters(place)
-    look[gate](place)
-    if gate != "fabric_validation":
-        for observer in observers_of(gate).values():
-            observe(observer, gate, place.observing())
+        fabric.probe(place)
+    elif gate == "nodes":
+        hosts.probe(place)
+    else:
+        hosts.probe_state(place, gate, "before")
+        nccl.observe(place)
+        hosts.probe_state(place, gate, "after")
+        del observers["nccl"]
+    for observer in observers.values():
+        observe(observer, gate, place.observing())
     return judge_gate(declare(gate, place.site), place.judging(gate), place.run_dir)
 
 

@@ -116,7 +116,7 @@ def _unseen(host: LoadedHost) -> Outcome | None:
         if not reading.reached:
             text = f"the host was not reached: {reading.reason}"
             return host.answer.unknown("host-state-unreachable", text[:400], again)
-    for fact in _required(host):
+    for fact in required_facts(host):
         for moment, reading in (("before", host.bracket.before), ("after", host.bracket.after)):
             value = reading.values.get(fact)
             if isinstance(value, ProbeFailure) or value is None:
@@ -126,7 +126,7 @@ def _unseen(host: LoadedHost) -> Outcome | None:
     return None
 
 
-def _required(host: LoadedHost) -> tuple[str, ...]:
+def required_facts(host: LoadedHost) -> tuple[str, ...]:
     """Return the facts that both readings must have: of the driver where its tools are, of the host elsewhere."""
     owned = host.context.site.driver_owner is DriverOwner.OPERATOR
     facts: tuple[str, ...] = _DRIVER_FACTS + _HOST_FACTS

@@ -10,7 +10,7 @@ from ...collect.load_state import LoadBrackets
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Outcome
 from ...site.model import DriverOwner
-from ..kit.load_growth import LoadedHost, growth_spec, judge_growth
+from ..kit.load_growth import LoadedHost, growth_spec, judge_growth, required_facts
 from ..spec import Check, JudgeContext
 from .dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
 from .observe_hosts import OBSERVER
@@ -33,7 +33,9 @@ def _explained(host: LoadedHost, seen: FleetFacts) -> Outcome | None:
         return host.answer.passed("no diagnostic is wanted here, so nothing loaded the GPUs")
     if isinstance(facts.diag, ProbeFailure) and facts.around_diag is None:
         return host.answer.blocked(by="dcgm-diag", because="the diagnostic did not run")
-    failed = [value for value in (facts.smi, facts.kernel, facts.nvlink, facts.hcas) if isinstance(value, ProbeFailure)]
+    # What the host has not, its tools need not say: NVLinks, or ports that ibstat knows.
+    needed = [getattr(facts, fact) for fact in required_facts(host)]
+    failed = [value for value in needed if isinstance(value, ProbeFailure)]
     if facts.around_diag is not None and failed and failed[0].kind != "not-collected":
         return host.answer.blocked(by=failed[0].tool.owner, because=f"`{failed[0].tool.shown}` gave nothing usable")
     return None
