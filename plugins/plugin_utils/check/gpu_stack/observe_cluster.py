@@ -77,6 +77,8 @@ def _look(
     states = tuple(_component(component, found, results, helm, promises) for component in components)
     namespaces = {name for component in components for name in component.namespaces}
     namespaces |= {state.release.partition("/")[0] for state in states if state.release}
+    # A chart may put a workload into another namespace than its own.
+    namespaces |= {entry.namespace for state in states for entry in state.promised or ()}
     workloads = tuple(read_workloads(cluster, namespaces, _PULL_GRACE_S))
     policies = cluster.find_all(CLUSTER_POLICIES)
     nic_policies = cluster.find_all(NIC_CLUSTER_POLICIES)
