@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A simulated journalctl: the kernel log only.
+# A simulated journalctl: the kernel log, and what phc2sys wrote where a host runs it.
 out=${0%/*}/../out
+case "$*" in *"-u phc2sys"*) [ ! -f "$out/phc2sys.printed" ] || exec cat "$out/phc2sys.printed" ;; esac
 kernel=
 iso=
 while [ $# -gt 0 ]; do
