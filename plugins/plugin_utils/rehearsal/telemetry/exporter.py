@@ -61,7 +61,7 @@ def metrics_of(node: Node, now_s: float, started_s: float) -> str | None:
     frozen_s = max(started_s, now_s - _OLDEST_S)
     at = f" {round(frozen_s * 1000)}" if node.exporter == "frozen" else ""
     moment = frozen_s if at else now_s
-    # A DCGM that has no XID to tell gives a blank, which the exporter leaves out (NVIDIA/dcgm-exporter issue 700).
+    # A DCGM that has no XID to tell gives a blank, which the exporter leaves out (NVIDIA/dcgm-exporter#700).
     device = [field for field in _DEVICE if node.exporter != "no-xids" or field.name != "DCGM_FI_DEV_XID_ERRORS"]
     fields = [*device, _UTILISATION, _PROFILING]
     return "".join(_page(node, field, moment, at) for field in fields)

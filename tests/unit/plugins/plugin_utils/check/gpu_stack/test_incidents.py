@@ -36,20 +36,20 @@ def _crashing(app: str, said: str, **more: Any) -> ClusterState:
 @pytest.mark.parametrize(
     ("app", "said", "cause"),
     [
-        # NVIDIA/gpu-operator issue 460: strategy single on a node with mixed slices.
+        # NVIDIA/gpu-operator#460: strategy single on a node with mixed slices.
         (
             PLUGIN,
             "panic: At least one device with migEnabled=true was not configured correctly: More than one MIG device "
             "type present on node",
             "mig-strategy-mismatch",
         ),
-        # NVIDIA/gpu-operator issue 751: a driver older than the kernel.
+        # NVIDIA/gpu-operator#751: a driver older than the kernel.
         (
             DRIVER,
             "ERROR: modpost: GPL-incompatible module nvidia.ko uses GPL-only symbol 'rcu_read_unlock_strict'",
             "driver-build-failed",
         ),
-        # NVIDIA/k8s-device-plugin issue 23: nvidia is not the runtime of containers.
+        # NVIDIA/k8s-device-plugin#23: nvidia is not the runtime of containers.
         (
             PLUGIN,
             "Loading NVML\nFailed to start nvml with error: could not load NVML library\nfailed",
@@ -65,7 +65,7 @@ def test_a_crashing_operand_names_its_cause_in_its_log(app: str, said: str, caus
 
 
 def test_every_gpu_container_is_refused_by_the_toolkit() -> None:
-    """awslabs/amazon-eks-ami issue 2062, NVIDIA/nvidia-container-toolkit issue 797: in the status, not in a log."""
+    """awslabs/amazon-eks-ami#2062, NVIDIA/nvidia-container-toolkit#797: in the status, not in a log."""
     words = (
         "container gpu-feature-discovery of pod x: RunContainerError (failed to create task: OCI runtime create: "
         "error running hook #0: Auto-detected mode as 'legacy' nvidia-container-cli: error parsing IMEX info: "
@@ -80,7 +80,7 @@ def test_every_gpu_container_is_refused_by_the_toolkit() -> None:
 
 
 def test_imex_runs_on_the_host_already() -> None:
-    """kubernetes-sigs/dra-driver-nvidia-gpu issue 524: ComputeDomains never become ready."""
+    """kubernetes-sigs/dra-driver-nvidia-gpu#524: ComputeDomains never become ready."""
     sick = workload("nvidia-dra-driver-gpu-main", "nvidia-dra-driver-gpu/nvidia-dra-driver-gpu", ready=0,
                     state="failed", cause="pod-crash-looping", reason="CrashLoopBackOff", pod="p",
                     said="Failed to allocate Imex channel: NV_ERR_IN_USE")  # fmt: skip
@@ -98,7 +98,7 @@ def test_a_log_that_names_no_known_cause_is_quoted() -> None:
 
 
 def test_no_gpus_after_an_upgrade_of_the_device_plugin() -> None:
-    """NVIDIA/k8s-device-plugin issue 1645: its pod is ready and offers nothing; a restart of it helps."""
+    """NVIDIA/k8s-device-plugin#1645: its pod is ready and offers nothing; a restart of it helps."""
     (found,) = _held(changed_node(healthy(), "gpu02", allocatable={"nvidia.com/gpu": 0}))
     assert (found.check, found.cause, found.subjects[0].name) == ("gpu-allocatable", "gpu-not-advertised", "gpu02")
     assert "restart that pod" in found.hint
@@ -112,14 +112,14 @@ def test_a_gpu_stays_out_after_a_contained_memory_error() -> None:
 
 
 def test_hosts_that_never_joined() -> None:
-    """Azure/aks-gpu issue 170: the image waits for a fabric manager that does not exist; the kubelet never starts."""
+    """Azure/aks-gpu#170: the image waits for a fabric manager that does not exist; the kubelet never starts."""
     view = healthy()
     view = replace(view, nodes=tuple(node for node in view.nodes or () if node.name != "gpu02"))
     assert ("node-ready", "node-missing") in {(o.check, o.cause) for o in _held(view)}
 
 
 def test_exporters_that_the_kernel_ends_on_hosts_with_many_gpus() -> None:
-    """pytorch/ci-infra issue 1011, NVIDIA/dcgm-exporter issue 609: ready in between, and then gone again."""
+    """pytorch/ci-infra#1011, NVIDIA/dcgm-exporter#609: ready in between, and then gone again."""
     (found,) = _held(changed_operand(healthy(), "nvidia-dcgm-exporter", killed=("gpu02", "gpu03")))
     assert (found.check, found.cause, found.rating) == (
         "cluster-policy-ready",

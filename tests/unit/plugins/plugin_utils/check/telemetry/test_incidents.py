@@ -14,7 +14,7 @@ def _held(metrics: Metrics) -> list[Outcome]:
 
 
 def test_a_service_monitor_without_the_label_that_prometheus_selects() -> None:
-    """prometheus-operator/prometheus-operator issue 1470, NVIDIA/gpu-operator issue 363: no target at all."""
+    """prometheus-operator/prometheus-operator#1470, NVIDIA/gpu-operator#363: no target at all."""
     metrics = Metrics()
     metrics.rows.clear()
     (found,) = _held(metrics)
@@ -23,7 +23,7 @@ def test_a_service_monitor_without_the_label_that_prometheus_selects() -> None:
 
 
 def test_idle_gpus_vanish_once_one_is_claimed() -> None:
-    """NVIDIA/dcgm-exporter issue 569: of eight GPUs only the claimed one has series. The GPUs are not lost."""
+    """NVIDIA/dcgm-exporter#569: of eight GPUs only the claimed one has series. The GPUs are not lost."""
     metrics = Metrics()
     for gpu in range(1, 8):
         metrics.drop("gpu02", gpu)
@@ -41,7 +41,7 @@ def test_the_xid_series_is_blank_after_an_upgrade_of_the_exporter() -> None:
 
 
 def test_an_exporter_between_two_restarts_for_memory() -> None:
-    """pytorch/ci-infra issue 1011: its target does not answer; gate gpu_stack names the memory limit."""
+    """pytorch/ci-infra#1011: its target does not answer; gate gpu_stack names the memory limit."""
     metrics = Metrics(down={"gpu02": "connection refused"})
     metrics.drop("gpu02")
     (found,) = _held(metrics)
