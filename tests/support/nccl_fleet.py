@@ -28,7 +28,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.setting
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import checks_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 
 G = 1 << 30
@@ -178,3 +178,12 @@ class Fleet:
         )
         checks = [c for c in checks_of("fabric_validation", site) if not c.spec.missing_capabilities(site)]
         return tuple(outcome for check in checks for outcome in check.judge(seen, context))
+
+
+def findings(outcomes: tuple[Outcome, ...]) -> list[tuple[str, str, str]]:
+    """What is not passed and waits for nothing: check, cause, names of the subjects."""
+    return sorted(
+        (o.check, o.cause, " ".join(subject.name for subject in o.subjects))
+        for o in outcomes
+        if o.status is not Status.PASSED and not o.blocked_by
+    )

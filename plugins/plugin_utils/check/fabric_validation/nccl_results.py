@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from ...outcome.model import Measure, Outcome, SubjectKind
 from ..benchmark.preconditions import leftovers_of, no_capacity, no_run, of_problem
 from ..kit.answer import Answer
@@ -33,9 +35,14 @@ _HINTS = {
     "launcher-dns": "pods must resolve each other and the launcher by name: look at the cluster's DNS and policies",
     "shm-too-small": "pods share memory through /dev/shm: mount an emptyDir with medium Memory there",
     "output-incomplete": "read the log; the run ended early or something else wrote into it",
-    **failure_hints(),
     "not-validated": "run nccl-tests with checking on (without -c 0)",
 }
+
+
+@cache
+def _hints() -> dict[str, str]:
+    """Return what to do by cause; read when it is needed, since preflight tells of a missing library before."""
+    return _HINTS | failure_hints()
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -51,7 +58,7 @@ def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome
         return no_run(answer)
     if alone.problem is not None:
         proof = tuple(map(evidence, alone.runs))
-        return of_problem(answer, alone.problem, _HINTS, f"{host.name} by itself", evidence=proof)
+        return of_problem(answer, alone.problem, _hints(), f"{host.name} by itself", evidence=proof)
     return (
         _between(answer, cohort, host)
         or leftovers_of(answer, cohort.results.leftovers)
@@ -74,13 +81,13 @@ def _between(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome | 
             return None
         partners = ", ".join(name for s in bad for name in s.hosts if name != host.name)
         proof = tuple(evidence(run) for s in bad for run in s.runs)
-        return of_problem(answer, bad[0].problem, _HINTS, f"{host.name} with {partners}", evidence=proof)
+        return of_problem(answer, bad[0].problem, _hints(), f"{host.name} with {partners}", evidence=proof)
     for pair in (*cohort.blame.unclear, *cohort.blame.paths):
         result = next((s for s in cohort.pairs if s.hosts == pair), None)
         if host.name in pair and result is not None and result.problem is not None:
             proof = tuple(map(evidence, result.runs))
             what, subjects = " with ".join(pair), (link(pair),)
-            return of_problem(answer, result.problem, _HINTS, what, evidence=proof, more_subjects=subjects)
+            return of_problem(answer, result.problem, _hints(), what, evidence=proof, more_subjects=subjects)
     return None
 
 

@@ -5,116 +5,33 @@
 
 from __future__ import annotations
 
-import sqlite3
-import subprocess
-import sys
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from history_rows import (
+    CLUSTER,
+    HOSTS,
+    SITE,
+    accepted,
+    counts,
+    drivers,
+    figure,
+    outcome,
+    record,
+)
 from nccl_fleet import Fleet
-from sites import make_site
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Acceptance, Quarantine, Waiver
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
-    Measure,
-    Outcome,
-    Rating,
     Status,
     Subject,
     SubjectKind,
     node_subject,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import Recorded, Store, open_store
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.model import Baseline, BaselineKey
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import decide
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
-
-GATE_TABLES = ("run", "gate", "outcome", "measurement", "baseline", "ledger")
-HOSTS = ("gpu01", "gpu02")
-PARTS: dict[str, Any] = {"gpu_product": "p", "gpu_product_label": "p", "gpus": 8, "gpu_memory_mib": 81559}
-HARDWARE = {
-    name: Sku(name=f"dgx-{name}", title=name, accelerator="h100", sources=("test",), **PARTS)
-    for name in ("h100", "h200")
-}
-SITE = make_site(tuple(Host(name=name, sku="h100", node_name=name) for name in HOSTS), name="island")
-RATINGS = {Status.PASSED: Rating.GOOD, Status.FAILED: Rating.BAD, Status.OTHER: Rating.MARGINAL}
-CLUSTER = Subject(SubjectKind.CLUSTER, "island")
-
-
-def outcome(gate: str, check: str, *subjects: Subject, status: Status = Status.PASSED, **measured: Any) -> Outcome:
-    bad = status is not Status.PASSED
-    return Outcome(
-        check=check,
-        gate=gate,
-        status=status,
-        rating=RATINGS[status],
-        subjects=subjects,
-        summary="as seen",
-        cause="seen-bad" if bad else "",
-        hint="mend it" if bad else "",
-        measured=tuple(Measure(name, value) for name, value in measured.items()),
-        started="2026-11-21T10:00:00Z",
-    )
-
-
-def drivers(version: str = "580.95.05") -> list[Outcome]:
-    return [outcome("nodes", "driver-uniform", node_subject(name), driver_version=version) for name in HOSTS]
-
-
-GPU01 = node_subject("gpu01")
-
-
-def figure(subject: Subject = GPU01, status: Status = Status.PASSED, **changed: Any) -> Outcome:
-    facts = {"busbw": 480.5, "size": 8 << 30, "test": "all_reduce_perf", "nodes": 1, "algorithm": "NVLS"}
-    facts |= {"nccl": "2.28.3"} | changed
-    return outcome("fabric_validation", "nccl-intra-node-bw", subject, status=status, **facts)
-
-
-def record(
-    store: Store, gate: str, outcomes: list[Outcome], site: Site = SITE, run_id: str = "run-1", **more: Any
-) -> Recorded:
-    run = new_run(run_id, site.name, "2026-11-21T09:00:00Z", ("nodes", "fabric_validation"), rehearsal=site.rehearsal)
-    expected: dict[str, tuple[str, ...]] = {}
-    for entry in outcomes:
-        if entry.subjects[0].node not in site.quarantined:
-            expected[entry.check] = (*expected.get(entry.check, ()), entry.subjects[0].name)
-    verdict = decide(gate, expected, outcomes, site, date(2026, 11, 21))
-    return store.record_gate(run, verdict, outcomes, site, HARDWARE, **more)
-
-
-def accepted(store: Store, *, rehearsal: bool) -> tuple[Baseline, ...]:
-    """The oldest accepted figure of every key, check, site and subject."""
-    key_parts = tuple(BaselineKey.__dataclass_fields__)
-    others = ("subject", "busbw_gb_per_s", "run_id", "site", "accepted")
-    with sqlite3.connect(store.path) as connection:
-        connection.row_factory = sqlite3.Row
-        rows = connection.execute(
-            "SELECT * FROM baseline WHERE rehearsal = ? ORDER BY accepted, run_id", (rehearsal,)
-        ).fetchall()
-    connection.close()
-    first: dict[Any, Baseline] = {}
-    for row in rows:
-        key = BaselineKey(**{name: row[name] for name in key_parts} | {"rehearsal": bool(row["rehearsal"])})
-        entry = Baseline(key=key, check=row["check_id"], **{name: row[name] for name in others})
-        first.setdefault((entry.site, entry.key, entry.check, entry.subject), entry)
-    return tuple(first.values())
-
-
-def counts(store: Store) -> dict[str, int]:
-    connection = sqlite3.connect(store.path)
-    try:
-        return {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in GATE_TABLES}
-    finally:
-        connection.close()
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import Store, open_store
 
 
 @pytest.fixture
@@ -289,128 +206,3 @@ def test_another_nccl_makes_the_result_stale(store: Store) -> None:
         record(store, "fabric_validation", [figure(nccl=version)])
         found.append(_prints(store, "fabric_validation")["gpu01"])
     assert found[0] != found[1]
-
-
-WRITER = """
-import sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-import test_history as t
-for number in range(8):
-    store = t.open_store(Path(sys.argv[2]))
-    t.record(store, "nodes", t.drivers(), run_id=f"{sys.argv[3]}-{number}")
-"""
-
-
-def test_two_processes_write_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "history.sqlite"
-    words = [sys.executable, "-c", WRITER, str(Path(__file__).parent), str(path)]
-    environment = {"PYTHONPATH": ":".join(entry for entry in sys.path if entry)}
-    writers = [
-        subprocess.Popen([*words, name], env=environment, stderr=subprocess.PIPE, text=True) for name in ("a", "b")
-    ]
-    said = [writer.communicate(timeout=120)[1] for writer in writers]
-    assert [writer.returncode for writer in writers] == [0, 0], said
-    found = counts(open_store(path))
-    assert (found["run"], found["gate"], found["outcome"], found["measurement"]) == (16, 16, 32, 32)
-
-
-def test_two_that_make_the_same_file_at_once(tmp_path: Path) -> None:
-    start = threading.Barrier(2)
-
-    def make(path: Path) -> int:
-        start.wait(timeout=60)
-        return record(open_store(path), "nodes", drivers(), run_id=f"run-{threading.get_ident()}").outcomes
-
-    with ThreadPoolExecutor(2) as pool:
-        for number in range(6):
-            path = tmp_path / f"{number}.sqlite"
-            assert list(pool.map(make, (path, path))) == [2, 2]
-            assert counts(open_store(path))["run"] == 2
-
-
-def _garbage(path: Path) -> None:
-    path.write_bytes(b"this is not a database " * 400)
-
-
-def _torn(path: Path) -> None:
-    record(open_store(path), "nodes", drivers())
-    path.write_bytes(path.read_bytes()[:8192])
-
-
-def _overwritten(path: Path) -> None:
-    record(open_store(path), "nodes", drivers())
-    whole = path.read_bytes()
-    path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
-
-
-@pytest.mark.parametrize("harm", [_garbage, _torn, _overwritten])
-def test_a_damaged_file_is_an_error_with_the_fix(tmp_path: Path, harm: Callable[[Path], None]) -> None:
-    path = tmp_path / "history.sqlite"
-    harm(path)
-    with pytest.raises(BringupError, match="damaged") as error:
-        record(open_store(path), "nodes", drivers())
-    assert error.value.subject == str(path) and error.value.hint.endswith(f"mv '{path}' '{path}.damaged'")
-    path.rename(f"{path}.damaged")
-    assert record(open_store(path), "nodes", drivers()).outcomes == 2
-
-
-@pytest.mark.parametrize(
-    ("sql", "word"),
-    [
-        ("UPDATE schema_version SET version = 99", "version 99"),
-        ("UPDATE schema_version SET version = 0", "no schema version"),
-        ("DELETE FROM schema_version", "no schema version"),
-        ("INSERT INTO schema_version VALUES (1)", "no schema version"),
-        ("DROP TABLE schema_version", "another program"),
-        ("DROP TABLE ledger", "damaged"),
-    ],
-)
-def test_a_file_of_an_unknown_schema_is_refused(tmp_path: Path, sql: str, word: str) -> None:
-    path = tmp_path / "history.sqlite"
-    open_store(path)
-    with sqlite3.connect(path) as connection:
-        connection.execute(sql)
-    with pytest.raises(BringupError, match=word) as error:
-        record(open_store(path), "nodes", drivers())
-    assert error.value.hint
-
-
-def test_a_place_that_cannot_be_a_file_is_an_error_with_the_fix(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    for path in (tmp_path, tmp_path / "file" / "history.sqlite"):
-        with pytest.raises(BringupError, match="cannot be") as error:
-            open_store(path)
-        assert "gpufleet_store" in error.value.hint
-
-
-def test_subjects_with_commas_between_them_are_read_from_older_files(store: Store) -> None:
-    parts = (GPU01, Subject(SubjectKind.GPU, "gpu01/gpu2", "gpu01"), Subject(SubjectKind.LINK, "a, b", ""))
-    bad = replace(outcome("nodes", "gpu-census", GPU01, status=Status.FAILED), subjects=parts)
-    record(store, "nodes", [bad])
-    found = store.non_passes("island", "", rehearsal=False)
-    assert found[0].outcome is not None
-    assert [subject.name for subject in found[0].outcome.subjects] == ["gpu01", "gpu01/gpu2", "a, b"]
-    with sqlite3.connect(store.path) as connection:
-        connection.execute("UPDATE outcome SET more_subjects = 'gpu01/gpu2,gpu01/gpu3'")
-        connection.execute("UPDATE schema_version SET version = 2")
-    connection.close()
-    (old,) = open_store(store.path).non_passes("island", "", rehearsal=False)
-    assert old.outcome is not None
-    assert [subject.name for subject in old.outcome.subjects] == ["gpu01", "gpu01/gpu2", "gpu01/gpu3"]
-
-
-def test_gates_of_older_files_get_their_places_by_the_clocks_of_then(store: Store) -> None:
-    record(store, "nodes", [outcome("nodes", "gpu-census", GPU01)])
-    with sqlite3.connect(store.path) as connection:
-        connection.execute("ALTER TABLE gate DROP COLUMN begun")
-        connection.execute("ALTER TABLE gate DROP COLUMN decided")
-        connection.execute("UPDATE schema_version SET version = 3")
-    connection.close()
-    again = open_store(store.path)
-    (old,) = again.last_passes("island", rehearsal=False)
-    assert old.begun == 1
-    bad = replace(outcome("nodes", "gpu-census", GPU01, status=Status.FAILED), cause="gpu-missing", hint="mend")
-    record(again, "nodes", [bad], run_id="run-2")
-    (new,) = again.non_passes("island", "", rehearsal=False)
-    assert new.is_after(old)
