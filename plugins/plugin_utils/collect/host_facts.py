@@ -177,7 +177,10 @@ def host_facts(host: str, run_dir: Path, owner: DriverOwner, only: Collection[st
             for tool in tools
             if tool.rc_is_answer and tool.name in kept and (rc := kept[tool.name].rc) is not None
         },
-        around_diag=_around_diag(driver, values, evidence_file(host, HOSTS if driver is evidence else DRIVERS)),
+        # A bracket compares several facts: who asks for single ones asks for none.
+        around_diag=None
+        if only
+        else _around_diag(driver, values, evidence_file(host, HOSTS if driver is evidence else DRIVERS)),
         values=values,
     )
 

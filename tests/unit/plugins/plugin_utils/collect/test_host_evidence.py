@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     DRIVERS,
+    HostEvidence,
     ToolRun,
     evidence_file,
     evidence_from_exec,
@@ -18,6 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     write_evidence,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_facts import host_facts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import AFTER, tools_asked_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import ProbeFailure
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import pod_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.xid_catalogue import load_xids
@@ -88,3 +90,10 @@ def test_a_catalogue_with_a_mistake_is_refused(tmp_path: Path) -> None:
     (tmp_path / "xid.yaml").write_text("xids:\n  - {number: 79, nam: off the bus}\n")
     with pytest.raises(InputError):
         load_xids(tmp_path)
+
+
+def test_single_facts_can_be_read_of_a_host_that_ran_its_diagnostic(tmp_path: Path) -> None:
+    after = {f"{tool.name}{AFTER}": ToolRun(argv=(tool.name,), rc=0, stdout="x") for tool in tools_asked_again()}
+    write_evidence(tmp_path, HostEvidence(host="gpu01", reached=True, tools=after))
+    facts = host_facts("gpu01", tmp_path, DriverOwner.HOST, only=("smi",))
+    assert facts.around_diag is None
