@@ -28,6 +28,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.plan import SimulatedFabric, plan_fabric
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.programs import ensure_programs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.children import bound_to_parent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
@@ -74,7 +75,7 @@ def running(fabric: SimulatedFabric, log: Path) -> Iterator[None]:
             for process in fabric.processes:
                 child = subprocess.Popen(
                     process.argv, env={**os.environ, **process.env}, cwd=process.cwd or None, stdout=output,
-                    stderr=output, start_new_session=True,
+                    stderr=output, start_new_session=True, preexec_fn=bound_to_parent(),
                 )  # fmt: skip
                 started.append(child)
                 if process.once and child.wait(process.limit_s) != 0:
