@@ -136,6 +136,9 @@ def _without_list(host: NodeContext, failure: ProbeFailure) -> Outcome:
         text = "the loaded kernel driver and the installed library differ in version"
         return host.answer.failed("driver-library-mismatch", text, "reboot the node, or reload the driver", **details)
     if _NO_DEVICE in said:
+        pci = host.facts.pci
+        if not isinstance(pci, ProbeFailure) and not nvidia_gpus(pci):
+            return host.answer.blocked(by="pci-census", because="no GPU listed, and none that answers on the PCI bus")
         return host.answer.failed("gpu-missing", f"0 of {count(host.sku.gpus, 'GPU')} listed", _RESET, **details)
     return host.tool_failure("smi", failure)
 

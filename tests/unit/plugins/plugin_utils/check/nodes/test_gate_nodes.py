@@ -323,3 +323,14 @@ def test_gpu_after_a_missing_one_keeps_its_name(fleet: AnyFleet) -> None:
         ("gpu-census", "gpu-missing", "gpu02/gpu1"),
         ("gpu-ecc", "ecc-uncorrectable", "gpu02/gpu3"),
     }
+
+
+def test_host_that_lost_every_gpu_from_pci_is_told_once(fleet: AnyFleet) -> None:
+    for part in fleet.hosts["gpu02"].gpus:
+        part.on_pci = False
+    tool("nvidia_smi_xml", rc=6, stdout="No devices were found\n")(fleet)
+    outcomes = [o for o in fleet.judge() if o.check in {"pci-census", "gpu-census"}]
+    assert {(check, cause) for check, cause, _part in said(tuple(outcomes), Status.FAILED)} == {
+        ("pci-census", "gpu-not-on-pci")
+    }
+    assert {o.blocked_by for o in outcomes if o.check == "gpu-census" and o.status is Status.OTHER} == {"pci-census"}
