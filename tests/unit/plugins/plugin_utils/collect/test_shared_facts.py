@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from datetime import date
 from pathlib import Path
 
 import pytest
+from archives import unpack
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 
@@ -19,8 +19,7 @@ ARCHIVE = Path(__file__).resolve().parents[4] / "data" / "saved_runs" / "0.1.0_h
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    with tarfile.open(ARCHIVE) as tar:
-        tar.extractall(tmp_path, filter="data")
+    unpack(ARCHIVE, tmp_path)
     return Run(tmp_path)
 
 

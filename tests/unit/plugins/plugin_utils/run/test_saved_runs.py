@@ -10,12 +10,12 @@ are rehearsals of four hosts, packed with tools/pack_run.py and never changed af
 from __future__ import annotations
 
 import json
-import tarfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from archives import unpack
 from old_runs import NOT_RECORDED, count_checks, drop_checks, without_unrecorded
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
@@ -46,8 +46,7 @@ HELD: dict[str, dict[str, set[tuple[str, str, str]]]] = {
 @pytest.fixture(params=sorted(path.name.removesuffix(".tar.xz") for path in ARCHIVES.glob("*.tar.xz")))
 def saved(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Run]:
     """Name and run of each archive."""
-    with tarfile.open(ARCHIVES / f"{request.param}.tar.xz") as tar:
-        tar.extractall(tmp_path, filter="data")
+    unpack(ARCHIVES / f"{request.param}.tar.xz", tmp_path)
     without_unrecorded(tmp_path)
     return request.param, Run(tmp_path)
 
@@ -55,8 +54,7 @@ def saved(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Run]:
 @pytest.fixture(params=sorted(HELD))
 def untouched(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
     """The run of each archive as it was saved."""
-    with tarfile.open(ARCHIVES / f"{request.param}.tar.xz") as tar:
-        tar.extractall(tmp_path, filter="data")
+    unpack(ARCHIVES / f"{request.param}.tar.xz", tmp_path)
     return Run(tmp_path)
 
 

@@ -13,13 +13,13 @@ import json
 import os
 import random
 import re
-import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from archives import unpack
 from thinning import Piece, Thinned, pieces_of, remembered_hosts
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
@@ -35,8 +35,7 @@ SAMPLE = os.environ.get("GPUFLEET_THINNING", "80")
 @pytest.fixture(scope="module")
 def thinned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Thinned]:
     directory = tmp_path_factory.mktemp("healthy")
-    with tarfile.open(DATA / "healthy_run.tar.xz") as tar:
-        tar.extractall(directory, filter="data")
+    unpack(DATA / "healthy_run.tar.xz", directory)
     with remembered_hosts():
         yield Thinned(directory)
 
