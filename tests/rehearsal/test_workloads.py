@@ -160,6 +160,8 @@ def test_an_mpijob_runs_the_same(bench: Bench) -> None:
 
 def test_a_gang_of_volcano_runs_the_same(bench: Bench) -> None:
     bench.chart("volcano")
+    # Volcano's controller makes its queue once it runs.
+    eventually(lambda: (bench.cluster.find(kinds.VOLCANO_QUEUES, "default") or {}).get("status"))
     result = bench.one(job("gang", "gpu05", "gpu06", gang="volcano"))
     assert result.state == "succeeded", result.reason
     assert not bench.cluster.list_objects(kinds.VOLCANO_POD_GROUPS)

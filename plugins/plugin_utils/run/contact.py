@@ -63,6 +63,8 @@ def _check_api(run: Run, options: Mapping[str, Any], emit: Emit) -> list[Bringup
         with Cluster(connection_from(options)) as cluster:
             version = cluster.version()
             emit(f"contact: API server answers with version {version}")
+            if denied := _denied(cluster):
+                return denied
             simulated = _simulated_nodes(cluster)
             seen = {"version": version, "uid": _uid(cluster), "simulated_nodes": len(simulated)}
             write_atomic(run.path / CLUSTER, json.dumps(seen) + "\n")
@@ -72,9 +74,9 @@ def _check_api(run: Run, options: Mapping[str, Any], emit: Emit) -> list[Bringup
                 )
                 run.save_site(replace(run.site, rehearsal=True))
                 run.save_record(replace(run.record, rehearsal=True))
-            return _denied(cluster)
     except BringupError as error:
         return [error]
+    return []
 
 
 def _simulated_nodes(cluster: Cluster) -> list[str]:

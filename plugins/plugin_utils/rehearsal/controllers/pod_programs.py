@@ -139,7 +139,8 @@ class PodPrograms:
             return
         for key, pod in there.items():
             fault, shown = _fault_now(run.parts[key], run), annotations_of(pod).get(FAULT_ANNOTATION, "")
-            if fault != shown:
+            # Another's mark on a pod that does not fail of itself is left alone.
+            if run.parts[key].fault and fault != shown:
                 body = {"metadata": {"annotations": {FAULT_ANNOTATION: fault or None}}}
                 yield Change(MANAGER, MERGE, PODS, key[1], key[0], body)
             code = _ended(key, run)
