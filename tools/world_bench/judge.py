@@ -20,13 +20,14 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Fault
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.model import World
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 
 from . import fabric, hosts, nccl
 from .place import Place, settle
 
 GATES = ("fabric", "nodes", "fabric_validation")
 """The gates that can be judged without a control plane."""
-DATA = Path(__file__).resolve().parents[2] / "recipes" / "rehearsal"
+DATA = RECIPES / "rehearsal"
 
 
 def judged_gates(world: World) -> tuple[str, ...]:

@@ -168,10 +168,11 @@ def _evidence(host: LoadedHost) -> tuple[Evidence, ...]:
 
 
 def _gpus(host: LoadedHost, before: SmiLog, after: SmiLog) -> list[Finding]:
-    later = {gpu.uuid: gpu for gpu in after.gpus}
+    # By place, since two GPUs may print one UUID.
+    later = {gpu.bus_id: gpu for gpu in after.gpus}
     findings: list[Finding] = []
     for index, gpu in enumerate(before.gpus):
-        now = later.get(gpu.uuid)
+        now = later.get(gpu.bus_id)
         part = host.part(SubjectKind.GPU, f"gpu{index}")
         found = _gpu(host, gpu, now) if now is not None and not now.trouble else []
         if not gpu.trouble and (now is None or now.trouble):

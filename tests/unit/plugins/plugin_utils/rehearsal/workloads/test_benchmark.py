@@ -24,7 +24,7 @@ def pods_of(kind: Any, rdma: str = "rdma/x") -> tuple[Json, list[Json]]:
     """Launcher and pods with ranks, as the controllers of a cluster make them of the product's own objects."""
     spec = JobSpec(
         name="pair", nodes=("gpu01", "gpu02"), gpus_per_node=8, image="nccl", command=COMMAND, kind=kind, gang="none",
-        env={"NCCL_DEBUG": "INFO"}, rdma_resource=rdma,
+        env={"NCCL_DEBUG": "INFO"}, limits={rdma: "1"} if rdma else {},
     )  # fmt: skip
     job = job_objects(spec, TemporaryNamespace(cast(Any, None), "ns", 1.0, ()))[-1]["spec"]
     replicas = job.get("mpiReplicaSpecs")
