@@ -68,6 +68,7 @@ def offers(world: World, hardware: Mapping[str, Sku], model: ClusterModel) -> fr
         "ibstat": verbs and all("ibstat" not in node.tools for node in model.nodes),
         "plan": world.plan and bool(model.infiniband.switches),
         "standby": model.infiniband.subnet_managers == "both",
+        "two_gpus": all(len(node.gpus) > 1 for node in model.nodes),
         "multi_node": hosts > 1,
         "three_hosts": hosts >= 3,
         "eight_hosts": hosts >= 8,
