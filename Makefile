@@ -58,10 +58,10 @@ rehearse-stop: setup ## Stop a rehearsal cluster that was kept, and remove what 
 
 .PHONY: test
 test: setup ## All tests: unit, integration, rehearsal (ARGS="-k name", or paths: only those)
-	pytest -n 2 $(ARGS)
+	pytest -n 2 --durations=40 $(ARGS)
 
 .PHONY: check
-check: setup ## Everything that is checked before a commit, with the seconds of each step
+check: setup ## Everything that is checked before a commit, with the seconds of each step (ARGS="names", or "--but names")
 	@python -m tools.check $(ARGS)
 
 .PHONY: catalog-check

@@ -35,7 +35,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 GATE = "training_acceptance"
-STEPS, WINDOWS = 60, 60
+STEPS, WINDOWS = 60, 20
 LOAD_S = 600.0
 Line = dict[str, Any]
 # From a rank's number and its lines to the lines that it writes instead.

@@ -28,23 +28,26 @@ SETTINGS: list[tuple[str, Setting]] = [
 ]
 
 
+RELEASE = threshold_layers(())
+DEFAULTS, WRONG = load_settings(all_settings(), RELEASE)
+
+
 def problems(stated: dict[str, Any]) -> list[str]:
-    found = load_settings(all_settings(), [*threshold_layers(()), Layer(SITE, stated)])[1]
+    found = load_settings(all_settings(), [*RELEASE, Layer(SITE, stated)])[1]
     return [str(problem) for problem in found]
 
 
 def test_what_ships_is_complete_and_right() -> None:
-    loaded, wrong = load_settings(all_settings(), threshold_layers(()))
-    assert not wrong
-    assert {(key, entry.name) for key, entry in SETTINGS} == {(key, name) for key in loaded for name in loaded[key]}
+    assert not WRONG
+    assert {(key, entry.name) for key, entry in SETTINGS} == {(key, name) for key in DEFAULTS for name in DEFAULTS[key]}
     for key, kinds in all_settings().items():
         for kind in kinds:
-            assert json.dumps(to_plain(applied(loaded, kind, key)))
+            assert json.dumps(to_plain(applied(DEFAULTS, kind, key)))
 
 
 @pytest.mark.parametrize(("key", "entry"), SETTINGS, ids=[f"{key}.{entry.name}" for key, entry in SETTINGS])
 def test_a_setting_takes_its_default_and_refuses_what_it_cannot_be(key: str, entry: Setting) -> None:
-    default = load_settings(all_settings(), threshold_layers(()))[0][key][entry.name].value
+    default = DEFAULTS[key][entry.name].value
     stated = problems({key: {entry.name: default}})
     if entry.release_only:
         assert len(stated) == 1 and "is data of the release" in stated[0]
