@@ -50,7 +50,7 @@ worlds: setup ## Judge every healthy world of recipes/rehearsal/worlds/, one lin
 
 .PHONY: world-docs
 world-docs: setup ## Write docs/worlds.md, the list of the worlds of a rehearsal
-	@python -m tools.world_docs
+	@python -m tools.pages $@
 
 .PHONY: rehearse-stop
 rehearse-stop: setup ## Stop a rehearsal cluster that was kept, and remove what it left
@@ -70,23 +70,23 @@ catalog-check: setup ## Prove the recipe catalogue: every layer resolves, nothin
 
 .PHONY: catalog-docs
 catalog-docs: setup ## Write docs/catalogue.md, the table of what the recipe catalogue supports
-	@python -m tools.catalog_docs
+	@python -m tools.pages $@
 
 .PHONY: check-docs
 check-docs: setup ## Write docs/checks.md, the table of all checks
-	@python -m tools.check_docs
+	@python -m tools.pages $@
 
 .PHONY: fault-docs
 fault-docs: setup ## Write docs/faults.md, the table of the faults of a rehearsal
-	@python -m tools.fault_docs
+	@python -m tools.pages $@
 
 .PHONY: tool-docs
 tool-docs: setup ## Write docs/tools.md, the table of the tools that hosts must have
-	@python -m tools.tool_docs
+	@python -m tools.pages $@
 
 .PHONY: settings-docs
 settings-docs: setup ## Write docs/settings.md, the reference of every setting
-	@python -m tools.settings_docs
+	@python -m tools.pages $@
 
 .PHONY: format
 format: setup ## Let ruff format and mend

@@ -1,20 +1,15 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes docs/catalogue.md: which combinations the recipe catalogue supports, and which versions it pins."""
+"""docs/catalogue.md: which combinations the recipe catalogue supports, and which versions it pins."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
-from pathlib import Path
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import make_criteria
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue, Component
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import not_honoured
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 
-PAGE = Path(__file__).resolve().parent.parent / "docs/catalogue.md"
 INTENTS = ("training", "inference")
 
 HEAD = """<!--
@@ -122,8 +117,3 @@ def page(catalogue: Catalogue) -> str:
         TAIL,
     ]
     return "".join(parts)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(load_catalogue([RECIPES])), encoding="utf-8")
-    sys.exit(0)

@@ -1,18 +1,14 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes docs/checks.md, the table of all checks, from their specifications."""
+"""docs/checks.md, the table of all checks, from their specifications."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import CheckSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATES
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs/checks.md"
 _HEAD = """<!--
 SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 SPDX-License-Identifier: GPL-3.0-or-later
@@ -45,12 +41,3 @@ def _gate(number: int, gate: str, specs: Sequence[CheckSpec]) -> Iterator[str]:
             f"| `{spec.id}` | {spec.title} | {spec.per.value} | {spec.disturbs.value} | {driver} | {requires} "
             f"| {causes} |\n"
         )
-
-
-def main() -> None:
-    PAGE.write_text(page([check.spec for check in all_checks()]), encoding="utf-8")
-    print(f"check-docs: {PAGE.relative_to(ROOT)}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes docs/settings.md, the reference of every setting, from the declarations and recipes/thresholds/."""
+"""docs/settings.md, the reference of every setting, from the declarations and recipes/thresholds/."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import types
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings import (
@@ -20,8 +19,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.setting
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks, all_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATES
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs/settings.md"
 _WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false", type(None): "null"}
 _LONGEST_DEFAULT = 60
 _INTRODUCTION = """<!--
@@ -116,12 +113,3 @@ def _type(kind: Any) -> str:
     if is_dataclass(kind):
         return f"mapping of {', '.join(field.name for field in fields(kind))}"
     return _WORDS.get(kind, "any value")
-
-
-def main() -> None:
-    PAGE.write_text(page(), encoding="utf-8")
-    print(f"settings-docs: {PAGE.relative_to(ROOT)}")
-
-
-if __name__ == "__main__":
-    main()

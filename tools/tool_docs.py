@@ -1,21 +1,17 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes docs/tools.md, the table of the tools that hosts must have."""
+"""docs/tools.md, the table of the tools that hosts must have."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import (
     FAILURE_KINDS,
     HostTool,
     HostTools,
-    load_host_tools,
 )
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs/tools.md"
 _PARTS = {
     "host_probe": (
         "Every GPU host",
@@ -94,12 +90,3 @@ def _programs(table: HostTools, package: str) -> list[str]:
 
 def _listed(words: Iterable[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)
-
-
-def main() -> None:
-    PAGE.write_text(page(load_host_tools()), encoding="utf-8")
-    print(f"tool-docs: {PAGE.relative_to(ROOT)}")
-
-
-if __name__ == "__main__":
-    main()

@@ -30,7 +30,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.
     load_worlds,
     offers,
     world_or_error,
-    worlds_page,
     worlds_table,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.hardware import world_hardware
@@ -68,9 +67,7 @@ def test_a_world_can_be_drawn(name: str, tmp_path: Path) -> None:
     assert offers(world, world_hardware(world, tmp_path), model) >= set(world.gates)
 
 
-def test_the_page_is_written_from_the_files() -> None:
-    page = (ROOT / "docs" / "worlds.md").read_text(encoding="utf-8")
-    assert page == worlds_page(WORLDS), "write docs/worlds.md anew: make world-docs"
+def test_the_list_has_every_world() -> None:
     assert all(name in worlds_table(WORLDS) for name in WORLDS)
 
 
