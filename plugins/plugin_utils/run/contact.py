@@ -23,6 +23,8 @@ from .controller import needs_api
 from .inventory import Inventory
 from .run import Run
 
+# The first contact: what does not answer now is more often an address that is wrong than a server that restarts.
+_PATIENCE_S = 15.0
 _SIMULATED = "kwok.x-k8s.io/node"
 
 
@@ -60,7 +62,7 @@ def _check_hosts(site: Site, inventory: Inventory, emit: Emit) -> list[BringupEr
 
 def _check_api(run: Run, options: Mapping[str, Any], emit: Emit) -> list[BringupError]:
     try:
-        with Cluster(connection_from(options)) as cluster:
+        with Cluster(connection_from(options), patience_s=_PATIENCE_S) as cluster:
             version = cluster.version()
             emit(f"contact: API server answers with version {version}")
             if denied := _denied(cluster):

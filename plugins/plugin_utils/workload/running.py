@@ -148,6 +148,6 @@ class RunningJob:
     def _log(self, pod: Json) -> tuple[str, str]:
         path = PODS.path(pod["metadata"]["name"], self.namespace.name, "log")
         try:
-            return self.cluster.transport.text("GET", path, timeout_s=_LOG_S), ""
+            return self.cluster.transport.text("GET", path, timeout_s=_LOG_S, patient=False), ""
         except BringupError as error:
             return "", error.reason

@@ -77,15 +77,15 @@ def _collect(
     results: dict[str, ToolRun] = {}
     for tool, argv in pod_tools(level):
         pod = dcgm if tool.pod is not None and tool.pod.app == DCGM_APP else driver
-        results[tool.name] = _run_tool(cluster, pod, argv, tool.timeout_s)
+        results[tool.name] = _run_tool(cluster, pod, argv, tool.timeout_s, looks=not tool.loads_gpus)
     if any(tool.loads_gpus and not results[tool.name].missing for tool, _argv in pod_tools(level)):
         for tool, argv in pod_tools():
             if tool.again:
-                results[tool.name + AFTER] = _run_tool(cluster, driver, argv, tool.timeout_s)
+                results[tool.name + AFTER] = _run_tool(cluster, driver, argv, tool.timeout_s, looks=True)
     write_evidence(context.run_dir, evidence_from_exec(host.name, results), DRIVERS)
 
 
-def _run_tool(cluster: Cluster, pod: Json, argv: tuple[str, ...], limit_s: float) -> ToolRun:
+def _run_tool(cluster: Cluster, pod: Json, argv: tuple[str, ...], limit_s: float, *, looks: bool) -> ToolRun:
     metadata = pod["metadata"]
     container = _CONTAINERS.get((metadata.get("labels") or {}).get("app", ""), "")
     names = [entry["name"] for entry in pod["spec"]["containers"]]
@@ -97,6 +97,7 @@ def _run_tool(cluster: Cluster, pod: Json, argv: tuple[str, ...], limit_s: float
             argv,
             limit_s,
             container=container if container in names else names[0],
+            repeatable=looks,
         )
     except BringupError as error:
         return ToolRun(argv=argv, rc=None, stderr=str(error))

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import json
 from urllib.parse import urlsplit
 
 from ...outcome.errors import BringupError, DeadlineError, InputError
 from ...runtime.clock import Deadline
 from ...runtime.redaction import excerpt, redact
 from ..kube.cluster import Cluster
-from ..kube.errors import TlsError, UnreachableError, error_of
+from ..kube.errors import TlsError, UnreachableError, error_of, is_status
 from ..kube.kinds import SERVICES
 from ..kube.port_forward import connect_to_pod
 from .errors import NoConnectionError
@@ -121,7 +120,7 @@ class ServiceProxyRoute:
             if deadline.left_s > 0:
                 raise
             raise DeadlineError(self.text, f"no answer within {deadline.limit_s:g} s.", error.hint) from None
-        if _is_status(body) and status >= 400:
+        if is_status(body) and status >= 400:
             # Not the service speaks here but the API server: forbidden, no such service, nobody behind it.
             raise _of_api_server(self.text, status, base, body)
         return Answer(status, body)
@@ -132,14 +131,6 @@ def _of_api_server(text: str, status: int, path: str, body: bytes) -> BringupErr
     if status in (500, 502, 503, 504):
         return NoConnectionError(text, error.reason, "is a pod behind the Service ready?")
     return error
-
-
-def _is_status(body: bytes) -> bool:
-    try:
-        document = json.loads(body)
-    except ValueError:
-        return False
-    return isinstance(document, dict) and document.get("kind") == "Status" and document.get("apiVersion") == "v1"
 
 
 def _no_answer(text: str, error: BaseException, deadline: Deadline) -> BringupError:

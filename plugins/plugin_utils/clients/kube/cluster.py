@@ -5,37 +5,45 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from ...outcome.errors import NotFoundError, UnavailableError
+from ...runtime.backoff import Backoff
 from ...runtime.clock import Deadline
+from ...runtime.redaction import excerpt
 from .connection import Connection
-from .errors import ConflictError, GoneError
+from .errors import ConflictError, GoneError, UnreachableError, error_of, is_already_there
 from .kinds import ACCESS_REVIEWS, PODS, Kind, known_kind
 from .permission import AskedPermission, Permission
-from .transport import Transport
+from .persistence import Fault, Tries
+from .transport import PATIENCE_S, Answered, Transport
 
 Json = dict[str, Any]
 FIELD_MANAGER = "gpufleet-bringup"
 _APPLY = "application/apply-patch+yaml"
 _PATCHES = {"merge": "application/merge-patch+json", "strategic": "application/strategic-merge-patch+json"}
 _PAGE = 500
+_CHANGE_TRIES = 6
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 class Cluster:
     """One cluster. Every method raises errors of clients.kube.errors; none returns half an answer."""
 
-    def __init__(self, connection: Connection, request_timeout_s: float = 30.0) -> None:
+    def __init__(self, connection: Connection, request_timeout_s: float = 30.0, patience_s: float = PATIENCE_S) -> None:
         """Read the configuration; the first verb connects.
+
+        A server that is away is waited for `patience_s`; what is survived besides stands in clients.kube.persistence.
 
         Raises:
             InputError: the kubeconfig is missing or broken.
         """
-        self.transport = Transport(connection, request_timeout_s)
+        self.transport = Transport(connection, request_timeout_s, patience_s)
 
     def __enter__(self) -> Cluster:
         """Return the cluster itself; leaving closes its connections."""
@@ -149,12 +157,71 @@ class Cluster:
     def create(self, kind: Kind, body: Json, namespace: str = "", *, dry_run: bool = False) -> Json:
         """Create an object, unknown fields refused.
 
+        If nobody knows whether a try was carried out, an object that is there now and has all the labels of `body` is
+        ours. So one without name or labels is not tried again then.
+
         Raises:
             ConflictError: it exists already.
         """
-        query = _write_query(dry_run)
-        answer: Json = self.transport.json("POST", kind.path(namespace=namespace), query=query, body=body)
-        return answer
+        path, metadata = kind.path(namespace=namespace), body.get("metadata") or {}
+        named = bool(metadata.get("name") and metadata.get("labels"))
+        answer = self.transport.ask("POST", path, query=_write_query(dry_run), body=body, repeatable=named or dry_run)
+        if answer.status == 409 and answer.unsure and named and is_already_there(answer.data):
+            found = self.find(kind, metadata["name"], namespace)
+            if found is not None and holds(found["metadata"].get("labels") or {}, metadata["labels"]):
+                return found
+        return self._written(answer, "POST", path)
+
+    def replace(self, kind: Kind, body: Json, namespace: str = "") -> Json:
+        """Replace an object; `body` names the resourceVersion that it was made from.
+
+        Raises:
+            ConflictError: somebody else wrote since: read it again and decide anew (see change).
+            NotFoundError: there is none.
+        """
+        metadata = body["metadata"]
+        path = kind.path(metadata["name"], namespace)
+        answer = self.transport.ask("PUT", path, query=_write_query(False), body=body, repeatable=True, rival=True)
+        if answer.status == 409 and answer.unsure:
+            found = self.get(kind, metadata["name"], namespace)
+            wanted = {**body, "metadata": {**metadata, "resourceVersion": found["metadata"].get("resourceVersion")}}
+            # Our own try, of which no answer came, has been the other writer.
+            if holds(found, wanted):
+                return found
+        return self._written(answer, "PUT", path)
+
+    def change(self, kind: Kind, name: str, edit: Callable[[Json], Json | None], namespace: str = "") -> Json:
+        """Read, edit and replace an object until nobody else wrote in between.
+
+        Args:
+            kind: its kind.
+            name: its name.
+            edit: returns the object as it is to be, or None if nothing is to be done.
+            namespace: where, for a kind that lives in one.
+
+        Raises:
+            ConflictError: others write all the time.
+            NotFoundError: there is none.
+        """
+        backoff = Backoff(first_s=0.02, largest_s=1.0)
+        for left in reversed(range(_CHANGE_TRIES)):
+            found = self.get(kind, name, namespace)
+            wanted = edit(copy.deepcopy(found))
+            if wanted is None:
+                return found
+            try:
+                return self.replace(kind, wanted, namespace)
+            except ConflictError:
+                if not left:
+                    raise
+            time.sleep(backoff.pause_s())
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    def _written(self, answer: Answered, method: str, path: str) -> Json:
+        if not answer.ok:
+            raise error_of(answer.status, method, path, "", answer.data)
+        decoded: Json = self.transport.decoded(path, answer.data.decode("utf-8", errors="replace"))
+        return decoded
 
     def apply(self, kind: Kind, body: Json, namespace: str = "", *, dry_run: bool = False, force: bool = False) -> Json:
         """Apply an object on the server's side as our field manager, unknown fields refused.
@@ -210,38 +277,63 @@ class Cluster:
         grace_period_s: int | None = None,
         timeout_s: float | None = None,
     ) -> bool:
-        """Ask for the deletion of an object; tell whether it was there. It does not wait (see wait.until_gone)."""
+        """Ask for the deletion of an object; tell whether it was there. It does not wait (see wait.until).
+
+        Raises:
+            ConflictError: it is there, and somebody keeps it from being deleted.
+        """
         body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
         if grace_period_s is not None:
             body["gracePeriodSeconds"] = grace_period_s
-        try:
-            self.transport.json("DELETE", kind.path(name, namespace), body=body, timeout_s=timeout_s)
-        except NotFoundError:
-            return False
-        except ConflictError:
-            # A namespace that is being deleted already answers 409.
-            return True
-        return True
+        path, backoff, unsure = kind.path(name, namespace), Backoff(), False
+        for left in reversed(range(_CHANGE_TRIES)):
+            answer = self.transport.ask("DELETE", path, body=body, timeout_s=timeout_s, rival=True)
+            unsure |= answer.unsure
+            if answer.ok:
+                return True
+            if answer.status == 404:
+                # Ours, if an earlier try may have been the one that deleted it.
+                return unsure
+            if answer.status == 409:
+                # A namespace that is being deleted already answers 409; so does a server in which two write at once.
+                found = self.find(kind, name, namespace)
+                if found is None or found["metadata"].get("deletionTimestamp"):
+                    return True
+                if left:
+                    time.sleep(backoff.pause_s())
+                    continue
+            raise error_of(answer.status, "DELETE", path, "", answer.data)
+        raise AssertionError("unreachable: the last try returns or raises")
 
     def watch(
         self, kind: Kind, deadline: Deadline, namespace: str = "", *, version: str = "", labels: str = ""
     ) -> Iterator[tuple[str, Json]]:
         """Yield (type, object) of every change until the deadline or until the server ends the watch.
 
+        One that breaks, or is cut in the middle of an event, goes on from the last whole event; bookmarks are not
+        yielded. A watch without `version` begins with what there is (ADDED), again after each break.
+
         Raises:
             GoneError: `version` is forgotten; list again.
         """
-        query: dict[str, str | int | bool] = {"watch": True, "timeoutSeconds": max(1, int(deadline.left_s))}
-        query |= {key: value for key, value in (("resourceVersion", version), ("labelSelector", labels)) if value}
-        path = kind.path(namespace=namespace)
-        for line in self.transport.lines(path, query, "watch", deadline):
-            event = json.loads(line)
-            if event["type"] == "ERROR":
-                status = event["object"]
-                if status.get("code") == 410:
-                    raise GoneError(f"Kubernetes API watch {path}", "version expired.", "list again")
-                raise UnavailableError(f"Kubernetes API watch {path}", str(status.get("message", status)))
-            yield event["type"], event["object"]
+        path, tries = kind.path(namespace=namespace), Tries(self.transport.outage)
+        while True:
+            query: dict[str, str | int | bool] = {"watch": True, "timeoutSeconds": max(1, int(deadline.left_s))}
+            query |= {key: value for key, value in (("resourceVersion", version), ("labelSelector", labels)) if value}
+            query |= {"allowWatchBookmarks": True} if version else {}
+            try:
+                for line in self.transport.lines(path, query, "watch", deadline):
+                    event, found = _watched(line, path)
+                    tries = Tries(self.transport.outage)
+                    version = str(found["metadata"].get("resourceVersion") or "") if version else ""
+                    if event != "BOOKMARK":
+                        yield event, found
+                return
+            except UnreachableError as error:
+                if deadline.left_s <= 0:
+                    return
+                if not tries.again(Fault(sent=error.sent), repeatable=True):
+                    raise
 
     def logs(
         self, pod: str, namespace: str, *, container: str = "", tail_lines: int = 0, previous: bool = False
@@ -252,7 +344,7 @@ class Cluster:
             query["container"] = container
         if tail_lines:
             query["tailLines"] = tail_lines
-        return self.transport.text("GET", PODS.path(pod, namespace, "log"), query=query)
+        return self.transport.text("GET", PODS.path(pod, namespace, "log"), query=query, patient=False)
 
     def can_i(self, permission: Permission) -> AskedPermission:
         """Ask the server whether the credentials allow that."""
@@ -265,10 +357,41 @@ class Cluster:
                 "kind": ACCESS_REVIEWS.kind,
                 "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
             },
+            repeatable=True,
         )
         status = answer.get("status") or {}
         allowed, reason = bool(status.get("allowed", False)), str(status.get("reason", ""))
         return AskedPermission(**attributes, allowed=allowed, reason=reason)
+
+
+def holds(found: Any, wanted: Any) -> bool:
+    """Tell whether everything that is wanted is there; what servers add does not count."""
+    if isinstance(wanted, dict):
+        return isinstance(found, dict) and all(holds(found.get(key), value) for key, value in wanted.items())
+    if isinstance(wanted, list):
+        return isinstance(found, list) and len(found) == len(wanted) and all(map(holds, found, wanted))
+    return bool(found == wanted)
+
+
+def _watched(line: bytes, path: str) -> tuple[str, Json]:
+    """Return type and object of one event.
+
+    Raises:
+        GoneError: the version that the watch began with is forgotten.
+        UnavailableError: it is another error, or no event.
+    """
+    try:
+        event = json.loads(line)
+        kind, found = str(event["type"]), event["object"]
+        if kind != "ERROR":
+            return kind, {**found, "metadata": dict(found["metadata"])}
+    except (ValueError, KeyError, TypeError):
+        subject = f"Kubernetes API watch {path}"
+        raise UnavailableError(subject, f"not an event: {excerpt(line[:200].decode(errors='replace'), 200)}.") from None
+    if isinstance(found, dict) and found.get("code") == 410:
+        raise GoneError(f"Kubernetes API watch {path}", "version expired.", "list again")
+    said = found.get("message", found) if isinstance(found, dict) else found
+    raise UnavailableError(f"Kubernetes API watch {path}", excerpt(str(said), 300))
 
 
 def _write_query(dry_run: bool) -> dict[str, str | int | bool]:

@@ -130,7 +130,10 @@ def _overlay(connection: Connection, configuration: Any) -> None:
     if connection.host:
         configuration.host = connection.host.rstrip("/")
     if connection.api_key:
-        configuration.api_key["BearerToken"] = f"Bearer {connection.api_key}"
+        # Release 31 of the client looks for `authorization` alone, later ones for `BearerToken` first.
+        configuration.api_key.update(dict.fromkeys(("authorization", "BearerToken"), f"Bearer {connection.api_key}"))
+        # What a context says about tokens, it would say again before every request.
+        configuration.refresh_api_key_hook = None
     for field, attribute in (("ca_cert", "ssl_ca_cert"), ("client_cert", "cert_file"), ("client_key", "key_file")):
         value = getattr(connection, field)
         if value:

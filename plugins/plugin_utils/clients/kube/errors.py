@@ -16,7 +16,24 @@ _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DE
 
 
 class UnreachableError(UnavailableError):
-    """No connection to the API server."""
+    """No connection to the API server, or one that broke.
+
+    Attributes:
+        sent: the request may have reached the server.
+        silent: it did, and no answer came in time.
+    """
+
+    sent = True
+    silent = False
+
+
+class HandshakeError(Exception):
+    """The API server answers with a status instead of a stream; `cause` is what it means. It reaches no user."""
+
+    def __init__(self, status: int, cause: BringupError) -> None:
+        """Keep both."""
+        super().__init__(status)
+        self.status, self.cause = status, cause
 
 
 class TlsError(UnavailableError):
@@ -95,15 +112,65 @@ def _forbidden(subject: str, message: str) -> ForbiddenError:
     )
 
 
-def connection_error(host: str, error: BaseException) -> BringupError:
-    """Return the error for a request that got no answer."""
+def is_status(body: bytes) -> bool:
+    """Tell whether an answer is the API server's own word, and not that of a service behind it."""
+    try:
+        document = json.loads(body)
+    except ValueError:
+        return False
+    return isinstance(document, dict) and document.get("kind") == "Status" and document.get("apiVersion") == "v1"
+
+
+def is_already_there(body: bytes) -> bool:
+    """Tell whether a 409 says that the object exists already."""
+    return _reason(body) == "AlreadyExists"
+
+
+def is_passing_conflict(body: bytes) -> bool:
+    """Tell whether a 409 says that somebody wrote at the same time: not that fields belong to another manager."""
+    if _reason(body) != "Conflict":
+        return False
+    causes = (json.loads(body).get("details") or {}).get("causes") or []
+    return not any(cause.get("reason") == "FieldManagerConflict" for cause in causes)
+
+
+def _reason(body: bytes) -> str:
+    try:
+        status = json.loads(body)
+    except ValueError:
+        return ""
+    return str(status.get("reason", "")) if isinstance(status, dict) else ""
+
+
+def connection_error(host: str, error: BaseException, tried: str = "") -> BringupError:
+    """Return the error for a request that got no answer; `tried` says how often it was sent."""
     # urllib3 wraps what happened into "Max retries exceeded"; the reason is what helps.
     text = str(getattr(error, "reason", None) or error)
     lowered = text.lower()
-    if "certificate" in lowered or "sslerror" in lowered or "ssl:" in lowered:
+    # A server that goes away during the handshake is none whose certificate is wrong.
+    cut = "eof" in lowered or "reset" in lowered
+    if "certificate" in lowered or (not cut and ("sslerror" in lowered or "ssl:" in lowered)):
         hint = (
             "check certificate-authority-data and the server's name in the kubeconfig; do not switch verification off"
         )
         return TlsError(f"Kubernetes API {host}", f"TLS failed: {excerpt(text, 300)}.", hint)
     hint = f"check the server address in the kubeconfig, the network and proxies: curl -k {host}/version"
-    return UnreachableError(f"Kubernetes API {host}", f"cannot be reached: {excerpt(text, 300)}.", hint)
+    found = UnreachableError(f"Kubernetes API {host}", f"cannot be reached{tried}: {excerpt(text, 300)}.", hint)
+    found.sent, found.silent = _how_far(error)
+    return found
+
+
+def _how_far(error: BaseException) -> tuple[bool, bool]:
+    """Return whether the request may have reached the server, and whether the server was silent then."""
+    from urllib3.exceptions import (
+        ConnectTimeoutError,
+        MaxRetryError,
+        NameResolutionError,
+        NewConnectionError,
+        ProxyError,
+        ReadTimeoutError,
+    )
+
+    cause = error.reason if isinstance(error, MaxRetryError) else error
+    unsent = (ConnectTimeoutError, NameResolutionError, NewConnectionError, ProxyError, ConnectionRefusedError)
+    return not isinstance(cause, unsent), isinstance(cause, ReadTimeoutError)

@@ -17,7 +17,7 @@ from ...outcome.errors import DeadlineError
 from ...runtime.clock import Deadline
 from ...runtime.redaction import excerpt
 from .cluster import Cluster
-from .errors import UnreachableError, connection_error, error_of
+from .errors import HandshakeError, UnreachableError, connection_error, error_of
 from .kinds import PODS
 
 # The API server numbers two channels for each port: data, and what went wrong at the other end.
@@ -141,6 +141,13 @@ def connect_to_pod(cluster: Cluster, pod: str, namespace: str, port: int, deadli
         UnreachableError: the API server does not answer.
         DeadlineError: it took too long.
     """
+    # The time that the API server is away is not that of the pod: each try has all of it.
+    return cluster.transport.open_stream(
+        lambda: _connect_once(cluster, pod, namespace, port, Deadline.after(deadline.limit_s))
+    )
+
+
+def _connect_once(cluster: Cluster, pod: str, namespace: str, port: int, deadline: Deadline) -> PodConnection:
     from kubernetes.stream.ws_client import get_websocket_url, websocket_proxycare
     from websocket import WebSocket, WebSocketBadStatusException, WebSocketException
 
@@ -156,7 +163,8 @@ def connect_to_pod(cluster: Cluster, pod: str, namespace: str, port: int, deadli
     try:
         client.connect(url, timeout=max(deadline.left_s, 0.001), **options)
     except WebSocketBadStatusException as error:
-        raise error_of(error.status_code, "POST", path, "create", error.resp_body or b"") from None
+        body = error.resp_body or b""
+        raise HandshakeError(error.status_code, error_of(error.status_code, "POST", path, "create", body)) from None
     except TimeoutError:
         raise DeadlineError(subject, f"no connection within {deadline.limit_s:g} s.", "") from None
     except (OSError, WebSocketException) as error:

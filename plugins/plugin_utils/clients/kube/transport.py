@@ -6,38 +6,100 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator, Mapping
-from typing import Any
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from ...outcome.errors import BringupError, UnavailableError
+from ...runtime.backoff import retry_after_s
 from ...runtime.clock import Deadline
 from .connection import Connection, load_configuration
-from .errors import connection_error, error_of
+from .errors import (
+    HandshakeError,
+    UnreachableError,
+    connection_error,
+    error_of,
+    is_passing_conflict,
+    is_status,
+    status_message,
+)
+from .persistence import Fault, Outage, Tries
 
 Query = Mapping[str, str | int | bool]
 JSON_TYPE = "application/json"
-_RETRIED = (429, 500, 502, 503, 504)
-_TRIES = 4
+# How long an API server may be away: its restart on a large control plane takes about a minute.
+PATIENCE_S = 150.0
+# Methods that may be sent twice. PUT and POST are not among them: those who know better say so.
+_REPEATABLE = frozenset({"GET", "PATCH", "DELETE"})
+# Answers that somebody behind the API server (a kubelet, a service) has no time, before we believe them.
+_IMPATIENT = 4
+_RENEWALS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer, whatever its status; `unsure`: an earlier try of this request may have been carried out."""
+
+    status: int
+    data: bytes
+    unsure: bool
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is a success."""
+        return 200 <= self.status < 300
+
+
+Stream = TypeVar("Stream")
 
 
 class Transport:
     """Sends requests; knows authentication, TLS, time limits and retries, and nothing about objects."""
 
-    def __init__(self, connection: Connection, request_timeout_s: float = 30.0) -> None:
+    def __init__(self, connection: Connection, request_timeout_s: float = 30.0, patience_s: float = PATIENCE_S) -> None:
         """Read the configuration; no request is made yet.
+
+        Args:
+            connection: how to reach the server.
+            request_timeout_s: time limit of one try.
+            patience_s: how long a server that does not answer is waited for.
 
         Raises:
             InputError: the kubeconfig is missing or broken.
         """
+        self._connection, self._timeout_s = connection, request_timeout_s
+        self.outage = Outage(patience_s)
+        self._renewing, self._renewed = threading.Lock(), 0
+        self._read_configuration()
+
+    def _read_configuration(self) -> None:
         from kubernetes.client.rest import RESTClientObject
 
-        self._configuration = load_configuration(connection)
-        self._configuration.connection_pool_maxsize = 16
-        self._pool = RESTClientObject(self._configuration).pool_manager
-        self._impersonate = connection.impersonate_user
-        self._timeout_s = request_timeout_s
+        configuration = load_configuration(self._connection)
+        configuration.connection_pool_maxsize = 16
+        self._pool = RESTClientObject(configuration).pool_manager
+        self._configuration = configuration
+
+    def _renew(self, seen: int) -> str:
+        """Read the credentials again after a 401: kubeconfig, token file, exec plugin, client certificate.
+
+        Args:
+            seen: `_renewed` when the refused request was made; if somebody else renewed since, nothing is done.
+
+        Returns:
+            Why they could not be read, empty if they could.
+        """
+        with self._renewing:
+            if seen != self._renewed:
+                return ""
+            try:
+                self._read_configuration()
+            except BringupError as error:
+                return error.reason
+            self._renewed += 1
+            return ""
 
     @property
     def host(self) -> str:
@@ -55,8 +117,8 @@ class Transport:
         for setting in self._configuration.auth_settings().values():
             if setting["in"] == "header" and setting["value"]:
                 headers[setting["key"]] = setting["value"]
-        if self._impersonate:
-            headers["Impersonate-User"] = self._impersonate
+        if self._connection.impersonate_user:
+            headers["Impersonate-User"] = self._connection.impersonate_user
         return headers
 
     def url(self, path: str, query: Query | None = None) -> str:
@@ -75,8 +137,9 @@ class Transport:
         verb: str = "",
         timeout_s: float | None = None,
         accept: str = JSON_TYPE,
+        repeatable: bool | None = None,
     ) -> Any:
-        """Return the decoded answer of a request.
+        """Return the decoded answer of a request (see ask for the arguments).
 
         Raises:
             BringupError: see errors.error_of and errors.connection_error.
@@ -90,7 +153,16 @@ class Transport:
             verb=verb,
             timeout_s=timeout_s,
             accept=accept,
+            repeatable=repeatable,
         )
+        return self.decoded(path, text)
+
+    def decoded(self, path: str, text: str) -> Any:
+        """Return an answer as JSON.
+
+        Raises:
+            UnavailableError: it is none.
+        """
         try:
             return json.loads(text)
         except ValueError:
@@ -110,20 +182,70 @@ class Transport:
         verb: str = "",
         timeout_s: float | None = None,
         accept: str = JSON_TYPE,
+        repeatable: bool | None = None,
+        patient: bool = True,
     ) -> str:
-        """Return the answer of a request as text (see json for errors); reads are tried again at a busy server."""
-        deadline = Deadline.after(timeout_s or self._timeout_s)
-        tries = _TRIES if method == "GET" else 1
-        for number in range(1, tries + 1):
-            status, data, wait_s = self._send(method, self.url(path, query), body, content_type, accept, deadline)
-            if 200 <= status < 300:
-                return data.decode("utf-8", errors="replace")
-            # 429 is refused before anything is done: every verb may try again.
-            again = (status in _RETRIED and number < tries) or (status == 429 and number < _TRIES)
-            if not again or deadline.left_s <= wait_s:
-                raise error_of(status, method, path, verb, data)
-            time.sleep(wait_s or min(0.2 * 2**number, 2.0))
-        raise error_of(status, method, path, verb, data)
+        """Return the answer of a request as text (see ask for the arguments and json for errors)."""
+        answer = self.ask(
+            method,
+            path,
+            query=query,
+            body=body,
+            content_type=content_type,
+            timeout_s=timeout_s,
+            accept=accept,
+            repeatable=repeatable,
+            patient=patient,
+        )
+        if not answer.ok:
+            raise error_of(answer.status, method, path, verb, answer.data)
+        return answer.data.decode("utf-8", errors="replace")
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query | None = None,
+        body: Any = None,
+        content_type: str = JSON_TYPE,
+        timeout_s: float | None = None,
+        accept: str = JSON_TYPE,
+        repeatable: bool | None = None,
+        patient: bool = True,
+        rival: bool = False,
+    ) -> Answered:
+        """Return the answer to a request, whatever its status, once the faults that can be survived are survived.
+
+        Args:
+            method: HTTP method.
+            path: path, without its query.
+            query: its query.
+            body: sent as JSON.
+            content_type: its type.
+            timeout_s: time limit of one try.
+            accept: type of the answer.
+            repeatable: sending it twice does no harm; by default so for GET, PATCH and DELETE.
+            patient: False gives up after a few answers that somebody behind the server has no time.
+            rival: a conflict with another writer is the caller's business, and not tried again.
+
+        Raises:
+            TlsError: the certificate is not what it should be.
+            UnreachableError: no answer, and none to be hoped for.
+        """
+        headers, payload = {"Accept": accept}, None
+        if body is not None:
+            headers["Content-Type"], payload = content_type, json.dumps(body).encode()
+        if repeatable is None:
+            repeatable = method in _REPEATABLE
+        tries = Tries(self.outage) if patient else Tries(self.outage, patient=False, answered=_IMPATIENT)
+        limit_s = timeout_s or self._timeout_s
+        return self._persist(
+            lambda: self._request(method, self.url(path, query), headers, payload, limit_s, True),
+            tries,
+            repeatable,
+            rival=rival,
+        )
 
     def exchange(
         self, method: str, path: str, *, headers: Mapping[str, str], payload: bytes | None, deadline: Deadline
@@ -133,59 +255,122 @@ class Transport:
         Raises:
             BringupError: see errors.connection_error.
         """
-        everything = self.headers() | dict(headers)
-        response = self._request(method, self.url(path), everything, payload, max(deadline.left_s, 0.1), True)
-        return int(response.status), bytes(response.data)
+        answer = self._persist(
+            lambda: self._request(method, self.url(path), headers, payload, deadline.limit_s, True),
+            Tries(self.outage, patient=False, answered=_IMPATIENT),
+            method == "GET",
+            is_status,
+        )
+        return answer.status, answer.data
 
-    def _send(
-        self, method: str, url: str, body: Any, content_type: str, accept: str, deadline: Deadline
-    ) -> tuple[int, bytes, float]:
-        headers = self.headers() | {"Accept": accept}
-        payload = None
-        if body is not None:
-            headers["Content-Type"] = content_type
-            payload = json.dumps(body).encode()
-        response = self._request(method, url, headers, payload, max(deadline.left_s, 0.1), True)
-        try:
-            wait_s = float(response.headers.get("Retry-After", 0))
-        except ValueError:
-            wait_s = 0.0
-        return int(response.status), bytes(response.data), wait_s
+    def open_stream(self, connect: Callable[[], Stream]) -> Stream:
+        """Return what `connect` opens; nothing has been done before that, so it is tried again as a read is.
+
+        Args:
+            connect: opens the stream; raises UnreachableError or HandshakeError.
+
+        Raises:
+            BringupError: what the API server's status means, or no answer.
+        """
+        tries = Tries(self.outage, patient=False, answered=_IMPATIENT)
+        while True:
+            seen, problem = self._renewed, ""
+            try:
+                stream = connect()
+            except UnreachableError as error:
+                fault: Fault = Fault(sent=False)
+                raised: BringupError = UnreachableError(error.subject, f"{error.reason}{tries.text}", error.hint)
+            except HandshakeError as error:
+                problem = self._renew(seen) if error.status == 401 else ""
+                renewed = error.status == 401 and not problem and tries.made < _RENEWALS
+                fault, raised = Fault(status=error.status, renewed=renewed), error.cause
+            else:
+                self.outage.note(Fault(status=101))
+                return stream
+            if not tries.again(fault, repeatable=True):
+                raise raised
+
+    def _persist(
+        self,
+        send: Callable[[], Any],
+        tries: Tries,
+        repeatable: bool,
+        is_the_servers: Callable[[bytes], bool] = lambda _data: True,
+        rival: bool = False,
+    ) -> Answered:
+        """Send until there is an answer that stands, or one that is not the API server's own."""
+        while True:
+            seen, problem = self._renewed, ""
+            try:
+                response = send()
+                data = bytes(response.data)
+            except UnreachableError as error:
+                if tries.again(Fault(sent=error.sent, silent=error.silent), repeatable=repeatable):
+                    continue
+                raise UnreachableError(error.subject, f"{error.reason}{tries.text}", error.hint) from None
+            status = int(response.status)
+            if 200 <= status < 300 or not is_the_servers(data):
+                self.outage.note(Fault(status=status))
+                return Answered(status, data, tries.unsure)
+            if status == 401:
+                problem = self._renew(seen)
+            fault = Fault(
+                status=status,
+                asked_s=retry_after_s(response.headers.get("Retry-After", "")),
+                conflict=status == 409 and not rival and is_passing_conflict(data),
+                renewed=status == 401 and not problem and tries.made < _RENEWALS,
+            )
+            if problem:
+                said = f"{status_message(data)}; reading the credentials again: {problem.rstrip('.')}"
+                data = json.dumps({"message": said}).encode()
+            if not tries.again(fault, repeatable=repeatable):
+                return Answered(status, data, tries.unsure)
 
     def _request(
-        self, method: str, url: str, headers: dict[str, str], payload: bytes | None, read_s: float, preload: bool
+        self, method: str, url: str, headers: Mapping[str, str], payload: bytes | None, read_s: float, preload: bool
     ) -> Any:
+        """Send one request, once.
+
+        Raises:
+            TlsError: the certificate is not what it should be.
+            UnreachableError: no answer.
+        """
         from urllib3.exceptions import HTTPError
         from urllib3.util import Timeout
 
-        timeout = Timeout(connect=min(10.0, read_s), read=read_s)
+        timeout = Timeout(connect=min(10.0, read_s), read=max(read_s, 0.1))
+        everything = self.headers() | dict(headers)
         try:
             return self._pool.request(
-                method, url, headers=headers, body=payload, timeout=timeout, preload_content=preload
+                method, url, headers=everything, body=payload, timeout=timeout, preload_content=preload
             )
         except (HTTPError, OSError) as error:
             raise connection_error(self.host, error) from None
 
     def lines(self, path: str, query: Query, verb: str, deadline: Deadline) -> Iterator[bytes]:
-        """Yield the lines of a streamed answer until the server ends it or the deadline is over.
+        """Yield the whole lines of a streamed answer until the server ends it or the deadline is over.
+
+        What is cut in the middle of a line is left out: only the server's newline says that a line is whole.
 
         Raises:
             BringupError: the request is refused or the connection breaks.
         """
         from urllib3.exceptions import HTTPError, ReadTimeoutError
 
-        response = self._request("GET", self.url(path, query), self.headers(), None, max(deadline.left_s, 0.1), False)
+        response = self._request("GET", self.url(path, query), {}, None, deadline.left_s, False)
         try:
             if not 200 <= response.status < 300:
                 raise error_of(int(response.status), "GET", path, verb, bytes(response.read()))
-            pending = b""
+            pending: list[bytes] = []
             for chunk in response.stream(65536, decode_content=True):
-                *whole, pending = (pending + chunk).split(b"\n")
-                yield from (line for line in whole if line)
+                first, *rest = chunk.split(b"\n")
+                pending.append(first)
+                for part in rest:
+                    if line := b"".join(pending):
+                        yield line
+                    pending = [part]
                 if deadline.left_s <= 0:
                     return
-            if pending:
-                yield pending
         except ReadTimeoutError:
             return
         except BringupError:

@@ -81,6 +81,7 @@ _SETTLE_S = 0.03
 _SETTLE_PER_CHANGE_S = 0.002
 _MODEL_CHECK_S = 1.0
 _REQUEST_LIMIT_S = 20.0
+_PATIENCE_S = 5.0
 
 
 @dataclass(slots=True)
@@ -149,7 +150,7 @@ def run(options: Options, stop: threading.Event) -> None:
     """
     model = ModelFile(options.model, options.hardware)
     pod_commands.make_exec_shims(pod_commands.exec_shims(options.hosts.parent), options.hosts)
-    cluster, store = Cluster(Connection(kubeconfig=options.kubeconfig), _REQUEST_LIMIT_S), Store(KINDS)
+    cluster, store = Cluster(Connection(kubeconfig=options.kubeconfig), _REQUEST_LIMIT_S, _PATIENCE_S), Store(KINDS)
     for kind in KINDS:
         threading.Thread(target=follow, args=(cluster, store, kind, stop), daemon=True).start()
     ports = pod_ports.PodPorts(pod_ports.backends_directory(options.hosts.parent))

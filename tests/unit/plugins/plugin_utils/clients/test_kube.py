@@ -23,7 +23,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.erro
     ForbiddenError,
     GoneError,
     RefusedError,
-    UnauthorizedError,
     UnreachableError,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.exec import exit_code
@@ -139,7 +138,7 @@ def test_nonsense_is_not_an_empty_list(server: Server, cluster: Cluster, body: b
 
 @pytest.mark.parametrize(
     ("status", "error"),
-    [(401, UnauthorizedError), (403, ForbiddenError), (404, NotFoundError), (409, ConflictError), (422, RefusedError)],
+    [(403, ForbiddenError), (404, NotFoundError), (409, ConflictError), (422, RefusedError)],
 )
 def test_errors_say_what_was_refused(server: Server, cluster: Cluster, status: int, error: type[Exception]) -> None:
     server.say(status, {"message": 'pods "x" is bad: User "eve" cannot'})
@@ -169,7 +168,7 @@ def test_apply_is_strict_and_ours(server: Server, cluster: Cluster) -> None:
 
 def test_a_watch_that_is_too_old_says_so(server: Server, cluster: Cluster) -> None:
     lines = [{"type": "ADDED", "object": {"metadata": {"name": "a"}}}, {"type": "ERROR", "object": {"code": 410}}]
-    server.say(200, b"\n".join(json.dumps(line).encode() for line in lines))
+    server.say(200, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
     seen = []
     with pytest.raises(GoneError):
         for kind, _obj in cluster.watch(PODS, Deadline.after(5), version="1"):
@@ -189,7 +188,7 @@ def test_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("http_proxy", raising=False)
     monkeypatch.delenv("HTTP_PROXY", raising=False)
     with pytest.raises(UnreachableError, match="cannot be reached"):
-        Cluster(Connection(host="http://127.0.0.1:1"), 2).version()
+        Cluster(Connection(host="http://127.0.0.1:1"), 2, 0.1).version()
 
 
 @pytest.mark.parametrize("text", ["", "x: [", "clusters: 3", "{}", "[]"])

@@ -54,7 +54,7 @@ def test_simulated_nodes_mark_the_run(
     run.save_site(site)
     run.save_hardware({})
     run.save_record(new_run("r1", "here", "2026-11-22T10:00:00Z", site.gates, rehearsal=False))
-    monkeypatch.setattr(contact, "Cluster", lambda _connection: Api(annotations))
+    monkeypatch.setattr(contact, "Cluster", lambda _connection, **_options: Api(annotations))
     monkeypatch.setattr(contact, "connection_from", lambda options: options)
     monkeypatch.setattr(contact, "asked_permissions", lambda _cluster: ())
     lines: list[str] = []

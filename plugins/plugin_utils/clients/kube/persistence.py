@@ -1,0 +1,135 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which faults of an API server are survived, and for how long: the one place that decides it.
+
+What cannot have been carried out (no connection, 429, 5xx with `Retry-After`, as client-go has it) is repeated whatever
+it is. What may have been carried out (a connection that breaks, silence, 408, 5xx) is repeated only if the caller says
+that repeating is safe. Time is counted for the server, not for the request: an outage has a beginning, every request
+waits for the same end, and after that each gets one try. So a server that restarts costs the time that it is away, and
+one that is dead for good costs its patience once and not once a request.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+from ...runtime.backoff import Backoff
+
+_AWAY = frozenset({429, 502, 503, 504})  # the server, or the load balancer before it, has no time for anybody
+_UNDECIDED = frozenset({408, 500, 502, 503, 504})  # may have been carried out
+_TRIES = 10
+_SILENT_TRIES = 2
+# kubernetes/kubernetes#121635: a server that has just started refuses what its RBAC informers do not know yet.
+_SETTLING_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What became of one try. Without an answer `status` is 0.
+
+    Attributes:
+        status: HTTP status of the answer.
+        sent: the request may have reached the server.
+        silent: it reached the server, which did not answer in time.
+        asked_s: pause that the server asks for; 0: none.
+        conflict: a 409 that says that somebody else wrote at the same time (and not that the object is there already).
+        renewed: credentials were read again after a 401.
+    """
+
+    status: int = 0
+    sent: bool = True
+    silent: bool = False
+    asked_s: float = 0.0
+    conflict: bool = False
+    renewed: bool = False
+
+    @property
+    def undecided(self) -> bool:
+        """Whether nobody knows if the request was carried out."""
+        return self.status in _UNDECIDED if self.status else self.sent
+
+
+@dataclass(slots=True)
+class Outage:
+    """Since when a server does not answer; shared by everybody who talks to it."""
+
+    patience_s: float
+    _since: float | None = None
+    _over_at: float | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, fault: Fault) -> None:
+        """Take in how a try went: without an answer the server is away, with one it is back."""
+        with self._lock:
+            if not fault.status or fault.status in _AWAY:
+                self._since = time.monotonic() if self._since is None else self._since
+            elif self._since is not None:
+                self._since, self._over_at = None, time.monotonic()
+
+    @property
+    def settling(self) -> bool:
+        """Whether the server came back a moment ago."""
+        with self._lock:
+            return self._over_at is not None and time.monotonic() - self._over_at < _SETTLING_S
+
+    def left_s(self, started: float) -> float:
+        """Return the seconds that a request of that moment may still be repeated."""
+        with self._lock:
+            since = started if self._since is None else min(self._since, started)
+        return max(0.0, since + self.patience_s - time.monotonic())
+
+
+@dataclass(slots=True)
+class Tries:
+    """The tries of one request."""
+
+    outage: Outage
+    patient: bool = True  # wait for a server that says that it has no time as for one that says nothing
+    answered: int = _TRIES
+    silent: int = _SILENT_TRIES
+    unsure: bool = False
+    made: int = 0
+    started: float = field(default_factory=time.monotonic)
+    _backoff: Backoff = field(default_factory=Backoff)
+
+    @property
+    def text(self) -> str:
+        """What was tried, for messages; empty after a single try."""
+        return f" ({self.made} tries in {time.monotonic() - self.started:.0f} s)" if self.made > 1 else ""
+
+    def again(self, fault: Fault, *, repeatable: bool) -> bool:
+        """Wait for the next try, or return False if there is none.
+
+        Args:
+            fault: how the last one went.
+            repeatable: doing the same twice is as good as doing it once.
+        """
+        self.made += 1
+        self.outage.note(fault)
+        if not self._worth_it(fault, repeatable):
+            return False
+        self.unsure |= fault.undecided
+        left_s = self.outage.left_s(self.started)
+        if left_s <= 0:
+            return False
+        time.sleep(min(self._backoff.pause_s(fault.asked_s), left_s))
+        return True
+
+    def _worth_it(self, fault: Fault, repeatable: bool) -> bool:
+        if fault.silent:
+            self.silent -= 1
+            return repeatable and self.silent > 0
+        if not fault.status:
+            return repeatable or not fault.sent
+        if not (self.patient and fault.status in _AWAY):
+            self.answered -= 1
+        if self.answered <= 0:
+            return False
+        if fault.status == 429 or fault.renewed or fault.conflict:
+            return True
+        if fault.status == 403:
+            return self.outage.settling
+        return fault.status in _UNDECIDED and (repeatable or fault.asked_s > 0)
