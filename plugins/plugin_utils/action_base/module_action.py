@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import errno
+import tempfile
 import traceback
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure
@@ -17,10 +20,13 @@ from ansible.utils.plugin_docs import get_docstring
 
 from ..outcome.errors import BringupError
 from ..run.version import COLLECTION
+from ..runtime.files import write_problem
 from ..runtime.recipe_files import COLLECTION_ROOT
 from ..runtime.redaction import redact
 
 _DISPLAY = Display()
+# What the machine refuses, whoever asks it: no defect of ours.
+_ENVIRONMENT = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 
 
 @cache
@@ -93,6 +99,8 @@ class ModuleAction(ActionBase):  # type: ignore[misc,unused-ignore]
 
 
 def _defect(module: str, crash: Exception) -> BringupError:
+    if isinstance(crash, OSError) and crash.errno in _ENVIRONMENT:
+        return write_problem(Path(crash.filename or tempfile.gettempdir()), crash)
     return BringupError(
         f"module {module}",
         f"crashed with {type(crash).__name__}: {redact(str(crash))[:400]}.",

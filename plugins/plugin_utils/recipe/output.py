@@ -85,15 +85,16 @@ def write_documents(texts: Mapping[Path, str], *, check_mode: bool) -> tuple[Wri
     """Write the files that differ, none in check mode, and return what each was and is.
 
     Raises:
-        InputError: a file cannot be read or written.
+        InputError: a file cannot be read.
+        UnavailableError: a file cannot be written.
     """
     written = []
     for path, text in texts.items():
         try:
             before = path.read_text(encoding="utf-8") if path.exists() else ""
-            if before != text and not check_mode:
-                write_atomic(path, text)
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(str(path), f"cannot be written: {error}.", "Choose another place.") from None
+        if before != text and not check_mode:
+            write_atomic(path, text)
         written.append(Written(path=path, before=before, after=text))
     return tuple(written)

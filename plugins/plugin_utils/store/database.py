@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sqlite3
 import time
@@ -15,6 +16,7 @@ from typing import Any
 
 from ..outcome.errors import BringupError, InputError, NotFoundError, UnavailableError
 from ..runtime.clock import Deadline
+from ..runtime.files import write_problem
 from .tables import tables
 
 # How long one run waits for another that writes; a gate is recorded in well under a second.
@@ -186,6 +188,8 @@ def _problem(path: Path, text: str) -> BringupError:
     if "locked" in text:
         hint = "see which process holds it (fuser), wait for it, and run the gate again"
         return UnavailableError(str(path), f"another process kept it locked for {BUSY_TIMEOUT_S:g} s.", hint)
+    if "disk is full" in text:
+        return write_problem(path, OSError(errno.ENOSPC, text))
     return UnavailableError(
         str(path), f"cannot be used: {text}.", "make it writable, or set gpufleet_store to a file that is"
     )

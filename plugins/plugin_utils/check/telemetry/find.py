@@ -19,6 +19,8 @@ from .settings import GATE, MetricsSettings
 
 Json = dict[str, Any]
 PROMETHEUS, ALERTMANAGER = "prometheus", "alertmanager"
+# An answer that did not come is asked for again; one that says something is not.
+_TRIES = 4
 _PORTS = {PROMETHEUS: 9090, ALERTMANAGER: 9093}
 
 
@@ -33,18 +35,23 @@ def prometheus_session(cluster: Cluster | None, settings: MetricsSettings) -> Ht
     headers = _credentials(settings.token_file)
     if settings.url:
         return HttpSession(
-            UrlRoute(settings.url, ca_cert=settings.ca_file), headers=headers, timeout_s=settings.timeout_s
+            UrlRoute(settings.url, ca_cert=settings.ca_file),
+            headers=headers,
+            timeout_s=settings.timeout_s,
+            tries=_TRIES,
         )
     if cluster is None:
         hint = f"gpufleet_settings: {{{GATE}: {{url: ...}}}}"
         raise InputError("Prometheus", "there is no cluster to find it in, and no URL is given.", hint)
     service = service_ref(settings.service) if settings.service else find_service(cluster, PROMETHEUS)
-    return HttpSession(_route(cluster, service, settings), headers=headers, timeout_s=settings.timeout_s)
+    return HttpSession(_route(cluster, service, settings), headers=headers, timeout_s=settings.timeout_s, tries=_TRIES)
 
 
 def alertmanager_session(cluster: Cluster, settings: MetricsSettings) -> HttpSession:
     """Return the way to the cluster's Alertmanager (errors as prometheus_session)."""
-    return HttpSession(_route(cluster, find_service(cluster, ALERTMANAGER), settings), timeout_s=settings.timeout_s)
+    return HttpSession(
+        _route(cluster, find_service(cluster, ALERTMANAGER), settings), timeout_s=settings.timeout_s, tries=_TRIES
+    )
 
 
 def _route(cluster: Cluster, service: ServiceRef, settings: MetricsSettings) -> Route:

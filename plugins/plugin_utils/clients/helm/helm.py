@@ -17,6 +17,7 @@ from typing import Any
 from ...outcome.errors import BringupError, DeadlineError, NotFoundError, UnavailableError
 from ...runtime.clock import elapsed_text
 from ...runtime.command import CommandResult, run_command
+from ...runtime.files import writing
 from ...runtime.redaction import excerpt
 from ..kube.connection import Connection
 from .chart import ChartSource
@@ -138,7 +139,7 @@ class Helm:
         # mkstemp makes the file 0600: values may hold what nobody else is to read.
         descriptor, name = tempfile.mkstemp(prefix="gpufleet-values-", suffix=".json")
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
+            with writing(Path(name)), os.fdopen(descriptor, "w", encoding="utf-8") as handle:
                 json.dump(request.values, handle)
             return self._run([*argv, "--values", name], what)
         finally:

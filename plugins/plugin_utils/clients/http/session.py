@@ -14,23 +14,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from time import sleep
 from typing import Any
 from urllib.parse import urlencode
 
+from ...runtime.backoff import Backoff
 from ...runtime.clock import Deadline
 from ...runtime.redaction import excerpt
-from .errors import HttpStatusError, NotJsonError
+from .errors import HttpStatusError, NoConnectionError, NotJsonError
 from .model import Answer, Request, Route
 
 Query = Mapping[str, str | int | float]
+_PASSING = frozenset({429, 502, 503, 504})
 
 
 class HttpSession:
     """Sends requests over a route."""
 
-    def __init__(self, route: Route, *, headers: Mapping[str, str] | None = None, timeout_s: float = 10.0) -> None:
-        """Keep the route; nothing is sent yet. `headers` go with every request and never into messages."""
-        self._route, self._headers, self._timeout_s = route, dict(headers or {}), timeout_s
+    def __init__(
+        self, route: Route, *, headers: Mapping[str, str] | None = None, timeout_s: float = 10.0, tries: int = 1
+    ) -> None:
+        """Keep the route; nothing is sent yet.
+
+        Args:
+            route: the way to the service.
+            headers: go with every request and never into messages.
+            timeout_s: time limit of one try.
+            tries: how often a GET of JSON is sent that gets no whole answer; 1 where the failure is what is looked for.
+        """
+        self._route, self._headers, self._timeout_s, self._tries = route, dict(headers or {}), timeout_s, tries
 
     @property
     def where(self) -> str:
@@ -74,7 +86,15 @@ class HttpSession:
             HttpStatusError: the service answered, and not with success.
             NotJsonError: the answer is not JSON.
         """
-        return self._decoded(path, self.text("GET", path, query=query, timeout_s=timeout_s))
+        backoff = Backoff()
+        for left in reversed(range(self._tries)):
+            try:
+                return self._decoded(path, self.text("GET", path, query=query, timeout_s=timeout_s))
+            except (NoConnectionError, HttpStatusError, NotJsonError) as error:
+                if not left or (isinstance(error, HttpStatusError) and error.status not in _PASSING):
+                    raise
+            sleep(backoff.pause_s())
+        raise AssertionError("unreachable: the last try returns or raises")
 
     def post_json(self, path: str, body: Any, *, timeout_s: float | None = None) -> Any:
         """Return the decoded answer to a POST of JSON, None if it is empty (errors as get_json)."""

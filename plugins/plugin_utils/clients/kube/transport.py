@@ -341,11 +341,15 @@ class Transport:
         timeout = Timeout(connect=min(10.0, read_s), read=max(read_s, 0.1))
         everything = self.headers() | dict(headers)
         try:
-            return self._pool.request(
+            response = self._pool.request(
                 method, url, headers=everything, body=payload, timeout=timeout, preload_content=preload
             )
         except (HTTPError, OSError) as error:
             raise connection_error(self.host, error) from None
+        if not _says_its_length(response):
+            response.close()
+            raise connection_error(self.host, ConnectionError("the answer broke off before its length was said"))
+        return response
 
     def lines(self, path: str, query: Query, verb: str, deadline: Deadline) -> Iterator[bytes]:
         """Yield the whole lines of a streamed answer until the server ends it or the deadline is over.
@@ -384,6 +388,16 @@ class Transport:
     def close(self) -> None:
         """Close the pooled connections."""
         self._pool.clear()
+
+
+def _says_its_length(response: Any) -> bool:
+    """Tell whether the end of an answer can be told from a connection that broke.
+
+    Headers that are cut look like headers without a length, and a body that is not there like one that is empty.
+    """
+    if response.version < 11 or response.status in (101, 204, 304):
+        return True
+    return "Content-Length" in response.headers or "Transfer-Encoding" in response.headers
 
 
 def _query_text(value: str | int | bool) -> str:

@@ -14,12 +14,13 @@ from typing import Any, ClassVar
 
 import pytest
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http import session as session_module
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.errors import (
     HttpStatusError,
     NoConnectionError,
     NotJsonError,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.model import ServiceRef
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.model import Answer, Request, ServiceRef
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.routes import UrlRoute
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.service import service_route
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.session import HttpSession
@@ -32,6 +33,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
     InputError,
     NotFoundError,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 
 PROXY = "/api/v1/namespaces/monitoring/services/prometheus:web/proxy"
 REFUSALS = {
@@ -201,3 +203,56 @@ def test_without_a_ready_pod_there_is_no_way(address: str) -> None:
 def test_a_wrong_address_is_named(address: str, service: ServiceRef, way: str, error: type[BringupError]) -> None:
     with pytest.raises(error):
         service_route(cluster(address), service, way)
+
+
+class Flaky:
+    """A way on which the first requests go as told: an error, or a status."""
+
+    text = "flaky"
+
+    def __init__(self, *first: Exception | int | bytes) -> None:
+        self.first, self.asked = list(first), 0
+
+    def send(self, request: Request, _deadline: Deadline) -> Answer:
+        assert request.path == "/x"
+        self.asked += 1
+        found = self.first.pop(0) if self.first else b"[1]"
+        if isinstance(found, Exception):
+            raise found
+        return Answer(found, b"") if isinstance(found, int) else Answer(200, found)
+
+
+@pytest.fixture
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "sleep", lambda _seconds: None)
+
+
+LOST = NoConnectionError("x", "the connection broke.")
+
+
+@pytest.mark.usefixtures("_quick")
+@pytest.mark.parametrize("fault", [LOST, 429, 502, 503, 504, b"[1", b""], ids=str)
+def test_a_query_whose_answer_is_lost_is_asked_again(fault: Exception | int | bytes) -> None:
+    route = Flaky(fault, fault, fault)
+    assert HttpSession(route, tries=4).get_json("/x") == [1]
+    assert route.asked == 4
+
+
+@pytest.mark.usefixtures("_quick")
+@pytest.mark.parametrize("fault", [400, 401, 403, 404, 422, 500])
+def test_an_answer_that_stands_is_not_asked_for_again(fault: int) -> None:
+    route = Flaky(fault)
+    with pytest.raises(HttpStatusError):
+        HttpSession(route, tries=4).get_json("/x")
+    assert route.asked == 1
+
+
+@pytest.mark.usefixtures("_quick")
+def test_a_service_that_is_gone_is_not_asked_for_ever_and_a_change_is_sent_once() -> None:
+    route = Flaky(*[LOST] * 9)
+    with pytest.raises(NoConnectionError):
+        HttpSession(route, tries=4).get_json("/x")
+    assert route.asked == 4
+    with pytest.raises(NoConnectionError):
+        HttpSession(route, tries=4).post_json("/x", {})
+    assert route.asked == 5

@@ -41,6 +41,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock imp
 Json = dict[str, Any]
 RESET = "reset"  # the connection breaks before anything is done
 LOST = "lost"  # it is done, and the connection breaks before the answer
+CUT_BODY = "cut body"  # it is done, and the connection breaks in the middle of the answer
+CUT_HEAD = "cut head"  # it is done, and the connection breaks in the middle of the answer's headers
 POD: Json = {"metadata": {"name": "x", "labels": {"gpufleet.io/test": "run-1"}}, "spec": {"a": 1}}
 
 
@@ -103,6 +105,11 @@ class _Handler(BaseHTTPRequestHandler):
         code, answer = self.server.answer(self.command, self.path, body)
         if fault == LOST:
             return self._reset()
+        if fault in (CUT_BODY, CUT_HEAD):
+            length = b"Content-Length: 5000\r\n\r\n{" if fault == CUT_BODY else b"Content-Ty"
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + length)
+            self.close_connection = True
+            return None
         return self._say(code, answer, {})
 
     def _say(self, code: int, answer: Json, headers: dict[str, str]) -> None:
@@ -188,7 +195,14 @@ def _busy(code: int, **headers: str) -> tuple[int, Json, dict[str, str]]:
 
 
 CONFLICT = (409, status("Conflict"), {})
-SURVIVED_BY_READS = [RESET, LOST, CONFLICT, *(_busy(code) for code in (408, 429, 500, 502, 503, 504))]
+SURVIVED_BY_READS = [
+    RESET,
+    LOST,
+    CUT_BODY,
+    CUT_HEAD,
+    CONFLICT,
+    *(_busy(code) for code in (408, 429, 500, 502, 503, 504)),
+]
 
 
 @pytest.mark.parametrize("fault", SURVIVED_BY_READS, ids=str)
@@ -197,6 +211,13 @@ def test_a_read_survives_it(api: Api, cluster: Cluster, fault: Any) -> None:
     api.faults = [fault] * 3
     assert cluster.get(NODES, "a") == {"metadata": {"name": "a"}}
     assert len(api.asked) == 4
+
+
+@pytest.mark.parametrize("fault", [CUT_BODY, CUT_HEAD])
+def test_a_log_that_is_cut_is_no_empty_log(api: Api, cluster: Cluster, fault: str) -> None:
+    api.objects["/api/v1/namespaces/ns/pods/x/log"] = {"said": "everything"}
+    api.faults = [fault]
+    assert json.loads(cluster.logs("x", "ns")) == {"said": "everything"}
 
 
 def test_a_server_that_says_500_for_ever_is_believed_after_ten_tries(api: Api, cluster: Cluster) -> None:
@@ -214,7 +235,9 @@ def test_an_answer_that_stands_is_not_asked_for_twice(api: Api, cluster: Cluster
     assert len(api.asked) == 1
 
 
-@pytest.mark.parametrize("fault", [LOST, RESET, _busy(500), _busy(504), _busy(429), CONFLICT], ids=str)
+@pytest.mark.parametrize(
+    "fault", [LOST, RESET, CUT_BODY, CUT_HEAD, _busy(500), _busy(504), _busy(429), CONFLICT], ids=str
+)
 def test_an_object_with_our_labels_is_created_once(api: Api, cluster: Cluster, fault: Any) -> None:
     api.faults = [fault]
     assert cluster.create(PODS, POD, "ns")["metadata"] == POD["metadata"]

@@ -1,0 +1,74 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files are whole or absent, and a disk that is full is told by its path."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base import module_action
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm import helm
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import write_atomic
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.database import our_errors
+
+
+def _full(*_args: Any, **_options: Any) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    write_atomic(tmp_path / "a" / "b.json", "old")
+    write_atomic(tmp_path / "a" / "b.json", "new", 0o600)
+    assert (tmp_path / "a" / "b.json").read_text() == "new"
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["b.json"]
+
+
+def test_a_full_disk_is_an_error_of_the_environment_that_names_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.json"
+    write_atomic(path, "old")
+    monkeypatch.setattr(os, "fsync", _full)
+    with pytest.raises(UnavailableError, match="No space left on device") as caught:
+        write_atomic(path, "new")
+    assert caught.value.subject == str(path)
+    assert f"df -h '{tmp_path}'" in caught.value.hint
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_a_place_that_is_no_directory_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(UnavailableError, match=r"file/run\.json: cannot be written") as caught:
+        write_atomic(tmp_path / "file" / "run.json", "x")
+    assert "ls -ld" in caught.value.hint
+
+
+def test_a_disk_that_is_full_anywhere_else_is_no_defect_of_ours() -> None:
+    made = module_action._defect("gate", OSError(errno.ENOSPC, "No space left on device", "/var/tmp/x"))
+    assert made.subject == "/var/tmp/x" and "defect" not in str(made)
+    assert "defect" in str(module_action._defect("gate", OSError(errno.EBADF, "Bad file descriptor")))
+    assert "defect" in str(module_action._defect("gate", ValueError("x")))
+
+
+def test_a_history_on_a_full_disk_says_so(tmp_path: Path) -> None:
+    import sqlite3
+
+    path = tmp_path / "history.sqlite"
+    with pytest.raises(UnavailableError, match="database or disk is full") as caught, our_errors(path):
+        raise sqlite3.OperationalError("database or disk is full")
+    assert "df -h" in caught.value.hint and caught.value.subject == str(path)
+
+
+def test_the_values_of_a_chart_on_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helm.json, "dump", _full)
+    request: Any = SimpleNamespace(values={"a": 1})
+    with pytest.raises(UnavailableError, match=r"gpufleet-values-.*No space left"):
+        helm.Helm._with_values(SimpleNamespace(_run=_full), ["template"], request, "template x")  # type: ignore[arg-type]
