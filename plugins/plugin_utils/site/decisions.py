@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import date
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
@@ -38,18 +39,24 @@ def quarantine_of(entries: Any, hosts: Iterable[Host], problems: list[BringupErr
     return _entries(Quarantine, entries, "gpufleet_quarantine", unknown, problems)
 
 
-def waivers_of(
-    entries: Any, checks: Checks, site_name: str, hosts: Iterable[Host], problems: list[BringupError]
-) -> tuple[Waiver, ...]:
+@dataclass(frozen=True)
+class Nameable:
+    """What a waiver or an acceptance may name: the checks, the site, its hosts and, by host, how many GPUs it has."""
+
+    checks: Checks
+    site: str
+    hosts: tuple[Host, ...]
+    gpus: Mapping[str, int]
+
+
+def waivers_of(entries: Any, known: Nameable, problems: list[BringupError]) -> tuple[Waiver, ...]:
     """Return the waivers, and note those that are incomplete, name no check, or match no subject."""
-    return _entries(Waiver, entries, "gpufleet_waivers", _lookup(checks, site_name, hosts), problems)
+    return _entries(Waiver, entries, "gpufleet_waivers", _lookup(known), problems)
 
 
-def acceptances_of(
-    entries: Any, checks: Checks, site_name: str, hosts: Iterable[Host], problems: list[BringupError]
-) -> tuple[Acceptance, ...]:
+def acceptances_of(entries: Any, known: Nameable, problems: list[BringupError]) -> tuple[Acceptance, ...]:
     """Return the acceptances, and note those that are incomplete, name no check, or match no subject."""
-    return _entries(Acceptance, entries, "gpufleet_acceptances", _lookup(checks, site_name, hosts), problems)
+    return _entries(Acceptance, entries, "gpufleet_acceptances", _lookup(known), problems)
 
 
 def component_problems(
@@ -64,26 +71,39 @@ def component_problems(
     ]
 
 
-def _lookup(checks: Checks, site_name: str, hosts: Iterable[Host]) -> Callable[[Waiver, str], list[BringupError]]:
-    nodes = tuple(host.name for host in hosts)
-    racks = tuple(sorted({host.rack for host in hosts if host.rack}))
+def _lookup(known: Nameable) -> Callable[[Waiver, str], list[BringupError]]:
+    nodes = tuple(host.name for host in known.hosts)
+    racks = tuple(sorted({host.rack for host in known.hosts if host.rack}))
 
     def wrong(entry: Waiver, where: str) -> list[BringupError]:
-        kind = checks.get(entry.check)
+        kind = known.checks.get(entry.check)
         if kind is None:
-            hint = nearest_hint(entry.check, checks)
+            hint = nearest_hint(entry.check, known.checks)
             return [InputError(f"{where}.check", f"{entry.check!r} is not a check.", hint)]
         if kind is SubjectKind.NODE and not _matches(entry.subject.partition("/")[0], nodes):
             return [_no_match(f"{where}.subject", entry.subject, "host of the group", nodes)]
+        if kind is SubjectKind.NODE and (most := _gpus_too_few(entry.subject, known.gpus)):
+            reason = f"{entry.subject!r} is no GPU: that host has {most}, gpu0 to gpu{most - 1}."
+            return [InputError(f"{where}.subject", reason, "name one of them, or the host")]
         if kind is SubjectKind.RACK and not _matches(entry.subject, racks):
             return [_no_match(f"{where}.subject", entry.subject, "rack of the hosts", racks)]
-        known = (site_name, *nodes, *racks)
+        names = (known.site, *nodes, *racks)
         part = any(sign in entry.subject for sign in _PART)
-        if kind in _OF_THE_WHOLE and not part and not _matches(entry.subject, known):
-            return [_no_match(f"{where}.subject", entry.subject, "site, host or rack", known)]
+        if kind in _OF_THE_WHOLE and not part and not _matches(entry.subject, names):
+            return [_no_match(f"{where}.subject", entry.subject, "site, host or rack", names)]
         return []
 
     return wrong
+
+
+def _gpus_too_few(subject: str, gpus: Mapping[str, int]) -> int:
+    """Return how many GPUs the hosts have at most that a subject such as `gpu01/gpu9` names, 0 if one has that GPU."""
+    host, _slash, part = subject.partition("/")
+    counts = [count for name, count in gpus.items() if fnmatchcase(name, host)]
+    number = part.removeprefix("gpu")
+    if not counts or not part.startswith("gpu") or not number.isdecimal() or int(number) < max(counts):
+        return 0
+    return max(counts)
 
 
 def _matches(pattern: str, names: Iterable[str]) -> bool:

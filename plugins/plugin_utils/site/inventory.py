@@ -14,7 +14,7 @@ from ..hardware.sku import Sku, hca_names_problem
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..outcome.gates import GATE_IDS
 from .adapters import VARIABLE as HCAS
-from .decisions import Checks, acceptances_of, quarantine_of, waivers_of
+from .decisions import Checks, Nameable, acceptances_of, quarantine_of, waivers_of
 from .model import DriverOwner, Host, Site, SiteProfile
 from .profiles import Profile
 
@@ -56,6 +56,8 @@ def site_from_inventory(facts: InventoryFacts) -> Site:
     quarantine = quarantine_of(options.get("quarantine"), hosts, problems)
     name = str(options.get("site_name") or "cluster")
     profile = SiteProfile(options.get("profile") or "on_premises")
+    gpus = {host.name: facts.hardware[host.sku].gpus for host in hosts if host.sku in facts.hardware}
+    nameable = Nameable(facts.checks, name, hosts, gpus)
     site = Site(
         name=name,
         profile=profile,
@@ -67,8 +69,8 @@ def site_from_inventory(facts: InventoryFacts) -> Site:
         minimum_nodes=int(options.get("minimum_nodes") or 0),
         criteria=_criteria(facts, hosts),
         settings={k: dict(v) for k, v in (options.get("settings") or {}).items() if isinstance(v, Mapping)},
-        waivers=waivers_of(options.get("waivers"), facts.checks, name, hosts, problems),
-        acceptances=acceptances_of(options.get("acceptances"), facts.checks, name, hosts, problems),
+        waivers=waivers_of(options.get("waivers"), nameable, problems),
+        acceptances=acceptances_of(options.get("acceptances"), nameable, problems),
         quarantine=quarantine,
         rehearsal=bool(options.get("rehearsal")),
         capabilities=(),

@@ -112,6 +112,11 @@ def test_one_host_is_no_fabric_of_several(site_of: Any) -> None:
         (None, {"waivers": [DECISION | {"subject": "node1/gpu3"}]}, ["'node1/gpu3' matches no host of the group"]),
         (
             None,
+            {"waivers": [DECISION | {"subject": "gpu01/gpu8"}]},
+            ["'gpu01/gpu8' is no GPU: that host has 8, gpu0 to gpu7"],
+        ),
+        (
+            None,
             {"acceptances": [DECISION | {"subject": "gpu04"}]},
             ["gpufleet_acceptances[0].subject", "matches no host"],
         ),
