@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from ..outcome.errors import BringupError
 from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind, answered_by
 from ..runtime.redaction import redact
 from .declare import Declaration, DeclaredCheck
+from .kit.answer import Answer
 from .observation import Observation, saved_observation
 from .registry import AnyCheck, AnyObserver, checks_of, observer_for
 from .spec import JudgeContext
@@ -22,9 +22,13 @@ _Restored = dict[str, tuple[Observation | None, Any, BringupError | None]]
 
 
 def judge_gate(declaration: Declaration, context: JudgeContext, run_dir: Path) -> tuple[Outcome, ...]:
-    """Return an outcome for every subject of every declared check, from the saved observations alone."""
+    """Return an outcome for every subject of every declared check, from the saved observations alone.
+
+    What could not be observed is told by the first check that rests on it; the others wait for that one.
+    """
     declared = {check.id: check for check in declaration.checks}
     restored: _Restored = {}
+    told: dict[str, str] = {}
     outcomes: list[Outcome] = []
     for check in checks_of(declaration.gate, context.site):
         if check.spec.id not in declared:
@@ -32,8 +36,18 @@ def judge_gate(declaration: Declaration, context: JudgeContext, run_dir: Path) -
         observer = observer_for(check, declaration.gate)
         if observer.key not in restored:
             restored[observer.key] = _restore(observer, declaration.gate, context, run_dir)
-        outcomes.extend(_answers(check, declared[check.spec.id], context, restored[observer.key]))
+        answers = _answers(check, declared[check.spec.id], context, restored[observer.key])
+        if restored[observer.key][2] is not None:
+            first = told.setdefault(observer.key, check.spec.id)
+            answers = answers if first == check.spec.id else [_waiting(check, context, o, first) for o in answers]
+        outcomes.extend(answers)
     return tuple(outcomes)
+
+
+def _waiting(check: AnyCheck, context: JudgeContext, outcome: Outcome, first: str) -> Outcome:
+    answer = Answer(check.spec, context, outcome.subjects[0])
+    waits = answer.blocked(by=first, because=f"what {first} reports was not observed for this check either")
+    return replace(waits, started=outcome.started, duration_s=outcome.duration_s)
 
 
 def _restore(
@@ -63,7 +77,7 @@ def _answers(
     declared: DeclaredCheck,
     context: JudgeContext,
     restored: tuple[Observation | None, Any, BringupError | None],
-) -> Iterable[Outcome]:
+) -> list[Outcome]:
     seen, value, failure = restored
     started, duration_s = (seen.started, seen.duration_s) if seen else ("", 0.0)
     outcomes: tuple[Outcome, ...] = ()

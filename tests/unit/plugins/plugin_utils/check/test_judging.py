@@ -128,6 +128,26 @@ def test_nothing_observed_is_other(judged: Judged) -> None:
     )
 
 
+def test_what_was_not_observed_is_told_by_one_check_and_the_others_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    error = UnavailableError("API", "does not answer.")
+    observer = Observer("things", list, _raises(error), lambda data, _run_dir, _site: data)
+    other = replace(SPEC, id="other-check")
+    monkeypatch.setattr(
+        judging, "checks_of", lambda _g, _s: (Check(SPEC, observer, good), Check(other, observer, good))
+    )
+    monkeypatch.setattr(judging, "observer_for", lambda _spec, _gate: observer)
+    observe(observer, "nodes", ObserveContext(site=SITE, run_dir=tmp_path, today=CONTEXT.today))
+    declared = Declaration(gate="nodes", checks=(DECLARED, replace(DECLARED, id=other.id)))
+    outcomes = judging.judge_gate(declared, CONTEXT, tmp_path)
+    assert {(o.check, o.status, o.cause, o.blocked_by) for o in outcomes} == {
+        (SPEC.id, Status.OTHER, "observation-failed", ""),
+        (other.id, Status.OTHER, f"blocked-by-{SPEC.id}", SPEC.id),
+    }
+    assert len(outcomes) == 2 * len(NODES)
+
+
 def test_a_damaged_observation_is_other(judged: Judged, tmp_path: Path) -> None:
     judged(lambda _context: list(NODES))
     observation_path(tmp_path, "nodes", "things").write_text("{}")
