@@ -10,10 +10,12 @@ from typing import Any
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import run_day
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import begin_history
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import observe_gate
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import take_hold
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import disturbs_cluster, observe_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import require_open
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeping import working
 
 # Ansible loads this file in its main process before it forks the worker of the task.
 preload()
@@ -33,7 +35,11 @@ class ActionModule(ModuleAction):
         if not self.check_mode:
             begin_history(run, options["gate"], options["store"])
         connections = {name: options[name] for name in ("kubeconfig", "context") if options.get(name)}
-        context = run.observe_context(run_day(record), self.emit, connections)
-        seen = observe_gate(run.declaration(options["gate"]), context, check_mode=self.check_mode)
+        declaration = run.declaration(options["gate"])
+        tests = disturbs_cluster(declaration, run.site) and not self.check_mode
+        holder = take_hold(run, options, self.emit).holder if tests else ""
+        context = run.observe_context(run_day(record), self.emit, connections, holder)
+        with working(run.path):
+            seen = observe_gate(declaration, context, check_mode=self.check_mode)
         failed = {entry.key: entry.error["reason"] for entry in seen if entry.error is not None}
         return {"changed": False, "observations": [entry.key for entry in seen], "not_observed": failed}

@@ -24,7 +24,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.t
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import begin_history
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import take_hold
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeping import working
 
 
 class ActionModule(ModuleAction):
@@ -59,8 +61,10 @@ class ActionModule(ModuleAction):
             }
             if preview:
                 return result
+            take_hold(run, options, self.emit)
             begin_history(run, "gpu_stack", options["store"])
-            done = installer.run(plan, components)
+            with working(run.path):
+                done = installer.run(plan, components)
         save_results(run.path, plan, done, options["helm"])
         problem = failure(done)
         if problem and options["not_ready"] == "fail":

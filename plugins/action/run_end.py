@@ -9,6 +9,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import end_hold
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import not_ended_well, undecided_gates
@@ -22,6 +23,7 @@ class ActionModule(ModuleAction):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
+        end_hold(run)
         problems = not_ended_well(run.record)
         held = [v.gate for v in run.record.gates if v.status is not Status.PENDING and not v.opens_next]
         undecided = undecided_gates(run.record)

@@ -55,7 +55,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import sweep
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import HeldError
 
 NODES = 4
 OURS = "gpufleet.io/purpose=test"
@@ -232,12 +232,13 @@ def test_sigterm_in_the_middle_leaves_nothing(stack: Bench) -> None:
     assert stack.left_behind() == []
 
 
-def test_what_sigkill_left_is_swept_by_the_next_run(stack: Bench) -> None:
+def test_a_second_run_is_refused_and_what_sigkill_left_is_gone_when_the_next_one_begins(stack: Bench) -> None:
     victim = _start_gang_test(stack)
-    assert sweep(stack.cluster, cleanup_s=30) == (), "a run that is alive is not disturbed"
+    with pytest.raises(HeldError, match=r"is held by run test-\w+"):
+        observe_dra.observe(stack.observing())
+    assert stack.left_behind() != [], "a run that is alive is not disturbed"
     victim.kill()
     victim.communicate(timeout=10)
-    assert stack.left_behind() != []
     observe_dra.observe(stack.observing())
     assert stack.left_behind() == []
 

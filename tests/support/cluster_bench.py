@@ -31,7 +31,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
     alive_check,
     controller_process,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.launch import python_argv
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.spec import (
     ProcessSpec,
     SupervisorSpec,
@@ -50,6 +49,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolcha
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.command import CommandResult, run_command
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.launch import python_argv
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 
 MODEL = "model.yaml"

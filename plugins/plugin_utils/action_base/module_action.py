@@ -21,6 +21,7 @@ from ansible.utils.plugin_docs import get_docstring
 from ..outcome.errors import BringupError
 from ..run.version import COLLECTION
 from ..runtime.files import write_problem
+from ..runtime.interrupt import end_with_controller, interruptible
 from ..runtime.recipe_files import COLLECTION_ROOT
 from ..runtime.redaction import redact
 
@@ -71,8 +72,10 @@ class ModuleAction(ActionBase):  # type: ignore[misc,unused-ignore]
         result: dict[str, Any] = super().run(task_vars=task_vars)
         result.setdefault("changed", False)
         try:
+            end_with_controller()
             _validation, options = self.validate_argument_spec(argument_spec(self.module))
-            result.update(self.execute(options, task_vars or {}))
+            with interruptible(f"module {self.module}"):
+                result.update(self.execute(options, task_vars or {}))
         except BringupError as error:
             result.update(failed_result(error))
         except AnsibleConnectionFailure:

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 from ..outcome.codec import dumps, load, load_json, to_plain
-from ..outcome.errors import BringupError, InputError
+from ..outcome.errors import AbortedError, BringupError, InputError
 from ..runtime.clock import now_utc
 from ..runtime.files import write_atomic
 from ..runtime.redaction import redact
@@ -46,11 +46,18 @@ def observation_path(run_dir: Path, gate: str, key: str) -> Path:
 
 
 def observe(observer: Observer[Any], gate: str, context: ObserveContext) -> Observation:
-    """Look, save what was seen or why it could not be seen, and return it."""
+    """Look, save what was seen or why it could not be seen, and return it.
+
+    Raises:
+        AbortedError: the run was ended meanwhile; nothing is saved.
+    """
     started, clock = now_utc(), monotonic()
     data, error = None, None
     try:
         data = json.loads(json.dumps(to_plain(observer.observe(context))))
+    except AbortedError:
+        # The end of the run, and nothing that was seen: the next observer must not start.
+        raise
     except BringupError as failure:
         error = failure.to_dict()
     except Exception as crash:  # noqa: BLE001 - a crashed observer must become `other`, never end the run half-written

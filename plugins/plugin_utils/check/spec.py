@@ -113,7 +113,8 @@ class ObserveContext:
     """What an observer may use: the site, the run directory, credentials by name, progress.
 
     `connections` holds non-secret connection settings (`kubeconfig` path, `context`); `evidence` is where whole
-    texts are kept; `saved_settings` are those of settings.json, by gate or check id and name.
+    texts are kept; `saved_settings` are those of settings.json, by gate or check id and name; `holder` is the run that
+    holds the cluster (workload/lease.py), empty outside of a run.
     """
 
     site: Site
@@ -124,6 +125,7 @@ class ObserveContext:
     connections: dict[str, str] = field(default_factory=dict)
     emit: Emit = silent
     saved_settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    holder: str = ""
 
     def settings_of(self, key: str, kind: type[T]) -> T:
         """Return the settings of a gate or check.

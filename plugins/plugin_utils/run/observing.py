@@ -10,9 +10,19 @@ from dataclasses import replace
 from ..check.declare import Declaration
 from ..check.observation import Observation, observe
 from ..check.registry import AnyObserver, checks_of, observer_for
-from ..check.spec import Disturbance, ObserveContext
+from ..check.spec import DRIVER_GATE, Disturbance, ObserveContext
 from ..outcome.errors import BringupError
 from ..runtime.progress import Progress
+from ..site.model import Site
+
+
+def disturbs_cluster(declaration: Declaration, site: Site) -> bool:
+    """Tell whether a declared check of the gate makes test pods, or loads GPUs in pods that are there."""
+    if "kubernetes" not in site.capabilities:
+        return False
+    return any(check.disturbs == Disturbance.TEST_PODS.value for check in declaration.checks) or (
+        declaration.gate == DRIVER_GATE
+    )
 
 
 def observe_gate(declaration: Declaration, context: ObserveContext, *, check_mode: bool) -> list[Observation]:

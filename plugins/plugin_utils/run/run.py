@@ -121,7 +121,9 @@ class Run:
         """What each host may share with others: rack, leaf switches, driver, firmware."""
         return shared_facts(self.path, self.site)
 
-    def observe_context(self, today: date, emit: Emit, connections: dict[str, str] | None = None) -> ObserveContext:
+    def observe_context(
+        self, today: date, emit: Emit, connections: dict[str, str] | None = None, holder: str = ""
+    ) -> ObserveContext:
         """Return what the observers of a gate may use (see ObserveContext)."""
         return ObserveContext(
             site=self.site,
@@ -132,6 +134,7 @@ class Run:
             connections=connections or {},
             emit=emit,
             saved_settings=self.settings,
+            holder=holder,
         )
 
     def declaration(self, gate: str) -> Declaration:

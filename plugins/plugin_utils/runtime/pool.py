@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from .interrupt import Interrupted
+
 A = TypeVar("A")
 B = TypeVar("B")
 
@@ -17,5 +19,13 @@ def map_bounded(function: Callable[[A], B], items: Sequence[A], workers: int) ->
     """Return the function's result for every item; at most `workers` run at once; the first exception is raised."""
     if not items:
         return []
-    with ThreadPoolExecutor(max_workers=max(1, min(workers, len(items)))) as pool:
+    pool = ThreadPoolExecutor(max_workers=max(1, min(workers, len(items))))
+    waits = True
+    try:
         return list(pool.map(function, items))
+    except Interrupted:
+        # Whoever ends the run does not wait for requests that are under way.
+        waits = False
+        raise
+    finally:
+        pool.shutdown(wait=waits, cancel_futures=True)

@@ -13,16 +13,9 @@ from typing import Any
 
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import (
-    DEPLOYMENTS,
     EVENTS,
-    JOBS,
-    KAI_POD_GROUPS,
-    NATIVE_POD_GROUPS,
     PODS,
-    REPLICA_SETS,
     SERVICES,
-    VOLCANO_POD_GROUPS,
-    Kind,
 )
 from ..outcome.errors import InputError
 from ..runtime.clock import Deadline
@@ -30,7 +23,7 @@ from ..runtime.progress import Emit, Progress, silent
 from .follow import Ending, progress_of
 from .manifests import JOB_LABEL, access_objects
 from .model import JobKind, JobResult, JobSpec, JobState, PodResult, PodRole
-from .namespace import TemporaryNamespace, temporary_namespace
+from .namespace import GROUPS, MAKERS, TemporaryNamespace, temporary_namespace, where_they_are
 from .nodes import NodeWatch
 from .queue import queue_for
 from .running import RunningJob
@@ -38,9 +31,6 @@ from .tolerations import Toleration
 
 __all__ = ["JobKind", "JobResult", "JobSpec", "JobState", "PodResult", "PodRole", "job_namespace", "run_jobs"]
 
-MPI_JOBS = Kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs")
-_MAKERS = (MPI_JOBS, JOBS, DEPLOYMENTS, REPLICA_SETS)
-_GROUPS = (VOLCANO_POD_GROUPS, KAI_POD_GROUPS, NATIVE_POD_GROUPS)
 _POLL_S = 0.4
 _POLL_MOST_S = 2.0
 Json = dict[str, Any]
@@ -56,11 +46,12 @@ def job_namespace(
     cleanup_s: float = 60.0,
     emit: Emit = silent,
     tolerations: tuple[Toleration, ...] | None = None,
+    holder: str = "",
 ) -> Iterator[TemporaryNamespace]:
     """Yield a namespace for jobs, as temporary_namespace does: everything in it is removed on every way out."""
     settings: dict[str, Any] = {"prefix": prefix, "priority": priority, "cleanup_s": cleanup_s, "emit": emit}
-    settings["tolerations"] = tolerations
-    with temporary_namespace(cluster, purpose, kinds=_GROUPS, makers=_MAKERS, **settings) as namespace:
+    settings |= {"tolerations": tolerations, "holder": holder}
+    with temporary_namespace(cluster, purpose, kinds=GROUPS, makers=MAKERS, **settings) as namespace:
         yield namespace
 
 
@@ -129,6 +120,8 @@ class _JobQueue:
     running: list[RunningJob] = field(default_factory=list)
     clearing: list[RunningJob] = field(default_factory=list)
     results: dict[str, JobResult] = field(default_factory=dict)
+    # Nodes whose pods did not go in time, each with what is there.
+    blocked: dict[str, str] = field(default_factory=dict)
     nodes: NodeWatch = field(init=False)
 
     def __post_init__(self) -> None:
@@ -146,8 +139,23 @@ class _JobQueue:
             if job.result is None:
                 job.look(mine, refusals.get(job.spec.name, ()), lost)
             self._settle(job)
-        self.clearing = [job for job in self.clearing if not job.cleared(pods.get(job.spec.name, []))]
+        self._clear(pods)
         return before != (len(self.waiting), len(self.running), len(self.clearing))
+
+    def _clear(self, pods: Mapping[str, list[Json]]) -> None:
+        """Forget what has left its nodes; nodes that are not left in time get no further job."""
+        there = [job for job in self.clearing if not job.cleared(pods.get(job.spec.name, []))]
+        self.clearing = [job for job in there if not job.overdue]
+        for pod in (pod for job in there if job.overdue for pod in pods.get(job.spec.name, [])):
+            node = str((pod.get("spec") or {}).get("nodeName") or "")
+            self.blocked[node] = where_they_are([pod])
+        for spec in [spec for spec in self.waiting if not self.blocked.keys().isdisjoint(spec.nodes)]:
+            kept = "; ".join(self.blocked[node] for node in spec.nodes if node in self.blocked)
+            reason = f"never started: a pod of an earlier run does not go, so its GPUs are not free: {kept}"
+            self.waiting.remove(spec)
+            job = RunningJob(spec, self.cluster, self.namespace)
+            job.end(Ending("aborted", reason))
+            self._settle(job, known=False)
 
     def abort(self) -> None:
         """End what runs and what waits: the time of the whole run is over."""

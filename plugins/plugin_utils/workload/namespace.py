@@ -5,38 +5,61 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import socket
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
-from ..clients.kube.kinds import NAMESPACES, PODS, PRIORITY_CLASSES, Kind
+from ..clients.kube.errors import ForbiddenError
+from ..clients.kube.kinds import (
+    DEPLOYMENTS,
+    JOBS,
+    KAI_POD_GROUPS,
+    MPI_JOBS,
+    NAMESPACES,
+    NATIVE_POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    PROMETHEUS_RULES,
+    REPLICA_SETS,
+    VOLCANO_POD_GROUPS,
+    Kind,
+)
 from ..clients.kube.wait import until
 from ..outcome.errors import BringupError, DeadlineError
 from ..runtime.clock import Deadline
+from ..runtime.interrupt import interruptible
 from ..runtime.progress import Emit, silent
-from .interrupt import interruptible
+from .keeping import held
+from .lease import confirm
 from .tolerations import Toleration, known_tolerations
 
 OWNER_LABELS = {"gpufleet.io/managed-by": "gpufleet.bringup", "gpufleet.io/purpose": "test"}
 _SELECTOR = ",".join(f"{key}={value}" for key, value in OWNER_LABELS.items())
-_HOST, _PID = "gpufleet.io/host", "gpufleet.io/pid"
-# A test never takes that long: what is older was left by a run that we cannot see.
-_FORGOTTEN = timedelta(hours=2)
+# Whose Lease stood behind it.
+HOLDER = "gpufleet.io/holder"
+TEST = "gpufleet.io/test"
+# What any test makes: pods are made anew by the first, and belong to the second.
+MAKERS = (MPI_JOBS, JOBS, DEPLOYMENTS, REPLICA_SETS)
+GROUPS = (VOLCANO_POD_GROUPS, KAI_POD_GROUPS, NATIVE_POD_GROUPS)
+# How much later than its controller the cluster itself ends a pod of a test.
+MARGIN_S = 300.0
 _PATIENCE_S = 10.0
+# Namespaces of tests that this process runs now.
+_OPEN: set[str] = set()
 
 
 @dataclass(slots=True)
 class TemporaryNamespace:
     """One test's namespace and priority class; `leftovers` says what could not be removed.
 
-    `kinds` are removed after the pods, `makers` (which would make their pods anew) before them.
+    `kinds` are removed after the pods, `makers` (which would make their pods anew) before them. `holder` is whose Lease
+    stands behind the test. `created_at` is when it was made by the API server's clock, in seconds since 1970.
     """
 
     cluster: Cluster
@@ -47,6 +70,8 @@ class TemporaryNamespace:
     leftovers: list[str] = field(default_factory=list)
     makers: tuple[Kind, ...] = ()
     tolerations: tuple[Toleration, ...] = field(default_factory=known_tolerations)
+    holder: str = ""
+    created_at: float = 0.0
 
     @property
     def tolerated(self) -> list[dict[str, str]]:
@@ -61,13 +86,13 @@ class TemporaryNamespace:
     @property
     def labels(self) -> dict[str, str]:
         """Labels of everything in it."""
-        return {**OWNER_LABELS, "gpufleet.io/test": self.name}
+        return {**OWNER_LABELS, TEST: self.name}
 
     def open(self, priority: int) -> None:
         """Make the namespace and the priority class."""
-        annotations = {_HOST: socket.gethostname(), _PID: str(os.getpid())}
-        metadata = {"name": self.name, "labels": self.labels, "annotations": annotations}
-        self.cluster.create(NAMESPACES, {"metadata": metadata})
+        metadata = {"name": self.name, "labels": self.labels, "annotations": {HOLDER: self.holder}}
+        made = self.cluster.create(NAMESPACES, {"metadata": metadata})
+        self.created_at = _seconds(made["metadata"].get("creationTimestamp"))
         body = {
             "metadata": metadata,
             "value": priority,
@@ -115,21 +140,45 @@ class TemporaryNamespace:
         there = self.cluster.find_all(kind, self.name)
         # What waits for a place goes first: it must not get the place of what goes.
         for obj in sorted(there or [], key=lambda obj: bool((obj.get("spec") or {}).get("nodeName"))):
-            self.cluster.delete(kind, obj["metadata"]["name"], self.name, grace_period_s=0)
+            # With the grace that it states: without one the object is gone while its kubelet still holds the GPUs.
+            self.cluster.delete(kind, obj["metadata"]["name"], self.name)
         if not there:
             return
         try:
             self._gone(kind, Deadline.after(min(_PATIENCE_S, deadline.left_s)))
         except DeadlineError:
             # A finalizer whose controller does not run would keep our own object for ever.
-            self.emit(f"{kind.title} of {self.name}: still there, taking off finalizers")
-            for obj in self.cluster.find_all(kind, self.name) or []:
+            kept = [obj for obj in self.cluster.find_all(kind, self.name) or [] if obj["metadata"].get("finalizers")]
+            if kept:
+                self.emit(f"{kind.title} of {self.name}: still there, taking off finalizers")
+            for obj in kept:
                 body = {"metadata": {"finalizers": None}}
                 self.cluster.patch(kind, obj["metadata"]["name"], body, self.name)
             self._gone(kind, deadline)
 
     def _gone(self, kind: Kind, deadline: Deadline) -> None:
-        until(lambda: not self.cluster.find_all(kind, self.name), deadline, f"{kind.title} of {self.name} gone")
+        try:
+            until(lambda: not self.cluster.find_all(kind, self.name), deadline, f"{kind.title} of {self.name} gone")
+        except DeadlineError as error:
+            left = self.cluster.find_all(kind, self.name) or []
+            if not left:
+                return
+            reason = f"{error.reason} Still there: {where_they_are(left)}"
+            raise DeadlineError(error.subject, reason, error.hint) from None
+
+
+def _seconds(text: Any) -> float:
+    try:
+        return datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return time.time()
+
+
+def where_they_are(objects: list[dict[str, Any]]) -> str:
+    """Return the names of objects, pods with their nodes; of many the first."""
+    places = [(obj["metadata"]["name"], (obj.get("spec") or {}).get("nodeName")) for obj in objects]
+    words = [f"{name} on node {node}" if node else str(name) for name, node in places[:5]]
+    return ", ".join(words) + (f" and {len(places) - 5} more" if len(places) > 5 else "")
 
 
 @contextmanager
@@ -144,8 +193,11 @@ def temporary_namespace(
     cleanup_s: float = 60.0,
     emit: Emit = silent,
     tolerations: tuple[Toleration, ...] | None = None,
+    holder: str = "",
 ) -> Iterator[TemporaryNamespace]:
     """Yield a namespace of its own for one test; it is removed on every way out, SIGTERM included.
+
+    What dead runs left is removed before it.
 
     Args:
         cluster: where.
@@ -157,61 +209,91 @@ def temporary_namespace(
         cleanup_s: time limit of the removal.
         emit: takes progress lines.
         tolerations: what its pods tolerate; None: the taints of platforms.
+        holder: the run that holds the cluster; empty: it is held for this test alone.
+
+    Raises:
+        HeldError: another run holds the cluster.
+        LostError: the holder does not hold it any more.
+        BringupError: the API server does not answer, or refuses.
     """
-    sweep(cluster, cleanup_s=cleanup_s, kinds=kinds, makers=makers, emit=emit)
-    namespace = TemporaryNamespace(
-        cluster,
-        f"{prefix}-{purpose}-{secrets.token_hex(3)}",
-        cleanup_s,
-        kinds,
-        emit,
-        makers=makers,
-        tolerations=known_tolerations() if tolerations is None else tolerations,
-    )
-    with interruptible(f"test {purpose}"):
+    with ExitStack() as stack:
+        holding = holder or stack.enter_context(held(cluster, emit))
+        sweep_left(cluster, holding, cleanup_s=cleanup_s, kinds=kinds, makers=makers, emit=emit)
+        namespace = TemporaryNamespace(
+            cluster,
+            f"{prefix}-{purpose}-{secrets.token_hex(3)}",
+            cleanup_s,
+            kinds,
+            emit,
+            makers=makers,
+            tolerations=known_tolerations() if tolerations is None else tolerations,
+            holder=holding,
+        )
+        stack.enter_context(interruptible(f"test {purpose}"))
+        _OPEN.add(namespace.name)
         try:
             namespace.open(priority)
             yield namespace
         finally:
             namespace.close()
+            _OPEN.discard(namespace.name)
 
 
-def sweep(
+def sweep_left(
     cluster: Cluster,
+    holder: str,
     *,
     cleanup_s: float,
     kinds: tuple[Kind, ...] = (),
     makers: tuple[Kind, ...] = (),
+    of_holder: bool = False,
     emit: Emit = silent,
 ) -> tuple[str, ...]:
-    """Remove what dead runs left behind; return the names of the namespaces that were removed."""
+    """Remove what dead runs left behind; return the names of the namespaces that were removed.
+
+    Only one run holds the cluster. So what another left is left for good, whatever its age and its host.
+
+    Args:
+        cluster: where.
+        holder: who holds the cluster, which is asked for first.
+        cleanup_s: time limit of each removal.
+        kinds: kinds to remove after the pods, beside GROUPS.
+        makers: kinds to remove before the pods, beside MAKERS.
+        of_holder: remove only what the holder left itself.
+        emit: takes the progress lines.
+
+    Raises:
+        LostError: the holder does not hold the cluster.
+        BringupError: the API server does not answer.
+    """
+    confirm(cluster, holder)
     swept = []
     for found in cluster.list_objects(NAMESPACES, labels=_SELECTOR):
         name = found["metadata"]["name"]
-        if not _is_orphan(found):
+        of = (found["metadata"].get("annotations") or {}).get(HOLDER)
+        if name in _OPEN or (of_holder and of != holder):
             continue
         # One that is going away already may still be held by a finalizer within: emptied again, not counted.
         if not found["metadata"].get("deletionTimestamp"):
             emit(f"removing what a dead run left: {name}")
             swept.append(name)
-        TemporaryNamespace(cluster, name, cleanup_s, kinds, emit, makers=makers).close()
+        more = tuple(kind for kind in kinds if kind not in GROUPS)
+        every = (*MAKERS, *(kind for kind in makers if kind not in MAKERS))
+        TemporaryNamespace(cluster, name, cleanup_s, (*GROUPS, *more), emit, makers=every).close()
+    _sweep_rules(cluster, holder, of_holder=of_holder, emit=emit)
     return tuple(swept)
 
 
-def _is_orphan(namespace: dict[str, Any]) -> bool:
-    metadata = namespace["metadata"]
-    annotations = metadata.get("annotations") or {}
-    if annotations.get(_HOST) == socket.gethostname() and annotations.get(_PID, "").isdigit():
-        return not _alive(int(annotations[_PID]))
-    created = datetime.fromisoformat(metadata["creationTimestamp"].replace("Z", "+00:00"))
-    return datetime.now(UTC) - created > _FORGOTTEN
-
-
-def _alive(pid: int) -> bool:
+def _sweep_rules(cluster: Cluster, holder: str, *, of_holder: bool, emit: Emit) -> None:
+    """Remove rules of dead tests of alerts, which may lie in a namespace that is not ours."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        rules = cluster.find_all(PROMETHEUS_RULES, labels=_SELECTOR) or []
+    except ForbiddenError:
+        # A run that may not look at rules makes none; the gate that makes them asks for this right first.
+        return
+    for rule in rules:
+        metadata = rule["metadata"]
+        mine = (metadata.get("annotations") or {}).get(HOLDER) == holder
+        if (metadata.get("labels") or {}).get(TEST) not in _OPEN and (mine or not of_holder):
+            emit(f"removing the rule of a dead test: {metadata['namespace']}/{metadata['name']}"[:199])
+            cluster.delete(PROMETHEUS_RULES, metadata["name"], metadata["namespace"])

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.errors import ForbiddenError
 from ..clients.kube.permission import Permission, ask_all
+from .lease import NAMESPACE
 from .model import JobKind
 
 # What every test in a namespace of its own does: make it, follow its pods, read their logs, remove it.
@@ -18,6 +19,7 @@ BASIC = (
     *(Permission(verb, "priorityclasses", "scheduling.k8s.io") for verb in ("create", "delete")),
     *(Permission(verb, "pods") for verb in ("list", "delete")),
     Permission("get", "pods", subresource="log"),
+    *(Permission(verb, "leases", "coordination.k8s.io", NAMESPACE) for verb in ("get", "create", "update")),
     Permission("list", "nodes"),
     Permission("list", "events"),
 )

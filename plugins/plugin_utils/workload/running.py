@@ -36,7 +36,8 @@ from .namespace import TemporaryNamespace
 Json = dict[str, Any]
 _LOG_S = 20.0
 _LOG_WORKERS = 8
-_CLEAR_S = 20.0
+# Longer than the grace of its pods and what a kubelet needs to take devices back.
+_CLEAR_S = 120.0
 
 
 @dataclass(slots=True)
@@ -118,21 +119,25 @@ class RunningJob:
         self._made = groups
 
     def cleared(self, pods: Sequence[Json]) -> bool:
-        """Return whether its nodes are free again: no pod is left, or its removal is left to that of the namespace."""
+        """Return whether its nodes are free again: a pod that is still there may have its GPUs."""
         for pod in pods:
             if not pod["metadata"].get("deletionTimestamp"):
                 self._delete(PODS, pod["metadata"]["name"])
-        if pods and self._cleared and self._cleared.left_s > 0:
+        if pods:
             return False
         for kind, name in self._made:
             self._delete(kind, name)
         self._made = []
         return True
 
+    @property
+    def overdue(self) -> bool:
+        """Whether its pods had their time to go."""
+        return self._cleared is not None and self._cleared.left_s <= 0
+
     def _delete(self, kind: Kind, name: str) -> None:
         try:
-            grace_s = 0 if kind is PODS else None
-            self.cluster.delete(kind, name, self.namespace.name, grace_period_s=grace_s, timeout_s=_LOG_S)
+            self.cluster.delete(kind, name, self.namespace.name, timeout_s=_LOG_S)
         except BringupError as error:
             # The namespace removes it at the end, and says so if it cannot.
             self.namespace.emit(f"{kind.title} {name}: {error.reason}"[:199])

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Servers as Deployments with a Service each: made, followed until they serve or never will, removed."""
+"""Servers as Jobs with a Service each: made, followed until they serve or never will, removed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.errors import ConflictError, ForbiddenError, RefusedError
-from ..clients.kube.kinds import DEPLOYMENTS, EVENTS, PODS
+from ..clients.kube.kinds import EVENTS, JOBS, PODS
 from ..clients.kube.pods import is_ready
 from ..clients.kube.wait import until
 from ..outcome.errors import BringupError, NotFoundError
@@ -21,10 +21,10 @@ from ..runtime.clock import Deadline, now_utc
 from ..runtime.pool import map_bounded
 from ..runtime.progress import Progress, silent
 from ..runtime.recipe_files import RECIPES
-from .follow import Ending, ObservedJob, all_run, ending_of, node_of, where
+from .follow import Ending, ObservedJob, all_run, ending_of, node_of, phase_of, where
 from .manifests import JOB_LABEL
 from .model import JobSpec, JobState
-from .namespace import TemporaryNamespace
+from .namespace import TemporaryNamespace, where_they_are
 from .nodes import NodeWatch
 from .render import render
 
@@ -36,7 +36,8 @@ _TEMPLATE = RECIPES / "workloads" / "vllm.yaml.j2"
 _POLL_S, _POLL_MOST_S = 0.5, 5.0
 _LOG_LINES = 400
 _CREATORS = 8
-_REMOVAL_S = 60.0
+# Longer than the grace of its pods and what a kubelet needs to take devices back.
+_REMOVAL_S = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class ServerSpec:
     """One server: `command` on one node with some of its GPUs, called on `port` under `name`.
 
     Args:
-        name: DNS label of at most 40 characters, once in a namespace: of the Deployment and of its Service.
+        name: DNS label of at most 40 characters, once in a namespace: of the Job and of its Service.
         node: node that it runs on.
         gpus: GPUs that it gets.
         image: its image.
@@ -61,6 +62,7 @@ class ServerSpec:
         pull_s: how long its pod may take from its node to its start, which is mostly its image.
         ready_s: limit from when its container runs until it is ready.
         restarts: how often it may die before it is ready.
+        deadline_s: when the cluster itself ends it, whether we are there or not.
     """
 
     name: str
@@ -80,6 +82,7 @@ class ServerSpec:
     pull_s: float = 900.0
     ready_s: float = 1800.0
     restarts: int = 2
+    deadline_s: float = 14400.0
 
     @property
     def as_job(self) -> JobSpec:
@@ -130,6 +133,7 @@ def server_objects(spec: ServerSpec, namespace: TemporaryNamespace) -> list[Json
         "tolerations": namespace.tolerated,
         "resources": dict(spec.resources), "shm_gib": spec.shm_gib, "volume": dict(spec.volume),
         "volume_written": spec.volume_written, "device_class": spec.device_class, "ready_s": spec.ready_s,
+        "deadline_s": spec.deadline_s,
     }  # fmt: skip
     return render(_TEMPLATE, variables)
 
@@ -203,12 +207,13 @@ def _follow(
 def remove_servers(cluster: Cluster, namespace: TemporaryNamespace, names: Sequence[str]) -> None:
     """Remove servers and wait until their GPUs are free; what does not go is left to the end of the namespace."""
     for name in names:
-        cluster.delete(DEPLOYMENTS, name, namespace.name, propagation="Foreground")
+        cluster.delete(JOBS, name, namespace.name, propagation="Foreground")
     wanted = f"{JOB_LABEL} in ({','.join(names)})"
     try:
         until(lambda: not namespace.pods(wanted), Deadline.after(_REMOVAL_S), "servers removed")
     except BringupError as error:
-        namespace.emit(f"{error.subject}: {error.reason}"[:199])
+        left = namespace.pods(wanted)
+        namespace.emit(f"{error.subject}: {error.reason} Still there: {where_they_are(left)}"[:199])
 
 
 @dataclass(slots=True)
@@ -313,7 +318,9 @@ class _Watch:
             return None
         self.heard[spec.name] = deaths
         next_step = self.after_death(self._log(pod))
-        if next_step == "wait" or (next_step == "again" and deaths <= spec.restarts):
+        # A Job's pod that ended well is not started again.
+        ended = phase_of(pod) in ("Succeeded", "Failed")
+        if not ended and (next_step == "wait" or (next_step == "again" and deaths <= spec.restarts)):
             return None
         times = f"{deaths} times, the last time" if deaths > 1 else "once,"
         return Ending("failed", f"{where(pod)} ended {times} with exit code {code}")

@@ -119,7 +119,7 @@ class Benchmark(ABC, Generic[PlanT, WantT, RunT]):
             pods, emit = stack_facts().test_pods, self.context.emit
             with job_namespace(
                 cluster, self.name, prefix=pods.namespace_prefix, priority=pods.priority, cleanup_s=self.cleanup_s,
-                emit=emit, tolerations=tolerations_of(self.context),
+                emit=emit, tolerations=tolerations_of(self.context), holder=self.context.holder,
             ) as namespace:  # fmt: skip
                 self.make_runs(Session(cluster, namespace, Progress(emit), Deadline.after(self.total_s)))
             return BenchmarkResults(plan=self.plan, runs=tuple(self.runs), leftovers=tuple(namespace.leftovers))

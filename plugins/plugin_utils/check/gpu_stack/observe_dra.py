@@ -22,7 +22,7 @@ from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...workload.capacity import open_nodes
-from ...workload.namespace import TemporaryNamespace, temporary_namespace
+from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
 from ...workload.render import render
 from ..kit.settings import setting
 from ..kit.tolerations import tolerations_of
@@ -176,6 +176,7 @@ def _run(
         cleanup_s=settings.cleanup_s,
         emit=context.emit,
         tolerations=tolerations_of(context),
+        holder=context.holder,
     ) as namespace:
         namespace.create(_objects(namespace, result, settings, kinds))
         started = time.monotonic()
@@ -227,6 +228,7 @@ def _objects(namespace: TemporaryNamespace, result: ClaimResult, settings: DraSe
             "nodes": list(result.nodes),
             "image": settings.image or stack_facts().dra.image,
             "priority_class": namespace.priority_class,
+            "deadline_s": settings.timeout_s + settings.run_s + settings.cleanup_s + MARGIN_S,
             "tolerations": namespace.tolerated,
             "labels": namespace.labels,
         },

@@ -20,7 +20,7 @@ from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...workload.capacity import read_node_capacity
-from ...workload.namespace import TemporaryNamespace, temporary_namespace
+from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
 from ...workload.queue import queue_for
 from ...workload.render import render
 from ..kit.settings import setting
@@ -150,6 +150,7 @@ def _run(
         cleanup_s=settings.cleanup_s,
         emit=context.emit,
         tolerations=tolerations_of(context),
+        holder=context.holder,
     ) as namespace:
         gangs = ("gang-a", "gang-b")
         objects = [_objects(namespace, name, facts, slots, settings, result.queue) for name in gangs]
@@ -202,6 +203,7 @@ def _objects(
             "priority_class": namespace.priority_class,
             "tolerations": namespace.tolerated,
             "labels": {**namespace.labels, "gpufleet.io/gang": name},
+            "deadline_s": settings.timeout_s + settings.cleanup_s + MARGIN_S,
         },
     )
 

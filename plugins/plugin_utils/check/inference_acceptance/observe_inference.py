@@ -74,7 +74,6 @@ def permissions(settings: InferenceSettings, *, by_dra: bool = False) -> tuple[P
     wanted = [
         *job_permissions("plain-job", by_dra=by_dra),
         Permission("create", "services"),
-        *(Permission(verb, "deployments", "apps") for verb in ("create", "delete")),
     ]
     if server.reach == "port-forward":
         wanted.append(Permission("create", "pods", subresource="portforward"))

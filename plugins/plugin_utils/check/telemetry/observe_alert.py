@@ -15,7 +15,7 @@ from typing import Any
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
-from ...clients.kube.kinds import NAMESPACES, Kind
+from ...clients.kube.kinds import ALERTMANAGER_CONFIGS, NAMESPACES, PROMETHEUS_RULES, Kind
 from ...clients.kube.permission import ask_all
 from ...clients.kube.pods import is_ready
 from ...clients.prometheus.prometheus import Alertmanager, Prometheus
@@ -25,7 +25,7 @@ from ...runtime.files import write_atomic
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...runtime.redaction import redact
-from ...workload.namespace import TemporaryNamespace, temporary_namespace
+from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
 from ...workload.render import render
 from ..kit.saved_settings import observer_with_settings
 from ..spec import ObserveContext
@@ -40,12 +40,12 @@ ALERT = "GpufleetTelemetryTest"
 _GROUP = "monitoring.coreos.com"
 PROMETHEUSES = Kind(f"{_GROUP}/v1", "Prometheus", "prometheuses")
 ALERTMANAGERS = Kind(f"{_GROUP}/v1", "Alertmanager", "alertmanagers")
-PROMETHEUS_RULES = Kind(f"{_GROUP}/v1", "PrometheusRule", "prometheusrules")
-ALERTMANAGER_CONFIGS = Kind(f"{_GROUP}/v1alpha1", "AlertmanagerConfig", "alertmanagerconfigs")
 _TEMPLATES = RECIPES / "workloads"
 _LOG = Path("evidence") / GATE / "alert-receiver.log"
 _PREFIX, _RECEIVER, _PORT, _PRIORITY = "gpufleet-test", "receiver", 8080, -100
 _POLL_S = 0.5
+# How much the clocks of API server and Prometheus may differ.
+_CLOCKS_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,14 @@ def _tested(
     alert = trace.settings.alert
     kinds = (PROMETHEUS_RULES, ALERTMANAGER_CONFIGS)
     with temporary_namespace(
-        cluster, "alert", prefix=_PREFIX, priority=_PRIORITY, kinds=kinds, cleanup_s=alert.cleanup_s, emit=context.emit
+        cluster,
+        "alert",
+        prefix=_PREFIX,
+        priority=_PRIORITY,
+        kinds=kinds,
+        cleanup_s=alert.cleanup_s,
+        emit=context.emit,
+        holder=context.holder,
     ) as namespace:
         trace = replace(trace, name=namespace.name)
         try:
@@ -147,7 +154,7 @@ def _receive(namespace: TemporaryNamespace, alert: AlertSettings, context: Obser
     """
     variables = {
         "name": _RECEIVER, "namespace": namespace.name, "image": alert.image, "labels": namespace.labels,
-        "priority_class": namespace.priority_class, "port": _PORT,
+        "priority_class": namespace.priority_class, "port": _PORT, "deadline_s": _longest_s(alert),
     }  # fmt: skip
     namespace.create(render(_TEMPLATES / "alert-receiver.yaml.j2", variables))
     deadline, progress = Deadline.after(alert.ready_s), Progress(context.emit)
@@ -163,6 +170,11 @@ def _receive(namespace: TemporaryNamespace, alert: AlertSettings, context: Obser
             raise DeadlineError("receiver of the test alert", f"not ready after {alert.ready_s:g} s: {found}.", hint)
         progress.tick(f"alert: receiver {found}")
         time.sleep(_POLL_S)
+
+
+def _longest_s(alert: AlertSettings) -> float:
+    """Return when the test is over for sure, seconds after its begin."""
+    return alert.ready_s + alert.load_s + alert.fire_s + alert.arrive_s + alert.cleanup_s + MARGIN_S
 
 
 def _log(namespace: TemporaryNamespace) -> str:
@@ -209,6 +221,7 @@ def _objects(namespace: TemporaryNamespace, plan: _Plan, alert: AlertSettings) -
         "rule_namespace": plan.rule.only_namespace or namespace.name, "alert": ALERT, "labels": namespace.labels,
         "rule_labels": plan.rule.labels, "config_labels": plan.config.labels,
         "interval_s": alert.rule_interval_s, "url": f"http://{_RECEIVER}.{namespace.name}.svc:{_PORT}/",
+        "holder": namespace.holder, "expires_at": int(namespace.created_at + _longest_s(alert) + _CLOCKS_S),
     }  # fmt: skip
     return render(_TEMPLATES / "alert-rule.yaml.j2", variables)
 

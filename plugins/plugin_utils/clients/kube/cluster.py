@@ -43,6 +43,7 @@ class Cluster:
         Raises:
             InputError: the kubeconfig is missing or broken.
         """
+        self.connection = connection
         self.transport = Transport(connection, request_timeout_s, patience_s)
 
     def __enter__(self) -> Cluster:

@@ -71,6 +71,10 @@ NIC_CLUSTER_POLICIES = Kind("mellanox.com/v1alpha1", "NicClusterPolicy", "nicclu
 NATIVE_POD_GROUPS = Kind("scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups")
 VOLCANO_POD_GROUPS = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
 KAI_POD_GROUPS = Kind("scheduling.run.ai/v2alpha2", "PodGroup", "podgroups")
+MPI_JOBS = Kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs")
+PROMETHEUS_RULES = Kind("monitoring.coreos.com/v1", "PrometheusRule", "prometheusrules")
+ALERTMANAGER_CONFIGS = Kind("monitoring.coreos.com/v1alpha1", "AlertmanagerConfig", "alertmanagerconfigs")
+LEASES = Kind("coordination.k8s.io/v1", "Lease", "leases")
 VOLCANO_QUEUES = Kind("scheduling.volcano.sh/v1beta1", "Queue", "queues", namespaced=False)
 KAI_QUEUES = Kind("scheduling.run.ai/v2", "Queue", "queues", namespaced=False)
 ACCESS_REVIEWS = Kind(

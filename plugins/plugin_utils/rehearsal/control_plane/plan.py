@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...outcome.codec import to_plain
 from ...runtime.files import write_atomic
-from ..lifecycle.launch import python_argv
+from ...runtime.launch import python_argv
 from ..lifecycle.spec import Probe, ProcessSpec
 from . import kwok, scheduler
 from .kubeconfig import write_kubeconfig

@@ -13,7 +13,7 @@ from pathlib import Path
 from shlex import quote
 
 from ...runtime.files import write_atomic
-from ..lifecycle.launch import python_argv
+from ...runtime.launch import python_argv
 from ..lifecycle.spec import ProcessSpec
 from ..model.values import ClusterModel, Hca, Node
 from .net import MANAGERS, adapter_ident, build_net, console_growth, console_start, manager_ident, net_text, table_sizes

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...outcome.errors import NotFoundError, UnavailableError
+from ...runtime.launch import python_argv
 from ...runtime.progress import Progress
 from ..control_plane.plan import WAVE_READY, ControlPlane, plan_control_plane
 from ..controllers.pod_commands import exec_shims
@@ -18,7 +19,6 @@ from ..toolchain.ensure import Program, Workshop, ensure_toolchain
 from ..workloads.alert_receiver_pods import PORT_VARIABLE
 from .controller import alive_check, controller_process
 from .ending import ending_in_order
-from .launch import python_argv
 from .needs import refuse_missing_programs
 from .process_table import ProcessId
 from .request import Rehearsal, RehearsalRequest

@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 from collections.abc import Callable
 
 from ...outcome.errors import AbortedError
-from .process_table import ProcessId, identify
+from ...runtime.process_id import ProcessId, controller_pid, identify
 
 
 def controller_process() -> ProcessId:
@@ -19,8 +17,7 @@ def controller_process() -> ProcessId:
     Raises:
         AbortedError: it is gone already.
     """
-    parent = multiprocessing.parent_process()
-    pid = parent.pid if parent is not None and parent.pid is not None else os.getpid()
+    pid = controller_pid()
     identity = identify(pid)
     if identity is None:
         raise AbortedError("rehearsal", f"the controller (pid {pid}) is gone.")

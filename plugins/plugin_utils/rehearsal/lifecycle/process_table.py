@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Processes by identity: a pid alone can be somebody else's tomorrow, a pid with its start time cannot."""
+"""The processes of a rehearsal: its marked ones, descendants and orphans."""
 
 from __future__ import annotations
 
@@ -9,47 +9,27 @@ import os
 import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from time import sleep
 
 from ...runtime.clock import Deadline
+from ...runtime.process_id import PROC, ProcessId, identify, stat_fields
+
+__all__ = [
+    "MARKER",
+    "Lineage",
+    "ProcessId",
+    "descendants",
+    "identify",
+    "kill_all",
+    "lineage",
+    "marked",
+    "orphans",
+    "send",
+    "ticks_now",
+]
 
 MARKER = "GPUFLEET_REHEARSAL"
 """Environment variable that every process of a rehearsal carries; its value is the rehearsal's id."""
-
-_PROC = Path("/proc")
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessId:
-    """A process: its pid and when it started (clock ticks since boot, field 22 of /proc/<pid>/stat)."""
-
-    pid: int
-    start_ticks: int
-
-    def alive(self) -> bool:
-        """Whether this very process still runs; a zombie does not."""
-        state = _state(self.pid)
-        return state is not None and state[1] == self.start_ticks and state[0] not in "ZX"
-
-
-def identify(pid: int) -> ProcessId | None:
-    """Return the identity of a running process, None when there is none."""
-    state = _state(pid)
-    return ProcessId(pid, state[1]) if state is not None and state[0] not in "ZX" else None
-
-
-def _state(pid: int) -> tuple[str, int] | None:
-    try:
-        fields = _stat(pid)
-        return fields[0], int(fields[19])
-    except (OSError, ValueError, IndexError):
-        return None
-
-
-def _stat(pid: int) -> list[str]:
-    # The command name may hold spaces and parentheses: count fields after the last one.
-    return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +45,7 @@ class Lineage:
 def lineage(pid: int) -> Lineage | None:
     """Return the lineage of a running process, None when it cannot be read."""
     try:
-        fields, entry = _stat(pid), _PROC / str(pid)
+        fields, entry = stat_fields(pid), PROC / str(pid)
         words = (entry / "cmdline").read_bytes()
         return Lineage(int(fields[3]), int(fields[2]), os.readlink(entry / "exe"), words) if words else None
     except (OSError, ValueError, IndexError):
@@ -74,7 +54,7 @@ def lineage(pid: int) -> Lineage | None:
 
 def ticks_now() -> int:
     """Return the time in which start times are told: clock ticks since boot."""
-    return int(float((_PROC / "uptime").read_text().split()[0]) * os.sysconf("SC_CLK_TCK"))
+    return int(float((PROC / "uptime").read_text().split()[0]) * os.sysconf("SC_CLK_TCK"))
 
 
 def orphans(parent: Lineage, since_ticks: int) -> set[ProcessId]:
@@ -84,7 +64,7 @@ def orphans(parent: Lineage, since_ticks: int) -> set[ProcessId]:
     that started at `since_ticks` or later: what was there before was seen as a descendant while the parent lived.
     """
     found: set[ProcessId] = set()
-    for entry in _PROC.iterdir():
+    for entry in PROC.iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         pid = int(entry.name)
@@ -92,7 +72,7 @@ def orphans(parent: Lineage, since_ticks: int) -> set[ProcessId]:
         if identity is None or identity.start_ticks < since_ticks or lineage(pid) != parent:
             continue
         try:
-            above = lineage(int(_stat(pid)[1]))
+            above = lineage(int(stat_fields(pid)[1]))
         except (OSError, ValueError, IndexError):
             continue
         if above != parent:
@@ -108,7 +88,7 @@ def marked(prefix: str) -> list[ProcessId]:
     wanted = f"{MARKER}={prefix}".encode()
     spared = set(_ancestors(os.getpid()))
     found = []
-    for entry in _PROC.iterdir():
+    for entry in PROC.iterdir():
         if not entry.name.isdigit() or int(entry.name) in spared:
             continue
         try:
@@ -125,7 +105,7 @@ def _ancestors(pid: int) -> Iterable[int]:
     while pid > 0:
         yield pid
         try:
-            pid = int(_stat(pid)[1])
+            pid = int(stat_fields(pid)[1])
         except (OSError, ValueError, IndexError):
             return
 
@@ -145,7 +125,7 @@ def descendants(pid: int) -> set[ProcessId]:
 
 def _children(pid: int) -> list[int]:
     try:
-        threads = list((_PROC / str(pid) / "task").iterdir())
+        threads = list((PROC / str(pid) / "task").iterdir())
         return [int(word) for thread in threads for word in (thread / "children").read_text().split()]
     except (OSError, ValueError):
         return []

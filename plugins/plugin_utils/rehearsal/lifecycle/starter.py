@@ -19,8 +19,8 @@ from ...outcome.codec import dumps, load
 from ...outcome.errors import AbortedError, BringupError, InputError, UnavailableError
 from ...runtime.clock import Deadline
 from ...runtime.files import write_atomic
+from ...runtime.launch import python_argv
 from ...runtime.progress import Progress
-from .launch import python_argv
 from .mounts import unmount_below
 from .process_table import MARKER, ProcessId, kill_all, marked, send
 from .spec import SPEC_FILE, RehearsalState, SupervisorSpec, state_path

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ...runtime.files import write_atomic
+from ...runtime.launch import python_argv
 from ..control_plane.ports import free_ports
-from ..lifecycle.launch import python_argv
 from ..lifecycle.spec import Probe, ProcessSpec
 from .programs import Prometheus
 

@@ -314,3 +314,24 @@ spec:
         operator: Exists
   next:
     delete: true
+---
+# A kubelet takes the object away once its containers have ended and their devices are free, and not before
+# (kubernetes/website: Pod Lifecycle, termination of Pods).
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata:
+  name: pod-delete
+spec:
+  resourceRef:
+    apiGroup: v1
+    kind: Pod
+  selector:
+    matchExpressions:
+      - key: '.metadata.deletionTimestamp'
+        operator: Exists
+      - key: '.metadata.annotations["rehearsal.gpufleet.invalid/hold-devices"]'
+        operator: DoesNotExist
+  delay:
+    durationMilliseconds: 300
+  next:
+    delete: true

@@ -39,12 +39,15 @@ def space() -> TemporaryNamespace:
 
 
 def test_a_server_is_ours_low_and_on_its_node() -> None:
-    service, deployment = server_objects(SPEC, space())
-    pod = deployment["spec"]["template"]
-    for labels in (service["metadata"]["labels"], deployment["metadata"]["labels"], pod["metadata"]["labels"]):
+    service, server = server_objects(SPEC, space())
+    pod = server["spec"]["template"]
+    for labels in (service["metadata"]["labels"], server["metadata"]["labels"], pod["metadata"]["labels"]):
         assert OWNER_LABELS.items() <= labels.items()
     assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
-    assert deployment["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    # A Deployment's pods cannot have a deadline: a server that nobody removes would keep its GPUs.
+    assert (server["kind"], server["spec"]["activeDeadlineSeconds"]) == ("Job", 14400)
+    assert pod["spec"]["restartPolicy"] == "OnFailure"
+    assert pod["spec"]["terminationGracePeriodSeconds"] > 0
     assert "nodeName" not in pod["spec"]
     term = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert term["nodeSelectorTerms"][0]["matchFields"][0]["values"] == ["gpu01"]
@@ -65,9 +68,9 @@ def test_a_server_has_its_weights_and_its_devices() -> None:
         SPEC, volume={"nfs": {"server": "nas", "path": "/w"}}, device_class="gpu.nvidia.com",
         resources={"memory": "9Gi"}, env={}, secret_env={},
     )  # fmt: skip
-    claim, _service, deployment = server_objects(spec, space())
+    claim, _service, server = server_objects(spec, space())
     assert claim["spec"]["spec"]["devices"]["requests"][0]["exactly"]["count"] == 8
-    pod = deployment["spec"]["template"]["spec"]
+    pod = server["spec"]["template"]["spec"]
     assert {"nfs": {"server": "nas", "path": "/w"}, "name": "models"} in pod["volumes"]
     container = pod["containers"][0]
     assert {"name": "models", "mountPath": "/models", "readOnly": True} in container["volumeMounts"]

@@ -17,13 +17,14 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
     InputError,
     NotFoundError,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.interrupt import interruptible
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.interrupt import interruptible
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.render import render
 
 VARIABLES: dict[str, Any] = {
     "name": "gang-a", "namespace": "ns", "size": 3, "gpus": 8, "nodes": ["gpu01", "gpu02"], "scheduler": "s",
     "queue": "q", "image": "pause", "priority_class": "low", "labels": {"k": "v"}, "tolerations": [],
+    "deadline_s": 400.5,
 }  # fmt: skip
 
 
@@ -38,6 +39,9 @@ def test_every_gang_template_gives_a_group_and_its_pods(provider: str) -> None:
         fields = [term["matchFields"][0]["values"] for term in terms["nodeSelectorTerms"]]
         assert fields == [["gpu01"], ["gpu02"]]
         assert "nodeName" not in pod["spec"]
+        # What a dead controller left ends in the cluster, and its kubelet has the time to take the GPUs back.
+        assert pod["spec"]["activeDeadlineSeconds"] == 401
+        assert pod["spec"]["terminationGracePeriodSeconds"] > 0
         assert pod["spec"]["priorityClassName"] == "low"
         assert pod["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": 8}
 

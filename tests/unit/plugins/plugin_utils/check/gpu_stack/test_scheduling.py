@@ -201,7 +201,7 @@ def test_the_beta_versions_of_dra_are_served_as_well(served: tuple[str, ...], ve
     assert {kinds.claims.api_version, kinds.slices.api_version} == {f"resource.k8s.io/{version}"}
     variables = {"name": "n", "namespace": "s", "api_version": kinds.claims.api_version, "exactly": exactly,
                  "command": ["nvidia-smi", "-L"], "count": 2, "device_class": "gpu.nvidia.com", "nodes": ["gpu01"],
-                 "image": "i", "priority_class": "p", "labels": {}, "tolerations": []}  # fmt: skip
+                 "image": "i", "priority_class": "p", "labels": {}, "tolerations": [], "deadline_s": 1}  # fmt: skip
     claim, pod = render(RECIPES / "workloads" / "dra-allocation.yaml.j2", variables)
     request = claim["spec"]["devices"]["requests"][0]
     assert ("exactly" in request) is exactly and (request.get("exactly") or request)["count"] == 2

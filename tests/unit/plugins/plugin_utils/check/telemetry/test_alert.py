@@ -171,6 +171,7 @@ def test_rule_and_route_are_what_the_operators_schemas_want(repository: Path, sh
     variables = {
         "name": NAME, "namespace": NAME, "rule_namespace": "monitoring", "alert": "A", "labels": {"ours": "yes"},
         "rule_labels": {"release": "kps"}, "config_labels": {}, "interval_s": 5, "url": "http://receiver.n.svc:8080/",
+        "holder": "ctl_run", "expires_at": 1900000000,
     }  # fmt: skip
     rule, config = render(repository / "recipes" / "workloads" / "alert-rule.yaml.j2", variables)
     group = "prometheus-operator/{}.monitoring.coreos.com"
@@ -178,6 +179,10 @@ def test_rule_and_route_are_what_the_operators_schemas_want(repository: Path, sh
     schema = crd_schema(shared, group.format("alertmanagerconfigs"), "v1alpha1")
     jsonschema.validate(config, schema)
     assert rule["metadata"]["labels"] == {"ours": "yes", "release": "kps"}
+    # Whoever is killed removes nothing: the rule ends by itself, and says whose it was.
+    (alert,) = rule["spec"]["groups"][0]["rules"]
+    assert alert["expr"] == "vector(time()) < 1900000000"
+    assert rule["metadata"]["annotations"]["gpufleet.io/holder"] == "ctl_run"
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**config, "spec": config["spec"] | {"rout": {}}}, schema)
 
@@ -186,6 +191,7 @@ def test_the_receivers_program_writes_down_what_it_gets(repository: Path) -> Non
     """The program of the template runs for real, as in its pod."""
     variables = {
         "name": "receiver", "namespace": "n", "image": "i", "labels": {}, "priority_class": "p", "port": 8080,
+        "deadline_s": 600,
     }  # fmt: skip
     pod, _service = render(repository / "recipes" / "workloads" / "alert-receiver.yaml.j2", variables)
     container = pod["spec"]["containers"][0]

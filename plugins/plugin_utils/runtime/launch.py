@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs a module of the core in a process of its own: `python launch.py rehearsal.lifecycle.supervisor <arguments>`.
+"""Runs a module of the core in a process of its own: `python launch.py workload.keeper <arguments>`.
 
 The file is run by its path, without Ansible and without an import path: a collection lies in a checkout, in a user's
 collections or in an AWX project, so `ansible_collections.gpufleet.bringup` is pointed at where this file is.
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-_COLLECTION = Path(__file__).resolve().parents[4]
+_COLLECTION = Path(__file__).resolve().parents[3]
 _PACKAGES = {
     "ansible_collections": [],
     "ansible_collections.gpufleet": [],

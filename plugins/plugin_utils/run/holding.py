@@ -1,0 +1,75 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Holding the cluster, or hosts without one, while a run installs or tests; what dead runs left is removed first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.connection import connection_from
+from ..outcome.gates import GATE_IDS
+from ..runtime.process_id import controller_pid
+from ..runtime.progress import Emit
+from ..workload.keeping import claim_of, end_keeper, hold_cluster, hold_hosts
+from ..workload.lease import Claim
+from ..workload.namespace import sweep_left
+from .controller import needs_api
+from .run import Run
+
+WAIT = "wait"
+_CLEANUP_S = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """What a run holds: `holder` as its Lease says (empty for nothing), and what dead runs had left."""
+
+    holder: str = ""
+    swept: tuple[str, ...] = ()
+
+
+def needs_hold(run: Run) -> bool:
+    """Tell whether a gate in scope installs or tests; the first two only look."""
+    return any(gate in run.site.gates for gate in GATE_IDS[GATE_IDS.index("nodes") :])
+
+
+def take_hold(run: Run, options: Mapping[str, Any], emit: Emit) -> Hold:
+    """Hold the cluster until the run ends, and remove what dead runs left there before anything counts its room.
+
+    A later task of the same run finds it held, and asks only whether it still is.
+
+    Args:
+        run: the run.
+        options: `kubeconfig` and `context`; `when_held` (`refuse` or `wait`) and `wait_s`, how long.
+        emit: takes the progress lines.
+
+    Raises:
+        HeldError: another run holds it.
+        LostError: this run held it, and does not any more.
+        BringupError: the API server does not answer.
+    """
+    wait_s = float(options.get("wait_s") or 0.0) if options.get("when_held") == WAIT else 0.0
+    claim = claim_of_run(run)
+    if not needs_api(run.site):
+        hold_hosts(claim, run.path, pid=controller_pid(), wait_s=wait_s, emit=emit)
+        return Hold(holder=claim.holder)
+    with Cluster(connection_from(options)) as cluster:
+        swept: tuple[str, ...] = ()
+        if hold_cluster(cluster, claim, run.path, pid=controller_pid(), wait_s=wait_s, emit=emit):
+            swept = sweep_left(cluster, claim.holder, cleanup_s=_CLEANUP_S, emit=emit)
+    return Hold(holder=claim.holder, swept=swept)
+
+
+def end_hold(run: Run) -> None:
+    """Give back what the run holds; nothing is done where it holds nothing."""
+    end_keeper(run.path)
+
+
+def claim_of_run(run: Run) -> Claim:
+    """Return who the run is."""
+    record = run.record
+    return claim_of(record.run_id, record.command)

@@ -1,0 +1,167 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Keeps the Lease of a run: a process of its own that lives as long as the run, however that ends.
+
+A run is many tasks of one ansible-playbook, each in a worker of its own, with minutes in between in which only hosts
+are asked. So neither a task nor a thread of one can renew. The keeper renews until the run's process is gone, lets
+workers that still clean up finish, removes what they could not, and gives the cluster back. Where it loses the Lease
+it ends the run: another may be at work.
+
+`python launch.py workload.keeper` reads a request as JSON from its standard input, and says `ready` or what is wrong.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import signal
+import sys
+import time
+from contextlib import suppress
+from types import FrameType
+
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.connection import Connection
+from ..outcome.errors import BringupError
+from ..runtime.process_id import ProcessId
+from .keeping import KeeperRequest, lock_record, request_from
+from .lease import RENEW_DEADLINE_S, RENEW_S, LostError, release, renew
+from .namespace import sweep_left
+
+_LOOK_S = 0.5
+_REQUEST_S = 10.0
+# The loop is patient itself: between two tries it looks whether the run still lives.
+_PATIENCE_S = 2.0
+# So long workers that outlive their ansible-playbook may remove what they made.
+_WORKERS_S = 300.0
+_SWEEP_S = 60.0
+
+
+class Keeper:
+    """One keeper; `keep` returns when the run has ended and the cluster is given back."""
+
+    def __init__(self, request: KeeperRequest) -> None:
+        self.request = request
+        self.claim = request.claim
+        self.run = ProcessId(request.pid, request.start_ticks)
+        self.told_to_stop = False
+        told = request.connection
+        self.cluster = Cluster(Connection(**told), _REQUEST_S, _PATIENCE_S) if told else None
+        self._files: list[int] = []
+
+    def begin(self) -> str:
+        """Lock what is to be locked and renew once; return what is wrong, empty if nothing is."""
+        if self.request.running and not self._locked(self.request.running, str(os.getpid())):
+            return "another keeper is at work"
+        if self.request.lock and not self._locked(self.request.lock, ""):
+            return "held"
+        if self.cluster is not None:
+            try:
+                renew(self.cluster, self.claim)
+            except BringupError as error:
+                return str(error)
+        return ""
+
+    def keep(self) -> None:
+        """Renew until the run has ended, then clear up."""
+        renewed = tried = time.monotonic()
+        while self._runs():
+            self._pause()
+            if self.cluster is None or time.monotonic() - tried < RENEW_S:
+                continue
+            tried = time.monotonic()
+            if self._renewed():
+                renewed = time.monotonic()
+            elif time.monotonic() - renewed > RENEW_DEADLINE_S:
+                self._end_run()
+                return
+        self._clear_up()
+
+    def _runs(self) -> bool:
+        return not self.told_to_stop and self.run.alive()
+
+    def _pause(self) -> None:
+        if not self.request.attached:
+            time.sleep(_LOOK_S)
+        elif select.select([0], [], [], _LOOK_S)[0] and not os.read(0, 1024):
+            self.told_to_stop = True
+
+    def _renewed(self) -> bool:
+        try:
+            renew(self.cluster, self.claim)  # type: ignore[arg-type]  # keep() asks only with a cluster
+        except LostError:
+            self._end_run()
+            sys.exit(1)
+        except BringupError:
+            return False
+        return True
+
+    def _end_run(self) -> None:
+        """Another may hold the cluster: what we do there has to stop."""
+        if self.run.alive():
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(self.run.pid, signal.SIGTERM)
+
+    def _clear_up(self) -> None:
+        if self.cluster is None:
+            return
+        self._await_workers()
+        with suppress(BringupError):
+            sweep_left(self.cluster, self.claim.holder, cleanup_s=_SWEEP_S, of_holder=True)
+        with suppress(BringupError):
+            release(self.cluster, self.claim)
+
+    def _await_workers(self) -> None:
+        end, tried = time.monotonic() + _WORKERS_S, time.monotonic()
+        while self.request.working and time.monotonic() < end:
+            file = os.open(self.request.working, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except OSError:
+                time.sleep(_LOOK_S)
+            finally:
+                os.close(file)
+            if time.monotonic() - tried > RENEW_S:
+                tried = time.monotonic()
+                self._renewed()
+
+    def _locked(self, path: str, content: str) -> bool:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            return False
+        text = content or json.dumps(lock_record(self.claim))
+        os.truncate(file, 0)
+        os.write(file, text.encode())
+        # Open until this process ends: that is the lock.
+        self._files.append(file)
+        return True
+
+
+def main() -> None:
+    """Read the request, say whether the keeper is at work, and keep."""
+    keeper = Keeper(request_from(sys.stdin.readline()))
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        keeper.told_to_stop = True
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    problem = keeper.begin()
+    print(problem or "ready", flush=True)
+    if problem:
+        sys.exit(1)
+    # Whoever started it must not wait for its output.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    keeper.keep()
+
+
+if __name__ == "__main__":
+    main()
