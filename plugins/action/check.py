@@ -8,12 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import run_day
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import begin_history
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import take_hold
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import disturbs_cluster, observe_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets import restore_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import require_open
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeping import working
 
@@ -28,11 +31,11 @@ class ActionModule(ModuleAction):
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Run each observer once; one that fails is saved as such and judged `other`."""
-        del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
+        restore_settings(run, stated_settings(options, task_vars, self._templar, silent))
         record = run.record
-        require_open(record, options["gate"])
         if not self.check_mode:
+            require_open(record, options["gate"])
             begin_history(run, options["gate"], options["store"])
         connections = {name: options[name] for name in ("kubeconfig", "context") if options.get(name)}
         declaration = run.declaration(options["gate"])

@@ -26,6 +26,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import begin_history
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import take_hold
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets import recipe_with_secrets
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeping import working
 
 
@@ -38,7 +39,7 @@ class ActionModule(ModuleAction):
         """Plan, and with state present install."""
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
-        recipe = run.recipe
+        recipe = recipe_with_secrets(run, options)
         if recipe is None:
             raise InputError(str(run.path), "holds no resolved recipe (recipe.json).", "resolve the recipe first")
         components = components_of(recipe)

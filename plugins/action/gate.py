@@ -11,7 +11,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.closi
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import decide_gate, refuse_gate
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import (
+    decide_gate,
+    preview_gate,
+    refuse_gate,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import record_history
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
@@ -31,6 +35,8 @@ class ActionModule(ModuleAction):
         """Decide; a gate that is not passed is a failed task that names check, subject and cause."""
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
+        if self.check_mode:
+            return self._preview(run, options)
         if options["problem"]:
             verdict = refuse_gate(run, options["gate"], options["problem"])
         else:
@@ -39,8 +45,9 @@ class ActionModule(ModuleAction):
         for entry in verdict.blocking[:10]:
             self.emit(f"{entry.status.value} {entry.check} on {entry.shown}: {entry.cause}: {entry.summary}"[:199])
         # After the verdict is saved: the history must not be able to stop it.
-        store = None if self.check_mode else options["store"]
-        warnings = record_history(run, verdict, store, self.emit, self.trace, converged=not options["problem"])
+        warnings = record_history(
+            run, verdict, options["store"], self.emit, self.trace, converged=not options["problem"]
+        )
         if closes_the_run(run.record, verdict) and not printed_at_the_end():
             for line in closing_lines(run.record, run.path):
                 self.emit(line)
@@ -57,3 +64,12 @@ class ActionModule(ModuleAction):
         if verdict.opens_next or options["not_passed"] == "report":
             return result
         return result | {"failed": True, "msg": verdict.message}
+
+    def _preview(self, run: Run, options: dict[str, Any]) -> dict[str, Any]:
+        """Say what can be seen without a test. Nothing is decided or written, so the gate stays pending."""
+        gate = options["gate"]
+        lines = [options["problem"]] if options["problem"] else preview_gate(run, gate)
+        for line in lines:
+            self.emit(f"check mode: {gate}: {line}"[:199])
+        verdict = to_plain(run.record.gate(gate))
+        return {"changed": False, "passed": False, "verdict": verdict, "stats": run_stats(run), "exit_code": 8}

@@ -17,6 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output imp
     write_documents,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer, answer_pools, request_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import redact
 
 
 class ActionModule(ModuleAction):
@@ -49,8 +50,8 @@ class ActionModule(ModuleAction):
 
 def _diff_of(file: Written) -> dict[str, str]:
     return {
-        "before": file.before,
-        "after": file.after,
+        "before": redact(file.before),
+        "after": redact(file.after),
         "before_header": str(file.path),
         "after_header": str(file.path),
     }

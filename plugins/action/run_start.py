@@ -33,10 +33,13 @@ class ActionModule(ModuleAction):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Create the directory; nothing is proven yet, and the report says so from the first second."""
         simulated = hosts_are_simulated(options["group"], task_vars)
-        run_dir = create_run_dir(Path(options["base"]).expanduser().absolute())
+        run_dir = create_run_dir(
+            Path(options["base"]).expanduser().absolute(), int(options["mode"], 8), latest=not self.check_mode
+        )
         record = new_run(run_dir.name, options["site_name"], now_utc(), GATE_IDS, rehearsal=simulated)
         run = Run(run_dir)
         command = command_line(sys.argv, os.environ, Path.cwd())
+        record = replace(record, check_mode=self.check_mode)
         versions = software_versions(core_version)
         run.save_record(replace(record, versions=versions, command=command, history=bool(options["store"])))
         return {"changed": True, "run_dir": str(run_dir), "run_id": run_dir.name, "stats": run_stats(run)}

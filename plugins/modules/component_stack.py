@@ -46,6 +46,17 @@ options:
     type: str
     choices: [planned, present]
     default: present
+  recipe_data:
+    description:
+      - Directories with recipe data as preflight was given them. A run directory has no secrets, so values that are
+        secrets are resolved once more; the rest is as preflight saved it.
+    type: list
+    elements: path
+    default: []
+  overrides:
+    description: Values of components as preflight was given them, for the same reason.
+    type: dict
+    default: {}
   chart_mirror:
     description:
       - Directory or URL prefix that holds V(<chart>-<version>.tgz) of every component, as an air-gapped site has it.

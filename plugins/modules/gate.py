@@ -23,7 +23,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    description: Writes nothing outside the run directory; the history is left alone.
+    description: Says what can be seen without a test. Nothing is decided or written, and the gate stays pending.
 options:
   problem:
     description: Why the gate could not be looked at, because what it converges failed. The gate is then C(other).

@@ -19,13 +19,22 @@ extends_documentation_fragment:
   - gpufleet.bringup.attributes
 attributes:
   check_mode:
-    support: full
-    description: The run directory is written in check mode too; nothing else is.
+    support: partial
+    description:
+      - The run directory is written in check mode too, and says so everywhere; C(latest) stays where it is, and
+        nothing else is written.
 options:
   base:
     description: Directory that holds the runs.
     type: path
     required: true
+  mode:
+    description:
+      - Mode of the run directory. Its files can be read by whom it lets in, so V(0750) makes files of 0640.
+      - It holds names, addresses and serial numbers of the hosts; secrets are redacted.
+    type: str
+    choices: ['0700', '0750', '0755']
+    default: '0700'
   site_name:
     description: Name of the site, for the report.
     type: str

@@ -92,3 +92,26 @@ def test_what_cannot_be_meant_is_refused(
     assert done.returncode != 0
     assert words in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_check_mode_goes_through_all_gates_and_decides_none(repository: Path, inventory: Path) -> None:
+    secret = {"inference_acceptance": {"env": {"HF_TOKEN": "cAnArY1"}}}
+    extra = json.dumps({"gpufleet_settings": secret, "vault_password": "cAnArY2"})
+    done = play(repository, inventory, "--check", "-e", extra, "-v")
+    said = done.stdout + done.stderr
+    # Only a run in which every gate was decided and passed ends with 0.
+    assert done.returncode != 0 and "Traceback" not in said
+    assert "check mode: facility: not decided" in said and "check mode: nodes: not decided" in said
+    assert "check mode: no gate was decided, so nothing is passed" in said
+    runs = inventory.parent / "runs"
+    assert not (runs / "latest").exists() and not list(runs.rglob("ctrf")) and not list(runs.rglob("*.sqlite*"))
+    (run,) = runs.iterdir()
+    for name in ("report.html", "report.md"):
+        assert "CHECK MODE" in (run / name).read_text("utf-8")
+    assert not (run / "metrics.prom").exists()
+    record = json.loads((run / "run.json").read_text("utf-8"))
+    assert record["check_mode"] and {gate["status"] for gate in record["gates"]} == {"pending"}
+    # What a run writes is for its owner, and without the secrets of the inventory.
+    files = [path for path in runs.rglob("*") if path.is_file()]
+    assert {path.stat().st_mode & 0o077 for path in (run, *files)} == {0}
+    assert [path for path in files if b"cAnArY" in path.read_bytes()] == [] and "cAnArY" not in said

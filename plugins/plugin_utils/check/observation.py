@@ -17,6 +17,7 @@ from ..runtime.clock import now_utc
 from ..runtime.files import write_atomic
 from ..runtime.redaction import redact
 from ..runtime.run_dir import require_run, run_id_of
+from ..runtime.secret_keys import redact_data
 from .spec import ObserveContext, Observer
 
 _WRITTEN = ("gate", "key", "started", "duration_s", "data", "error", "schema_version")
@@ -54,7 +55,7 @@ def observe(observer: Observer[Any], gate: str, context: ObserveContext) -> Obse
     started, clock = now_utc(), monotonic()
     data, error = None, None
     try:
-        data = json.loads(json.dumps(to_plain(observer.observe(context))))
+        data = json.loads(json.dumps(redact_data(to_plain(observer.observe(context)))))
     except AbortedError:
         # The end of the run, and nothing that was seen: the next observer must not start.
         raise
@@ -67,7 +68,8 @@ def observe(observer: Observer[Any], gate: str, context: ObserveContext) -> Obse
             "this is a defect: report it with the run directory",
         ).to_dict()
     seen = Observation(
-        gate=gate, key=observer.key, started=started, duration_s=round(monotonic() - clock, 3), data=data, error=error,
+        gate=gate, key=observer.key, started=started, duration_s=round(monotonic() - clock, 3), data=data,
+        error=redact_data(error),
         run_id=run_id_of(context.run_dir),
     )  # fmt: skip
     write_atomic(observation_path(context.run_dir, gate, observer.key), dumps(seen))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..outcome.errors import InputError
+from ..runtime.secret_keys import redact_data
 
 Json = dict[str, Any]
 COMPONENT_ANNOTATION = "gpufleet.io/component"
@@ -35,8 +36,8 @@ class Manifest:
 
     @property
     def digest(self) -> str:
-        """Digest of what the file says: the same digest on the cluster means nothing is to be done."""
-        return hashlib.sha256(json.dumps(self.body, sort_keys=True).encode()).hexdigest()[:32]
+        """Digest of what the file says, without secrets: it is a label that anybody may read."""
+        return hashlib.sha256(json.dumps(redact_data(self.body), sort_keys=True).encode()).hexdigest()[:32]
 
 
 def manifests_of(entry: Mapping[str, Any], subject: str, problems: list[InputError]) -> tuple[Manifest, ...]:

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any
 
 from ..outcome.errors import InputError, ProblemsError
+from ..runtime.secret_keys import redact_data
 from .manifest import Manifest, manifests_of
 
 MANAGED_BY_LABEL = "gpufleet.io/managed-by"
@@ -50,8 +51,11 @@ class Component:
 
     @property
     def digest(self) -> str:
-        """Digest over chart, version and values: the same digest means that nothing is to be done about the chart."""
-        content = json.dumps([self.chart.rpartition("/")[2], self.version, self.values], sort_keys=True)
+        """Digest over chart, version and values: the same digest means that nothing is to be done about the chart.
+
+        Secrets are left out: it is a label that anybody may read, and short secrets can be tried until it fits.
+        """
+        content = json.dumps([self.chart.rpartition("/")[2], self.version, redact_data(self.values)], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 

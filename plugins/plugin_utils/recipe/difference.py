@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .model import Catalogue, RecipeResult
+from ..runtime.redaction import MASK
+from ..runtime.secret_keys import redact_data
+from .model import Catalogue, RecipeResult, copied
 from .paths import leaves, shown
 from .query import query_map
 
@@ -42,8 +45,10 @@ class Difference:
         return not (self.components_added or self.components_removed or self.changes)
 
 
-def _flat(result: RecipeResult, catalogue: Catalogue, common: set[str]) -> dict[str, Any]:
-    data = query_map(result, catalogue)
+def _flat(
+    result: RecipeResult, catalogue: Catalogue, common: set[str], shown_to: Callable[[Any], Any] = copied
+) -> dict[str, Any]:
+    data = shown_to(query_map(result, catalogue))
     for key in ("metadata", "criteria", "apiVersion", "kind", "deploymentOrder"):
         data.pop(key, None)
     data["components"] = {name: value for name, value in data["components"].items() if name in common}
@@ -63,14 +68,17 @@ def difference(
     mine, theirs = _switched_on(left), _switched_on(right)
     common = mine & theirs
     before, after = _flat(left, left_catalogue, common), _flat(right, right_catalogue, common)
+    # Compared are the values, shown is what anybody may read.
+    old, new = (_flat(left, left_catalogue, common, shown_to=redact_data),
+                _flat(right, right_catalogue, common, shown_to=redact_data))  # fmt: skip
     changes = []
     for path in sorted({*before, *after}):
         if path not in after:
-            changes.append(Change(path=path, kind="removed", left=before[path]))
+            changes.append(Change(path=path, kind="removed", left=old.get(path, MASK)))
         elif path not in before:
-            changes.append(Change(path=path, kind="added", right=after[path]))
+            changes.append(Change(path=path, kind="added", right=new.get(path, MASK)))
         elif before[path] != after[path] or type(before[path]) is not type(after[path]):
-            changes.append(Change(path=path, kind="changed", left=before[path], right=after[path]))
+            changes.append(Change(path=path, kind="changed", left=old.get(path, MASK), right=new.get(path, MASK)))
     return Difference(
         components_added=tuple(sorted(theirs - mine)),
         components_removed=tuple(sorted(mine - theirs)),

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..outcome.errors import InputError
 from ..runtime.files import write_atomic
+from ..runtime.secret_keys import redact_data
 from .hydrate import dump_yaml, hydrated, plain, self_contained
 from .model import Catalogue, RecipeResult
 from .pools import PooledRecipe, pooled_data
@@ -65,17 +66,23 @@ def _places(options: Mapping[str, Any]) -> tuple[Path | None, list[Path]]:
 def documents(result: RecipeResult, catalogue: Catalogue, options: Mapping[str, Any]) -> dict[Path, str]:
     """Return the text of every file that the options ask for."""
     dest, full = _places(options)
-    texts = {path: dump(hydrated(result, catalogue), path) for path in full}
+    texts = {path: dump(_for(path, hydrated(result, catalogue), options), path) for path in full}
     if dest is not None:
         data = self_contained(result, catalogue) if options.get("self_contained") else plain(result)
         texts[dest] = dump(data, dest)
     return texts
 
 
+def _for(path: Path, data: dict[str, Any], options: Mapping[str, Any]) -> Any:
+    """Return what a file gets: the run directory is given to others, so its recipe has no secrets."""
+    run_dir = options.get("run_dir")
+    return redact_data(data) if run_dir and path == Path(run_dir).expanduser() / RUN_FILE else data
+
+
 def pool_documents(recipe: PooledRecipe, catalogue: Catalogue, options: Mapping[str, Any]) -> dict[Path, str]:
     """Return the same for several pools, whose parts only the hydrated recipe holds."""
     dest, full = _places(options)
-    texts = {path: dump(pooled_data(recipe, catalogue), path) for path in full}
+    texts = {path: dump(_for(path, pooled_data(recipe, catalogue), options), path) for path in full}
     if dest is not None:
         texts[dest] = dump(plain(recipe.result), dest)
     return texts

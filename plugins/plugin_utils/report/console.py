@@ -42,8 +42,12 @@ def _row(number: int, verdict: GateVerdict) -> tuple[str, ...]:
 def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
     """Return the whole closing text: the table, what holds each stuck gate, the verdict, the paths, how to go on."""
     banner = ["REHEARSAL: the hardware is simulated; this can never be an acceptance", ""] if record.rehearsal else []
+    if record.check_mode:
+        banner = ["CHECK MODE: nothing was changed, no test was run and no gate was decided", "", *banner]
     stuck = [line for verdict in record.gates for line in _reasons(verdict)]
     paths = ["", f"report   {run_dir / 'report.html'}", f"summary  {run_dir / 'report.md'}"]
+    if record.check_mode:
+        return [*banner, *gates_table(record), "", f"verdict  {run_summary(record)}", *paths]
     paths += [f"results  {run_dir / 'ctrf'}/  {run_dir / 'junit'}/", f"metrics  {run_dir / 'metrics.prom'}"]
     resumed = [f"resumed  {line}" for line in record.resumed]
     return [

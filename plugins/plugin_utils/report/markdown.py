@@ -46,8 +46,11 @@ def render_markdown(facts: RunFacts) -> str:
     """Return the summary."""
     record = facts.record
     word = "passed" if all_passed(record) and not record.problem else "not passed"
-    label = ("WHAT IF: " if record.what_if else "") + ("REHEARSAL: " if record.rehearsal else "")
+    label = ("WHAT IF: " if record.what_if else "") + ("CHECK MODE: " if record.check_mode else "")
+    label += "REHEARSAL: " if record.rehearsal else ""
     lines = [f"## {label}bring-up of {plain(record.site)}: {word}", ""]
+    if record.check_mode:
+        lines += ["**CHECK MODE: nothing was changed, no test was run and no gate was decided.**", ""]
     if record.rehearsal:
         lines += ["**REHEARSAL: the hardware is simulated. This is not, and can never be, an acceptance.**", ""]
     lines += [plain(redact(run_summary(record)), 1500), "", *_next(record)]

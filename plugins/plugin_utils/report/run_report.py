@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..outcome.codec import dumps
+from ..outcome.codec import dumps, to_plain
 from ..runtime.files import write_atomic
+from ..runtime.secret_keys import redact_data
 from ..verdict.run import RunRecord
 from .facts import AlreadyRead, load_facts
 from .html import render_page
@@ -35,7 +36,7 @@ def write_report(
     facts = load_facts(run_dir, record, differences, read)
     write_atomic(run_dir / PAGE, render_page(facts))
     write_atomic(run_dir / SUMMARY, render_markdown(facts))
-    write_atomic(run_dir / MACHINE, dumps(record))
-    if not record.what_if:
+    write_atomic(run_dir / MACHINE, dumps(redact_data(to_plain(record))))
+    if not record.what_if and not record.check_mode:
         # Samples of a site are what was seen there.
         write_atomic(run_dir / METRICS, render_metrics(facts))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from ..report.key_figure import key_figure, load_key_figures
 from ..report.suites import foreign_path, foreign_suites
 from ..runtime.clock import now_utc
 from ..runtime.recipe_files import RECIPES
+from ..runtime.redaction import redact
 from ..verdict.gate import Blocking, GateVerdict, decide
 from ..verdict.run import RunRecord, require_open
 from .pending import write_refused_suites
@@ -44,6 +46,19 @@ def decide_gate(run: Run, gate: str) -> GateVerdict:
     verdict = _timed(verdict_from_files(run, declaration), record)
     run.save_record(replace(record.with_gate(verdict), updated=now_utc()))
     return verdict
+
+
+def preview_gate(run: Run, gate: str) -> list[str]:
+    """Return what check mode can say of a gate, as lines: what was found without a test. Nothing is written."""
+    declaration = run.declaration(gate)
+    outcomes = judge_gate(declaration, run.judge_context(gate, run_day(run.record)), run.path)
+    found = Counter(outcome.status for outcome in outcomes)
+    counts = ", ".join(f"{found[status]} {status.value}" for status in Status if found[status])
+    failed = [outcome for outcome in outcomes if outcome.status is Status.FAILED]
+    return [
+        f"not decided; of {len(outcomes)} results without tests: {counts or 'none'}",
+        *(f"would fail: {entry.check}: {entry.cause}: {redact(entry.summary)}" for entry in failed[:10]),
+    ]
 
 
 def refuse_gate(run: Run, gate: str, problem: str) -> GateVerdict:

@@ -94,7 +94,7 @@ def _expired_lines(site: Site, today: date) -> list[str]:
 def _scoped(run: Run, site: Site) -> RunRecord:
     old = run.record
     fresh = new_run(old.run_id, site.name, old.started, site.gates, rehearsal=site.rehearsal)
-    kept = {name: getattr(old, name) for name in ("updated", "versions", "command", "history")}
+    kept = {name: getattr(old, name) for name in ("updated", "versions", "command", "history", "check_mode")}
     return with_site(replace(fresh, from_gate=site.from_gate, **kept), site)
 
 

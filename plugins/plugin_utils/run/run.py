@@ -27,6 +27,7 @@ from ..report.suites import read_foreign_outcomes, read_own_outcomes, write_suit
 from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
 from ..runtime.run_dir import HARDWARE, RECIPE, RUN, SETTINGS, SITE
+from ..runtime.secret_keys import redact_data
 from ..site.model import Site
 from ..verdict.run import RunRecord
 from ..verdict.saved import record_from_plain
@@ -142,9 +143,10 @@ class Run:
         return declare(gate, self.site, components_of(self.recipe))
 
     def save_site(self, site: Site) -> None:
-        """Write the checked inventory."""
-        write_atomic(self.path / SITE, dumps(site))
-        self.site = site
+        """Write the checked inventory, without the secrets in it; the run has none from here on."""
+        kept = redact_data(to_plain(site))
+        write_atomic(self.path / SITE, dumps(kept))
+        self.site = from_plain(Site, kept, str(self.path / SITE))
 
     def save_hardware(self, hardware: dict[str, Sku]) -> None:
         """Write the SKUs of this site, by the names that the inventory uses."""
@@ -164,7 +166,7 @@ class Run:
 
     def save_record(self, record: RunRecord) -> None:
         """Write the record and every report made from it; each file is whole or absent."""
-        write_atomic(self.path / RUN, dumps(record))
+        write_atomic(self.path / RUN, dumps(redact_data(to_plain(record))))
         self.record = record
         self.write_report(record)
 

@@ -178,11 +178,12 @@ def _made(run: Run, directory: Path | None) -> Path:
         raise InputError(str(target), "is there and not empty.", hint)
     try:
         target.mkdir(parents=True, exist_ok=True)
+        target.chmod(run.path.stat().st_mode & 0o777)
         for name in _LINKED:
             # So that the links of the page lead to the evidence.
             (target / name).symlink_to(os.path.relpath(run.path / name, target))
         for name in (name for name in _COPIED if (run.path / name).is_file()):
-            shutil.copyfile(run.path / name, target / name)
+            shutil.copy(run.path / name, target / name)
         if (run.path / "ctrf").is_dir():
             shutil.copytree(run.path / "ctrf", target / "ctrf")
     except OSError as error:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Files that are whole or absent."""
+"""Files that are whole or absent, and as private as the directory that they are in."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..outcome.errors import UnavailableError
 
+PRIVATE_DIR, PRIVATE_FILE = 0o700, 0o600
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -39,8 +40,13 @@ def writing(path: Path) -> Iterator[None]:
         raise write_problem(path, error) from None
 
 
-def write_atomic(path: Path, text: str, mode: int = 0o644) -> None:
+def write_atomic(path: Path, text: str, mode: int | None = None) -> None:
     """Write text so that a reader sees the old file or the new one, never half of it.
+
+    Args:
+        path: the file; directories that lack are made, with the mode of the one above them.
+        text: what it holds.
+        mode: its mode; without it whoever may read the directory may read the file.
 
     Raises:
         UnavailableError: it cannot be written, a full disk among the reasons.
@@ -49,16 +55,38 @@ def write_atomic(path: Path, text: str, mode: int = 0o644) -> None:
         _write(path, text, mode)
 
 
-def _write(path: Path, text: str, mode: int) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _write(path: Path, text: str, mode: int | None) -> None:
+    make_dirs(path.parent)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
             handle.write(text)
             handle.flush()
             os.fsync(handle.fileno())
-        os.chmod(name, mode)
+        os.chmod(name, file_mode(path.parent) if mode is None else mode)
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def file_mode(directory: Path) -> int:
+    """Return the mode of files in a directory: 0600 in one of 0700, 0640 in one of 0750."""
+    return PRIVATE_FILE | (directory.stat().st_mode & 0o044)
+
+
+def make_dirs(path: Path) -> None:
+    """Make a directory and those above it that lack, each as private as the one that was there.
+
+    Raises:
+        OSError: one cannot be made.
+    """
+    if path.is_dir():
+        return
+    make_dirs(path.parent)
+    mode = path.parent.stat().st_mode & 0o777
+    try:
+        path.mkdir()
+    except FileExistsError:
+        return
+    path.chmod(PRIVATE_DIR | (mode & 0o055))

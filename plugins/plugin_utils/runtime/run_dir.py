@@ -12,14 +12,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ..outcome.errors import InputError
+from .files import PRIVATE_DIR
 
 # What a run directory keeps beside its results.
 SITE, RUN, HARDWARE, RECIPE, SETTINGS = "site.json", "run.json", "hardware.json", "recipe.json", "settings.json"
 CLUSTER = "cluster.json"
 
 
-def create_run_dir(base: Path) -> Path:
-    """Make a new run directory under `base` and point `base/latest` to it.
+def create_run_dir(base: Path, mode: int = PRIVATE_DIR, *, latest: bool = True) -> Path:
+    """Make a new run directory under `base`.
+
+    Args:
+        base: the directory of all runs.
+        mode: of the directory; its files can be read by whom it lets in.
+        latest: whether `base/latest` is to point to it.
 
     Raises:
         InputError: `base` cannot be written.
@@ -27,8 +33,11 @@ def create_run_dir(base: Path) -> Path:
     run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
     run_dir = base / run_id
     try:
-        run_dir.mkdir(parents=True)
-        _point_latest(base, run_id)
+        base.mkdir(parents=True, exist_ok=True)
+        run_dir.mkdir(mode=PRIVATE_DIR)
+        run_dir.chmod(PRIVATE_DIR | mode)
+        if latest:
+            _point_latest(base, run_id)
     except OSError as error:
         hint = "set gpufleet_run_dir to a writable directory"
         raise InputError(str(base), f"cannot hold a run: {error.strerror}.", hint) from None

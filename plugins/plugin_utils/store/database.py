@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from typing import Any
 
 from ..outcome.errors import BringupError, InputError, NotFoundError, UnavailableError
 from ..runtime.clock import Deadline
-from ..runtime.files import write_problem
+from ..runtime.files import PRIVATE_DIR, PRIVATE_FILE, write_problem
 from .tables import tables
 
 # How long one run waits for another that writes; a gate is recorded in well under a second.
@@ -32,12 +33,19 @@ def open_database(path: Path) -> Any:
         BringupError: SQLAlchemy is missing, or the file is damaged, foreign, too new or cannot be written.
     """
     with our_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_private(path)
         _use_write_ahead_log(path)
         engine = _engine(path)
         with engine.begin() as connection:
             _migrate(connection, path)
         return engine
+
+
+def _make_private(path: Path) -> None:
+    """Make the directory and an empty file that only its owner may read; SQLite gives its journals the same mode."""
+    if not path.parent.is_dir():
+        path.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
 
 
 def _engine(path: Path) -> Any:

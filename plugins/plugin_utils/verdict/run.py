@@ -23,7 +23,8 @@ class RunRecord:
     the software that made the run; `from_gate` is where the run was asked to start, `resumed` what became of the
     gates before it, one line each; `command` is how the run was started (empty: not known), without `from_gate`;
     `history` tells whether its gates are recorded for later runs; `notes` are what people should know
-    of it. `what_if` names the settings that a saved run was judged by instead of its own: such a record is no verdict
+    of it. `check_mode` tells that nothing was changed, tested or decided: its gates stay pending.
+    `what_if` names the settings that a saved run was judged by instead of its own: such a record is no verdict
     about anything.
     """
 
@@ -42,6 +43,7 @@ class RunRecord:
     resumed: tuple[str, ...] = ()
     command: str = ""
     history: bool = False
+    check_mode: bool = False
     what_if: str = ""
     notes: tuple[str, ...] = ()
     schema_version: int = 1
@@ -116,7 +118,8 @@ def depends_on(record: RunRecord, gate_id: str) -> str:
 
 def all_passed(record: RunRecord) -> bool:
     """Tell whether every gate in scope opened; an empty scope proves nothing."""
-    return bool(record.scope) and all(record.gate(gate).opens_next for gate in record.scope)
+    decided = bool(record.scope) and not record.check_mode
+    return decided and all(record.gate(gate).opens_next for gate in record.scope)
 
 
 def undecided_gates(record: RunRecord) -> tuple[str, ...]:
@@ -132,6 +135,8 @@ def not_ended_well(record: RunRecord) -> tuple[str, ...]:
         return (f"the run was not started: {record.problem}",)
     if not record.scope:
         return ("no gate is in scope, so nothing is proven",)
+    if record.check_mode:
+        return ("check mode: no gate was decided, so nothing is passed",)
     if not undecided:
         return held
     text = (
@@ -160,7 +165,10 @@ def run_summary(record: RunRecord) -> str:
     if record.what_if:
         return f"WHAT IF {record.what_if}: {_what_if(record)}; this is no verdict of the run"
     if record.problem:
-        return f"not started: {record.problem}"
+        return f"{'CHECK MODE, ' if record.check_mode else ''}not started: {record.problem}"
+    if record.check_mode:
+        head = "CHECK MODE: nothing was changed, no test was run and no gate was decided"
+        return f"{head} (in scope: {', '.join(record.scope) or 'none'})"
     stuck = [gate for gate in record.scope if not record.gate(gate).opens_next]
     if stuck:
         return "; ".join((_not_passed(record, stuck), *_not_proven(record)))

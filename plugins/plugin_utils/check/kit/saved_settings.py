@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from ...outcome.codec import from_plain, load_json, to_plain
 from ...outcome.errors import InputError
 from ...runtime.run_dir import SETTINGS
+from ...runtime.secret_keys import redact_data
 from ...site.model import Site
 from ..spec import ObserveContext, Observer
 from .settings import by_name, settings_in
@@ -29,9 +30,12 @@ _OLD_LIMITS = (("nodes/hosts.json", ("rules", "limits")), ("gpu_stack/hosts.json
 
 
 def settings_document(loaded: Loaded) -> dict[str, Any]:
-    """Return settings.json: by gate or check id and name, the value and the layers that state it."""
+    """Return settings.json: by gate or check id and name, the value, secrets masked, and the layers that state it."""
     values = {
-        key: {name: {"value": entry.value, "sources": list(entry.sources)} for name, entry in sorted(entries.items())}
+        key: {
+            name: {"value": redact_data({name: entry.value})[name], "sources": list(entry.sources)}
+            for name, entry in sorted(entries.items())
+        }
         for key, entries in sorted(loaded.items())
     }
     return {"schema_version": _VERSION, "settings": values}

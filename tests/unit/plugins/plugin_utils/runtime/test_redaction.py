@@ -1,0 +1,154 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Secrets in text and in structured data are masked; what only looks like one stays."""
+
+from __future__ import annotations
+
+import json
+from time import process_time
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import MASK, redact
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_keys import (
+    is_secret_key,
+    redact_data,
+    with_secrets,
+)
+
+SECRET = "CANARY"
+TEXTS = [
+    "helm --password CANARYx --user bob",
+    '["--password", "CANARY x"]',
+    "--api-key=CANARY",
+    "curl -u bob:CANARY http://host",
+    "tls.key: CANARY",
+    ".dockerconfigjson: CANARY",
+    '{"auths": {"nvcr.io": {"auth": "CANARY"}}}',
+    "redis://:CANARY@host:6379",
+    "postgres://bob:CAN@CANARY@host/db",
+    "https://CANARY@host/path",
+    "AKIACANARYCANARY1234",
+    "glpat-CANARY12345678901234",
+    "github_pat_CANARY1234567890123",
+    "xoxb-CANARY-1234567890-abc",
+    "hf_CANARYCANARYCANARY",
+    "private_key: CANARY",
+    "passphrase=CANARY",
+    "secretAccessKey: CANARY",
+    "aws_secret_access_key = CANARY",
+    "example.com/password: CANARY",
+    "dbPassword=x CANARY",
+    "password: my CANARY, and CANARY",
+    "password: 'x, CANARY'",
+    '"password": "x \\" CANARY"',
+    '{\\"password\\": \\"x CANARY\\"}',
+    "password: |\n  CANARY\n  key: CANARY\nother: kept",
+    "password: >-\n    CANARY\n\n    CANARY\nother: kept",
+    "token:\n  CANARY\nother: kept",
+    "pass\x1b[31mword\x1b[0m: CANARY",
+    "-----BEGIN PRIVATE KEY-----\nCANARY",
+    "-----BEGIN RSA PRIVATE KEY-----\nCANARY\n-----END RSA PRIVATE KEY-----",
+    "MIIEowIBAAKCAQEACANARY\nCANARYabc==\n-----END RSA PRIVATE KEY-----\nkept",
+    '{"name": "HF_TOKEN", "value": "CANARY"}',
+    "- name: HF_TOKEN\n  value: CANARY",
+    "Authorization: Token CANARY",
+    "X-Api-Key: CANARY",
+    "client-key-data: CANARY",
+]
+KEPT = [
+    "open /etc/ssl/tls.key: no such file or directory",
+    "Total generated tokens:  12345",
+    '{"token": 5, "password": null, "a": [1]}',
+    "max_tokens=12 tokenizer=auto",
+    "token_secret: models/hub/token",
+    "secretName: hub",
+    "https://registry:5000/nvidia/cuda@sha256:abcdef",
+    "nvidia/cuda@sha256:0123456789abcdef",
+    "GPU 00000000:18:00.0: key: none",
+    "the pod's image pull secret is not there",
+    "disk-0123456789abcdef0123",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_secret_in_text_is_masked(text: str) -> None:
+    clean = redact(text)
+    assert SECRET not in clean and MASK in clean
+    assert ("kept" in text) == ("kept" in clean)
+    assert redact(clean) == clean
+
+
+@pytest.mark.parametrize("text", KEPT)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_json_stays_json() -> None:
+    text = json.dumps({"token": "a, b}", "n": 1, "nested": {"password": 'x"y', "tokens": 3}})
+    assert json.loads(redact(text)) == {"token": MASK, "n": 1, "nested": {"password": MASK, "tokens": 3}}
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["a", " ", "-", "/", "\\", "--a ", "token: ", 'password:"', "password ", "eyJ-", "://a:", "-----BEGIN ",
+     "-----END PRIVATE KEY-----", "token:\n  ", "name: token ", " ,a", "\x1b[", "AAAA\n", "password: 'x \\\" "],
+)  # fmt: skip
+def test_the_cost_of_redaction_is_linear(unit: str) -> None:
+    def cost(length: int) -> float:
+        text, begun = (unit * length)[:length], process_time()
+        redact(text)
+        return process_time() - begun
+
+    cost(1000)
+    # Twice as long costs twice as much, and four times in a quadratic net; short times say nothing.
+    assert cost(200_000) < max(3.2 * cost(100_000), 0.2)
+
+
+@pytest.mark.parametrize(
+    ("key", "secret"),
+    [("adminPassword", True), ("HF_TOKEN", True), ("tls.key", True), ("apiKey", True), ("NGC_API_KEY", True),
+     (".dockerconfigjson", True), ("client-key-data", True), ("AWS_SECRET_ACCESS_KEY", True), ("secrets", True),
+     ("secretName", False), ("existingSecret", False), ("imagePullSecrets", False), ("token_secret", False),
+     ("tokenizer", False), ("key", False), ("passwordFile", False), ("monkey", False)],
+)  # fmt: skip
+def test_keys_of_secrets_are_known_by_their_last_words(key: str, secret: bool) -> None:
+    assert is_secret_key(key) is secret
+
+
+def test_structured_data_is_masked_by_key_and_by_look() -> None:
+    data = {
+        "adminPassword": "CANARY",
+        "pin": {"password": 123456},
+        "max_tokens": 512,
+        "env": [{"name": "HF_TOKEN", "value": "CANARY"}, {"name": "MODE", "value": "fast"}],
+        "args": ["--api-key", "CANARY", "--port", "80"],
+        "credentials": {"user": "CANARY", "name": "hub"},
+        "url": "https://bob:CANARY@host",
+        "object": {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"x": "CANARY"}},
+        "volume": {"secret": {"secretName": "hub", "optional": True}},
+        "config": "user: bob\npassword: CANARY\n",
+        "empty": {"token": ""},
+    }
+    clean = redact_data(data)
+    assert SECRET not in json.dumps(clean)
+    assert clean["max_tokens"] == 512 and clean["pin"] == {"password": MASK}
+    assert clean["env"][1] == {"name": "MODE", "value": "fast"} and clean["args"][2:] == ["--port", "80"]
+    assert clean["volume"] == data["volume"] and clean["object"]["metadata"] == {"name": "s"}
+    assert clean["empty"] == {"token": ""}
+    assert redact_data(clean) == clean
+
+
+def test_what_was_masked_comes_back_from_what_is_stated() -> None:
+    stated = {"server": {"env": {"HF_TOKEN": "CANARY"}, "arguments": ["--api-key", "CANARY"], "port": 80}}
+    assert with_secrets(redact_data(stated), stated, "", "") == stated
+
+
+@pytest.mark.parametrize("stated", [{}, {"server": {"url": "https://another/host"}}, {"server": None}])
+def test_a_masked_value_that_is_not_stated_is_refused(stated: object) -> None:
+    saved = redact_data({"server": {"url": "https://bob:CANARY@host"}})
+    with pytest.raises(InputError) as error:
+        with_secrets(saved, stated, "gpufleet_settings", "state it")
+    assert "gpufleet_settings.server.url" in str(error.value)
