@@ -19,8 +19,7 @@ _PATTERNS = (
     (
         SHARED_MEMORY,
         re.compile(
-            r"insufficient shared memory|creating shared memory segment|failed to extend /dev/shm"
-            r"|/dev/shm\S*.*No space left on device",
+            r"insufficient shared memory|creating shared memory segment|failed to extend /dev/shm",
             re.I,
         ),
     ),
@@ -51,9 +50,14 @@ def find_error(log: str) -> ErrorLine | None:
     lines = log.splitlines()
     for says, pattern in _PATTERNS:
         for line in lines:
-            if pattern.search(line):
+            if pattern.search(line) or (says == SHARED_MEMORY and _full(line)):
                 return ErrorLine(says, " ".join(line.split())[:_LONGEST])
     return None
+
+
+def _full(line: str) -> bool:
+    lowered = line.lower()
+    return "no space left on device" in lowered[max(lowered.find("/dev/shm"), 0) :] and "/dev/shm" in lowered
 
 
 def last_line(log: str) -> str:

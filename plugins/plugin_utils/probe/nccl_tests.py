@@ -42,7 +42,7 @@ def parse(text: str) -> NcclTest:
         InputError: no table, no row, a second table, or a row that is not whole; lines that report a failure are
             its evidence.
     """
-    lines = [_LABEL.sub("", line, count=1) for line in plain(text).splitlines()]
+    lines = [line[label.end() if (label := _LABEL.match(line)) else 0 :] for line in plain(text).splitlines()]
     facts = _Facts()
     for line in lines:
         facts.read(line)
