@@ -19,6 +19,7 @@ from ..probe import (
     ibstat,
     kernel_log,
     lspci,
+    lspci_bridges,
     nvidia_smi_nvlink,
     nvidia_smi_topo,
     os_release,
@@ -89,6 +90,10 @@ class HostFacts:
     @property
     def pci(self) -> tuple[lspci.PciDevice, ...] | ProbeFailure:
         return self.read("pci", tuple)
+
+    @property
+    def bridges(self) -> tuple[lspci_bridges.PciBridge, ...] | ProbeFailure:
+        return self.read("bridges", tuple)
 
     @property
     def hcas(self) -> tuple[ibstat.Hca, ...] | ProbeFailure:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parser of `lspci -Dnn` and of `lspci -vvv`."""
+"""Parser of `lspci -Dnn`; of more detail (-v) the device lines are read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GPU_CLASSES = ("3D controller", "VGA compatible controller", "Display controlle
 
 @dataclass(frozen=True, slots=True)
 class PciDevice:
-    """One function. `pci_id` (`10de:2330`) and `class_id` need -nn; `acs`: the ACSCtl switches that are on (-vvv)."""
+    """One function. `pci_id` (`10de:2330`) and `class_id` need -nn."""
 
     address: str
     class_name: str
@@ -30,7 +30,6 @@ class PciDevice:
     name: str
     pci_id: str
     revision: str
-    acs: tuple[str, ...] | None = None
 
     @property
     def is_nvidia_gpu(self) -> bool:
@@ -50,25 +49,23 @@ def parse(text: str) -> tuple[PciDevice, ...]:
     Raises:
         InputError: no device, an unindented line that is not a device, or an address that is listed twice.
     """
-    devices: list[PciDevice] = []
-    acs: dict[str, tuple[str, ...]] = {}
-    for line in plain(text).splitlines():
-        if not line.strip():
-            continue
-        if line[0].isspace():
-            _note_acs(line, devices, acs)
-            continue
-        devices.append(_device(line))
+    lines = [line for line in plain(text).splitlines() if line.strip() and not line[0].isspace()]
+    devices = tuple(device_of_line(line) for line in lines)
     if not devices:
         raise unreadable(TOOL, plain(text)[:80], "at least one device line")
     addresses = [device.address for device in devices]
     if len(set(addresses)) < len(addresses):
         twice = next(address for address in addresses if addresses.count(address) > 1)
         raise unreadable(TOOL, f"{twice} twice", "every address once")
-    return tuple(_with_acs(device, acs) for device in devices)
+    return devices
 
 
-def _device(line: str) -> PciDevice:
+def device_of_line(line: str) -> PciDevice:
+    """Return the device that an unindented line names.
+
+    Raises:
+        InputError: it is not a device line.
+    """
     match = _DEVICE.fullmatch(line.rstrip())
     if match is None:
         raise unreadable(TOOL, line, "`address class: name`")
@@ -85,25 +82,4 @@ def _device(line: str) -> PciDevice:
         name=name,
         pci_id=ids[-1] if ids else "",
         revision=revision.group(1) if revision else "",
-    )
-
-
-def _note_acs(line: str, devices: list[PciDevice], acs: dict[str, tuple[str, ...]]) -> None:
-    # ACSCap lists what the device could do and has the same words: only ACSCtl counts.
-    name, colon, switches = line.strip().partition(":")
-    if devices and colon and name == "ACSCtl":
-        acs[devices[-1].address] = tuple(word[:-1] for word in switches.split() if word.endswith("+"))
-
-
-def _with_acs(device: PciDevice, acs: dict[str, tuple[str, ...]]) -> PciDevice:
-    if device.address not in acs:
-        return device
-    return PciDevice(
-        device.address,
-        device.class_name,
-        device.class_id,
-        device.name,
-        device.pci_id,
-        device.revision,
-        acs[device.address],
     )

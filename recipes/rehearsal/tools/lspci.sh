@@ -5,6 +5,7 @@
 out=${0%/*}/../out
 case "$*" in
     "-Dnn" | "-nnD" | "-D -nn" | "-nn -D") cat "$out/lspci.txt" ;;
+    "-Dnnvvv -d ::0604") cat "$out/bridges.txt" ;;
     "-nn") sed 's/^0000://' "$out/lspci.txt" ;;
     "-D") sed 's/ \[[0-9a-f]*\]:/:/; s/ \[[0-9a-f]*:[0-9a-f]*\]//' "$out/lspci.txt" ;;
     "") sed 's/^0000://; s/ \[[0-9a-f]*\]:/:/; s/ \[[0-9a-f]*:[0-9a-f]*\]//' "$out/lspci.txt" ;;

@@ -26,7 +26,7 @@ from typing import BinaryIO, Protocol
 
 from ...outcome.errors import NotFoundError, UnavailableError
 from ..model.values import ClusterModel, Node, ToolState
-from . import dcgm, nvidia_smi_text, system_tools
+from . import dcgm, nvidia_smi_text, pci_bridges, system_tools
 from .accelerators import printed_facts
 from .nvidia_smi_xml import XmlRenderer
 
@@ -184,6 +184,8 @@ class _Writer:
             "dcgmi-discovery.txt": dcgm.discovery(node),
             "dcgmi-version.txt": f"\ndcgmi  version: {node.dcgm_version}\n\n",
             "lspci.txt": system_tools.pci_devices(node, facts),
+            "bridges.txt": pci_bridges.bridge_details(node),
+            "virtualisation.txt": f"{node.virtualisation}\n",
             "ibstat.txt": system_tools.ibstat(node),
             "chronyc.txt": system_tools.chrony_tracking(node, self._now),
             "uname.txt": f"{node.kernel}\n",

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from ..model.values import Hca, Node
 from .accelerators import PrintedFacts
+from .pci_bridges import bridge_lines
 
 _NIC_NAMES = {
     "MT4123": "MT28908 Family [ConnectX-6] [15b3:101b]",
@@ -26,7 +27,7 @@ _PLAIN_DEVICES = (
 
 def pci_devices(node: Node, facts: PrintedFacts) -> str:
     """Return what `lspci -Dnn` prints."""
-    lines = list(_PLAIN_DEVICES)
+    lines = [*_PLAIN_DEVICES, *bridge_lines(node)]
     title = facts.title if facts.title != "GPU" else f"Device {node.gpu_pci_id.partition(':')[2]}"
     lines += [
         f"{gpu.pci} 3D controller [0302]: NVIDIA Corporation {title} [{node.gpu_pci_id}] (rev a1)"

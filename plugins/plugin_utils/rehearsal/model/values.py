@@ -228,7 +228,8 @@ class Node:
     recipes/rehearsal/tools/ reads it (`out/<program>.printed`); `smi_xml` what elements of `nvidia-smi -q -x` read for
     every GPU, by their path in nvidia_smi_580.yaml, where "(absent)" leaves one out. `nic_view`: each adapter is below
     the PCIe `switch` of a GPU, two below that of two GPUs (`pairs`), those beside other GPUs are across the processors
-    (`apart`), or the hypervisor hides it all (`hidden`).
+    (`apart`), or the hypervisor hides it all (`hidden`). `virtualisation` is what `systemd-detect-virt --vm` prints,
+    `acs` the access control of the PCIe switches above GPUs and adapters, as lspci prints it.
     """
 
     name: str
@@ -257,6 +258,8 @@ class Node:
     printed: dict[str, str] = field(default_factory=dict)
     smi_xml: dict[str, str] = field(default_factory=dict)
     nic_view: NicView = "switch"
+    virtualisation: str = "none"
+    acs: str = "SrcValid- TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-"
     kernel_log: tuple[LogLine, ...] = ()
     kubernetes: KubernetesNode = KubernetesNode()
     performance: Performance = Performance()

@@ -73,6 +73,10 @@ def offers(world: World, hardware: Mapping[str, Sku], model: ClusterModel) -> fr
         "three_hosts": hosts >= 3,
         "eight_hosts": hosts >= 8,
         "chrony": all("chronyc" not in node.tools for node in model.nodes),
+        "pcie_switch": all(
+            node.virtualisation == "none" and node.nic_view != "hidden" and (node.hcas or not node.gpus[0].nvlinks)
+            for node in model.nodes
+        ),
         "mig": all(node.accelerator.mig for node in model.nodes),
         "ecc": not any("ecc_errors" in path for node in model.nodes for path in node.smi_xml),
         "host_driver": world.inventory.driver_owner == "host",

@@ -16,6 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
     ibstat,
     kernel_log,
     lspci,
+    lspci_bridges,
     nvidia_smi_nvlink,
     nvidia_smi_topo,
     nvidia_smi_xml,
@@ -292,10 +293,14 @@ def test_chronyc(shared: Path) -> None:
 def test_lspci(shared: Path) -> None:
     devices = lspci.parse(text(shared, "lspci/xe9680-h100-lspci-vvv-excerpt.txt"))
     assert len(devices) == 80
-    controls = {device.address: device.acs for device in devices if device.acs is not None}
+    bridges = lspci_bridges.parse(text(shared, "lspci/xe9680-h100-lspci-vvv-excerpt.txt"))
+    controls = {bridge.address: bridge.acs for bridge in bridges}
     redirecting = {"SrcValid", "ReqRedir", "CmpltRedir", "UpstreamFwd"}
     assert {a for a, on in controls.items() if redirecting <= set(on)} == {f"0000:82:0{n}.0" for n in range(4)}
     assert {a for a, on in controls.items() if set(on) == {"SrcValid"}} == {"0000:00:0c.0", "0000:00:0e.0"}
-    assert (len(controls), sum(1 for on in controls.values() if not on)) == (51, 45)
+    above = [bridge for bridge in bridges if bridge.leads_to("0000:19:00.0")]
+    assert [(bridge.address, bridge.port) for bridge in above] == [
+        ("0000:15:01.0", "root"), ("0000:16:00.0", "upstream"), ("0000:17:01.0", "downstream")
+    ]  # fmt: skip
     gpus = [device for device in devices if device.is_nvidia_gpu]
     assert gpus and all(gpu.name.startswith("NVIDIA Corporation Device 2330") for gpu in gpus)

@@ -19,6 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
     ibstat,
     kernel_log,
     lspci,
+    lspci_bridges,
     nvidia_smi_nvlink,
     nvidia_smi_topo,
     nvidia_smi_xml,
@@ -59,6 +60,14 @@ SAMPLES: dict[str, tuple[Callable[[str], Any], str]] = {
         "Reference ID    : 83E17991 (x)\nStratum         : 3\nSystem time     : 0.000004709 seconds fast of NTP time\n"
         "Last offset     : +0.000004989 seconds\nLeap status     : Normal\n",
     ),
+    "lspci_bridges": (
+        lspci_bridges.parse,
+        "0000:17:00.0 PCI bridge [0604]: Broadcom / LSI PEX890xx [1000:c030] (rev b0) (prog-if 00 [Normal decode])\n"
+        "\tBus: primary=17, secondary=18, subordinate=1c, sec-latency=0\n"
+        "\tCapabilities: [68] Express (v2) Downstream Port (Slot+), MSI 00\n"
+        "\tCapabilities: [f24 v1] Access Control Services\n"
+        "\t\tACSCap:\tSrcValid+ ReqRedir+\n\t\tACSCtl:\tSrcValid- ReqRedir+\n",
+    ),
     "lspci": (lspci.parse, "0000:53:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2330] (rev a1)\n"),
     "kernel_log": (
         kernel_log.parse,
@@ -79,6 +88,10 @@ STATED: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "ibstat": (lambda hcas: [(hca.name, hca.ports[0].rate_gbps) for hca in hcas], [("mlx5_0", 400)]),
     "chronyc": (lambda tracking: (tracking.stratum, tracking.leap_status), (3, "Normal")),
     "lspci": (lambda devices: [(device.address, device.pci_id) for device in devices], [("0000:53:00.0", "10de:2330")]),
+    "lspci_bridges": (
+        lambda bridges: [(b.address, b.first_bus, b.last_bus, b.port, b.acs) for b in bridges],
+        [("0000:17:00.0", 0x18, 0x1C, "downstream", ("ReqRedir",))],
+    ),
     "kernel_log": (lambda log: (log.xids[0].number, log.pcie_limits[0].available_gbps), (119, 63.008)),
     "os_release": (lambda release: (release.id, release.version_id), ("ubuntu", "24.04")),
     "word": (lambda word: word, "6.8.0-45-generic"),

@@ -57,6 +57,7 @@ SKU = Sku(
     pcie_width=16,
     gpu=Accelerator(name="h100", title="H100", product_pattern="H100", mig=True, nvls=True, ecc=True, row_remap=True),
 )
+_ROOT = "0000:00:{}.0"
 _OTHER_CLOCKS = ("timedatectl", "phc2sys")
 _AGAIN = tuple(tool.name for tool in tools_asked_again())
 _DRIVER_TOOLS = tuple(tool.name for tool in load_host_tools().tools if tool.asks_driver)
@@ -206,7 +207,10 @@ class FakeHost:
                 for gpu in self.gpus
                 if gpu.on_pci
             )
+            + "".join(f"{_ROOT.format(gpu.bus[5:7])} PCI bridge [0604]: Intel [8086:352a]\n" for gpu in self.gpus)
             + "0000:99:00.0 Infiniband controller [0207]: Mellanox Technologies MT2910 [ConnectX-7] [15b3:1021]\n",
+            "lspci_bridges": "".join(_bridge(gpu.bus[5:7]) for gpu in self.gpus),
+            "virtualisation": "none\n",
             "ibstat": "".join(_ca(name, values) for name, values in self.hcas.items()),
             "kernel_log": "\n".join(lines) + "\n",
             "chronyc": (
@@ -256,6 +260,15 @@ class FakeHost:
 
 
 @cache
+def _bridge(bus: str) -> str:
+    """The root port above a GPU in `lspci -Dnnvvv -d ::0604`."""
+    return (
+        f"{_ROOT.format(bus)} PCI bridge [0604]: Intel [8086:352a]\n"
+        f"\tBus: primary=00, secondary={bus}, subordinate={bus}, sec-latency=0\n"
+        "\tCapabilities: [40] Express (v2) Root Port (Slot-), MSI 00\n"
+    )
+
+
 def _simulated(known: frozenset[str]) -> dict[str, str]:
     """What the simulated hosts' own scripts print for tools that no test changes."""
     found = {}
@@ -323,7 +336,8 @@ class Fleet:
             if self.owner is DriverOwner.HOST:
                 write_evidence(self.run_dir, host.evidence())
                 continue
-            write_evidence(self.run_dir, host.evidence(("lspci", "ibstat", "kernel_log", "chronyc", "uname")), HOSTS)
+            own = ("lspci", "lspci_bridges", "virtualisation", "ibstat", "kernel_log", "chronyc", "uname")
+            write_evidence(self.run_dir, host.evidence(own), HOSTS)
             write_evidence(self.run_dir, host.evidence(_DRIVER_TOOLS), DRIVERS)
         today = date(2026, 11, 21)
         context = JudgeContext(gate=gate, site=self.site, today=today, hardware={"h100": self.sku})

@@ -1,0 +1,143 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check pcie-acs: no PCIe switch sends what GPUs and adapters say to each other through the processor (ACS).
+
+NVIDIA's guide to NCCL (Troubleshooting, PCI Access Control Services): on bare metal ACS of PCIe switches has to be off,
+virtual machines need it. Root ports are not judged: what passes through them is at the processor in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...collect.host_facts import FleetFacts
+from ...collect.tool_reading import ProbeFailure
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...probe.lspci import PciDevice
+from ...probe.lspci_bridges import PciBridge
+from ..kit.counting import count
+from ..kit.finding import Finding, Report
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .node_context import NodeContext, per_host, value_of
+from .observe_hosts import OBSERVER
+
+SPEC = CheckSpec(
+    id="pcie-acs",
+    gate="nodes",
+    title="PCIe switches let GPUs and adapters talk to each other",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=("host_access",),
+    causes=("acs-enabled",),
+)
+_NETWORK = ("0200", "0207")
+_BRIDGE = "0604"
+_REDIRECT = {"ReqRedir", "CmpltRedir"}
+_TRANSLATED = "DirectTrans"
+_BARE_METAL = "none"
+
+
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Redirection on a switch between GPUs and adapters fails; the other switches of ACS there are for a person."""
+    return per_host(SPEC, seen, context, _judge, needs=("pci",))
+
+
+def _judge(host: NodeContext) -> Report | Outcome:
+    virtual, devices = host.facts.read("virtual", str), value_of(host.facts.pci)
+    if isinstance(virtual, str) and virtual != _BARE_METAL:
+        text = f"a virtual machine ({virtual}): its hypervisor needs ACS and sets it"
+        return Report(summary=text, evidence=host.evidence("virtual"))
+    bridges = _bridges(host, devices)
+    if isinstance(bridges, Outcome):
+        return bridges
+    gpus = tuple(device.address for device in devices if device.is_nvidia_gpu and not device.dead)
+    concerned = _between(bridges, gpus, devices)
+    active = [bridge for bridge in concerned if bridge.acs]
+    findings = _findings(host, active, gpus) if _uses_pcie(host) else ()
+    # A virtual machine would have passed: what is on can be judged only where it is known that this is none.
+    if findings and isinstance(virtual, ProbeFailure):
+        return host.tool_failure("virtual", virtual)
+    elsewhere = sum(1 for bridge in bridges if bridge.acs) - len(active)
+    note = f"; ACS is on at {count(elsewhere, 'other bridge')}" if elsewhere else ""
+    if active and not findings:
+        note += f"; ACS is on at {count(len(active), 'switch port')}, and GPUs use NVLink alone"
+    return Report(
+        summary=f"{count(len(concerned), 'PCIe switch port')} between GPUs and adapters redirect nothing{note}",
+        findings=findings,
+        measured=(Measure("acs_switch_ports", len(active), "count"),),
+        expected=(Expectation("acs_switch_ports", "==", 0, Basis.RULE, "count"),),
+        evidence=host.evidence("bridges", "\n".join(_line(bridge) for bridge in active)),
+    )
+
+
+def _uses_pcie(host: NodeContext) -> bool:
+    """Whether GPUs reach each other or an adapter of their own over PCIe."""
+    return host.sku.nvlink_links == 0 or host.sku.compute_hcas > 0
+
+
+def _bridges(host: NodeContext, devices: Sequence[PciDevice]) -> tuple[PciBridge, ...] | Outcome:
+    """Return the bridges with their ACS; an outcome where they are not those that the bus shows."""
+    shown = {device.address for device in devices if device.class_id == _BRIDGE}
+    bridges = host.facts.bridges
+    if isinstance(bridges, ProbeFailure):
+        if bridges.kind == "empty" and not shown:
+            return ()
+        return host.tool_failure("bridges", bridges)
+    told = {bridge.address for bridge in bridges}
+    gpus = [device.address for device in devices if device.is_nvidia_gpu and not device.dead]
+    hidden = [gpu for gpu in gpus if not any(bridge.leads_to(gpu) for bridge in bridges)]
+    nameless = [bridge.address for bridge in bridges if bridge.port == "other" and any(map(bridge.leads_to, gpus))]
+    text = ""
+    if told != shown:
+        text = f"`lspci -Dnn` and `lspci -vvv` list different bridges: {', '.join(sorted(told ^ shown))[:200]}"
+    elif hidden:
+        text = f"no bridge leads to {', '.join(hidden)}"
+    elif nameless:
+        text = f"above a GPU, neither a root port nor a port of a switch: {', '.join(nameless)}"
+    if text:
+        hint = "run `lspci -Dnnvvv -d ::0604` on the node, compare, and run the gate again"
+        return host.answer.unknown("acs-unclear", text, hint, evidence=host.evidence("bridges"))
+    return bridges
+
+
+def _between(bridges: Sequence[PciBridge], gpus: Sequence[str], devices: Sequence[PciDevice]) -> tuple[PciBridge, ...]:
+    """Return the ports of switches above a GPU, or above a network adapter that has a switch in common with one."""
+    adapters = [device.address for device in devices if device.class_id in _NETWORK]
+    roots = [bridge for bridge in bridges if bridge.port == "root" and any(map(bridge.leads_to, gpus))]
+    beside = [adapter for adapter in adapters if any(root.leads_to(adapter) for root in roots)]
+    return tuple(
+        bridge
+        for bridge in bridges
+        if bridge.port in ("upstream", "downstream") and any(map(bridge.leads_to, (*gpus, *beside)))
+    )
+
+
+def _findings(host: NodeContext, active: Sequence[PciBridge], gpus: Sequence[str]) -> tuple[Finding, ...]:
+    # What the IOMMU has translated already goes straight on where DirectTrans is set.
+    redirecting = [b for b in active if _REDIRECT & set(b.acs) and _TRANSLATED not in b.acs]
+    others = [bridge for bridge in active if bridge not in redirecting]
+    found: list[Finding] = []
+    for cause, ports, marginal in (("acs-enabled", redirecting, False), ("acs-partly-enabled", others, True)):
+        if not ports:
+            continue
+        more = f", and {len(ports) - 1} more" if len(ports) > 1 else ""
+        hint = (
+            f"switch it off at every boot (`setpci -s {ports[0].address} ECAP_ACS+0x6.w=0000` for each port), or IO "
+            "virtualisation (VT-d, AMD-Vi) in the firmware; waive it where the host runs virtual machines"
+        )
+        below = [gpu for gpu in gpus if any(port.leads_to(gpu) for port in ports)]
+        # A setting of the whole host is nothing of its GPUs.
+        parts = tuple(host.gpu(gpu) for gpu in below) if len(below) < len(gpus) else ()
+        text = (
+            f"ACS is on at {count(len(ports), 'PCIe switch port')} between GPUs and adapters: {_line(ports[0])}{more}"
+        )
+        found.append(Finding(cause=cause, text=text, hint=hint, subjects=parts, marginal=marginal))
+    return tuple(found)
+
+
+def _line(bridge: PciBridge) -> str:
+    return f"{bridge.address} {' '.join(f'{word}+' for word in bridge.acs)}"
+
+
+CHECK = Check(SPEC, OBSERVER, judge)
