@@ -3,6 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # A simulated journalctl: the kernel log, and what phc2sys wrote where a host runs it.
 out=${0%/*}/../out
+run=${0%/*}/../run
+[ -d "$run" ] || run=/run
+[ ! -e "$run/gpu-node/loaded" ] || out=$out/loaded
 case "$*" in *"-u phc2sys"*) [ ! -f "$out/phc2sys.printed" ] || exec cat "$out/phc2sys.printed" ;; esac
 kernel=
 iso=

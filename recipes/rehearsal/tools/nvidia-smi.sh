@@ -3,6 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # A simulated nvidia-smi: prints what the cluster model says about this host.
 out=${0%/*}/../out
+run=${0%/*}/../run
+[ -d "$run" ] || run=/run
+[ ! -e "$run/gpu-node/loaded" ] || out=$out/loaded
 
 invalid() {
     echo "Invalid combination of input arguments. Please run 'nvidia-smi -h' for help."
@@ -48,6 +51,7 @@ case "$*" in
     "-L" | "--list-gpus") cat "$out/gpus.txt" ;;
     "topo -m" | "topo --matrix") cat "$out/topo.txt" ;;
     "nvlink -s" | "nvlink --status") cat "$out/nvlink.txt" ;;
+    "nvlink -e" | "nvlink --errorcounters") cat "$out/nvlink-errors.txt" ;;
     "--query-gpu="*" --format=csv"*)
         fields=${1#--query-gpu=}
         [ $# -eq 2 ] || invalid

@@ -25,22 +25,25 @@ from ...probe.ibstat import Hca
 from ...probe.kernel_log import KernelLog, Xid
 from ...probe.nvidia_smi_model import Gpu, SmiLog
 from ...probe.nvidia_smi_nvlink import NvlinkStatus
+from ...probe.nvidia_smi_nvlink_errors import NvlinkErrors
 from ...runtime.host_tools import load_host_tools
 from ...site.model import DriverOwner, Site
 from ..spec import CheckSpec, Disturbance, JudgeContext, ObserveContext, Observer
 from .finding import Finding, Report
 from .host_context import HostContext, per_host
+from .load_counters import nvlink_findings, port_findings, unmatched, unmatched_links
 from .settings import setting
 
 CAUSES = (
     "gpu-lost-under-load", "gpu-reset-under-load", "memory-error-under-load", "gpu-throttled-under-load",
-    "xid-under-load", "nvlink-lost-under-load", "port-down-under-load", "hardware-error-under-load",
+    "xid-under-load", "nvlink-lost-under-load", "nvlink-errors-under-load", "port-down-under-load",
+    "port-lost-under-load", "hardware-error-under-load",
 )  # fmt: skip
 _ACTION_XID = 154
 _FATAL = re.compile(r"\bFatal\b")
 _MARGINAL_EVENTS = ("pcie-uncorrected", "transceiver-error")
 _THERMAL, _BRAKE, _SOFT = "hw_therm_slowdown", "hw_power_brake", "sw_therm_slowdown"
-_DRIVER_FACTS, _HOST_FACTS = ("smi", "nvlink"), ("kernel", "hcas")
+_DRIVER_FACTS, _HOST_FACTS = ("smi", "nvlink", "nvlink_errors"), ("kernel", "hcas", "port_counters")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,12 @@ class LoadGrowthSettings:
     pcie_replays: int = setting(
         "PCIe replays by which the counter of a GPU may grow during the load before a person looks.",
         unit="replays",
+        minimum=0,
+    )
+    port_counters: dict[str, int] = setting(
+        "By how much a counter of a network port may grow during the load before a person looks; those that are not "
+        "listed are read and not judged, and a link that goes down fails.",
+        unit="count by counter",
         minimum=0,
     )
 
@@ -119,6 +128,8 @@ def _unseen(host: LoadedHost) -> Outcome | None:
     for fact in required_facts(host):
         for moment, reading in (("before", host.bracket.before), ("after", host.bracket.after)):
             value = reading.values.get(fact)
+            if _no_counters(host, fact):
+                continue
             if isinstance(value, ProbeFailure) or value is None:
                 said = value.text if isinstance(value, ProbeFailure) else "nothing"
                 text = f"`{load_host_tools().of_fact(fact).shown}` {moment} the load: {said}"
@@ -132,8 +143,34 @@ def required_facts(host: LoadedHost) -> tuple[str, ...]:
     facts: tuple[str, ...] = _DRIVER_FACTS + _HOST_FACTS
     if owned:
         facts = _DRIVER_FACTS if host.spec.needs_driver else _HOST_FACTS
-    has = {"nvlink": host.sku.nvlink_links > 0, "hcas": host.sku.fabric in ("infiniband", "roce")}
+    links, verbs = host.sku.nvlink_links > 0, host.sku.fabric in ("infiniband", "roce")
+    has = {"nvlink": links, "nvlink_errors": links, "hcas": verbs, "port_counters": verbs}
     return tuple(fact for fact in facts if has.get(fact, True))
+
+
+def _no_counters(host: LoadedHost, fact: str) -> bool:
+    """Whether the host's ports have no counters at all, as virtual functions: both readings printed nothing."""
+    values = [reading.values.get(fact) for reading in (host.bracket.before, host.bracket.after)]
+    return fact == "port_counters" and all(isinstance(v, ProbeFailure) and v.kind == "empty" for v in values)
+
+
+def _counters(host: LoadedHost, findings: list[Finding], compared: list[str]) -> Outcome | None:
+    """Judge error counters of NVLinks and ports; return an outcome where the readings do not count the same."""
+    missing = ""
+    if links := host.pair("nvlink_errors", NvlinkErrors):
+        findings += nvlink_findings(*links, lambda index: host.part(SubjectKind.GPU, f"gpu{index}"))
+        missing = unmatched_links(*links)
+        compared.append("NVLink errors")
+    if ports := host.pair("port_counters", tuple):
+        allowed = host.settings(LoadGrowthSettings).port_counters
+        findings += port_findings(*ports, allowed, lambda name: host.part(SubjectKind.HCA, name))
+        missing = missing or unmatched(*ports)
+        compared.append("port counters")
+    if not missing or findings:
+        return None
+    text = f"only one of the readings counts {missing}"
+    hint = "run the gate again; an adapter or a link that is gone now is the fault"
+    return host.answer.unknown("counters-not-comparable", text, hint, evidence=_evidence(host))
 
 
 def _judge(host: LoadedHost) -> Report | Outcome:
@@ -142,7 +179,9 @@ def _judge(host: LoadedHost) -> Report | Outcome:
     if smi := host.pair("smi", SmiLog):
         findings += _gpus(host, *smi)
     if nvlink := host.pair("nvlink", NvlinkStatus):
-        findings += _nvlinks(host, *nvlink)
+        # A GPU that is gone has no links, either.
+        gone = {finding.subjects for finding in findings if finding.cause == "gpu-lost-under-load"}
+        findings += [finding for finding in _nvlinks(host, *nvlink) if finding.subjects not in gone]
     if hcas := host.pair("hcas", tuple):
         findings += _ports(host, *hcas)
     if logs := host.pair("kernel", KernelLog):
@@ -151,8 +190,11 @@ def _judge(host: LoadedHost) -> Report | Outcome:
         text = "the kernel log does not go on where the one before the load ended: a reboot, or lines were lost"
         hint = "`journalctl --list-boots` on the node; run the gate again"
         return host.answer.unknown("kernel-log-restarted", text, hint, evidence=_evidence(host))
+    counted: list[str] = []
+    if (incomparable := _counters(host, findings, counted)) is not None:
+        return incomparable
     pairs = {"GPUs": smi, "NVLinks": nvlink, "ports": hcas, "kernel log": logs}
-    compared = [word for word, pair in pairs.items() if pair]
+    compared = [word for word, pair in pairs.items() if pair] + counted
     note = f"; noted: {', '.join(notes)}" if notes else ""
     return Report(
         summary=f"{', '.join(compared)} as before the load{note}",
@@ -263,7 +305,7 @@ def _ports(host: LoadedHost, before: tuple[Hca, ...], after: tuple[Hca, ...]) ->
 
 
 def _kernel(host: LoadedHost, before: KernelLog, after: KernelLog, notes: list[str]) -> list[Finding]:
-    findings = [_xid(host, xid, notes) for xid in _added(before.xids, after.xids)]
+    findings = [_of_gpu(host, xid, _xid(host, xid, notes)) for xid in _added(before.xids, after.xids)]
     findings += [_sxid(xid, notes) for xid in _added(before.sxids, after.sxids)]
     for event, times in (Counter(after.hardware) - Counter(before.hardware)).items():
         text = f"{event.kind} ({times} times): {event.text[:200]}"
@@ -277,6 +319,16 @@ def _kernel(host: LoadedHost, before: KernelLog, after: KernelLog, notes: list[s
         part = host.part(SubjectKind.HCA, device)
         findings.append(Finding(cause="link-flap-under-load", text=text, hint=hint, subjects=(part,), marginal=True))
     return [finding for finding in findings if finding is not None]
+
+
+def _of_gpu(host: LoadedHost, xid: Xid, finding: Finding | None) -> Finding | None:
+    """Return the finding as one about the GPU that the XID names, where the driver lists it."""
+    smi = host.bracket.before.values.get("smi")
+    gpus = smi.gpus if isinstance(smi, SmiLog) else ()
+    places = [n for n, gpu in enumerate(gpus) if gpu.bus_id.lower().startswith(xid.address.lower())]
+    if finding is None or len(places) != 1:
+        return finding
+    return replace(finding, subjects=(host.part(SubjectKind.GPU, f"gpu{places[0]}"),))
 
 
 def _added(before: tuple[Xid, ...], after: tuple[Xid, ...]) -> list[Xid]:

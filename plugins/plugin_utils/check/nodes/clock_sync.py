@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...probe.ntpq import NtpDaemon
 from ...probe.phc2sys import PtpClock
 from ...probe.timedatectl import TimeService
 from ..kit.finding import Finding, Report
@@ -101,6 +102,9 @@ def _other_service(host: NodeContext, chrony: ProbeFailure) -> Report | None:
             expected=(Expectation("offset", "<=", limit, Basis.RULE, "s"),),
             evidence=host.evidence("ptp"),
         )
+    daemon = host.facts.read("ntp", NtpDaemon)
+    if isinstance(daemon, NtpDaemon):
+        return _ntp(host, daemon, limit)
     if not isinstance(service, TimeService) or not service.enabled:
         return None
     text, hint = "a time service is on and the clock is not synchronised", "`timedatectl timesync-status` on the node"
@@ -110,6 +114,24 @@ def _other_service(host: NodeContext, chrony: ProbeFailure) -> Report | None:
         findings=() if service.synchronised else bad,
         expected=(Expectation("synchronised", "==", "yes", Basis.RULE),),
         evidence=host.evidence("time_service"),
+    )
+
+
+def _ntp(host: NodeContext, daemon: NtpDaemon, limit: float) -> Report:
+    findings: tuple[Finding, ...] = ()
+    hint = "`ntpq -pn` on the node; check its time servers in ntp.conf"
+    if not daemon.synchronised:
+        text = f"ntpd follows no source (stratum {daemon.stratum})"
+        findings = (Finding(cause="clock-not-synchronised", text=text, hint=hint),)
+    elif abs(daemon.offset_s) > limit:
+        text = f"clock is {daemon.offset_s * 1000:+.3f} ms off, allowed {limit * 1000:g} ms"
+        findings = (Finding(cause="clock-offset", text=text, hint=hint),)
+    return Report(
+        summary=f"{daemon.offset_s * 1e6:+.1f} us off, stratum {daemon.stratum}, by ntpd",
+        findings=findings,
+        measured=(Measure("offset", daemon.offset_s, "s"), Measure("stratum", daemon.stratum)),
+        expected=(Expectation("offset", "<=", limit, Basis.RULE, "s"),),
+        evidence=host.evidence("ntp"),
     )
 
 

@@ -34,8 +34,9 @@ def _explained(host: LoadedHost, seen: FleetFacts) -> Outcome | None:
     if isinstance(facts.diag, ProbeFailure) and facts.around_diag is None:
         return host.answer.blocked(by="dcgm-diag", because="the diagnostic did not run")
     # What the host has not, its tools need not say: NVLinks, or ports that ibstat knows.
-    needed = [getattr(facts, fact) for fact in required_facts(host)]
-    failed = [value for value in needed if isinstance(value, ProbeFailure)]
+    needed = [facts.values[fact] for fact in required_facts(host)]
+    # What this check owns, it reports itself.
+    failed = [v for v in needed if isinstance(v, ProbeFailure) and v.tool.owner != host.spec.id]
     if facts.around_diag is not None and failed and failed[0].kind != "not-collected":
         return host.answer.blocked(by=failed[0].tool.owner, because=f"`{failed[0].tool.shown}` gave nothing usable")
     return None

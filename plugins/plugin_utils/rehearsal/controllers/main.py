@@ -155,7 +155,9 @@ def run(options: Options, stop: threading.Event) -> None:
         threading.Thread(target=follow, args=(cluster, store, kind, stop), daemon=True).start()
     ports = pod_ports.PodPorts(pod_ports.backends_directory(options.hosts.parent))
     servers = llm_servers.LlmServers(options.hosts.parent, store.changed.set)
-    runs = pod_programs.PodPrograms(options.hosts.parent / "workloads", store.changed.set, options.full, servers.ports)
+    runs = pod_programs.PodPrograms(
+        options.hosts.parent / "workloads", store.changed.set, options.full, servers.ports, options.hosts
+    )
     monitoring = prometheus_operator.PrometheusOperator(options.hosts.parent, store.changed.set)
     reconcilers: tuple[Reconcile, ...] = (
         gpu_operator.reconcile,

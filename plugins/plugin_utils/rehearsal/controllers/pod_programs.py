@@ -21,6 +21,8 @@ from pathlib import Path
 from ...clients.kube.kinds import PODS, RESOURCE_CLAIMS, Kind
 from ...outcome.errors import BringupError
 from ..charts.chart import FAULT_ANNOTATION
+from ..hosts.loaded import mark_loaded
+from ..model.values import ClusterModel
 from ..workloads.pod_simulator import (
     INDEX_LABEL,
     MPI_LABEL,
@@ -62,6 +64,7 @@ class PodPrograms:
         wake: Callable[[], None],
         full: Path | None = None,
         ports: Mapping[Key, int] | None = None,
+        hosts: Path | None = None,
     ) -> None:
         """Set the directories up; no job is running yet.
 
@@ -70,7 +73,9 @@ class PodPrograms:
             wake: makes the controllers run another pass.
             full: directory of the installed requirement sets of real programs; None: no program really runs.
             ports: port of each simulated server (SimContext.ports); read at every pass.
+            hosts: directory of the simulated hosts, which a load may change; None: it changes none.
         """
+        self._hosts = hosts
         self._directory, self._wake, self._full = directory, wake, full
         self._ports: Mapping[Key, int] = {} if ports is None else ports
         self._runs: dict[str, _Run] = {}
@@ -115,6 +120,7 @@ class PodPrograms:
             parts = {pod["metadata"]["name"]: PodOutput(lines=((STDERR, text),), exit_code=1) for pod in group.pods}
         if parts is None:
             return
+        self._hurt(simulator.name, group, facts.model)
         namespace = group.pods[0]["metadata"]["namespace"]
         run = _Run({(namespace, name): part for name, part in parts.items()}, time.monotonic())
         for key, part in run.parts.items():
@@ -128,6 +134,13 @@ class PodPrograms:
             timer = threading.Timer(due_s, self._wake)
             timer.daemon = True
             timer.start()
+
+    def _hurt(self, program: str, group: PodGroup, model: ClusterModel) -> None:
+        """Change the hosts of a job that this program's load changes."""
+        places = {str(pod["spec"].get("nodeName", "")) for pod in group.running}
+        for node in model.nodes:
+            if self._hosts is not None and node.hurt_by == program and node.name in places:
+                mark_loaded(self._hosts / node.name)
 
     def _proceed(self, view: ClusterView, run: _Run) -> Iterable[Change]:
         pods = {key: view.find(PODS, key[1], key[0]) for key in run.parts}

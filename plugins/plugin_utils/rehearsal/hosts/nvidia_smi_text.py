@@ -22,6 +22,12 @@ Legend:
   NV#  = Connection traversing a bonded set of # NVLinks
 """
 _UNDERLINE, _PLAIN = "\x1b[4m", "\x1b[0m"
+_ERRORS = ("Replay Errors", "Recovery Errors", "CRC Errors")
+_ERRORS_5 = (
+    "Link recovery failed events", "Malformed packet Errors", "Buffer overrun Errors", "Rx Errors", "Rx remote Errors",
+    "Rx General Errors", "Local link integrity Errors", "Tx discards", "Link recovery successful events",
+    "Total link recovery events", "Effective Errors", "Symbol Errors", "FEC Errors - 0",
+)  # fmt: skip
 _CPUS = ("0-55,112-167", "56-111,168-223")
 
 
@@ -82,6 +88,23 @@ def nvlink_status(node: Node, facts: PrintedFacts) -> str:
             # The first links are the ones that went down.
             lines += [f"\t Link {n}: <inactive>" for n in range(down)]
             lines += [f"\t Link {n}: {facts.nvlink_gbytes_per_s} GB/s" for n in range(down, gpu.nvlinks)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def nvlink_errors(node: Node, facts: PrintedFacts) -> str:
+    """Return what `nvidia-smi nvlink -e` prints: of an H100 as in stas00/ml-engineering (debug.md), of Blackwell the
+    counters that drivers 580 and 595 have there."""
+    lines: list[str] = []
+    for position, gpu in enumerate(node.listed_gpus):
+        if not gpu.nvlinks or gpu.presence == "lost":
+            continue
+        names = _ERRORS_5 if facts.architecture == "Blackwell" else _ERRORS
+        lines.append(_title(position, gpu))
+        for link in range(gpu.nvlinks):
+            values = dict.fromkeys(names, 0)
+            values[names[0]] = gpu.nvlink_replays if link == 0 else 0
+            lines += [f"\t Link {link}: {name}: {value}" for name, value in values.items()]
+            lines.append("")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -28,6 +28,7 @@ from ...outcome.errors import NotFoundError, UnavailableError
 from ..model.values import ClusterModel, Node, ToolState
 from . import dcgm, nvidia_smi_text, pci_bridges, system_tools
 from .accelerators import printed_facts
+from .loaded import loaded_node
 from .nvidia_smi_xml import XmlRenderer
 
 HOST_VARIABLE = "GPUFLEET_REHEARSAL_HOST"
@@ -158,7 +159,12 @@ class _Writer:
         for name in ("bin", "out", "run", "layers/root/upper/etc", "layers/root/work"):
             (home / name).mkdir(parents=True)
         bound = self._fabric.host_files(node) if self._fabric is not None else {}
-        for name, text in {**self._outputs(node), **bound}.items():
+        outputs = self._outputs(node)
+        files = {**outputs, **bound, "hurt-by.txt": f"{node.hurt_by}\n"}
+        if node.hurt_by:
+            (home / "out" / "loaded").mkdir()
+            files |= {f"loaded/{name}": text for name, text in self._outputs(loaded_node(node)).items()}
+        for name, text in files.items():
             self._link(home / "out" / name, text if isinstance(text, bytes) else text.encode(), 0o644)
         for tool, script in self._tools.items():
             self._write_tool(home / "bin" / tool, script, node.tools.get(tool, "ok"))
@@ -179,6 +185,8 @@ class _Writer:
             "query.tsv": "".join("\t".join([name, unit, *row]) + "\n" for name, (unit, row) in fields.items()),
             "topo.txt": nvidia_smi_text.topology(node),
             "nvlink.txt": nvidia_smi_text.nvlink_status(node, facts),
+            "nvlink-errors.txt": nvidia_smi_text.nvlink_errors(node, facts),
+            "port-counters.txt": system_tools.port_counters(node),
             "dcgmi-diag.json": diag,
             "dcgmi-diag.rc": f"{diag_rc}\n",
             "dcgmi-discovery.txt": dcgm.discovery(node),

@@ -23,6 +23,13 @@ _PLAIN_DEVICES = (
     "[144d:a80a]",
     "0000:02:00.0 Ethernet controller [0200]: Intel Corporation Ethernet Controller X550 [8086:1563] (rev 01)",
 )
+# Linux: Documentation/ABI/stable/sysfs-class-infiniband.
+_PORT_COUNTERS = (
+    "VL15_dropped", "excessive_buffer_overrun_errors", "link_downed", "link_error_recovery",
+    "local_link_integrity_errors", "port_rcv_constraint_errors", "port_rcv_errors", "port_rcv_remote_physical_errors",
+    "port_rcv_switch_relay_errors", "port_xmit_constraint_errors", "port_xmit_discards", "port_xmit_wait",
+    "symbol_error",
+)  # fmt: skip
 
 
 def pci_devices(node: Node, facts: PrintedFacts) -> str:
@@ -74,6 +81,16 @@ def _channel_adapter(hca: Hca) -> str:
         f"\t\tPort GUID: {hca.guid}",
         f"\t\tLink layer: {hca.link_layer}",
     ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def port_counters(node: Node) -> str:
+    """Return the counters in /sys/class/infiniband as `grep -H` prints them."""
+    lines: list[str] = []
+    for hca in node.all_hcas:
+        values = dict.fromkeys(_PORT_COUNTERS, 0) | {"link_downed": hca.link_downed, "port_xmit_wait": 1200}
+        place = f"/sys/class/infiniband/{hca.name}/ports/1/counters"
+        lines += [f"{place}/{name}:{value}" for name, value in values.items()]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -61,7 +61,8 @@ class Gpu:
     listed, no longer answering. `compute` is the part of its rate of arithmetic that it has when it is busy, `training`
     what happens to a rank of a training on it. `power_limit` is the part of its default limit that it is held to,
     `slowdown` the reason for which its clock is lowered, `vbios` its own where it is not that of its kind,
-    `held_down` what heat or power do to it under a long load."""
+    `held_down` what heat or power do to it under a long load, `under_load` what the load of Node.hurt_by does to it.
+    `nvlink_replays` its first NVLink has counted."""
 
     index: int
     uuid: str
@@ -95,6 +96,8 @@ class Gpu:
     power_limit: float = 1.0
     slowdown: Slowdown = ""
     vbios: str = ""
+    under_load: Literal["", "lost", "nvlink-errors"] = ""
+    nvlink_replays: int = 0
     held_down: HeldDown = field(default_factory=HeldDown)
 
     @property
@@ -106,7 +109,8 @@ class Gpu:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hca:
     """One network adapter port of the compute fabric; not `present`: the adapter is not on the bus. `goodput` is the
-    part of its rate that data gets through; no tool but a benchmark shows it."""
+    part of its rate that data gets through; no tool but a benchmark shows it. It lost its link `link_downed` times, and
+    once more `under_load` of Node.hurt_by."""
 
     index: int
     name: str
@@ -123,6 +127,8 @@ class Hca:
     present: bool = True
     cable: Cable = field(default_factory=Cable)
     goodput: float = 1.0
+    under_load: Literal["", "lost"] = ""
+    link_downed: int = 0
 
 
 def _natural(name: str) -> tuple[tuple[int, str | int], ...]:
@@ -229,7 +235,9 @@ class Node:
     every GPU, by their path in nvidia_smi_580.yaml, where "(absent)" leaves one out. `nic_view`: each adapter is below
     the PCIe `switch` of a GPU, two below that of two GPUs (`pairs`), those beside other GPUs are across the processors
     (`apart`), or the hypervisor hides it all (`hidden`). `virtualisation` is what `systemd-detect-virt --vm` prints,
-    `acs` the access control of the PCIe switches above GPUs and adapters, as lspci prints it.
+    `acs` the access control of the PCIe switches above GPUs and adapters as lspci prints it. `hurt_by` is the program
+    (`dcgmi`, or that of a pod simulator) whose load adds `log_under_load` to the kernel log, and does to GPUs and
+    adapters what they say.
     """
 
     name: str
@@ -259,6 +267,8 @@ class Node:
     smi_xml: dict[str, str] = field(default_factory=dict)
     nic_view: NicView = "switch"
     virtualisation: str = "none"
+    hurt_by: str = ""
+    log_under_load: tuple[LogLine, ...] = ()
     acs: str = "SrcValid- TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-"
     kernel_log: tuple[LogLine, ...] = ()
     kubernetes: KubernetesNode = KubernetesNode()

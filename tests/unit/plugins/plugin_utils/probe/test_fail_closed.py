@@ -20,10 +20,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
     kernel_log,
     lspci,
     lspci_bridges,
+    ntpq,
     nvidia_smi_nvlink,
+    nvidia_smi_nvlink_errors,
     nvidia_smi_topo,
     nvidia_smi_xml,
     os_release,
+    port_counters,
     word,
 )
 
@@ -68,6 +71,16 @@ SAMPLES: dict[str, tuple[Callable[[str], Any], str]] = {
         "\tCapabilities: [f24 v1] Access Control Services\n"
         "\t\tACSCap:\tSrcValid+ ReqRedir+\n\t\tACSCtl:\tSrcValid- ReqRedir+\n",
     ),
+    "nvlink_errors": (
+        nvidia_smi_nvlink_errors.parse,
+        "GPU 0: NVIDIA B200 (UUID: GPU-a)\n\t Link 0: Rx Errors: 3\n\t Link 0: Symbol BER: 15e-255\n"
+        "\t Link 0: FEC Errors - 0: 17941761\n",
+    ),
+    "port_counters": (port_counters.parse, "/sys/class/infiniband/mlx5_0/ports/1/counters/link_downed:255\n"),
+    "ntpq": (
+        ntpq.parse,
+        "associd=0 status=0615 leap_none, sync_ntp, 1 event, clock_sync,\nleap=00, stratum=2, tc=6, offset=-0.25\n",
+    ),
     "lspci": (lspci.parse, "0000:53:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2330] (rev a1)\n"),
     "kernel_log": (
         kernel_log.parse,
@@ -92,6 +105,12 @@ STATED: dict[str, tuple[Callable[[Any], Any], Any]] = {
         lambda bridges: [(b.address, b.first_bus, b.last_bus, b.port, b.acs) for b in bridges],
         [("0000:17:00.0", 0x18, 0x1C, "downstream", ("ReqRedir",))],
     ),
+    "nvlink_errors": (
+        lambda errors: errors.gpus[0].counters,
+        {(0, "Rx Errors"): 3, (0, "FEC Errors - 0"): 17941761},
+    ),
+    "port_counters": (lambda ports: [(p.port, p.counters) for p in ports], [("mlx5_0:1", {"link_downed": 255})]),
+    "ntpq": (lambda daemon: (daemon.synchronised, daemon.stratum, daemon.offset_s), (True, 2, -0.00025)),
     "kernel_log": (lambda log: (log.xids[0].number, log.pcie_limits[0].available_gbps), (119, 63.008)),
     "os_release": (lambda release: (release.id, release.version_id), ("ubuntu", "24.04")),
     "word": (lambda word: word, "6.8.0-45-generic"),

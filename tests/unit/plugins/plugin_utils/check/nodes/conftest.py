@@ -57,8 +57,10 @@ SKU = Sku(
     pcie_width=16,
     gpu=Accelerator(name="h100", title="H100", product_pattern="H100", mig=True, nvls=True, ecc=True, row_remap=True),
 )
+_NVLINK_ERRORS = ("Replay", "Recovery", "CRC")
+_OWN = ("lspci", "lspci_bridges", "virtualisation", "ibstat", "port_counters", "kernel_log", "chronyc", "uname")
 _ROOT = "0000:00:{}.0"
-_OTHER_CLOCKS = ("timedatectl", "phc2sys")
+_OTHER_CLOCKS = ("timedatectl", "phc2sys", "ntpq")
 _AGAIN = tuple(tool.name for tool in tools_asked_again())
 _DRIVER_TOOLS = tuple(tool.name for tool in load_host_tools().tools if tool.asks_driver)
 
@@ -200,6 +202,16 @@ class FakeHost:
                 + "".join(f"\t Link {k}: {'26.562 GB/s' if k < gpu.links else '<inactive>'}\n" for k in range(18))
                 for n, gpu in enumerate(self.listed)
             ),
+            "nvidia_smi_nvlink_errors": "".join(
+                f"GPU {n}: {gpu.product} (UUID: {gpu.uuid})\n"
+                + "".join(f"\t Link {k}: {name} Errors: 0\n" for k in range(18) for name in _NVLINK_ERRORS)
+                for n, gpu in enumerate(self.listed)
+            ),
+            "port_counters": "".join(
+                f"/sys/class/infiniband/{name}/ports/1/counters/{counter}:{value}\n"
+                for name in self.hcas
+                for counter, value in (("link_downed", 7), ("symbol_error", 0), ("port_xmit_discards", 0))
+            ),
             "lspci": "0000:00:00.0 Host bridge [0600]: Intel Corporation Device [8086:09a2] (rev 20)\n"
             + "".join(
                 f"{gpu.bus} 3D controller [0302]: NVIDIA Corporation GH100 [H100 SXM5 80GB] [10de:2330] "
@@ -336,8 +348,7 @@ class Fleet:
             if self.owner is DriverOwner.HOST:
                 write_evidence(self.run_dir, host.evidence())
                 continue
-            own = ("lspci", "lspci_bridges", "virtualisation", "ibstat", "kernel_log", "chronyc", "uname")
-            write_evidence(self.run_dir, host.evidence(own), HOSTS)
+            write_evidence(self.run_dir, host.evidence(_OWN), HOSTS)
             write_evidence(self.run_dir, host.evidence(_DRIVER_TOOLS), DRIVERS)
         today = date(2026, 11, 21)
         context = JudgeContext(gate=gate, site=self.site, today=today, hardware={"h100": self.sku})

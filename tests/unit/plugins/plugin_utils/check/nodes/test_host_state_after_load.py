@@ -18,6 +18,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     HostEvidence,
+    ToolRun,
     unreached,
     write_evidence,
 )
@@ -91,6 +92,14 @@ GROWTH: dict[str, tuple[str, Edit, str, str]] = {
         "nvidia_smi_nvlink", _replace("Link 3: 26.562 GB/s", "Link 3: <inactive>"), "nvlink-lost-under-load", "gpu0",
     ),
     "port": ("ibstat", _replace("State: Active", "State: Down"), "port-down-under-load", "mlx5_0"),
+    "nvlink replays": (
+        "nvidia_smi_nvlink_errors", _replace("Link 3: Replay Errors: 0", "Link 3: Replay Errors: 1"),
+        "nvlink-errors-under-load", "gpu0",
+    ),
+    "link lost": (
+        "port_counters", _replace("mlx5_0/ports/1/counters/link_downed:7", "mlx5_0/ports/1/counters/link_downed:8"),
+        "port-lost-under-load", "mlx5_0",
+    ),
 }  # fmt: skip
 DOUBT: dict[str, tuple[str, Edit, str]] = {
     "replays": (
@@ -98,6 +107,13 @@ DOUBT: dict[str, tuple[str, Edit, str]] = {
     ),
     "contained error": ("kernel_log", _append(XID.format(94, "Contained")), "xid-marginal-under-load"),
     "unknown xid": ("kernel_log", _append(XID.format(999, "new")), "xid-marginal-under-load"),
+    "nvlink noise": (
+        "nvidia_smi_nvlink_errors", _replace("Link 0: CRC Errors: 0", "Link 0: CRC Errors: 3"),
+        "nvlink-noise-under-load",
+    ),
+    "symbol errors": (
+        "port_counters", _replace("counters/symbol_error:0", "counters/symbol_error:11"), "port-errors-under-load",
+    ),
     "link flap": (
         "kernel_log", _append("mlx5_core 0000:99:00.0 ib2: Link down"), "link-flap-under-load",
     ),
@@ -137,6 +153,44 @@ def test_what_was_there_before_is_not_told_again(fleet: AnyFleet) -> None:
     gpu(0, unc="5", replay="170")(fleet)
     kernel(XID.format(48, "DBE"))(fleet)
     assert {o.status for o in fleet.judge(only=CHECK)} == {Status.PASSED}
+
+
+def test_old_counters_and_those_without_a_limit_are_not_judged(fleet: AnyFleet) -> None:
+    """Discards are congestion as well, and a healthy fabric drops some packets of its management."""
+    _after_diag(fleet, "port_counters", lambda text: text.replace("port_xmit_discards:0", "port_xmit_discards:900"))
+    assert {o.status for o in fleet.judge(only=CHECK)} == {Status.PASSED}
+    for one in fleet.hosts.values():
+        one.tools["nvidia_smi_nvlink_errors"] = replace(
+            one.evidence().tools["nvidia_smi_nvlink_errors"],
+            stdout=one.evidence()
+            .tools["nvidia_smi_nvlink_errors"]
+            .stdout.replace("Replay Errors: 0", "Replay Errors: 5"),
+        )
+    assert {o.status for o in fleet.judge(only=CHECK)} == {Status.PASSED}
+
+
+def test_ports_without_counters_pass_and_are_not_said_to_be_compared(fleet: AnyFleet) -> None:
+    """As virtual functions have it."""
+    for one in fleet.hosts.values():
+        one.tools["port_counters"] = ToolRun(argv=("find",), rc=0, stdout="")
+    outcomes = fleet.judge(only=CHECK)
+    assert {o.status for o in outcomes} == {Status.PASSED}
+    assert not any("port counters" in o.summary for o in outcomes)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "cause"),
+    [
+        ("port_counters", lambda _text: "", "host-state-unreadable"),
+        ("port_counters", lambda text: text[: text.index("\n") + 1], "counters-not-comparable"),
+        ("port_counters", lambda text: text.replace("mlx5_3", "mlx5_7"), "counters-not-comparable"),
+        ("nvidia_smi_nvlink_errors", lambda text: text[: len(text) // 2], "counters-not-comparable"),
+        ("nvidia_smi_nvlink_errors", lambda _text: "", "host-state-unreadable"),
+    ],
+)
+def test_counters_that_one_reading_lacks_are_unknown(fleet: AnyFleet, name: str, change: Edit, cause: str) -> None:
+    _after_diag(fleet, name, change)
+    assert said(fleet.judge(only=CHECK), Status.OTHER) == {(CHECK, cause, "gpu02")}
 
 
 def test_harmless_lines_of_the_load_are_noted(fleet: AnyFleet) -> None:

@@ -12,6 +12,17 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 
 LOCKED = "phc2sys[359.907]: CLOCK_REALTIME phc offset       -20 s2 freq  +10469 delay     37\n"
 SERVICE = "Timezone=Etc/UTC\nNTP={}\nNTPSynchronized={}\n"
+# As published by NTP's users, for instance VMware guests with ntpd 4.2.8p4; the offset is in ms.
+NTPD = """associd=0 status=0615 leap_none, sync_ntp, 1 event, clock_sync,
+version="ntpd 4.2.8p4@1.3265-o Tue Aug  2 08:19:53 UTC 2016 (1)",
+processor="x86_64", system="Linux/4.4.0-36-generic", leap=00, stratum=2,
+precision=-24, rootdelay=9.008, rootdisp=40.902, refid=192.0.2.1,
+reftime=db7f4a0b.1c2d3e4f  Sat, Sep 10 2016 21:23:07.750, peer=23273,
+tc=10, mintc=3, offset=-0.075166, frequency=-10.953, sys_jitter=0.113289
+"""
+NO_SOURCE = NTPD.replace("0615 leap_none, sync_ntp", "c011 sync_alarm, sync_unspec").replace(
+    "=00, stratum=2,", "=11, stratum=16,"
+)
 STOPPED = ToolRun(argv=("chronyc", "tracking"), rc=1, stdout="506 Cannot talk to daemon\n")
 NONE = ToolRun(argv=("chronyc", "tracking"), missing=True)
 
@@ -21,7 +32,9 @@ def _print(fleet: AnyFleet, name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("chrony", [STOPPED, NONE])
-@pytest.mark.parametrize(("name", "text"), [("phc2sys", LOCKED), ("timedatectl", SERVICE.format("yes", "yes"))])
+@pytest.mark.parametrize(
+    ("name", "text"), [("phc2sys", LOCKED), ("ntpq", NTPD), ("timedatectl", SERVICE.format("yes", "yes"))]
+)
 def test_another_service_that_keeps_the_clock_is_as_good(
     fleet: AnyFleet, chrony: ToolRun, name: str, text: str
 ) -> None:
@@ -36,6 +49,9 @@ def test_another_service_that_keeps_the_clock_is_as_good(
         ("phc2sys", LOCKED.replace("s2", "s0"), "clock-not-synchronised"),
         ("phc2sys", LOCKED.replace("-20", "7000000"), "clock-offset"),
         ("phc2sys", LOCKED + LOCKED.replace("s2", "s1"), "clock-not-synchronised"),
+        ("ntpq", NO_SOURCE, "clock-not-synchronised"),
+        ("ntpq", NTPD.replace("stratum=2,", "stratum=16,"), "clock-not-synchronised"),
+        ("ntpq", NTPD.replace("offset=-0.075", "offset=-7.075"), "clock-offset"),
         ("timedatectl", SERVICE.format("yes", "no"), "clock-not-synchronised"),
         ("timedatectl", SERVICE.format("no", "yes"), "clock-daemon-down"),
     ],
@@ -45,6 +61,13 @@ def test_a_clock_that_nobody_keeps_fails(fleet: AnyFleet, name: str, text: str, 
     fleet.hosts["gpu02"].tools["chronyc"] = STOPPED
     _print(fleet, name, text)
     assert said(fleet.judge(), Status.FAILED) == {("clock-sync", cause, "gpu02")}
+
+
+@pytest.mark.parametrize("lost", ["offset=-0.075166, ", "leap=00, ", "stratum=2,", "sync_ntp, "])
+def test_ntpd_that_does_not_say_all_is_no_answer(fleet: AnyFleet, lost: str) -> None:
+    fleet.hosts["gpu02"].tools["chronyc"] = NONE
+    _print(fleet, "ntpq", NTPD.replace(lost, ""))
+    assert said(fleet.judge(), Status.OTHER) == {("clock-sync", "chronyc-missing", "gpu02")}
 
 
 def test_chrony_that_answers_nonsense_is_not_replaced(fleet: AnyFleet) -> None:
