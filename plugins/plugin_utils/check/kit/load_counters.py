@@ -10,12 +10,14 @@ error, one of the others is a warning. Ports as in gate fabric: a link that went
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from ...outcome.model import Subject
 from ...probe.nvidia_smi_nvlink_errors import NvlinkErrors
 from ...probe.port_counters import PortCounters
 from .finding import Finding
 
+Key = TypeVar("Key")
 _NVLINK_FATAL = ("Replay Errors", "Recovery Errors", "Link recovery failed events")
 _NVLINK_DOUBT = (
     "CRC Errors", "Malformed packet Errors", "Buffer overrun Errors", "Rx Errors", "Rx remote Errors",
@@ -98,7 +100,7 @@ def unmatched_links(before: NvlinkErrors, after: NvlinkErrors) -> str:
     return ", ".join(sorted(found[0] ^ found[1]))[:200]
 
 
-def _grown(before: Mapping[object, int], after: Mapping[object, int]) -> dict[object, int]:
+def _grown(before: Mapping[Key, int], after: Mapping[Key, int]) -> dict[Key, int]:
     return {key: added for key, value in after.items() if (added := value - before.get(key, value)) > 0}
 
 
