@@ -9,6 +9,7 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.host_limit import keep_alive
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import excerpt
 
@@ -22,6 +23,7 @@ class ActionModule(ModuleAction):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Ask the host for its user id."""
         del options, task_vars
+        keep_alive(self._connection)
         try:
             answer = self._low_level_execute_command("id -u")
         except AnsibleError as error:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.action.host_probe import ActionModule as HostProbe
@@ -21,6 +22,9 @@ class ActionModule(HostProbe):
 
     module = "fabric_probe"
     kind = FABRIC
+
+    def _guard(self, run_dir: Path, host: str, options: dict[str, Any]) -> None:
+        """Return nothing: asking for links loads nobody's GPUs."""
 
     def _requests(self, options: dict[str, Any]) -> list[Request]:
         positive("interval", options["interval"])

@@ -5,10 +5,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.host_limit import (
+    MARGIN_S,
+    host_limit,
+    keep_alive,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     HOSTS,
@@ -20,12 +26,15 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import load_kind, tools_asked_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import (
+    LOADING_LEVEL,
     Request,
+    longest_s,
     node_requests,
     positive,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import DeadlineError, InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.gpu_users import guard_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import elapsed_text, now_utc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import excerpt
@@ -41,14 +50,16 @@ class ActionModule(ModuleAction):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Run the module, write the evidence, return a summary."""
         run_dir = existing_run_dir(options["run_dir"])
-        if options["requests"] is not None:
-            raise InputError("requests", "is stated.", "leave it out: the table of tools fills it in")
+        for name in ("requests", "guard"):
+            if options.get(name) is not None:
+                raise InputError(name, "is stated.", "leave it out: the action plugin fills it in")
         positive("max_output_bytes", options["max_output_bytes"])
         requests = self._requests(options)
         host = str(task_vars.get("inventory_hostname", ""))
         kind = self._kind(options)
         relative = evidence_file(host, kind)
-        evidence = self._collected(host, options | {"requests": requests}, task_vars)
+        told = {"requests": requests, "guard": self._guard(run_dir, host, options)}
+        evidence = self._collected(host, options | told, task_vars)
         try:
             write_evidence(run_dir, evidence, kind)
         except OSError as error:
@@ -82,15 +93,24 @@ class ActionModule(ModuleAction):
             diag_timeout_s=options["diag_timeout"],
         )
 
+    def _guard(self, run_dir: Path, host: str, options: dict[str, Any]) -> dict[str, Any] | None:
+        """Return what the host needs to know before its GPUs are loaded."""
+        level = options["diag_level"]
+        return guard_of(run_dir, host, disturb=options["disturb"] or level < LOADING_LEVEL)
+
     def _collected(self, host: str, options: dict[str, Any], task_vars: dict[str, Any]) -> HostEvidence:
         started = now_utc()
         given = {name: value for name, value in options.items() if value is not None}
+        keep_alive(self._connection)
         try:
-            result = self._execute_module(
-                module_name=f"gpufleet.bringup.{self.module}", module_args=given, task_vars=task_vars
-            )
+            with host_limit(host, longest_s(options["requests"]) + MARGIN_S):
+                result = self._execute_module(
+                    module_name=f"gpufleet.bringup.{self.module}", module_args=given, task_vars=task_vars
+                )
         except AnsibleError as error:
             return unreached(host, excerpt(str(error), 400))
+        except DeadlineError as error:
+            return unreached(host, error.reason)
         runs = result.get("tool_runs")
         if result.get("failed") or result.get("unreachable") or not isinstance(runs, dict):
             said = result.get("module_stderr") or result.get("msg") or "the probe returned nothing"
@@ -103,6 +123,8 @@ class ActionModule(ModuleAction):
 
 
 def _in_words(run: ToolRun) -> str:
+    if run.withheld:
+        return f"not run, {run.stderr}"[:199]
     if run.missing:
         return "missing"
     if run.timed_out:

@@ -5,23 +5,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from ansible_collections.gpufleet.bringup.plugins.module_utils.host_guard import lock_of_host, processes_on_gpus
 from ansible_collections.gpufleet.bringup.plugins.module_utils.tool_run import run_tool
 
 _WORKERS = 4
+_SMI_S = 60.0
+_SMI_BYTES = 4194304
 # A journal that the user may not read, or that is not kept, is no kernel log.
 _NO_JOURNAL = "-- No entries --"
 
 
-def run_tools(requests: list[dict[str, Any]], max_output_bytes: int) -> dict[str, dict[str, Any]]:
+def run_tools(
+    requests: list[dict[str, Any]], max_output_bytes: int, guard: dict[str, Any] | None = None
+) -> dict[str, dict[str, Any]]:
     """Return what every tool did, by its name.
 
     A request has `tool`, `commands` (alternatives: the first that is there, ends with 0 and prints something counts),
     `timeout_s`, `alone`, `after` and `again`. Cheap tools run side by side. Those that want to be alone run last, one
     after the other; each is left out where the tool that it comes `after` is missing or hangs, for it would only hang,
     too. What is to be asked `again` runs once more after them, and is returned as `<tool>_after`.
+
+    With a `guard` they are left out as well where another run loads the host already (`owner` is who we are), or where
+    somebody uses its GPUs: `in_use` says who, as far as the controller knows, processes are looked for here. `disturb`
+    runs them all the same.
     """
 
     def run(request: dict[str, Any]) -> dict[str, Any]:
@@ -34,14 +44,43 @@ def run_tools(requests: list[dict[str, Any]], max_output_bytes: int) -> dict[str
     for request in requests:
         before = results.get(request["after"], {})
         if request["alone"] and not before.get("timed_out") and not before.get("missing"):
-            results[request["tool"]] = run(request)
-            loaded = loaded or not results[request["tool"]]["missing"]
+            results[request["tool"]] = run(request) if guard is None else _guarded(request, guard, results, run)
+            loaded = loaded or not (results[request["tool"]]["missing"] or results[request["tool"]].get("withheld"))
     if loaded:
         once_more = [request for request in quick if request["again"]]
         with ThreadPoolExecutor(max_workers=_WORKERS) as pool:
             names = [request["tool"] + "_after" for request in once_more]
             results.update(zip(names, pool.map(run, once_more)))
     return results
+
+
+def _guarded(
+    request: dict[str, Any],
+    guard: dict[str, Any],
+    results: dict[str, dict[str, Any]],
+    run: Callable[[dict[str, Any]], dict[str, Any]],
+) -> dict[str, Any]:
+    """Run a tool that loads the host, or return why it is left out."""
+    with lock_of_host(guard["owner"]) as taken:
+        if taken:
+            return _withheld(request, "held", taken)
+        users = [] if guard["disturb"] else _users(guard, results)
+        if users:
+            more = f" and {len(users) - 3} more" if len(users) > 3 else ""
+            return _withheld(request, "in-use", "in use by " + ", ".join(users[:3]) + more)
+        return run(request)
+
+
+def _users(guard: dict[str, Any], results: dict[str, dict[str, Any]]) -> list[str]:
+    smi = results.get("nvidia_smi_xml") or run_tool(["nvidia-smi", "-q", "-x"], _SMI_S, _SMI_BYTES)
+    return list(guard["in_use"]) + processes_on_gpus(smi["stdout"])
+
+
+def _withheld(request: dict[str, Any], kind: str, text: str) -> dict[str, Any]:
+    return {
+        "argv": list(request["commands"][0]), "rc": None, "stdout": "", "stderr": text, "duration_s": 0.0,
+        "timed_out": False, "missing": False, "truncated": False, "withheld": kind,
+    }  # fmt: skip
 
 
 def _first_good(alternatives: list[list[str]], timeout_s: float, max_output_bytes: int) -> dict[str, Any]:

@@ -14,9 +14,12 @@ import threading
 import time
 from typing import IO, Any
 
+from ansible_collections.gpufleet.bringup.plugins.module_utils.host_guard import Caller, end_with_parent
+
 _CHUNK = 65536
 _KILL_WAIT_S = 5.0
 _DRAIN_WAIT_S = 2.0
+_LOOK_S = 1.0
 # Where administrators' tools are; a login without a login shell often lacks them.
 _MORE_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/mellanox/bin")
 
@@ -57,8 +60,8 @@ def tool_environment() -> dict[str, str]:
 def run_tool(argv: list[str], timeout_s: float, max_output_bytes: int) -> dict[str, Any]:
     """Run a tool and return what it did as plain data; nothing it does is an error here.
 
-    At the limit its whole process group is killed. A process that cannot be killed (a driver that hangs in the kernel)
-    is left behind rather than waited for.
+    At the limit its whole process group is killed, and so it is when this process or its controller ends. A process
+    that cannot be killed (a driver that hangs in the kernel) is left behind rather than waited for.
     """
     result: dict[str, Any] = {
         "argv": list(argv),
@@ -85,16 +88,20 @@ def run_tool(argv: list[str], timeout_s: float, max_output_bytes: int) -> dict[s
             stderr=subprocess.PIPE,
             env=environment,
             start_new_session=True,
+            preexec_fn=end_with_parent,
         )
     except OSError as error:
         result.update(rc=126, stderr=f"cannot be started: {error.strerror}")
         return result
     streams = [_follow(stream, max_output_bytes) for stream in (process.stdout, process.stderr)]
     try:
-        result["rc"] = process.wait(timeout=timeout_s)
+        result["rc"] = _ended(process, timeout_s)
     except subprocess.TimeoutExpired:
         result["timed_out"] = True
         _kill_group(process)
+    except BaseException:
+        _kill_group(process)
+        raise
     result["duration_s"] = round(time.monotonic() - started, 3)
     for name, (kept, thread) in zip(("stdout", "stderr"), streams):
         # A daemon that the tool left behind may hold the pipe open for ever.
@@ -102,6 +109,25 @@ def run_tool(argv: list[str], timeout_s: float, max_output_bytes: int) -> dict[s
         result[name] = kept.text()
         result["truncated"] = result["truncated"] or kept.cut > 0
     return result
+
+
+def _ended(process: subprocess.Popen[bytes], timeout_s: float) -> int:
+    """Return the exit code of a tool.
+
+    Raises:
+        TimeoutExpired: its time is over.
+        SystemExit: the controller is gone: nobody waits for what it says, and nobody would end it.
+    """
+    caller, end = Caller(), time.monotonic() + timeout_s
+    while True:
+        left_s = end - time.monotonic()
+        try:
+            return process.wait(timeout=max(0.0, min(_LOOK_S, left_s)))
+        except subprocess.TimeoutExpired:
+            if left_s <= _LOOK_S:
+                raise
+            if caller.gone():
+                raise SystemExit("the controller is gone") from None
 
 
 def _follow(stream: IO[bytes] | None, limit: int) -> tuple[_Kept, threading.Thread]:

@@ -18,6 +18,7 @@ description:
     masked.
   - A tool that is missing, fails, hangs or prints nonsense is data and not a failed task, and so is a host that cannot
     be reached. Gate nodes judges it.
+  - A tool ends with its controller, and on a host that one run loads no second one does.
   - The time limit kills the whole process group of a tool. A process that hangs in the kernel cannot be killed and is
     left behind.
 extends_documentation_fragment:
@@ -63,6 +64,15 @@ options:
     description: How much of each output is kept. A longer one keeps its beginning and its end and says so.
     type: int
     default: 4194304
+  disturb:
+    description:
+      - Whether C(dcgmi diag) at level 2 or more also runs on a host whose GPUs somebody uses, with a process or a pod.
+      - Without it the check answers C(other) there.
+    type: bool
+    default: false
+  guard:
+    description: Who may be disturbed, filled in by the action plugin. A task that states it is refused.
+    type: dict
   requests:
     description: What to run, filled in by the action plugin from the options above. A task that states it is refused.
     type: list
@@ -136,13 +146,15 @@ def main() -> None:
             },
             "moment": {"type": "str", "choices": ["before", "after"]},
             "max_output_bytes": {"type": "int", "default": 4194304},
+            "disturb": {"type": "bool", "default": False},
             "requests": {"type": "list", "elements": "dict"},
+            "guard": {"type": "dict"},
         },
         supports_check_mode=True,
     )
     if module.params["requests"] is None:
         module.fail_json(msg="requests are missing: the action plugin of the same name fills them in")
-    results = run_tools(module.params["requests"], module.params["max_output_bytes"])
+    results = run_tools(module.params["requests"], module.params["max_output_bytes"], module.params["guard"])
     module.exit_json(changed=False, tool_runs=results)
 
 

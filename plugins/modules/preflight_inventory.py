@@ -103,6 +103,11 @@ tools:
       type: int
       returned: always
       sample: 3
+    disturb:
+      description: Whether hosts whose GPUs somebody uses are diagnosed all the same.
+      type: bool
+      returned: always
+      sample: false
     fabric_ports:
       description: Ports through which the fabric is looked at, as C(adapter:port).
       type: list

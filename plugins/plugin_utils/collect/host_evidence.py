@@ -27,7 +27,11 @@ _OF_TOOL = ("argv", "rc", "stdout", "stderr", "duration_s", "timed_out", "missin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRun:
-    """One run of one tool. `rc` is None when it did not end by itself; `truncated` says that output was cut."""
+    """One run of one tool. `rc` is None when it did not end by itself; `truncated` says that output was cut.
+
+    `withheld` says that it was not run: another run loads the host (`held`), or somebody uses its GPUs (`in-use`).
+    `stderr` says who.
+    """
 
     argv: tuple[str, ...]
     rc: int | None = None
@@ -37,6 +41,7 @@ class ToolRun:
     timed_out: bool = False
     missing: bool = False
     truncated: bool = False
+    withheld: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

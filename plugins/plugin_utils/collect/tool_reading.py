@@ -59,6 +59,9 @@ def read_tool(tool: HostTool, run: ToolRun | None, why_not_run: str = "") -> Any
 
 def _failure(tool: HostTool, run: ToolRun) -> ProbeFailure | None:
     command = " ".join(run.argv)
+    if run.withheld:
+        kind: FailureKind = "held" if run.withheld == "held" else "in-use"
+        return ProbeFailure(tool, kind, f"`{command}` was not run: {run.stderr[:300]}")
     if run.missing:
         return ProbeFailure(tool, "missing", f"{run.argv[0] if run.argv else tool.name} is not installed")
     if run.timed_out or run.rc is None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ..outcome.errors import InputError
@@ -14,6 +14,10 @@ from ..runtime.host_tools import HostTool, load_host_tools
 from ..runtime.strict import nearest_hint
 
 Request = dict[str, Any]
+# From this level on the diagnostic loads the GPUs (DCGM: level 1 only looks at the software).
+LOADING_LEVEL = 2
+# At most so many ports, each asked twice.
+_FABRIC_TIMES = 16
 _PORT = re.compile(r"[A-Za-z0-9_.-]+(:[0-9]+)?")
 
 
@@ -92,6 +96,16 @@ def fabric_requests(
         for tool in load_host_tools().used_by("fabric_probe")
         if ibdiagnet or tool.name != "ibdiagnet"
     ]
+
+
+def longest_s(requests: Sequence[Request]) -> float:
+    """Return how long a host may take for all of these tools, whatever each of them does, in seconds."""
+    limits = [(request, request["timeout_s"] * len(request.get("commands", [0]))) for request in requests]
+    quick = sum(limit for request, limit in limits if not request.get("alone"))
+    again = sum(limit for request, limit in limits if request.get("again"))
+    alone = sum(limit for request, limit in limits if request.get("alone"))
+    # Those of the fabric are asked of every port, and twice.
+    return float(quick + again + alone) * (1 if all("alone" in request for request in requests) else _FABRIC_TIMES)
 
 
 def pod_tools(diag_level: int = 0) -> tuple[tuple[HostTool, tuple[str, ...]], ...]:

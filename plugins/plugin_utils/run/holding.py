@@ -18,6 +18,7 @@ from ..workload.keeping import claim_of, end_keeper, hold_cluster, hold_hosts
 from ..workload.lease import Claim
 from ..workload.namespace import sweep_left
 from .controller import needs_api
+from .gpu_users import save_gpu_users
 from .run import Run
 
 WAIT = "wait"
@@ -61,6 +62,10 @@ def take_hold(run: Run, options: Mapping[str, Any], emit: Emit) -> Hold:
         swept: tuple[str, ...] = ()
         if hold_cluster(cluster, claim, run.path, pid=controller_pid(), wait_s=wait_s, emit=emit):
             swept = sweep_left(cluster, claim.holder, cleanup_s=_CLEANUP_S, emit=emit)
+            users = save_gpu_users(cluster, run.site, run.path)
+            if users and "nodes" in run.site.gates:
+                host, pods = next(iter(users.items()))
+                emit(f"GPUs of {len(users)} hosts are in use, of {host} by pod {pods[0]}"[:199])
     return Hold(holder=claim.holder, swept=swept)
 
 

@@ -233,6 +233,7 @@ def tool_options(checked: CheckedInventory) -> dict[str, Any]:
     diagnostic = applied(checked.settings, DcgmDiagSettings, DCGM_DIAG)
     return {
         "diag_level": 0 if site.driver_owner is DriverOwner.OPERATOR else diagnostic.level,
+        "disturb": diagnostic.disturb,
         "fabric_ports": list(fabric.ports),
         "fabric_interval_s": fabric.interval_s,
         "ibdiagnet": "ibdiagnet" in site.settings,

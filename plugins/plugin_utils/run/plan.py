@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..check.declare import declare
+from ..check.nodes.dcgm_diag_settings import DCGM_DIAG
 from ..check.registry import checks_of, observer_for
 from ..outcome.gates import GATES
 from ..recipe.hydrate import plain
@@ -42,7 +43,7 @@ def planned(options: Mapping[str, Any], inventory: Inventory) -> Plan:
         BringupError: inventory, variables or recipe are wrong.
     """
     site = checked_inventory(options, inventory).site
-    notes, warnings = site_lines(site, options), _warnings(site)
+    notes, warnings = [*site_lines(site, options), *_disturbed(site)], _warnings(site)
     components: tuple[str, ...] = ()
     if needs_recipe(site):
         answered = answer_for(site, options)
@@ -69,6 +70,15 @@ def _warnings(site: Site) -> tuple[str, ...]:
         return (f"gate facility cannot pass: {_SIGNERS} is not stated",)
     missing = [path for path in (signers, f"{record}.sig") if not Path(path).expanduser().is_file()]
     return tuple(f"gate facility cannot pass: there is no {path}" for path in missing)
+
+
+def _disturbed(site: Site) -> list[str]:
+    """Return what happens to hosts that somebody uses, where hosts are diagnosed."""
+    if "nodes" not in site.gates:
+        return []
+    if site.settings.get(DCGM_DIAG, {}).get("disturb"):
+        return ["hosts whose GPUs somebody uses are diagnosed all the same, and their users are disturbed"]
+    return ["hosts whose GPUs somebody uses are not diagnosed, and do not pass gate nodes (gpufleet_disturb)"]
 
 
 def _entry(number: int, gate: str, site: Site, components: tuple[str, ...]) -> dict[str, Any]:

@@ -15,9 +15,11 @@ from ..outcome.errors import InputError
 from .recipe_files import RECIPES
 from .strict import decode, nearest_hint, read_yaml
 
-FailureKind = Literal["missing", "timeout", "empty", "garbage", "failed", "not-collected"]
+FailureKind = Literal["missing", "timeout", "empty", "garbage", "failed", "not-collected", "held", "in-use"]
 Part = Literal["host_probe", "fabric_probe"]
-FAILURE_KINDS: tuple[FailureKind, ...] = ("missing", "timeout", "empty", "garbage", "failed", "not-collected")
+FAILURE_KINDS: tuple[FailureKind, ...] = (
+    "missing", "timeout", "empty", "garbage", "failed", "not-collected", "held", "in-use",
+)  # fmt: skip
 _TIMEOUT_S = 60.0
 
 

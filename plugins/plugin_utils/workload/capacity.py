@@ -67,6 +67,36 @@ def _dra(cluster: Cluster, kind: Any) -> list[Json]:
         return []
 
 
+def gpu_users(cluster: Cluster) -> dict[str, list[str]]:
+    """Return by node the pods that hold its GPUs now, as `namespace/name`.
+
+    Raises:
+        BringupError: the API server does not answer.
+    """
+    found: dict[str, list[str]] = {}
+    claimed = _claimants(_dra(cluster, RESOURCE_CLAIMS))
+    for pod in cluster.list_objects(PODS):
+        spec, metadata = pod.get("spec") or {}, pod["metadata"]
+        if not spec.get("nodeName") or (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+            continue
+        name = f"{metadata['namespace']}/{metadata['name']}"
+        if _asked(spec) or name in claimed:
+            found.setdefault(spec["nodeName"], []).append(name)
+    return found
+
+
+def _claimants(claims: Iterable[Json]) -> set[str]:
+    """Return the pods for which claims of GPUs are reserved."""
+    found = set()
+    for claim in claims:
+        status = claim.get("status") or {}
+        results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or []
+        if any(result.get("driver") == GPU_DRIVER and not result.get("adminAccess") for result in results):
+            namespace = claim["metadata"]["namespace"]
+            found |= {f"{namespace}/{user.get('name')}" for user in status.get("reservedFor") or []}
+    return found
+
+
 def node_capacity(
     nodes: Iterable[Json],
     pods: Iterable[Json],

@@ -9,7 +9,7 @@ that need it are judged here, from evidence in the same files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,10 +26,11 @@ from ...collect.host_evidence import (
     write_evidence,
 )
 from ...collect.load_state import AFTER
-from ...collect.tool_requests import pod_tools
+from ...collect.tool_requests import LOADING_LEVEL, pod_tools
 from ...outcome.errors import BringupError
 from ...runtime.pool import map_bounded
 from ...site.model import Host
+from ...workload.capacity import gpu_users
 from ..nodes import observe_hosts as from_evidence
 from ..nodes.dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
 from ..spec import ObserveContext
@@ -48,12 +49,14 @@ def observe(context: ObserveContext) -> dict[str, Any]:
         BringupError: the API server does not answer, or no host left evidence.
     """
     site = context.site
-    level = context.settings_of(DCGM_DIAG, DcgmDiagSettings).level
+    settings = context.settings_of(DCGM_DIAG, DcgmDiagSettings)
+    level = settings.level
     with Cluster(connection_from(context.connections)) as cluster:
         pods = {app: _running_by_node(cluster, app) for app in (DRIVER_APP, DCGM_APP)}
         found = sum(host.node_name in pods[DRIVER_APP] for host in site.in_scope)
+        users = {} if settings.disturb or level < LOADING_LEVEL else gpu_users(cluster)
         context.emit(f"driver pods on {found} of {len(site.in_scope)} nodes; asking their tools")
-        map_bounded(partial(_collect, cluster, context, pods, level), site.in_scope, _AT_ONCE)
+        map_bounded(partial(_collect, cluster, context, pods, level, users), site.in_scope, _AT_ONCE)
     return from_evidence.observe(context)
 
 
@@ -65,7 +68,12 @@ def _running_by_node(cluster: Cluster, app: str) -> dict[str, Json]:
 
 
 def _collect(
-    cluster: Cluster, context: ObserveContext, pods: Mapping[str, Mapping[str, Json]], level: int, host: Host
+    cluster: Cluster,
+    context: ObserveContext,
+    pods: Mapping[str, Mapping[str, Json]],
+    level: int,
+    users: Mapping[str, Sequence[str]],
+    host: Host,
 ) -> None:
     driver = pods[DRIVER_APP].get(host.node_name)
     if driver is None:
@@ -77,8 +85,15 @@ def _collect(
     results: dict[str, ToolRun] = {}
     for tool, argv in pod_tools(level):
         pod = dcgm if tool.pod is not None and tool.pod.app == DCGM_APP else driver
+        if tool.loads_gpus and users.get(host.node_name):
+            who = ", ".join(f"pod {name}" for name in users[host.node_name][:3])
+            results[tool.name] = ToolRun(argv=argv, withheld="in-use", stderr=f"in use by {who}")
+            continue
         results[tool.name] = _run_tool(cluster, pod, argv, tool.timeout_s, looks=not tool.loads_gpus)
-    if any(tool.loads_gpus and not results[tool.name].missing for tool, _argv in pod_tools(level)):
+    if any(
+        tool.loads_gpus and not (results[tool.name].missing or results[tool.name].withheld)
+        for tool, _argv in pod_tools(level)
+    ):
         for tool, argv in pod_tools():
             if tool.again:
                 results[tool.name + AFTER] = _run_tool(cluster, driver, argv, tool.timeout_s, looks=True)

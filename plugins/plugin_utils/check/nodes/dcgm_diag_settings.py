@@ -21,6 +21,9 @@ class DcgmDiagSettings:
         minimum=0,
         maximum=4,
     )
+    disturb: bool = setting(
+        "Whether a host whose GPUs a process or a pod uses is diagnosed at level 2 or more all the same."
+    )
     diag_required: dict[str, tuple[str, ...]] = setting(
         "Tests that must have run, by level; a level or test that is missing in the report leaves the check open.",
         keys=("1", "2", "3", "4"),

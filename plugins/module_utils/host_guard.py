@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What stands between a host and a tool that loads its GPUs: who uses them, who loads them already, who waits for it.
+
+Standard library only, Python 3.9 or newer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+LOCK = "gpufleet-bringup.lock"
+_PR_SET_PDEATHSIG = 1
+_PROCESS = "<process_info>"
+
+
+def processes_on_gpus(smi_xml: str) -> list[str]:
+    """Return the programs that compute on a GPU as `nvidia-smi -q -x` lists them, each with its pid.
+
+    A display server (type G) computes nothing and is not among them.
+    """
+    found = []
+    for piece in smi_xml.split(_PROCESS)[1:]:
+        entry = piece.partition("</process_info>")[0]
+        if "C" in _inner(entry, "type"):
+            found.append(f"{_inner(entry, 'process_name') or 'a process'} (pid {_inner(entry, 'pid') or '?'})")
+    return found
+
+
+def _inner(text: str, name: str) -> str:
+    return text.partition(f"<{name}>")[2].partition(f"</{name}>")[0].strip()
+
+
+@contextlib.contextmanager
+def lock_of_host(owner: dict[str, Any]) -> Iterator[str]:
+    """Lock this host for a tool that loads it; yield an empty text, or who has locked it.
+
+    The lock ends with the process that took it, however that ends. `owner` is what it says: run, controller, command.
+    """
+    directory = "/run" if os.access("/run", os.W_OK) else tempfile.gettempdir()
+    # Never followed, never of another user: /tmp belongs to everybody.
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        file = os.open(os.path.join(directory, LOCK), flags, 0o600)
+    except OSError as error:
+        yield f"the lock {directory}/{LOCK} cannot be opened: {error.strerror}"
+        return
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise
+            yield _holder(os.read(file, 4096))
+            return
+        os.ftruncate(file, 0)
+        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        os.write(file, json.dumps(dict(owner, since=since, pid=os.getpid())).encode())
+        yield ""
+    finally:
+        os.close(file)
+
+
+def _holder(content: bytes) -> str:
+    try:
+        said = json.loads(content.decode("utf-8", "replace"))
+        keys = ("run", "controller", "command", "since", "pid")
+        words = [f"{key} {said[key]}" for key in keys if said.get(key)]
+    except (ValueError, TypeError, AttributeError):
+        words = []
+    return "another run loads this host: " + (", ".join(words) or "it does not say which")
+
+
+def end_with_parent() -> None:
+    """Let the kernel kill this process when the one that started it is gone; called in a child before its program."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Caller:
+    """The processes above this one, up to the connection of the controller."""
+
+    def __init__(self) -> None:
+        self._above = _ancestors()
+
+    def gone(self) -> bool:
+        """Tell whether one of them ended: nobody waits for an answer any more."""
+        return _ancestors() != self._above
+
+
+def _ancestors() -> list[int]:
+    """Return the pids above this process, the nearest first; as far as /proc tells."""
+    found: list[int] = []
+    pid = os.getppid()
+    while pid > 0 and len(found) < 64:
+        found.append(pid)
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+                # The command name may hold spaces and parentheses: count fields after the last one.
+                pid = int(stat.read().rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            break
+    return found
