@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import run_day
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import begin_history
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import take_hold
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import disturbs_cluster, observe_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.same_cluster import cluster_of_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets import restore_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import require_open
@@ -39,10 +42,20 @@ class ActionModule(ModuleAction):
             begin_history(run, options["gate"], options["store"])
         connections = {name: options[name] for name in ("kubeconfig", "context") if options.get(name)}
         declaration = run.declaration(options["gate"])
-        tests = disturbs_cluster(declaration, run.site) and not self.check_mode
+        uid, refused = self._cluster(run, options["gate"], connections)
+        tests = disturbs_cluster(declaration, run.site) and not self.check_mode and refused is None
         holder = take_hold(run, options, self.emit).holder if tests else ""
         context = run.observe_context(run_day(record), self.emit, connections, holder)
         with working(run.path):
-            seen = observe_gate(declaration, context, check_mode=self.check_mode)
+            context = replace(context, cluster_uid=uid)
+            seen = observe_gate(declaration, context, check_mode=self.check_mode, refused=refused)
         failed = {entry.key: entry.error["reason"] for entry in seen if entry.error is not None}
         return {"changed": False, "observations": [entry.key for entry in seen], "not_observed": failed}
+
+    @staticmethod
+    def _cluster(run: Run, gate: str, connections: dict[str, str]) -> tuple[str | None, BringupError | None]:
+        """Return the UID of the cluster that the gate looks at, and why it may not look at that one."""
+        try:
+            return cluster_of_gate(run, gate, connections), None
+        except BringupError as error:
+            return None, error

@@ -26,6 +26,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import begin_history
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import take_hold
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.same_cluster import require_same_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets import recipe_with_secrets
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeping import working
 
@@ -47,6 +48,7 @@ class ActionModule(ModuleAction):
         helm = Helm(connection, binary=options["helm"], timeout_s=options["helm_timeout_s"])
         helm.check_version()
         with Cluster(connection) as cluster:
+            require_same_cluster(run.path, cluster)
             adopt, downgrade = options["adopt"], options["allow_downgrade"]
             plan = make_plan(components, installed(helm, cluster, components), adopt=adopt, allow_downgrade=downgrade)
             limits = Limits(

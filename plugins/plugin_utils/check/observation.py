@@ -16,7 +16,7 @@ from ..outcome.errors import AbortedError, BringupError, InputError
 from ..runtime.clock import now_utc
 from ..runtime.files import write_atomic
 from ..runtime.redaction import redact
-from ..runtime.run_dir import require_run, run_id_of
+from ..runtime.run_dir import cluster_uid_of, require_cluster, require_run, run_id_of
 from ..runtime.secret_keys import redact_data
 from .spec import ObserveContext, Observer
 
@@ -28,7 +28,8 @@ _AGAIN = "run the gate again"
 class Observation:
     """What was seen: `data` as JSON, or `error` (BringupError as a dict) when looking failed.
 
-    `run_id` is the run that looked, empty if an earlier release did.
+    `run_id` is the run that looked, empty if an earlier release did; `cluster` the UID of the cluster in which it
+    looked, None if it asked none.
     """
 
     gate: str
@@ -38,6 +39,7 @@ class Observation:
     data: Any = None
     error: dict[str, Any] | None = None
     run_id: str = ""
+    cluster: str | None = None
     schema_version: int = 1
 
 
@@ -70,7 +72,7 @@ def observe(observer: Observer[Any], gate: str, context: ObserveContext) -> Obse
     seen = Observation(
         gate=gate, key=observer.key, started=started, duration_s=round(monotonic() - clock, 3), data=data,
         error=redact_data(error),
-        run_id=run_id_of(context.run_dir),
+        run_id=run_id_of(context.run_dir), cluster=context.cluster_uid,
     )  # fmt: skip
     write_atomic(observation_path(context.run_dir, gate, observer.key), dumps(seen))
     return seen
@@ -80,7 +82,7 @@ def saved_observation(run_dir: Path, gate: str, key: str) -> Observation:
     """Return the saved observation.
 
     Raises:
-        InputError: it is not there, not readable, or of another gate, observer or run.
+        InputError: it is not there, not readable, or of another gate, observer, run or cluster.
     """
     path = observation_path(run_dir, gate, key)
     seen = load(Observation, path)
@@ -93,4 +95,5 @@ def saved_observation(run_dir: Path, gate: str, key: str) -> Observation:
     if seen.schema_version != 1:
         raise InputError(str(path), f"has schema_version {seen.schema_version}, this release reads 1.", _AGAIN)
     require_run(path, seen.run_id, run_id_of(run_dir))
+    require_cluster(path, seen.cluster, cluster_uid_of(run_dir))
     return seen

@@ -114,7 +114,8 @@ class ObserveContext:
 
     `connections` holds non-secret connection settings (`kubeconfig` path, `context`); `evidence` is where whole
     texts are kept; `saved_settings` are those of settings.json, by gate or check id and name; `holder` is the run that
-    holds the cluster (workload/lease.py), empty outside of a run.
+    holds the cluster (workload/lease.py), empty outside of a run; `cluster_uid` is the UID of the cluster
+    behind the connection, None for a gate that asks none.
     """
 
     site: Site
@@ -122,6 +123,7 @@ class ObserveContext:
     today: date
     hardware: Mapping[str, Sku] = field(default_factory=dict)
     recipe: dict[str, Any] | None = None
+    cluster_uid: str | None = None
     connections: dict[str, str] = field(default_factory=dict)
     emit: Emit = silent
     saved_settings: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -12,7 +12,8 @@ from typing import Any
 
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
-from ..clients.kube.kinds import NAMESPACES, NODES
+from ..clients.kube.identity import cluster_uid
+from ..clients.kube.kinds import NODES
 from ..component_stack.permissions import asked_permissions
 from ..outcome.errors import BringupError, ProblemsError, UnavailableError
 from ..runtime.files import write_atomic
@@ -92,12 +93,11 @@ def _simulated_nodes(cluster: Cluster) -> list[str]:
 
 
 def _uid(cluster: Cluster) -> str:
-    """Return what tells this cluster from one that was made anew; empty where this user may not read it."""
+    """Return what tells this cluster from every other; empty where this user may not read it."""
     try:
-        found = cluster.find(NAMESPACES, "kube-system")
+        return cluster_uid(cluster)
     except BringupError:
         return ""
-    return str(((found or {}).get("metadata") or {}).get("uid") or "")
 
 
 def _denied(cluster: Cluster) -> list[BringupError]:

@@ -60,5 +60,10 @@ def _programs(site: Site, helm: str) -> dict[str, tuple[str, str]]:
 
 def needs_api(site: Site) -> bool:
     """Tell whether a gate in scope talks to the API server."""
+    return any(gate_needs_api(site, gate) for gate in site.gates)
+
+
+def gate_needs_api(site: Site, gate: str) -> bool:
+    """Tell whether that gate talks to the API server."""
     with_api = GATE_IDS[GATE_IDS.index("gpu_stack") :]
-    return "kubernetes" in site.capabilities and any(gate in site.gates for gate in with_api)
+    return "kubernetes" in site.capabilities and gate in with_api

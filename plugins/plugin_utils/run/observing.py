@@ -25,13 +25,19 @@ def disturbs_cluster(declaration: Declaration, site: Site) -> bool:
     )
 
 
-def observe_gate(declaration: Declaration, context: ObserveContext, *, check_mode: bool) -> list[Observation]:
-    """Let every observer that a declared check needs look once, and return what was saved."""
+def observe_gate(
+    declaration: Declaration, context: ObserveContext, *, check_mode: bool, refused: BringupError | None = None
+) -> list[Observation]:
+    """Let every observer that a declared check needs look once, and return what was saved.
+
+    With `refused` nobody looks: that is why nothing could be seen.
+    """
     progress = Progress(context.emit)
     seen = []
     for observer, disturbs in _needed(declaration, context):
         progress.say(f"{declaration.gate}: looking at {observer.key}")
-        chosen = _refusing(observer) if check_mode and disturbs else observer
+        problem = refused or (_check_mode(observer) if check_mode and disturbs else None)
+        chosen = _refusing(observer, problem) if problem else observer
         entry = observe(chosen, declaration.gate, context)
         if entry.error is not None:
             progress.say(f"{declaration.gate}: {observer.key} could not be seen: {entry.error['reason']}")
@@ -50,10 +56,12 @@ def _needed(declaration: Declaration, context: ObserveContext) -> list[tuple[Any
     return list(needed.values())
 
 
-def _refusing(observer: AnyObserver) -> AnyObserver:
+def _check_mode(observer: AnyObserver) -> BringupError:
+    return BringupError(f"observer {observer.key}", "makes test pods, and this is check mode.", "run without --check")
+
+
+def _refusing(observer: AnyObserver, problem: BringupError) -> AnyObserver:
     def refuse(_context: ObserveContext) -> None:
-        raise BringupError(
-            f"observer {observer.key}", "makes test pods, and this is check mode.", "run without --check"
-        )
+        raise problem
 
     return replace(observer, observe=refuse)

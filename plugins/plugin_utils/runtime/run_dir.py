@@ -46,12 +46,20 @@ def create_run_dir(base: Path, mode: int = PRIVATE_DIR, *, latest: bool = True) 
 
 def run_id_of(run_dir: Path) -> str:
     """Return the name of the run whose directory it is; empty where nothing says so."""
-    path = run_dir / RUN
+    return _text_of(run_dir / RUN, "run_id")
+
+
+def cluster_uid_of(run_dir: Path) -> str:
+    """Return the UID of the cluster that preflight of that run saw; empty where it saw none, or might not read it."""
+    return _text_of(run_dir / CLUSTER, "uid")
+
+
+def _text_of(path: Path, name: str) -> str:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return ""
-    return str(document.get("run_id") or "") if isinstance(document, dict) else ""
+    return str(document.get(name) or "") if isinstance(document, dict) else ""
 
 
 def require_run(path: Path, written_by: str, run_id: str) -> None:
@@ -65,6 +73,21 @@ def require_run(path: Path, written_by: str, run_id: str) -> None:
             str(path),
             f"is of run {written_by}, this is run {run_id}.",
             "run the gate again; results of runs do not mix",
+        )
+
+
+def require_cluster(path: Path, seen: str | None, uid: str) -> None:
+    """Refuse a file that was seen in another cluster than the run's; None says that no cluster was asked, or that an
+    earlier release, which did not record it, wrote the file.
+
+    Raises:
+        InputError: it is of another cluster.
+    """
+    if seen is not None and seen != uid:
+        raise InputError(
+            str(path),
+            f"is of cluster {seen or 'unknown'}, this run is of cluster {uid or 'unknown'} (UID of kube-system).",
+            "run the gate again; results of clusters do not mix",
         )
 
 

@@ -38,7 +38,7 @@ class Api:
     def list_metadata(self, _kind: object) -> list[dict[str, Any]]:
         return [{"name": "n1"}, {"name": "n2", "annotations": self.annotations}]
 
-    def find(self, _kind: object, _name: str) -> dict[str, Any]:
+    def get(self, _kind: object, _name: str) -> dict[str, Any]:
         return {"metadata": {"uid": "1-2-3"}}
 
 
