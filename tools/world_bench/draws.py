@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Fault
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import load_worlds, offers
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import (
+    HOSTS_WANTED,
+    load_worlds,
+    offers,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.model import World
 
 from .judge import DATA, GATES, held, judge_gates
@@ -84,10 +89,12 @@ def problems_of(drawn: Drawn, directory: Path) -> list[str]:
     right. The gates come in their order, and what comes after the one that finds it is not reached."""
     world, definition = load_worlds(DATA)[drawn.world], load_catalogue(DATA)[drawn.fault]
     place = settle(world, directory / "first")
-    looked_at = {host.name for host in place.site.in_scope}
+    alike = Counter(host.sku for host in place.site.in_scope)
+    least = max((number for word, number in HOSTS_WANTED.items() if word in definition.needs), default=1)
+    # What is set aside, or no part of the inventory, is not looked at; the only host of its kind has no peers.
+    looked_at = {host.name for host in place.site.in_scope if alike[host.sku] >= least}
     (fault,) = choose_faults(drawn.fault, place.healthy, {drawn.fault: definition}, drawn.seed)
     for seed in range(drawn.seed, drawn.seed + 50):
-        # What is set aside, or no part of the inventory, is not looked at.
         (fault,) = choose_faults(drawn.fault, place.healthy, {drawn.fault: definition}, seed)
         node = fault.subject.partition("/")[0]
         if definition.kind not in ("node", "gpu", "hca") or node in looked_at:

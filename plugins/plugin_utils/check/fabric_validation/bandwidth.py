@@ -30,6 +30,7 @@ from ..benchmark.problem import Problem
 from .model import ADAPTER_PHASES, ONE_RANK, Phase, Plan, Results, Run
 from .settings import JudgeSettings
 
+_NO_PEERS = PeerVerdict(evaluated=False, arithmetic="the others are over another number of NVLink domains")
 # `open` has to be repeated before it counts; `unknown` has no figure, or nothing to compare it with.
 Verdict = Literal["good", "marginal", "bad", "open", "unknown"]
 
@@ -78,11 +79,13 @@ class BandwidthResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerGroup:
     """Hosts or pairs of one SKU that were run alike, and how they compare. `most` is what the best placed of them can
-    reach, GB/s; 0 where that is not known."""
+    reach, GB/s; 0 where that is not known. Compared are those over `domains` NVLink domains, as most of them are: what
+    NVLink carries reaches another part of its ceiling than what adapters carry."""
 
     members: tuple[BandwidthResult, ...]
     peers: PeerVerdict
     most: float = 0.0
+    domains: int = 0
 
     @property
     def to_blame(self) -> bool:
@@ -195,12 +198,28 @@ def peer_group(
     ran = {group: results.of(phase, group) for group in groups}
     ran = {group: runs for group, runs in ran.items() if runs}
     plan = results.plan
-    reach = {group: _reach(plan, hardware, group, phase) for group in ran}
+    domains = {group: _domains(plan, hardware, group, phase) for group in ran}
+    compared = first.domains if first and first.domains else _usual(domains.values())
+    alike = {group: runs for group, runs in ran.items() if domains[group] == compared}
+    reach = {group: _reach(plan, hardware, group, phase) for group in alike}
     most = first.most if first and first.most else max(reach.values(), default=0.0)
     scales = {group: most / own if own else 1.0 for group, own in reach.items()}
-    peers = first.peers if first else _peers(plan, hardware, ran, scales)
-    members = [_result(plan, hardware, group, runs, peers, scales[group]) for group, runs in ran.items()]
-    return PeerGroup(members=tuple(members), peers=peers, most=most)
+    peers = first.peers if first else _peers(plan, hardware, alike, scales)
+    members = []
+    for group, runs in ran.items():
+        against, scale = (peers, scales[group]) if group in alike else (_NO_PEERS, 1.0)
+        members.append(_result(plan, hardware, group, runs, against, scale))
+    return PeerGroup(members=tuple(members), peers=peers, most=most, domains=compared)
+
+
+def _domains(plan: Plan, hardware: Mapping[str, Sku], hosts: tuple[str, ...], phase: Phase) -> int:
+    return len(hosts) if phase in ADAPTER_PHASES else len(domain_sizes(plan, hosts, _sku(plan, hardware, hosts)))
+
+
+def _usual(domains: Iterable[int]) -> int:
+    """Return the number that occurs most often, the smaller of two; 0 of none."""
+    times = Counter(domains)
+    return min(times, key=lambda number: (-times[number], number), default=0)
 
 
 def _reach(plan: Plan, hardware: Mapping[str, Sku], hosts: tuple[str, ...], phase: Phase) -> float:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from ..model.values import ClusterModel
 from .model import World
 
 LIST = "list"
+HOSTS_WANTED = {"multi_node": 2, "three_hosts": 3, "eight_hosts": 8}
+"""How many hosts of one kind a world must have for each word: hosts are compared with equal ones."""
 
 
 def load_worlds(directory: Path) -> dict[str, World]:
@@ -59,7 +62,8 @@ def offers(world: World, hardware: Mapping[str, Sku], model: ClusterModel) -> fr
     """Return the words by which a fault says what it needs, for a world and its healthy model; the README of the faults
     explains them."""
     skus = [hardware[group.sku] for group in world.hosts if not group.outside]
-    hosts = len(world.inventory_nodes) - len(world.inventory.quarantine)
+    aside = {entry["node"] for entry in world.inventory.quarantine}
+    alike = max(Counter(node.sku for node in world.inventory_nodes if node.name not in aside).values())
     verbs = all(sku.fabric in ("infiniband", "roce") for sku in skus)
     found = {
         "nvlink": all(sku.nvlink_links for sku in skus),
@@ -69,9 +73,7 @@ def offers(world: World, hardware: Mapping[str, Sku], model: ClusterModel) -> fr
         "plan": world.plan and bool(model.infiniband.switches),
         "standby": model.infiniband.subnet_managers == "both",
         "two_gpus": all(len(node.gpus) > 1 for node in model.nodes),
-        "multi_node": hosts > 1,
-        "three_hosts": hosts >= 3,
-        "eight_hosts": hosts >= 8,
+        **{word: alike >= least for word, least in HOSTS_WANTED.items()},
         "chrony": all("chronyc" not in node.tools for node in model.nodes),
         "pcie_switch": all(
             node.virtualisation == "none" and node.nic_view != "hidden" and (node.hcas or not node.gpus[0].nvlinks)

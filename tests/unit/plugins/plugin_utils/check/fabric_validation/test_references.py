@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from nccl_fleet import Fleet
+from nccl_fleet import Fleet, findings
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.model import Plan
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.model import Plan, Wanted
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Acceptance
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
 
@@ -90,3 +91,38 @@ def test_a_slow_rail_names_its_leaf_switch(fleet: MakeFleet) -> None:
     here.nics = {(name, 3): 0.4 for name in here.hosts}
     (found,) = [o for o in here.outcomes() if o.cause == "slow-rail"]
     assert "leaf-a-rail3, leaf-b-rail3" in found.summary
+
+
+class Racks(Fleet):
+    """Hosts in two racks that are NVLink domains: inside one NVLink carries everything, between them the adapters."""
+
+    def speed(self, want: Wanted) -> float:
+        inside = 670.0 * min(self.nvlink.get(name, 1.0) for name in want.hosts)
+        if want.phase == "node":
+            return inside
+        places = {self.hosts.index(name) % 2 for name in want.hosts}
+        if want.phase == "pair" and len(places) == 1:
+            return 843.0
+        adapters = 188.0 * min(self.nics.get((name, 0), 1.0) for name in want.hosts)
+        return adapters / self.gpus if want.phase == "adapters" else adapters
+
+
+def in_two_racks(hardware: dict[str, Sku], **faults: object) -> Fleet:
+    def by_turns(plan: Plan) -> Plan:
+        return replace(plan, hosts=tuple(replace(h, rack=f"r{n % 2}") for n, h in enumerate(plan.hosts)))
+
+    names = tuple(f"gpu{n:02d}" for n in range(1, 7))
+    facts = {"sku": "gb200-nvl72", "gpus": 4, "algorithm": "RING", "plan_change": by_turns, **faults}
+    return Racks(hosts=names, hardware=hardware, **facts)  # type: ignore[arg-type]
+
+
+def test_a_pair_of_two_racks_is_not_compared_with_pairs_inside_one(hardware: dict[str, Sku]) -> None:
+    """With one host out, the others are paired across racks too: 0.94 of what adapters carry is healthy there."""
+    here = in_two_racks(hardware, nvlink={"gpu05": 0.5})
+    assert findings(here.outcomes()) == [("nccl-intra-node-bw", "slow-nvlink", "gpu05")]
+
+
+def test_slow_adapters_are_seen_between_racks(hardware: dict[str, Sku]) -> None:
+    here = in_two_racks(hardware, nvlink={"gpu05": 0.5}, nics={("gpu06", 0): 0.5})
+    found = {(check, names) for check, _cause, names in findings(here.outcomes())}
+    assert found == {("nccl-intra-node-bw", "gpu05"), ("nccl-pair-bw", "gpu06")}
