@@ -89,7 +89,9 @@ def _links(host: NodeContext, entries: tuple[NvlinkGpu, ...], domains: Domains) 
             by="gpu-census", because="GPUs are wired to each other, and one that is gone takes links with it"
         )
     fabric = tuple(finding for gpu in live for finding in _fabric(host, gpu))
-    if fabric and host.facts.fabric_manager not in ("active",) and isinstance(host.facts.fabric_manager, str):
+    own = bool(host.sku.nvswitches) and isinstance(host.facts.fabric_manager, str)
+    # The switches of a rack-wide domain have theirs in the switch trays.
+    if fabric and own and host.facts.fabric_manager != "active":
         if not short:
             return host.answer.blocked(
                 by="fabric-manager", because=f"nvidia-fabricmanager is {host.facts.fabric_manager}"

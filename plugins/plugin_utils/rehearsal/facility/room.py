@@ -43,7 +43,7 @@ class RoomState:
     power budget grew by 1 kW after signing. `changed_evidence`, `missing_evidence`: names in
     EVIDENCE whose file says something else or is gone; not `evidence_listed`: the record names none. `bare_racks` have
     no units in the record. `feed_kw`: the units of a rack hang on feeds A and B and may deliver so much each, 0: the
-    record does not say. Days count from the day of the run.
+    record does not say. `site`: whose record it is, empty for this site's. Days count from the day of the run.
     """
 
     signer: Literal["allowed", "stranger", "nobody"] = "allowed"
@@ -59,6 +59,7 @@ class RoomState:
     evidence_listed: bool = True
     feed_kw: float = 0.0
     feeds: tuple[str, ...] = ("A", "B")
+    site: str = ""
 
 
 def write_facility(
@@ -124,7 +125,7 @@ def _record(
 ) -> dict[str, Any]:
     return {
         "schema_version": 1,
-        "site": site,
+        "site": room.site or site,
         "signed_by": SIGNER,
         "issued": (today - timedelta(days=room.issued_days_ago)).isoformat(),
         "expires": (today + timedelta(days=room.expires_in_days)).isoformat(),

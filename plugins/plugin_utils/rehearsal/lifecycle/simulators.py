@@ -159,6 +159,7 @@ def room_state(model: ClusterModel, healthy: ClusterModel) -> dict[str, Any]:
         "changed_evidence": ["load-bank-test.txt"] if record.evidence_changed else [],
         "missing_evidence": ["load-bank-test.txt"] if record.evidence_missing else [],
         "evidence_listed": record.evidence_listed,
+        "site": record.site,
         "dead_pdus": [f"{rack.name}-pdu-b" for rack in model.racks if rack.pdus == "dead"],
         "bare_racks": [rack.name for rack in model.racks if rack.pdus == "unlisted"],
         "margins": margins,

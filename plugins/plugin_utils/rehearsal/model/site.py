@@ -18,7 +18,8 @@ Signer = Literal["facility", "stranger", "nobody"]
 class FacilityRecord:
     """How the room's signed record is: who signed it, and what was changed after that.
 
-    `issued_days_ago` below 0 is a day to come; `evidence_listed`: it names the reports that back it.
+    `issued_days_ago` below 0 is a day to come; `evidence_listed`: it names the reports that back it; `site` is whose
+    record it is, empty for this one's.
     """
 
     signer: Signer = "facility"
@@ -28,6 +29,7 @@ class FacilityRecord:
     evidence_changed: bool = False
     evidence_missing: bool = False
     evidence_listed: bool = True
+    site: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,6 +68,7 @@ def offers(world: World, hardware: Mapping[str, Sku], model: ClusterModel) -> fr
     found = {
         "nvlink": all(sku.nvlink_links for sku in skus),
         "nvswitch": all(sku.nvswitches for sku in skus),
+        "nvlink_fabric": all(sku.nvswitches or sku.nvlink_domain == "rack" for sku in skus),
         "rdma": verbs,
         "ibstat": verbs and all("ibstat" not in node.tools for node in model.nodes),
         "plan": world.plan and bool(model.infiniband.switches),

@@ -7,7 +7,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from fleet_faults import XID, AnyFleet, Mutate, diag, gpu, hca, host, kernel, said, same_serial, same_uuid, tool
+from fleet_faults import (
+    XID,
+    AnyFleet,
+    Mutate,
+    diag,
+    gpu,
+    hca,
+    host,
+    kernel,
+    no_fabric_manager,
+    said,
+    same_serial,
+    same_uuid,
+    tool,
+)
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.accelerator import Accelerator
@@ -163,6 +177,14 @@ def test_rack_wide_domain(fleet: AnyFleet) -> None:
     assert said(fleet.judge(only="nvlink"), Status.FAILED) == {
         ("nvlink", "nvlink-domain-split", "gpu02/gpu1"), ("nvlink", "nvlink-domain-not-joined", "gpu02/gpu2"),
     }  # fmt: skip
+
+
+def test_a_tray_has_no_fabric_manager_of_its_own_to_wait_for(fleet: AnyFleet) -> None:
+    """It runs in the rack's switch trays, so nothing else would report a GPU that is not in the fabric."""
+    fleet.sku = replace(fleet.sku, nvlink_domain="rack", nvswitches=0, nvlink_domain_gpus=72)
+    no_fabric_manager(fleet)
+    gpu(1, state="In Progress", status="N/A")(fleet)
+    assert ("nvlink", "nvlink-fabric-not-ready", "gpu02/gpu1") in said(fleet.judge(only="nvlink"), Status.FAILED)
 
 
 def test_operator_owns_the_driver(fleet: AnyFleet) -> None:

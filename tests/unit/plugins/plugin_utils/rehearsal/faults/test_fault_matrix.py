@@ -11,8 +11,10 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
@@ -82,3 +84,25 @@ def test_what_a_fault_is_expected_to_cause_is_what_a_check_can_say(fault: FaultD
 def test_every_fault_is_exercised_by_a_test(collected: str) -> None:
     missing = [fault for fault in CATALOGUE if not re.search(rf"[\[-]{re.escape(fault)}[\]-]", collected)]
     assert not missing
+
+
+def undrawn() -> list[dict[str, Any]]:
+    return yaml.safe_load((ROOT / "tests/data/undrawn_causes.yaml").read_text(encoding="utf-8"))
+
+
+def test_every_cause_has_a_fault_or_a_reason_why_it_has_none() -> None:
+    """The list names neither a cause that a fault brings about nor one that no check declares."""
+    expects = [entry for fault in CATALOGUE.values() for entry in (fault.expect, fault.earlier) if entry is not None]
+    drawn = {(expect.check, expect.cause) for expect in expects}
+    declared = {(spec.id, cause) for spec in CHECKS.values() for cause in spec.causes}
+    listed = [(check, cause) for entry in undrawn() for check, causes in entry["causes"].items() for cause in causes]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == declared - drawn
+
+
+@pytest.mark.parametrize("entry", undrawn(), ids=lambda entry: next(iter(entry["causes"])))
+def test_a_cause_without_a_fault_is_shown_by_a_test(entry: dict[str, Any]) -> None:
+    tests = ROOT / "tests/unit/plugins/plugin_utils/check"
+    text = "".join((tests / name).read_text(encoding="utf-8") for name in entry["shown_by"])
+    assert len(entry["reason"].split()) > 5
+    assert [cause for causes in entry["causes"].values() for cause in causes if f'"{cause}"' not in text] == []
