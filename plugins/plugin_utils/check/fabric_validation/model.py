@@ -84,12 +84,14 @@ SavedObservation = SavedRuns[Plan, Record]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run with what its log says; `problem` where that is no figure to judge."""
+    """A run with what its log says; `problem` where that is no figure to judge. `locked_memory` is what `ulimit -l`
+    said in its pods, by what they call their machine; only of runs that failed."""
 
     record: Record
     test: NcclTest | None = None
     debug: NcclDebug | None = None
     problem: Problem | None = None
+    locked_memory: dict[str, str] = field(default_factory=dict)
 
     @property
     def value(self) -> float:

@@ -30,6 +30,7 @@ SPEC = CheckSpec(
         "hca-filter-no-match",
         "hca-set-differs",
         "memlock-limit",
+        "memory-registration-failed",
         "net-plugin-broken",
         "net-plugin-missing",
         "rdma-resource-missing",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from ...outcome.errors import InputError
@@ -20,6 +21,8 @@ from .settings import FabricValidationSettings
 
 # What ended a run stands at its end; before that a name may have been waited for, and found.
 _LAST_LINES = 40
+# What the launching script of recipes/workloads/job-gang.yaml.j2 says of each pod of a run that failed.
+_LOCKED = re.compile(r"gpufleet: locked memory of (\S{1,253}) is (\d{1,20}|unlimited)$")
 _NOT_SPLIT_TEXT = (
     "nccl-tests ran one communicator over all GPUs instead of one for each GPU of a host (its lines `Rank ... Group`), "
     "so that adapters were not measured by themselves"
@@ -35,7 +38,8 @@ def parse_run(record: Record, log: str, settings: FabricValidationSettings) -> R
     except InputError as error:
         test, unreadable = None, error.reason
     problem = _problem(record, test, unreadable, log, settings)
-    return Run(record=record, test=test, debug=debug, problem=problem)
+    limits = {match.group(1): match.group(2) for line in log.splitlines() if (match := _LOCKED.match(line.strip()))}
+    return Run(record=record, test=test, debug=debug, problem=problem, locked_memory=limits)
 
 
 def _debug(log: str) -> NcclDebug | None:

@@ -35,6 +35,8 @@ _HINTS = {
     "net-plugin-broken": "put that library into the image, beside the plugin that needs it",
     "verbs-missing": "use an image with libibverbs",
     "memlock-limit": "raise the limit of locked memory (ulimit -l unlimited in the container runtime's unit)",
+    "memory-registration-failed": "where `ulimit -l` of the container is limited, raise it; else compare the kernel's "
+    "release and CmaTotal of /proc/meminfo with hosts that are well, and change kernel or driver",
     "gpudirect-missing": "load nvidia-peermem or enable DMA-BUF, switch ACS off, and look at `nvidia-smi topo -m`; "
     "in a VM that hides its PCIe tree state NCCL_TOPO_FILE or NCCL_NET_GDR_LEVEL=SYS (settings: env)",
     "hca-set-differs": "compare the adapters in the container with the cabling plan; NCCL_IB_HCA must name these only",
@@ -85,7 +87,12 @@ def _memlock(log: HostLog, run: Run) -> Transport | None:
     if "memlock" not in log.reasons or not (log.uses_socket or run.problem):
         return None
     words = next((text for text in log.warnings if "allocate memory" in text), "locked memory ran out")
-    return _broken("memlock-limit", f"adapters cannot lock memory: {words}")
+    limit = run.locked_memory.get(log.host, "")
+    if limit.isdigit() or "RLIMIT_MEMLOCK" in " ".join(log.warnings):
+        known = f" (ulimit -l: {limit} KiB)" if limit else ""
+        return _broken("memlock-limit", f"adapters cannot lock memory{known}: {words}")
+    known = "ulimit -l is unlimited" if limit else "nobody said what ulimit -l is"
+    return _broken("memory-registration-failed", f"adapters cannot register memory, and {known}: {words}")
 
 
 def _network(log: HostLog, host: PlannedHost, plan: Plan, facts: NetworkFacts) -> Transport | None:

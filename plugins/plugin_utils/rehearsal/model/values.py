@@ -184,7 +184,7 @@ class Performance:
 
     `network` and `nvlink` are parts of their speed; `gpudirect`: adapters reach GPU memory; `rdma_devices`: pods see
     the adapters; `rdma_libraries`: the container can load the network plugin; `memory_lock`: locked memory is not
-    limited.
+    limited; `memory_registers`: the kernel lets adapters register memory.
     `adapter_prefix`: how containers call the adapters, where that is not as the host does.
     """
 
@@ -194,6 +194,7 @@ class Performance:
     rdma_devices: bool = True
     rdma_libraries: bool = True
     memory_lock: bool = True
+    memory_registers: bool = True
     adapter_prefix: str = ""
     benchmark: BenchmarkState = "ok"
 

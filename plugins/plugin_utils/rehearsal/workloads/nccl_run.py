@@ -190,7 +190,8 @@ class _NcclRun:
                 self._debug(rank.warning("net.cc:345", f"Failed to initialize any NET plugin: NCCL_NET={wanted}"))
                 self._fail(rank, "internal error - please report this issue to the NCCL developers")
                 return _NCCL_FAILED
-            limited = not rank.host.node.performance.memory_lock and bool(rank.host.adapters)
+            gets = rank.host.node.performance
+            limited = not (gets.memory_lock and gets.memory_registers) and bool(rank.host.adapters)
             if limited and len(self.hosts) > 1:
                 self._say(["#", *columns()])
                 text = "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"

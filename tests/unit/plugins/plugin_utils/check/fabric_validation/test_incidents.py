@@ -5,6 +5,7 @@ that decides; nothing passes. The lines are quoted from the threads that each ca
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -39,6 +40,21 @@ CRASHES = [
         "rails-not-connected",
         "remote GID",
         id="NVIDIA/nccl#2013",
+    ),
+    pytest.param(
+        "gpu01-pod:1:9 [0] ibvwrap.c:262 NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev "
+        "mlx5_0:1, curr state INIT, next state RTR, local GID index 1, local GID fe80::a288:c2ff:fe12:3456, remote GID "
+        "fe80::a288:c2ff:fe12:9abc",
+        "rdma-interface-without-address",
+        "fe80",
+        id="oracle-quickstart/oci-hpc#36",
+    ),
+    pytest.param(
+        "gpu01-pod:1:9 [0] ibvwrap.c:262 NCCL WARN Call to ibv_modify_qp failed with 22 Invalid argument, on dev "
+        "mlx5_0:1, curr state INIT, next state RTR, local GID index 0, local GID ::, remote GID ::ffff:10.2.0.1",
+        "rdma-interface-without-address",
+        "local GID ::",
+        id="oracle-quickstart/oci-hpc#36, an empty entry",
     ),
     pytest.param(
         "gpu01-pod:1:9 [0] misc/shmutils.cc:88 NCCL WARN Error: failed to extend /dev/shm/nccl-WU88OE to 9637892 "
@@ -215,17 +231,33 @@ def test_pairs_at_a_third_because_gpudirect_is_off(fleet: MakeFleet) -> None:
     assert all("NCCL_TOPO_FILE" in o.hint for o in found)
 
 
-def test_locked_memory(fleet: MakeFleet) -> None:
-    """NVIDIA/nccl-tests#206."""
+@pytest.mark.parametrize(
+    ("limit", "cause", "quoted"),
+    [
+        # NVIDIA/nccl-tests#206
+        ("gpufleet: locked memory of {} is 8192", "memlock-limit", "8192 KiB"),
+        # luxingcom/aicad-nccl-optimization#1: CmaTotal of that kernel was 0.
+        ("gpufleet: locked memory of {} is unlimited", "memory-registration-failed", "is unlimited"),
+        ("", "memory-registration-failed", "nobody said"),
+    ],
+)
+def test_memory_that_adapters_do_not_get(fleet: MakeFleet, limit: str, cause: str, quoted: str) -> None:
+    """The words are the same, whether a limit is in the way or the kernel."""
     line = "misc/ibvwrap.cc:278 NCCL WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"
     here = fleet(
         4,
         says={"gpu04": f"WARN {line.partition('WARN ')[2]}"},
         state=lambda want: ("failed", 1) if "gpu04" in want.hosts and want.phase != "node" else ("succeeded", 0),
+        change=lambda _want, text: text + "".join(f"{limit.format(name)}\n" for name in _pods(text)),
     )
-    assert [(o.check, o.cause, o.subjects[0].name) for o in not_passed(here.outcomes())] == [
-        ("nccl-transport", "memlock-limit", "gpu04")
-    ]
+    found = not_passed(here.outcomes())
+    assert [(o.check, o.cause, o.subjects[0].name) for o in found] == [("nccl-transport", cause, "gpu04")]
+    assert quoted in found[0].summary and "Cannot allocate memory" in found[0].summary
+
+
+def _pods(log: str) -> list[str]:
+    """What ranks call their machine."""
+    return sorted(set(re.findall(r"^(\S+?):\d+:\d+ \[\d+\] NCCL", log, re.M)))
 
 
 def test_every_known_failure_has_a_source_and_is_replayed() -> None:
