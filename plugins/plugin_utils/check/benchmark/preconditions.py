@@ -8,23 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...outcome.model import Outcome, Subject, SubjectKind, node_subject
+from ...outcome.model import Outcome, Subject, node_subject
 from ..kit.answer import Answer
-from ..spec import CheckSpec, JudgeContext
 from .plan import BenchmarkHost
 from .problem import Problem, hint_for
 
 _AGAIN = "run the gate again"
-
-
-def answer_for_host(spec: CheckSpec, context: JudgeContext, host: BenchmarkHost) -> Answer:
-    """Return what makes the outcomes of a check about a host."""
-    return Answer(spec, context, node_subject(host.name))
-
-
-def answer_for_cluster(spec: CheckSpec, context: JudgeContext) -> Answer:
-    """Return what makes the outcomes of a check about the whole cluster."""
-    return Answer(spec, context, Subject(SubjectKind.CLUSTER, context.site.name))
 
 
 def nodes(names: Iterable[str]) -> tuple[Subject, ...]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
-from ..benchmark.preconditions import answer_for_cluster, no_run, nodes, of_problem
+from ..benchmark.preconditions import no_run, nodes, of_problem
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
@@ -37,7 +37,7 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every SKU."""
     alone = {host.sku for host in context.site.without_equal}
     cohorts = [found for sku, found in cohorts_of(results, context.hardware).items() if sku not in alone]
-    return tuple(_judge_cohort(answer_for_cluster(SPEC, context), cohort) for cohort in cohorts)
+    return tuple(_judge_cohort(Answer.about_cluster(SPEC, context), cohort) for cohort in cohorts)
 
 
 def _judge_cohort(answer: Answer, cohort: SkuCohort) -> Outcome:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
 from ...verdict.shared import Shared
-from ..benchmark.preconditions import answer_for_cluster, nodes, not_repeated
+from ..benchmark.preconditions import nodes, not_repeated
 from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -86,12 +86,12 @@ def _unreferenced(context: JudgeContext, cohort: SkuCohort, members: list[Bandwi
     who = names[0] if len(names) == 1 else f"{len(names)} hosts, the slowest {slowest.hosts[0]}"
     text = f"{who}: {rate_text(slowest)}"
     details = {**figures(slowest, cohort.limits), "more_subjects": nodes(names)}
-    answer = answer_for_cluster(SPEC, context)
+    answer = Answer.about_cluster(SPEC, context)
     return unreferenced(answer, cohort.sku_name, text, "intra_node_busbw_gbps", **details)
 
 
 def _judge_shared(context: JudgeContext, cohort: SkuCohort, slow: list[BandwidthResult]) -> Outcome:
-    answer = answer_for_cluster(SPEC, context)
+    answer = Answer.about_cluster(SPEC, context)
     middle = sorted(slow, key=lambda s: s.value)[len(slow) // 2]
     names = tuple(name for s in slow for name in s.hosts)
     text = f"{len(names)} hosts are slow alike, so what they share is to blame: {rate_text(middle)}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...outcome.model import Measure, Outcome, Subject, SubjectKind
-from ..benchmark.preconditions import answer_for_cluster, nodes, not_repeated
+from ..benchmark.preconditions import nodes, not_repeated
 from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -67,7 +67,7 @@ def _not_split(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
     names = tuple(dict.fromkeys(name for run in spoiled for name in run.record.hosts))
     hint = "use an image whose nccl-tests know NCCL_TESTS_SPLIT (setting image of fabric_validation)"
     details = {"evidence": tuple(map(evidence, spoiled[:8])), "more_subjects": nodes(names)}
-    return answer_for_cluster(SPEC, context).unknown(NOT_SPLIT, spoiled[0].problem.text, hint, **details)
+    return Answer.about_cluster(SPEC, context).unknown(NOT_SPLIT, spoiled[0].problem.text, hint, **details)
 
 
 def _judge_shared(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
@@ -87,7 +87,7 @@ def _judge_shared(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
         text += _leaf_words(cohort, names)
         answer = Answer(SPEC, context, rails[0])
         return answer.failed("slow-rail", text, _RAIL_HINT, **{**details, "more_subjects": rails[1:] + nodes(names)})
-    answer = answer_for_cluster(SPEC, context)
+    answer = Answer.about_cluster(SPEC, context)
     make = answer.failed if any(s.verdict == "bad" for s in slow) else answer.marginal
     tried = len({frozenset(s.hosts) for s in slow})
     text = (

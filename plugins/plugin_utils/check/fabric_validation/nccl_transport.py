@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Status, SubjectKind
-from ..benchmark.preconditions import answer_for_cluster, nodes
+from ..benchmark.preconditions import nodes
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
@@ -68,7 +68,7 @@ def _wrong_image(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
     text = f"all {len(ran)} hosts alike, so the image of the runs is wrong and no host: {found.text}"
     hint = f"{found.hint}: state it (settings of fabric_validation: image, program)"
     details = {"evidence": (_lines(run, cohort.results.plan.host(first)),), "more_subjects": nodes(sorted(ran))}
-    return answer_for_cluster(SPEC, context).unknown(found.cause, text[:500], hint, **details)
+    return Answer.about_cluster(SPEC, context).unknown(found.cause, text[:500], hint, **details)
 
 
 def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...outcome.model import Outcome
-from ..benchmark.preconditions import answer_for_host, nodes, sku_unknown
+from ..benchmark.preconditions import nodes, sku_unknown
 from ..kit.answer import Answer
 from ..spec import CheckSpec, JudgeContext
 from .analysis import SkuCohort, cohorts_of
@@ -85,7 +85,7 @@ def judge_hosts(
     hosts = [host for host in results.plan.hosts if host.name not in skip and host.name not in left_out]
     outcomes = []
     for group in _alike(hosts):
-        answer, cohort = answer_for_host(spec, context, group[0]), cohorts.get(group[0].sku)
+        answer, cohort = Answer.about_host(spec, context, group[0].name), cohorts.get(group[0].sku)
         outcome = judge(answer, cohort, group[0]) if cohort else sku_unknown(answer, group[0].sku)
         if len(group) > 1:
             summary = f"{outcome.summary}, and so on {len(group)} hosts"

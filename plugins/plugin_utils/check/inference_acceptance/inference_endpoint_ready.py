@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ..benchmark.preconditions import answer_for_host, no_capacity, no_run, of_problem
+from ..benchmark.preconditions import no_capacity, no_run, of_problem
 from ..benchmark.problem import Problem, launch_problem
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -35,7 +35,7 @@ _HINTS = {
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
-    return tuple(_judge(answer_for_host(SPEC, context, host), results, host) for host in results.plan.hosts)
+    return tuple(_judge(Answer.about_host(SPEC, context, host.name), results, host) for host in results.plan.hosts)
 
 
 def _judge(answer: Answer, results: Results, host: PlannedHost) -> Outcome:

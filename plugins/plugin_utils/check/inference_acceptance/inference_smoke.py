@@ -9,7 +9,6 @@ import re
 from collections import Counter
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
-from ..benchmark.preconditions import answer_for_host
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .model import PlannedHost, Results, Server, SmokeAnswer
@@ -38,7 +37,9 @@ _ONE_ENGINE = 2
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
     alike = _wrong_alike(results)
-    return tuple(_judge(answer_for_host(SPEC, context, host), results, host, alike) for host in results.plan.hosts)
+    return tuple(
+        _judge(Answer.about_host(SPEC, context, host.name), results, host, alike) for host in results.plan.hosts
+    )
 
 
 def _wrong_alike(results: Results) -> bool:

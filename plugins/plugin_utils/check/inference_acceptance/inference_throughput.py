@@ -9,7 +9,7 @@ from statistics import median
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...verdict.shared import Shared
-from ..benchmark.preconditions import answer_for_host, no_reference
+from ..benchmark.preconditions import no_reference
 from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -40,7 +40,7 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     return (
         *(_slow_group(context, figures, shared) for shared in together),
         *(
-            _judge(answer_for_host(SPEC, context, host), results, figures, host)
+            _judge(Answer.about_host(SPEC, context, host.name), results, figures, host)
             for host in results.plan.hosts
             if host.name not in covered
         ),

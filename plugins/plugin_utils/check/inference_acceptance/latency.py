@@ -12,7 +12,7 @@ from typing import Any
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome
 from ...probe.aiperf import AiperfExport, Distribution
-from ..benchmark.preconditions import answer_for_host, no_reference
+from ..benchmark.preconditions import no_reference
 from ..kit.answer import Answer
 from ..spec import CheckSpec, JudgeContext
 from .analysis import Figures
@@ -45,7 +45,8 @@ def judge_latency(spec: CheckSpec, latency: Latency, results: Results, context: 
     """Return an outcome for every host."""
     figures = Figures(results)
     return tuple(
-        _judge(answer_for_host(spec, context, host), latency, results, figures, host) for host in results.plan.hosts
+        _judge(Answer.about_host(spec, context, host.name), latency, results, figures, host)
+        for host in results.plan.hosts
     )
 
 

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from ...outcome.model import Outcome
-from ..benchmark.preconditions import answer_for_cluster, no_run, nodes, sku_unknown
+from ..benchmark.preconditions import no_run, nodes, sku_unknown
 from ..kit.answer import Answer
 from ..spec import CheckSpec, JudgeContext
 from .analysis import SkuCohort, cohorts_of
@@ -42,10 +42,22 @@ def before_cohort(answer: Answer, cohort: SkuCohort) -> Outcome | None:
     return no_run(answer, more_subjects=affected)
 
 
+def judge_hosts(
+    spec: CheckSpec,
+    context: JudgeContext,
+    cohort: SkuCohort,
+    judge: Callable[[Answer, SkuCohort, PlannedHost], Outcome],
+    skip: Collection[str] = (),
+) -> list[Outcome]:
+    """Return the outcome of every host of a SKU that is not to be skipped."""
+    hosts = [host for host in cohort.hosts if host.name not in skip]
+    return [judge(Answer.about_host(spec, context, host.name), cohort, host) for host in hosts]
+
+
 def judge_cohorts(
     spec: CheckSpec, results: Results, context: JudgeContext, judge: Callable[[Answer, SkuCohort], Outcome]
 ) -> tuple[Outcome, ...]:
     """Return an outcome about the cluster for the hosts of every SKU; `judge` gets those with figures."""
-    answer = answer_for_cluster(spec, context)
+    answer = Answer.about_cluster(spec, context)
     cohorts = cohorts_of(results, context.hardware)
     return tuple(before_cohort(answer, cohort) or judge(answer, cohort) for cohort in cohorts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ..benchmark.preconditions import answer_for_cluster, answer_for_host, nodes
+from ..benchmark.preconditions import nodes
 from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -16,7 +16,7 @@ from .analysis import SkuCohort, cohorts_of
 from .device_states import DeviceState
 from .model import PlannedHost, Results
 from .observe_training import OBSERVER
-from .preconditions import before_host
+from .preconditions import before_host, judge_hosts
 from .rendering import evidence, gpus
 
 SPEC = CheckSpec(
@@ -48,11 +48,7 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
         elif shared is not None:
             outcomes.append(slow_group(SPEC, context, shared, _worst(cohort), evidence=evidence(cohort)))
             covered = shared.slow
-        outcomes += [
-            _judge_host(answer_for_host(SPEC, context, host), cohort, host)
-            for host in cohort.hosts
-            if host.name not in covered
-        ]
+        outcomes += judge_hosts(SPEC, context, cohort, _judge_host, skip=covered)
     return tuple(outcomes)
 
 
@@ -108,7 +104,7 @@ def _judge_states(answer: Answer, cohort: SkuCohort, states: dict[str, DeviceSta
 
 def _everywhere(context: JudgeContext, cohort: SkuCohort, held: tuple[str, ...]) -> Outcome:
     text = f"GPUs of {len(held)} of {len(cohort.open_hosts)} hosts were held down, {_worst(cohort)}"
-    return answer_for_cluster(SPEC, context).failed(
+    return Answer.about_cluster(SPEC, context).failed(
         "gpu-throttled",
         text,
         _ROOM,

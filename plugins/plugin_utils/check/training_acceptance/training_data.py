@@ -9,14 +9,14 @@ from statistics import median
 from typing import Any
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ..benchmark.preconditions import answer_for_cluster, answer_for_host, nodes, not_repeated
+from ..benchmark.preconditions import nodes, not_repeated
 from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
 from .model import PlannedHost, Results
 from .observe_training import OBSERVER
-from .preconditions import before_host
+from .preconditions import before_host, judge_hosts
 from .rendering import evidence
 
 SPEC = CheckSpec(
@@ -48,11 +48,7 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
         elif cohort.complete and found.uneven:
             outcomes.append(_uneven(context, cohort))
             covered = tuple(host.name for host in cohort.hosts)
-        outcomes += [
-            _judge_host(answer_for_host(SPEC, context, host), cohort, host)
-            for host in cohort.hosts
-            if host.name not in covered
-        ]
+        outcomes += judge_hosts(SPEC, context, cohort, _judge_host, skip=covered)
     return tuple(outcomes)
 
 
@@ -87,7 +83,7 @@ def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome
 
 
 def _uneven(context: JudgeContext, cohort: SkuCohort) -> Outcome:
-    answer, slow = answer_for_cluster(SPEC, context), cohort.slow_data.uneven
+    answer, slow = Answer.about_cluster(SPEC, context), cohort.slow_data.uneven
     text = f"{len(slow)} of {len(cohort.hosts)} hosts are slower at the data, too many to blame: {', '.join(slow[:6])}"
     details: dict[str, Any] = {
         "more_subjects": nodes(host.name for host in cohort.hosts), "expected": _expected(cohort),

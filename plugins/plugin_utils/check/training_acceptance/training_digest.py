@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...outcome.model import Measure, Outcome, SubjectKind
-from ..benchmark.preconditions import answer_for_cluster, answer_for_host, nodes
+from ..benchmark.preconditions import nodes
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
 from .model import PlannedHost, Rank, Results
 from .observe_training import OBSERVER
-from .preconditions import before_host
+from .preconditions import before_host, judge_hosts
 from .rendering import evidence, gpus
 
 SPEC = CheckSpec(
@@ -45,11 +45,7 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     outcomes: list[Outcome] = []
     for cohort in cohorts_of(results, context.hardware):
         common = (_all_wrong(context, cohort) or _no_majority(context, cohort)) if cohort.complete else None
-        outcomes += (
-            [common]
-            if common
-            else [_judge_host(answer_for_host(SPEC, context, host), cohort, host) for host in cohort.hosts]
-        )
+        outcomes += [common] if common else judge_hosts(SPEC, context, cohort, _judge_host)
     return tuple(outcomes)
 
 
@@ -139,7 +135,7 @@ def _all_wrong(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
     if len(ranks) < 2 or len(wrong) * 2 <= len(ranks):
         return None
     text = f"{len(wrong)} of {len(ranks)} ranks {wrong[0]}"
-    return answer_for_cluster(SPEC, context).failed(
+    return Answer.about_cluster(SPEC, context).failed(
         "arithmetic-wrong", text, _LIBRARIES, more_subjects=nodes(host.name for host in cohort.hosts),
         evidence=evidence(cohort),
     )  # fmt: skip
@@ -150,7 +146,7 @@ def _no_majority(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
     for (product, release), (_most, count, total) in _usual(cohort).items():
         if count * 2 <= total:
             text = f"{total} ranks on {product} with PyTorch {release} gave so many digests that at most {count} agree"
-            return answer_for_cluster(SPEC, context).unknown(
+            return Answer.about_cluster(SPEC, context).unknown(
                 "digests-unlike", text, _UNLIKE, more_subjects=nodes(host.name for host in cohort.hosts),
                 evidence=evidence(cohort),
             )  # fmt: skip

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ..benchmark.preconditions import answer_for_host, no_capacity, not_repeated
+from ..benchmark.preconditions import no_capacity, not_repeated
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
 from .lateness import LOADED, READY, RESOLVED, STARTED, Late, lateness_of
 from .model import PlannedHost, Results
 from .observe_training import OBSERVER
-from .preconditions import before_host
+from .preconditions import before_host, judge_hosts
 from .rendering import blamed, evidence
 
 SPEC = CheckSpec(
@@ -41,11 +41,8 @@ _LATE = {
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host."""
-    return tuple(
-        _judge_host(answer_for_host(SPEC, context, host), cohort, host)
-        for cohort in cohorts_of(results, context.hardware)
-        for host in cohort.hosts
-    )
+    cohorts = cohorts_of(results, context.hardware)
+    return tuple(outcome for cohort in cohorts for outcome in judge_hosts(SPEC, context, cohort, _judge_host))
 
 
 def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:

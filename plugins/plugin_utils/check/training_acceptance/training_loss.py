@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ..benchmark.preconditions import answer_for_cluster, answer_for_host, nodes
+from ..benchmark.preconditions import nodes
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
@@ -47,7 +47,7 @@ def _common(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
     """Return the outcome where what all ranks share is to blame; None otherwise."""
     if not cohort.complete:
         return None
-    figures, answer = cohort.figures[-1], answer_for_cluster(SPEC, context)
+    figures, answer = cohort.figures[-1], Answer.about_cluster(SPEC, context)
     details = {"more_subjects": nodes(host.name for host in cohort.hosts), "evidence": evidence(cohort)}
     ranks = len(figures.run.ranks)
     first = _first(figures.not_finite)
@@ -67,7 +67,7 @@ def _common(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
 
 
 def _judge_host(context: JudgeContext, cohort: SkuCohort, host: PlannedHost) -> Outcome:
-    answer = answer_for_host(SPEC, context, host)
+    answer = Answer.about_host(SPEC, context, host.name)
     early = before_host(answer, cohort, host)
     if early is not None:
         return early

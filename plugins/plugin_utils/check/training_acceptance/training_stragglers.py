@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ..benchmark.preconditions import answer_for_cluster, answer_for_host, nodes, not_repeated
+from ..benchmark.preconditions import nodes, not_repeated
 from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -70,7 +70,7 @@ def _together(context: JudgeContext, cohort: SkuCohort) -> tuple[list[Outcome], 
     }
     what = f"their ranks have {median(rates):.3f} of the usual rate at the own part of a step"
     if not cohort.confirmed:
-        answer = answer_for_cluster(SPEC, context)
+        answer = Answer.about_cluster(SPEC, context)
         outcome = not_repeated(answer, f"{shared.text}: {what}", **details, more_subjects=nodes(shared.slow))
     else:
         outcome = slow_group(SPEC, context, shared, what, **details)
@@ -78,7 +78,7 @@ def _together(context: JudgeContext, cohort: SkuCohort) -> tuple[list[Outcome], 
 
 
 def _judge_host(context: JudgeContext, cohort: SkuCohort, host: PlannedHost) -> Outcome:
-    answer = answer_for_host(SPEC, context, host)
+    answer = Answer.about_host(SPEC, context, host.name)
     early = before_host(answer, cohort, host)
     if early is not None:
         return early
@@ -125,7 +125,7 @@ def _slow(answer: Answer, cohort: SkuCohort, host: str, rates: dict[str, float],
 
 
 def _uneven(context: JudgeContext, cohort: SkuCohort) -> Outcome:
-    answer = answer_for_cluster(SPEC, context)
+    answer = Answer.about_cluster(SPEC, context)
     names, slow = tuple(host.name for host in cohort.hosts), cohort.slow.uneven
     text = f"{len(slow)} of {len(cohort.rates)} ranks are slower, too many to blame them: {', '.join(slow[:6])}"
     details: dict[str, Any] = {
