@@ -3,7 +3,7 @@
 """Judges every world, one line each; ends with 1 if one is not healthy.
 
 By default without a control plane: the gates that can be judged in this process. With `--rehearse`: `make rehearse`.
-With `--faults N`: random faults in random worlds.
+With `--faults N`: random faults in random worlds. With `--healthy N`: random worlds, other seeds and numbers of hosts.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.model import World
 
-from .world_bench.draws import drawn_faults, problems_of
+from .world_bench.draws import drawn_faults, drawn_worlds, problems_of
 from .world_bench.judge import DATA, held, judge_world, judged_gates
 
 _MOST_LINES = 8
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def _judged(world: World) -> tuple[list[str], str]:
-    """Return what is wrong with a world, and what was judged."""
+def _judged(world: World, seed: int = 0) -> tuple[list[str], str]:
+    """Return what is wrong with a world, and what was judged; `seed` draws its model."""
     gates = judged_gates(world)
     if not gates:
         return [], f"not judged: {', '.join(world.gates)} need a control plane (REHEARSE=1)"
     with tempfile.TemporaryDirectory(prefix="world-") as directory:
         try:
-            outcomes = judge_world(world, Path(directory))
+            outcomes = judge_world(world, Path(directory), seed=seed)
         except BringupError as error:
             return [str(error)], ""
         except Exception:  # noqa: BLE001 - one world that cannot be drawn does not hide the others
@@ -80,16 +80,39 @@ def _with_faults(count: int, seed: int) -> int:
     return 1 if bad else 0
 
 
+def _healthy(count: int, seed: int) -> int:
+    """Judge random healthy worlds, one line each; return the exit code."""
+    print(f"seed {seed} (--seed {seed} draws the same)", flush=True)
+    bad = 0
+    for drawn in drawn_worlds(random.Random(seed), count):
+        began = monotonic()
+        wrong, said = _judged(drawn.grown, drawn.seed)
+        bad += bool(wrong)
+        print(f"{_word(wrong)} {drawn.id} ({monotonic() - began:.1f} s) {said}", flush=True)
+        for line in wrong:
+            print(f"    {line}")
+    print(f"{count - bad} of {count} draws are healthy")
+    return 1 if bad else 0
+
+
+def _word(wrong: list[str]) -> str:
+    return "NOT HEALTHY" if wrong else "healthy    "
+
+
 def main() -> int:
     """Judge the worlds that are named, or all."""
     parser = argparse.ArgumentParser(prog="make worlds")
     parser.add_argument("names", nargs="*", metavar="id")
     parser.add_argument("--faults", type=int, default=0, metavar="N", help="put N random faults into random worlds")
-    parser.add_argument("--seed", type=int, default=0, help="draws the faults; printed, drawn if not given")
+    parser.add_argument("--healthy", type=int, default=0, metavar="N", help="draw N healthy worlds, seeds and sizes")
+    parser.add_argument("--seed", type=int, default=0, help="of the draws; printed, drawn if not given")
     parser.add_argument("--rehearse", action="store_true", help="run each world through the whole rehearsal")
     options = parser.parse_args()
+    seed = options.seed or random.SystemRandom().randrange(1, 10**6)
     if options.faults:
-        return _with_faults(options.faults, options.seed or random.SystemRandom().randrange(1, 10**6))
+        return _with_faults(options.faults, seed)
+    if options.healthy:
+        return _healthy(options.healthy, seed)
     try:
         worlds = load_worlds(DATA)
         chosen = {name: world_or_error(worlds, name) for name in options.names} or worlds
@@ -101,7 +124,7 @@ def main() -> int:
         began = monotonic()
         wrong, said = _rehearsed(name) if options.rehearse else _judged(world)
         bad += bool(wrong)
-        print(f"{'NOT HEALTHY' if wrong else 'healthy    '} {name} ({monotonic() - began:.1f} s) {said}", flush=True)
+        print(f"{_word(wrong)} {name} ({monotonic() - began:.1f} s) {said}", flush=True)
         for line in wrong[:_MOST_LINES]:
             print(f"    {line}")
         if len(wrong) > _MOST_LINES:

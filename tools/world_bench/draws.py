@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
@@ -25,7 +25,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.model import World
 
-from .judge import DATA, GATES, held, judge_gates
+from .judge import DATA, GATES, held, judge_gates, judged_gates
 from .place import settle
 
 # A host whose tools hang takes their time limits.
@@ -44,6 +44,46 @@ class Drawn:
     def id(self) -> str:
         """Its name in the list of tests."""
         return f"{self.world}:{self.fault}"
+
+
+@dataclass(frozen=True)
+class DrawnWorld:
+    """A healthy world, with so many hosts more than its file states, and another draw of its model."""
+
+    world: str
+    more: int
+    seed: int
+
+    @property
+    def id(self) -> str:
+        """Its name in a list."""
+        return f"{self.world}+{self.more}:{self.seed}"
+
+    @property
+    def grown(self) -> World:
+        """The world with its hosts."""
+        world = load_worlds(DATA)[self.world]
+        last = world.hosts[-1]
+        return replace(world, hosts=(*world.hosts[:-1], replace(last, count=last.count + self.more)))
+
+
+def drawn_worlds(draw: random.Random, count: int) -> list[DrawnWorld]:
+    """Return so many healthy worlds that can be judged here; none twice before each was drawn once."""
+    worlds = {name: world for name, world in load_worlds(DATA).items() if judged_gates(world)}
+    found: list[DrawnWorld] = []
+    while len(found) < count:
+        for name in draw.sample(sorted(worlds), min(len(worlds), count - len(found))):
+            more = draw.randrange(4) if _may_grow(worlds[name]) else 0
+            found.append(DrawnWorld(name, more, draw.randrange(1, 10**6)))
+    return found
+
+
+def _may_grow(world: World) -> bool:
+    """Whether the world has no fixed number of hosts: figures that were published for one, an only host of its kind,
+    hosts that are not in the inventory."""
+    measured = any("cluster.nccl" in change.at for shape in world.model for change in shape.patch)
+    last = world.hosts[-1]
+    return not measured and not last.outside and last.count > 1
 
 
 def drawn_faults(draw: random.Random, count: int, directory: Path) -> list[Drawn]:

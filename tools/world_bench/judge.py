@@ -35,13 +35,13 @@ def judged_gates(world: World) -> tuple[str, ...]:
     return tuple(gate for gate in GATES if gate in world.gates)
 
 
-def judge_world(world: World, directory: Path) -> list[Outcome]:
+def judge_world(world: World, directory: Path, *, seed: int = 0) -> list[Outcome]:
     """Return everything that the gates say of a healthy world, see judge_gates."""
-    return [outcome for _gate, outcomes in judge_gates(world, directory) for outcome in outcomes]
+    return [outcome for _gate, outcomes in judge_gates(world, directory, seed=seed) for outcome in outcomes]
 
 
 def judge_gates(
-    world: World, directory: Path, *, faults: tuple[Fault, ...] = ()
+    world: World, directory: Path, *, faults: tuple[Fault, ...] = (), seed: int = 0
 ) -> Iterator[tuple[str, list[Outcome]]]:
     """Yield each gate that the world declares with what it says, in their order; who stops asking saves the others.
 
@@ -51,19 +51,20 @@ def judge_gates(
         world: the world.
         directory: where everything is written.
         faults: what is broken.
+        seed: draws the model, 0: as always.
 
     Raises:
         BringupError: the world is not valid, or this machine cannot simulate it.
     """
     directory.mkdir(parents=True, exist_ok=True)
     plan = str(directory / "cabling.yaml")
-    first = settle(world, directory, faults=faults)
+    first = settle(world, directory, faults=faults, seed=seed)
     wired = bool(first.healthy.infiniband.switches) and "fabric" in world.gates
     wired = wired and (not faults or fabric.differs(first.model, first.healthy))
     if wired and world.plan:
         write_cabling(first.planned_nodes, Path(plan))
     stated = {"fabric": {"interval_s": fabric.INTERVAL_S} | ({"plan": plan} if world.plan else {})}
-    place = settle(world, directory, faults=faults, settings=stated if wired else None)
+    place = settle(world, directory, faults=faults, settings=stated if wired else None, seed=seed)
     gates = [gate for gate in judged_gates(world) if wired or gate != "fabric"]
     with ExitStack() as stack:
         net = fabric.planned(place.model, directory) if wired else None

@@ -61,15 +61,21 @@ class Place:
 
 
 def settle(
-    world: World, directory: Path, *, faults: tuple[Fault, ...] = (), settings: dict[str, dict[str, Any]] | None = None
+    world: World,
+    directory: Path,
+    *,
+    faults: tuple[Fault, ...] = (),
+    settings: dict[str, dict[str, Any]] | None = None,
+    seed: int = 0,
 ) -> Place:
-    """Return a world with these faults in it; `settings` are those of the rehearsal, over those of the site.
+    """Return a world with these faults in it; `settings` are those of the rehearsal, over those of the site; `seed`
+    draws the model, 0: as always.
 
     Raises:
         BringupError: the world is not valid.
     """
     hardware = world_hardware(world, directory / "world")
-    spec = ModelSpec(name=NAME, seed=_SEED, nodes=world.nodes, shapes=world.model, faults=faults)
+    spec = ModelSpec(name=NAME, seed=seed or _SEED, nodes=world.nodes, shapes=world.model, faults=faults)
     return Place(
         world=world, site=_site(world, directory, settings or {}), hardware=hardware,
         model=build_model(spec, hardware), healthy=healthy_cluster(spec, hardware), directory=directory,

@@ -12,12 +12,17 @@ from typing import Any
 import pytest
 import yaml
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.roots import recipe_offers_gpus_by_dra
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import Criteria, parse_criteria
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.difference import difference
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.explain import explain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import not_honoured
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import (
+    not_honoured,
+    supported_combinations,
+)
 
 from .conftest import Recipe
 
@@ -239,6 +244,18 @@ def test_every_recipe_declares_the_deployment_checks(catalogue: Catalogue) -> No
         if layer.criteria is not None and layer.criteria.stated:
             phase = resolve(layer.criteria, catalogue).validation["deployment"]
             assert wanted <= set(phase.checks or ())
+
+
+def test_no_recipe_gives_out_gpus_twice(catalogue: Catalogue) -> None:
+    """The device plugin and claims do not know of each other; only a cluster to try things in has both."""
+    twice = set()
+    for criteria in supported_combinations(catalogue):
+        data = hydrated(resolve(criteria, catalogue), catalogue)
+        values = {entry["name"]: entry.get("values") or {} for entry in data["componentRefs"]}
+        plugin = (values.get("gpu-operator", {}).get("devicePlugin") or {}).get("enabled", True)
+        if plugin and recipe_offers_gpus_by_dra(data):
+            twice.add(dict(criteria.stated).get("service"))
+    assert twice == {"kind"}
 
 
 def test_the_page_tells_the_truth(catalogue: Catalogue) -> None:
