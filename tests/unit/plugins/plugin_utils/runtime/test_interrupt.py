@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""SIGTERM and SIGINT end a run at the next line: nothing takes them for a fault of what was looked at."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observation_path, observe
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext, observer_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import AbortedError, BringupError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.interrupt import interruptible
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.pool import map_bounded
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site, SiteProfile
+
+NUMBERS = [signal.SIGTERM, signal.SIGINT]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_code_that_handles_errors_does_not_go_on(number: signal.Signals) -> None:
+    after = []
+    with pytest.raises(AbortedError, match=f"ended by {number.name}"), interruptible("run"):
+        with suppress(BringupError, Exception):
+            os.kill(os.getpid(), number)
+        after.append("went on")
+    assert after == []
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_no_observation_is_saved_and_the_next_observer_does_not_start(tmp_path: Path, number: signal.Signals) -> None:
+    looked = []
+
+    def look(_context: ObserveContext) -> str:
+        looked.append(1)
+        os.kill(os.getpid(), number)
+        return "seen"
+
+    context = ObserveContext(
+        site=Site(name="lab", profile=SiteProfile.CLOUD, hosts=()), run_dir=tmp_path, today=date(2026, 11, 1)
+    )
+    with pytest.raises(AbortedError), interruptible("run"):
+        for key in ("first", "second"):
+            observe(observer_of(key, str, look), "nodes", context)
+    assert looked == [1]
+    assert not observation_path(tmp_path, "nodes", "first").exists()
+
+
+def test_the_end_of_a_test_within_a_run_is_the_end_of_the_run() -> None:
+    after = []
+    with pytest.raises(AbortedError, match="run: ended by SIGTERM"), interruptible("run"):
+        with suppress(BringupError), interruptible("test"):
+            os.kill(os.getpid(), signal.SIGTERM)
+        after.append("went on")
+    assert after == []
+
+
+def test_whoever_ends_a_run_does_not_wait_for_requests_that_are_under_way() -> None:
+    gate = threading.Event()
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    began = time.monotonic()
+    try:
+        with pytest.raises(AbortedError), interruptible("run"):
+            map_bounded(lambda _item: gate.wait(30), list(range(8)), 2)
+        assert time.monotonic() - began < 5
+    finally:
+        gate.set()
+
+
+def test_without_a_signal_nothing_changes() -> None:
+    before = [signal.getsignal(number) for number in NUMBERS]
+    with interruptible("run"), interruptible("test"):
+        assert map_bounded(str, [1, 2], 2) == ["1", "2"]
+    assert [signal.getsignal(number) for number in NUMBERS] == before
