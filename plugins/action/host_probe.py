@@ -12,6 +12,7 @@ from ansible.errors import AnsibleError
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.host_limit import (
     MARGIN_S,
+    end_children,
     host_limit,
     keep_alive,
 )
@@ -37,6 +38,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.gpu_users import guard_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import elapsed_text, now_utc
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.interrupt import Interrupted
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import excerpt
 
 
@@ -111,6 +113,9 @@ class ActionModule(ModuleAction):
             return unreached(host, excerpt(str(error), 400))
         except DeadlineError as error:
             return unreached(host, error.reason)
+        except Interrupted:
+            end_children()
+            raise
         runs = result.get("tool_runs")
         if result.get("failed") or result.get("unreachable") or not isinstance(runs, dict):
             said = result.get("module_stderr") or result.get("msg") or "the probe returned nothing"

@@ -44,7 +44,7 @@ def host_limit(host: str, limit_s: float) -> Iterator[None]:
         return
 
     def over(_number: int, _frame: FrameType | None) -> None:
-        _end_children()
+        end_children()
         text = f"did not answer within {elapsed_text(limit_s)}, the limit of its tools and {MARGIN_S:.0f} s."
         raise DeadlineError(host, text, f"look at the console of {host}")
 
@@ -58,7 +58,8 @@ def host_limit(host: str, limit_s: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, left_s)
 
 
-def _end_children() -> None:
+def end_children() -> None:
+    """Kill what this process started and waits for: an ssh that stays would keep the tool on its host at work."""
     with suppress(OSError, ValueError):
         for word in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split():
             os.kill(int(word), signal.SIGKILL)
