@@ -11,11 +11,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.modul
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.drift import with_drift
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Installer, Limits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import components_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import (
+    changed,
     failure,
     plan_diff,
     plan_rows,
@@ -50,7 +52,8 @@ class ActionModule(ModuleAction):
         with Cluster(connection) as cluster:
             require_same_cluster(run.path, cluster)
             adopt, downgrade = options["adopt"], options["allow_downgrade"]
-            plan = make_plan(components, installed(helm, cluster, components), adopt=adopt, allow_downgrade=downgrade)
+            found = with_drift(helm, cluster, components, installed(helm, cluster, components))
+            plan = make_plan(components, found, adopt=adopt, allow_downgrade=downgrade)
             limits = Limits(
                 ready_s=options["ready_timeout_s"], pull_grace_s=options["pull_grace_s"], parallel=options["parallel"]
             )
@@ -72,4 +75,4 @@ class ActionModule(ModuleAction):
         problem = failure(done)
         if problem and options["not_ready"] == "fail":
             raise problem
-        return {**result, "results": result_rows(done), "ready": problem is None}
+        return {**result, "changed": changed(done), "results": result_rows(done), "ready": problem is None}

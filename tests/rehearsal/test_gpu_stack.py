@@ -27,16 +27,18 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack i
     observe_gang,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm, ReleaseRequest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import UnreachableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+    DEPLOYMENTS,
     NAMESPACES,
     PODS,
     PRIORITY_CLASSES,
     SECRETS,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.drift import with_drift
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Done, Installer, Limits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (
     Component,
@@ -96,7 +98,8 @@ class Bench:
 
     def plan(self, recipe: dict[str, Any] | None = None, **more: Any) -> tuple[Plan, tuple[Component, ...]]:
         components = components_of(recipe or RECIPE)
-        return make_plan(components, installed(self.helm, self.cluster), **more), components
+        found = with_drift(self.helm, self.cluster, components, installed(self.helm, self.cluster))
+        return make_plan(components, found, **more), components
 
     def install(self, recipe: dict[str, Any] | None = None, **more: Any) -> tuple[Done, ...]:
         plan, components = self.plan(recipe, **more)
@@ -168,7 +171,7 @@ def test_components_are_installed_after_what_they_need_and_only_once(stack: Benc
 
 def test_a_foreign_release_is_left_alone_until_it_is_adopted(stack: Bench) -> None:
     component = next(c for c in components_of(RECIPE) if c.name == "cert-manager")
-    request = replace(Installer(stack.helm, stack.cluster, str(stack.mirror)).request(component), labels={})
+    request = replace(Installer(stack.helm, stack.cluster, str(stack.mirror)).request(component, 0), labels={})
     stack.helm.uninstall("cert-manager", "cert-manager")
     stack.helm.upgrade(request)
     assert stack.plan()[0].step("cert-manager").action.value == "foreign"
@@ -176,6 +179,55 @@ def test_a_foreign_release_is_left_alone_until_it_is_adopted(stack: Bench) -> No
     assert stack.plan(adopt=["cert-manager"])[0].step("cert-manager").action.value == "adopt"
     stack.install(adopt=["cert-manager"])
     assert stack.plan()[0].step("cert-manager").action.value == "unchanged"
+
+
+def test_what_was_changed_by_hand_is_found_and_put_back(stack: Bench) -> None:
+    release = ["cert-manager", str(next(stack.mirror.glob("cert-manager-*.tgz"))), "--namespace", "cert-manager"]
+    argv = [stack.helm_program, "upgrade", *release, "--set", "byHand=1", "--kubeconfig", stack.kubeconfig]
+    subprocess.run(argv, check=True, capture_output=True, timeout=60)
+    name = next(item["name"] for item in stack.cluster.list_metadata(DEPLOYMENTS, "gpu-operator"))
+    stack.cluster.transport.json(
+        "PATCH",
+        DEPLOYMENTS.path(name, "gpu-operator"),
+        query={"fieldManager": "kubectl-edit"},
+        body={"spec": {"replicas": 7}},
+        content_type="application/merge-patch+json",
+    )
+    plan, _components = stack.plan()
+    assert {step.component: step.reason for step in plan.steps if step.action.changes} == {
+        "cert-manager": "changed by hand: value byHand",
+        "gpu-operator": f"changed by hand: Deployment {name} spec.replicas",
+    }
+    stack.install()
+    assert not stack.plan()[0].changes
+
+
+def test_a_release_on_which_our_helm_died_is_recovered_and_one_of_somebody_else_is_not(stack: Bench) -> None:
+    component = next(c for c in components_of(RECIPE) if c.name == "cert-manager")
+    revision = stack.helm.releases()[component.release].revision
+    request = Installer(stack.helm, stack.cluster, str(stack.mirror)).request(component, revision)
+    _die_in_upgrade(stack, request)
+    assert stack.plan()[0].step("cert-manager").action.value == "recover"
+    assert {entry.state for entry in stack.install()} == {"ready"}
+    assert not stack.plan()[0].changes
+    # Whoever upgrades by hand leaves our labels, and makes a revision that we did not announce.
+    _die_in_upgrade(stack, replace(request, labels={}))
+    assert stack.plan()[0].step("cert-manager").action.value == "pending"
+    stack.helm.recover("cert-manager", "cert-manager")
+    stack.install()
+
+
+def _die_in_upgrade(stack: Bench, request: ReleaseRequest) -> None:
+    labels = ",".join(f"{key}={value}" for key, value in request.labels.items())
+    argv = [stack.helm_program, "upgrade", request.name, request.chart.reference, "--namespace", request.namespace]
+    argv += ["--wait", "--kubeconfig", stack.kubeconfig, *(["--labels", labels] if labels else [])]
+    selector = f"owner=helm,name={request.name},status=pending-upgrade"
+    before = len(stack.cluster.list_metadata(SECRETS, request.namespace, labels=selector))
+    victim = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while len(stack.cluster.list_metadata(SECRETS, request.namespace, labels=selector)) == before:
+        assert victim.poll() is None, "helm was done before it could be killed"
+    victim.kill()
+    victim.wait(timeout=10)
 
 
 def test_a_component_whose_chart_is_missing_stops_only_what_needs_it(stack: Bench) -> None:

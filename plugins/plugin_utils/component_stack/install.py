@@ -18,8 +18,9 @@ from ..outcome.errors import BringupError
 from ..runtime.clock import Deadline, elapsed_text
 from ..runtime.progress import Emit, silent
 from .apply import apply_manifests, preview_manifests
+from .crds import apply_crds
 from .facts import stack_facts
-from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Action, Component, Plan, Step
+from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, REVISION_LABEL, Action, Component, Plan, Step
 from .read import read_workloads, release_state, reported_state
 
 
@@ -101,7 +102,7 @@ class Installer:
             complete = preview_manifests(self.cluster, component, take_over=take_over)
             try:
                 if component.has_chart:
-                    self.helm.upgrade(self.request(component), dry_run=True)
+                    self.helm.upgrade(self.request(component, 0), dry_run=True)
             except HelmError:
                 # Its CRDs or its namespace come with what is installed before it.
                 complete = False
@@ -141,10 +142,14 @@ class Installer:
             )
         return _done(step, state, works, monotonic() - started)
 
-    def request(self, component: Component) -> ReleaseRequest:
-        """Return what helm is asked for."""
+    def request(self, component: Component, found_revision: int) -> ReleaseRequest:
+        """Return what helm is asked for; `found_revision` is the newest revision of the release, 0 for none."""
         source = chart_source(component.name, component.chart, component.version, component.source, self.mirror)
-        labels = {MANAGED_BY_LABEL: MANAGED_BY, DIGEST_LABEL: component.digest}
+        labels = {
+            MANAGED_BY_LABEL: MANAGED_BY,
+            DIGEST_LABEL: component.digest,
+            REVISION_LABEL: str(found_revision + 1),
+        }
         return ReleaseRequest(
             name=component.name, namespace=component.namespace, chart=source, values=component.values, labels=labels
         )
@@ -156,8 +161,19 @@ class Installer:
         now = [manifest for manifest in component.manifests if manifest.before or not component.has_chart]
         apply_manifests(self.cluster, component, now, self.emit, take_over=step.take_over)
         if component.has_chart:
-            self.helm.upgrade(self.request(component), take_ownership=step.action is Action.ADOPT)
+            request = self.request(component, self._recovered(step))
+            definitions, installs = self.helm.crds(request), step.action is Action.INSTALL
+            apply_crds(self.cluster, definitions, component.name, self.emit, installs=installs)
+            self.helm.upgrade(request, take_ownership=step.action is Action.ADOPT)
         self.emit(f"{component.name}: applied in {elapsed_text(monotonic() - started)}, waiting until it is ready")
+
+    def _recovered(self, step: Step) -> int:
+        """Return the newest revision of the release, after it was freed where a helm of ours died on it."""
+        if step.action is not Action.RECOVER:
+            return step.found_revision
+        revision, done = self.helm.recover(step.component, step.namespace)
+        self.emit(f"{step.component}: {step.reason}; {done}"[:199])
+        return revision
 
     def _wait(self, component: Component) -> tuple[State, bool]:
         """Return how far it got, and whether its own workloads work."""

@@ -19,6 +19,8 @@ from .manifest import Manifest, manifests_of
 MANAGED_BY_LABEL = "gpufleet.io/managed-by"
 MANAGED_BY = "gpufleet.bringup"
 DIGEST_LABEL = "gpufleet.io/digest"
+# The revision that we were about to make. Whoever upgrades by hand keeps the label and makes another revision.
+REVISION_LABEL = "gpufleet.io/revision"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,7 @@ class Action(str, Enum):
     INSTALL = "install"
     UPGRADE = "upgrade"
     ADOPT = "adopt"
+    RECOVER = "recover"
     UNCHANGED = "unchanged"
     FOREIGN = "foreign"
     PENDING = "pending"
@@ -73,7 +76,7 @@ class Action(str, Enum):
     @property
     def changes(self) -> bool:
         """Whether carrying it out changes the cluster."""
-        return self in (Action.INSTALL, Action.UPGRADE, Action.ADOPT)
+        return self in (Action.INSTALL, Action.UPGRADE, Action.ADOPT, Action.RECOVER)
 
     @property
     def refused(self) -> bool:
@@ -90,6 +93,7 @@ class Step:
     action: Action
     wanted_version: str
     found_version: str = ""
+    found_revision: int = 0
     take_over: bool = False
     reason: str = ""
     hint: str = ""

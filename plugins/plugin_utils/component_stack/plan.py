@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from ..clients.helm.helm import Release
 from ..constraint.version import parse_version
 from ..outcome.errors import InputError
-from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Action, Component, Plan, Step
+from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, REVISION_LABEL, Action, Component, Plan, Step
 
 # What stands for the version of a component that has no chart.
 _MANIFESTS = "manifests"
@@ -22,16 +22,22 @@ class Installed:
     """What is installed: helm's releases, and the labels of each release by `namespace/name`.
 
     A component that is only manifests counts as a release, and a release whose manifests are not applied as the recipe
-    says is `incomplete`. `foreign` are objects of manifests that somebody else made.
+    says is `incomplete`. `foreign` are objects of manifests that somebody else made; `drift` is what
+    was changed by hand in a release of ours.
     """
 
     releases: Mapping[str, Release] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     foreign: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    drift: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def is_ours(self, key: str) -> bool:
         """Whether we installed or adopted that release."""
         return self.labels.get(key, {}).get(MANAGED_BY_LABEL) == MANAGED_BY
+
+    def is_our_revision(self, key: str) -> bool:
+        """Whether the newest revision of that release is one that we made."""
+        return self.is_ours(key) and self.labels[key].get(REVISION_LABEL) == str(self.releases[key].revision)
 
 
 def make_plan(
@@ -60,6 +66,9 @@ def _step(component: Component, installed: Installed, adopt: Collection[str], al
     release = installed.releases.get(component.release)
     if release is None:
         return _absent(component, installed)
+    if release.is_pending and installed.is_our_revision(component.release):
+        reason = f"release {component.release} is {release.status} since a run of ours died while helm worked on it"
+        return _made(component, Action.RECOVER, release, reason)
     if release.is_pending:
         reason = f"release {component.release} is {release.status}: another helm works on it or died while it did"
         hint = f"helm history {component.name} -n {component.namespace}; then helm rollback {component.name} " + (
@@ -87,6 +96,9 @@ def _ours(component: Component, installed: Installed, release: Release, take_ove
         return _made(component, Action.UPGRADE, release, "another version")
     if installed.labels[component.release].get(DIGEST_LABEL) != component.digest:
         return _made(component, Action.UPGRADE, release, "other values")
+    if drift := installed.drift.get(component.release):
+        more = f" and {len(drift) - 3} more" if len(drift) > 3 else ""
+        return _made(component, Action.UPGRADE, release, f"changed by hand: {', '.join(drift[:3])}{more}")
     if foreign:
         reason = f"{', '.join(foreign)} was made by somebody else and is left alone"
         return _made(component, Action.UNCHANGED, release, reason, f"to take it over, add {component.name} to adopt")
@@ -112,6 +124,7 @@ def _made(component: Component, action: Action, release: Release | None, reason:
         namespace=component.namespace,
         action=action,
         wanted_version=component.version or _MANIFESTS,
+        found_revision=release.revision if release else 0,
         found_version=(release.chart_version or _MANIFESTS) if release else "",
         reason=reason,
         hint=hint,

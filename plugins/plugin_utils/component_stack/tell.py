@@ -61,6 +61,11 @@ def save_results(run_dir: Path, plan: Plan, done: Iterable[Done], helm: str) -> 
     write_atomic(run_dir / INSTALL_RESULT, dumps(data))
 
 
+def changed(done: Iterable[Done]) -> bool:
+    """Tell whether something was changed: what waited for another component or was refused was not touched."""
+    return any(entry.action.changes and entry.state not in ("waiting", "refused") for entry in done)
+
+
 def failure(done: Iterable[Done]) -> BringupError | None:
     """Return the error for components that are not ready, None if all are."""
     bad = [entry for entry in done if entry.state not in ("ready", "foreign")]

@@ -11,7 +11,9 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 
 from ..outcome.errors import NotFoundError
@@ -43,8 +45,17 @@ def run_command(
     stdin: str = "",
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    grace_s: float = 0.0,
 ) -> CommandResult:
-    """Run a command in a process group of its own; at the limit the whole group is killed.
+    """Run a command in a process group of its own; at the limit, and when we are ended, the whole group is.
+
+    Args:
+        argv: the program and its arguments.
+        timeout_s: the limit.
+        stdin: what it reads.
+        env: its environment; ours if None.
+        cwd: its working directory.
+        grace_s: how long it may clean up after SIGTERM, before SIGKILL; 0: it gets SIGKILL at once.
 
     Raises:
         NotFoundError: the program is not there.
@@ -61,7 +72,7 @@ def run_command(
         env=dict(env) if env is not None else None,
         cwd=cwd,
         start_new_session=True,
-        preexec_fn=_die_with_parent,
+        preexec_fn=partial(_die_with_parent, signal.SIGTERM if grace_s else signal.SIGKILL),
         text=True,
         errors="replace",
     )
@@ -69,23 +80,32 @@ def run_command(
         stdout, stderr = process.communicate(stdin, timeout=timeout_s)
         rc: int | None = process.returncode
     except subprocess.TimeoutExpired:
-        _kill_group(process)
+        _end(process, grace_s)
         stdout, stderr = process.communicate()
         rc = None
     except BaseException:
-        _kill_group(process)
+        _end(process, grace_s)
         process.wait()
         raise
     return CommandResult(tuple(argv), rc, stdout, stderr, monotonic() - started)
 
 
-def _die_with_parent() -> None:
-    """Let the kernel kill the command when we are killed: a helm that nobody waits for would go on for minutes."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def _die_with_parent(number: signal.Signals) -> None:
+    """Let the kernel end the command when we are killed: a helm that nobody waits for would go on for minutes."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, number)
 
 
-def _kill_group(process: subprocess.Popen[str]) -> None:
+def _end(process: subprocess.Popen[str], grace_s: float) -> None:
+    """End the group; with a grace first by SIGTERM, reading on so that a full pipe cannot keep it from ending."""
+    if grace_s and _signal_group(process, signal.SIGTERM):
+        with suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=grace_s)
+    _signal_group(process, signal.SIGKILL)
+
+
+def _signal_group(process: subprocess.Popen[str], number: signal.Signals) -> bool:
     try:
-        os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(process.pid, number)
     except ProcessLookupError:
-        return
+        return False
+    return True

@@ -8,22 +8,21 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ...outcome.errors import BringupError, DeadlineError, NotFoundError, UnavailableError
 from ...runtime.clock import elapsed_text
 from ...runtime.command import CommandResult, run_command
-from ...runtime.files import writing
 from ...runtime.redaction import excerpt
 from ..kube.connection import Connection
 from .chart import ChartSource
 
 MINIMUM_VERSION = (3, 14)
+_GRACE_S = 20.0
 _CHART = re.compile(r"(?P<name>.+?)-(?P<version>v?\d+\.\d+.*)")
+_SOURCE = re.compile(r"^---\n# Source: (.+)\n", re.MULTILINE)
 _VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)")
 
 
@@ -118,6 +117,8 @@ class Helm:
         """
         argv = ["upgrade", request.name, request.chart.reference, *request.chart.options, "--install"]
         argv += ["--namespace", request.namespace, "--create-namespace", "--history-max", "5", "--hide-notes"]
+        # Without values of its own helm would keep those of the last revision, set by hand or not.
+        argv += ["--reset-values"]
         if request.labels:
             argv += ["--labels", ",".join(f"{key}={value}" for key, value in sorted(request.labels.items()))]
         argv += ["--dry-run=server"] if dry_run else []
@@ -135,25 +136,54 @@ class Helm:
         argv = ["uninstall", name, "--namespace", namespace, "--ignore-not-found"]
         return "uninstalled" in self._run(argv, f"uninstall {name}").stdout
 
-    def _with_values(self, argv: Sequence[str], request: ReleaseRequest, what: str) -> CommandResult:
-        # mkstemp makes the file 0600: values may hold what nobody else is to read.
-        descriptor, name = tempfile.mkstemp(prefix="gpufleet-values-", suffix=".json")
-        try:
-            with writing(Path(name)), os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-                json.dump(request.values, handle)
-            return self._run([*argv, "--values", name], what)
-        finally:
-            Path(name).unlink(missing_ok=True)
+    def crds(self, request: ReleaseRequest) -> str:
+        """Return the definitions in a chart's `crds/`, which helm installs once and never changes, as YAML documents.
 
-    def _run(self, arguments: Sequence[str], what: str) -> CommandResult:
+        `helm show crds` puts files together without a separator, so they are taken from what it renders.
+        """
+        sections = _SOURCE.split(self.template(request))[1:]
+        return "".join(
+            f"---\n{text}" for name, text in zip(sections[::2], sections[1::2], strict=True) if "/crds/" in name
+        )
+
+    def recover(self, name: str, namespace: str) -> tuple[int, str]:
+        """Free a release on which a helm died, and return its newest revision (0: none is left) and what was done.
+
+        It goes back to the last revision that worked. Where there is none nothing ever worked, and it is uninstalled.
+
+        Raises:
+            HelmError: helm failed; the reason quotes it.
+        """
+        argv = ["history", name, "--namespace", namespace, "--max", "256", "--output", "json"]
+        result = self._run(argv, f"history {name}")
         try:
-            result = run_command([self._binary, *arguments], self._timeout_s, env=self._env)
+            rows = [(int(row["revision"]), str(row["status"])) for row in json.loads(result.stdout)]
+            newest = max(revision for revision, _status in rows)
+        except (ValueError, KeyError, TypeError):
+            raise UnavailableError("helm history", "unexpected output.", "", (excerpt(result.stdout),)) from None
+        worked = [revision for revision, status in rows if status in ("deployed", "superseded")]
+        if not worked or any(status == "uninstalling" for _revision, status in rows):
+            self.uninstall(name, namespace)
+            return 0, "uninstalled, because no revision of it is whole"
+        argv = ["rollback", name, str(max(worked)), "--namespace", namespace, "--history-max", "5"]
+        self._run(argv, f"rollback {name}")
+        return newest + 1, f"rolled back to revision {max(worked)}"
+
+    def _with_values(self, argv: Sequence[str], request: ReleaseRequest, what: str) -> CommandResult:
+        # By its standard input: a file would stay behind where both of us are killed.
+        return self._run([*argv, "--values", "-"], what, stdin=json.dumps(request.values))
+
+    def _run(self, arguments: Sequence[str], what: str, stdin: str = "") -> CommandResult:
+        argv = [self._binary, *arguments]
+        try:
+            # On SIGTERM helm cancels what it does and marks the release as failed, which the next upgrade may follow.
+            result = run_command(argv, self._timeout_s, stdin=stdin, env=self._env, grace_s=_GRACE_S)
         except NotFoundError as error:
             hint = "install helm 3.14 or newer on the controller and put it on PATH"
             raise NotFoundError(error.subject, error.reason, hint) from None
         if result.timed_out:
             limit = elapsed_text(self._timeout_s)
-            hint = "the release may now be pending: helm list -A -a; roll it back before the next try"
+            hint = "the release may now be pending (helm list -A -a); the next run recovers it if it is ours"
             raise DeadlineError(f"helm {what}", f"not done after {limit}.", hint, (excerpt(result.stderr),))
         if result.rc != 0:
             raise HelmError(f"helm {what}", _last_line(result.stderr), _hint(result.stderr), (excerpt(result.stderr),))

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
+from time import monotonic
 
 import pytest
+import yaml
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.chart import chart_source
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm, HelmError, ReleaseRequest
@@ -19,6 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
     NotFoundError,
     UnavailableError,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.command import run_command
 
 SECRET = "hunter2-hunter2"
 
@@ -38,27 +40,24 @@ def _request(tmp_path: Path) -> ReleaseRequest:
     return ReleaseRequest(name="operator", namespace="ns", chart=chart, values={"password": SECRET}, labels={"k": "v"})
 
 
-def test_secrets_reach_helm_by_file_and_environment_only(tmp_path: Path) -> None:
-    helm = _helm(
-        tmp_path, f"cat $last > {tmp_path}/values; stat -c %a $last > {tmp_path}/mode; echo $last > {tmp_path}/name"
-    )
+def test_secrets_reach_helm_by_its_input_and_environment_only(tmp_path: Path) -> None:
+    helm = _helm(tmp_path, f"cat > {tmp_path}/values")
     helm.upgrade(_request(tmp_path))
     argv = (tmp_path / "argv").read_text(encoding="utf-8")
     assert SECRET not in argv
     assert "--install" in argv
     assert json.loads((tmp_path / "values").read_text(encoding="utf-8")) == {"password": SECRET}
-    assert (tmp_path / "mode").read_text(encoding="utf-8").strip() == "600"
-    assert not os.path.exists((tmp_path / "name").read_text(encoding="utf-8").strip())
+    # No file, so none stays behind whoever is killed.
+    assert argv.splitlines()[-2:] == ["--values", "-"]
     assert f"HELM_KUBETOKEN={SECRET}" in (tmp_path / "env").read_text(encoding="utf-8")
 
 
-def test_a_failure_is_quoted_without_secrets_and_leaves_no_file(tmp_path: Path) -> None:
-    script = f"echo $last > {tmp_path}/name; echo 'Error: UPGRADE FAILED: password: {SECRET} is wrong' >&2; exit 1"
+def test_a_failure_is_quoted_without_secrets(tmp_path: Path) -> None:
+    script = f"echo 'Error: UPGRADE FAILED: password: {SECRET} is wrong' >&2; exit 1"
     with pytest.raises(HelmError) as caught:
         _helm(tmp_path, script).upgrade(_request(tmp_path))
     assert "UPGRADE FAILED" in caught.value.reason
     assert SECRET not in str(caught.value.to_dict())
-    assert not os.path.exists((tmp_path / "name").read_text(encoding="utf-8").strip())
 
 
 def test_a_helm_that_hangs_is_ended(tmp_path: Path) -> None:
@@ -109,3 +108,45 @@ def test_where_charts_come_from(tmp_path: Path) -> None:
     for source, version in (("", "1.0"), ("https://charts.example", "")):
         with pytest.raises(InputError):
             chart_source("c", "op", version, source, "")
+
+
+def test_a_helm_at_its_limit_may_clean_up_before_it_is_killed(tmp_path: Path) -> None:
+    script = f"trap 'echo cancelled > {tmp_path}/said; exit 1' TERM; sleep 60 & wait"
+    with pytest.raises(DeadlineError, match="upgrade operator"):
+        _helm(tmp_path, script, timeout_s=0.5).upgrade(_request(tmp_path))
+    assert (tmp_path / "said").read_text(encoding="utf-8") == "cancelled\n"
+
+
+def test_a_program_that_ignores_the_end_is_killed(tmp_path: Path) -> None:
+    begun = monotonic()
+    program = tmp_path / "deaf"
+    program.write_text("#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 0.1; done\n", encoding="utf-8")
+    program.chmod(0o755)
+    assert run_command([str(program)], 0.3, grace_s=0.5).timed_out
+    assert monotonic() - begun < 10
+
+
+@pytest.mark.parametrize(
+    ("history", "revision", "told", "argv"),
+    [
+        ([(1, "superseded"), (2, "deployed"), (3, "pending-upgrade")], 4, "rolled back to revision 2", "rollback op 2"),
+        ([(1, "deployed"), (2, "failed"), (3, "pending-rollback")], 4, "rolled back to revision 1", "rollback op 1"),
+        ([(1, "pending-install")], 0, "uninstalled", "uninstall op"),
+        ([(1, "deployed"), (2, "uninstalling")], 0, "uninstalled", "uninstall op"),
+    ],
+)
+def test_a_pending_release_is_freed(
+    tmp_path: Path, history: list[tuple[int, str]], revision: int, told: str, argv: str
+) -> None:
+    rows = json.dumps([{"revision": number, "status": status} for number, status in history])
+    script = f"case $1 in history) echo '{rows}';; *) echo uninstalled;; esac"
+    found, done = _helm(tmp_path, script).recover("op", "ns")
+    assert found == revision and told in done
+    assert " ".join((tmp_path / "argv").read_text(encoding="utf-8").split()).startswith(argv)
+
+
+def test_the_definitions_of_a_chart_are_those_of_its_crds_alone(tmp_path: Path) -> None:
+    documents = ("crds/a.yaml\n{a: 1}", "crds/b.yaml\nb: 2\n---\nc: 3", "templates/d.yaml\nd: 4")
+    (tmp_path / "said").write_text("".join(f"---\n# Source: op/{text}\n" for text in documents), encoding="utf-8")
+    found = _helm(tmp_path, f"cat {tmp_path}/said").crds(_request(tmp_path))
+    assert list(yaml.safe_load_all(found)) == [{"a": 1}, {"b": 2}, {"c": 3}]

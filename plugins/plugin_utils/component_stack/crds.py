@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Definitions of a chart's `crds/`: helm installs them once and never upgrades them, so we do.
+
+The rule: before helm installs or upgrades a chart its definitions are applied by the server (server-side apply), unless
+objects are stored in a version that the new definition has no more. Then nothing is touched, and a person decides.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.kinds import CRDS
+from ..outcome.errors import BringupError, DeadlineError, InputError
+from ..runtime.clock import Deadline
+from ..runtime.progress import Emit
+
+Json = dict[str, Any]
+_SERVED_S = 60.0
+
+
+def apply_crds(cluster: Cluster, text: str, component: str, emit: Emit, *, installs: bool) -> tuple[str, ...]:
+    """Bring the cluster's definitions to those of the chart, and return the names of those that changed.
+
+    Args:
+        cluster: the cluster.
+        text: the definitions as YAML, one document each.
+        component: name of the component, for messages.
+        emit: takes the progress line.
+        installs: helm installs the chart, and makes the definitions that are not there.
+
+    Raises:
+        BringupError: a definition cannot be read, lacks a version in which objects are stored, or is refused.
+    """
+    changed = []
+    for body in _documents(text, component):
+        name = body["metadata"]["name"]
+        live = cluster.find(CRDS, name)
+        if live is None and installs:
+            continue
+        if live is None:
+            cluster.apply(CRDS, body, force=True)
+            _established(cluster, name, component)
+            changed.append(name)
+            continue
+        if lost := _lost_versions(live, body):
+            hint = f"migrate them (kube-storage-version-migrator), then correct status.storedVersions of crd {name}"
+            reason = f"objects are stored as {', '.join(lost)}, which the chart's definition has no more."
+            raise BringupError(f"component {component}: CRD {name}", reason, hint)
+        done = cluster.apply(CRDS, body, force=True)
+        if done["metadata"].get("generation") != live["metadata"].get("generation"):
+            changed.append(name)
+    if changed:
+        emit(f"{component}: definitions brought to the chart's: {', '.join(changed)}"[:199])
+    return tuple(changed)
+
+
+def _established(cluster: Cluster, name: str, component: str) -> None:
+    """Wait until the server serves a new kind: helm would not find it."""
+    deadline = Deadline.after(_SERVED_S)
+    while deadline.left_s > 0:
+        live = cluster.find(CRDS, name) or {}
+        conditions = (live.get("status") or {}).get("conditions") or []
+        if any(entry.get("type") == "Established" and entry.get("status") == "True" for entry in conditions):
+            return
+        time.sleep(0.2)
+    hint = f"kubectl describe crd {name}"
+    raise DeadlineError(f"component {component}: CRD {name}", f"not served after {_SERVED_S:g} s.", hint)
+
+
+def _documents(text: str, component: str) -> list[Json]:
+    import yaml
+
+    try:
+        documents = [body for body in yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)) if body]
+    except yaml.YAMLError as error:
+        said = str(getattr(error, "problem", None) or error)[:200]
+        raise InputError(f"component {component}", f"its crds/ is not YAML: {said}.", "take another chart") from None
+    found = [body for body in documents if isinstance(body, dict) and body.get("kind") == CRDS.kind]
+    for body in found:
+        if not isinstance(body.get("metadata"), dict) or not body["metadata"].get("name"):
+            raise InputError(
+                f"component {component}", "its crds/ holds a definition without a name.", "correct the chart"
+            )
+    return found
+
+
+def _lost_versions(live: Json, body: Json) -> list[str]:
+    stored = (live.get("status") or {}).get("storedVersions") or []
+    known = {str(version.get("name")) for version in (body.get("spec") or {}).get("versions") or []}
+    return [str(version) for version in stored if str(version) not in known]

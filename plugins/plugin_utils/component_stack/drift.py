@@ -1,0 +1,133 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What was changed by hand in a release of ours: values given to helm, and fields of its objects.
+
+Helm keeps a release's labels on `helm upgrade --set`, and an edited object changes nothing about its release: neither
+shows in what helm lists. Values are compared with the recipe's. Of objects those fields count that the chart states and
+that kubectl wrote last, by the object's own record of who wrote what (managedFields): what controllers, webhooks and
+autoscalers write is theirs, and what somebody added beside the chart's fields helm would not take away either.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..clients.helm.helm import Helm
+from ..clients.kube.cluster import Cluster
+from ..outcome.errors import NotFoundError
+from ..runtime.pool import map_bounded
+from .model import Component
+from .plan import Installed
+
+Json = dict[str, Any]
+_AT_ONCE = 8
+
+
+def with_drift(helm: Helm, cluster: Cluster, components: Iterable[Component], found: Installed) -> Installed:
+    """Return what is installed, with what was changed by hand in our releases. It costs a few requests an object.
+
+    Raises:
+        BringupError: helm or the API server does not answer.
+    """
+    ours = [
+        component
+        for component in components
+        if component.has_chart
+        and found.is_ours(component.release)
+        and component.release in found.releases
+        and found.releases[component.release].status == "deployed"
+    ]
+
+    def one(component: Component) -> tuple[str, tuple[str, ...]]:
+        given = helm.values(component.name, component.namespace)
+        texts = [f"value {path}" for path in different_values(component.values, given)]
+        if not texts:
+            manifest = helm.manifest(component.name, component.namespace)
+            texts = [text for body in _documents(manifest) for text in _object(cluster, component, body)]
+        return component.release, tuple(texts)
+
+    return replace(found, drift=dict(map_bounded(one, ours, _AT_ONCE)))
+
+
+def different_values(wanted: Any, given: Any) -> list[str]:
+    """Return the dotted paths at which two sets of values differ; a value of null is one that is not given."""
+    return sorted(_different(_without_nulls(wanted), _without_nulls(given), ""))
+
+
+def _different(wanted: Any, given: Any, path: str) -> Iterator[str]:
+    if isinstance(wanted, Mapping) and isinstance(given, Mapping):
+        for key in {*wanted, *given}:
+            yield from _different(wanted.get(key), given.get(key), f"{path}.{key}" if path else str(key))
+    elif wanted != given and not (wanted in ({}, None) and given in ({}, None)):
+        yield path
+
+
+def _without_nulls(value: Any) -> Any:
+    plain = json.loads(json.dumps(value, default=str))
+    return _pruned(plain)
+
+
+def _pruned(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _pruned(entry) for key, entry in value.items() if entry is not None}
+    return value
+
+
+def _object(cluster: Cluster, component: Component, body: Json) -> list[str]:
+    title = f"{body['kind']} {body['metadata']['name']}"
+    try:
+        kind = cluster.kind(body["apiVersion"], body["kind"])
+    except NotFoundError:
+        return [f"{title} is gone"]
+    namespace = str(body["metadata"].get("namespace") or component.namespace) if kind.namespaced else ""
+    live = cluster.find(kind, body["metadata"]["name"], namespace)
+    return [f"{title} is gone"] if live is None else [f"{title} {path}" for path in edited_fields(body, live)]
+
+
+def edited_fields(wanted: Json, live: Json) -> list[str]:
+    """Return the fields of an object that kubectl wrote last and that are not what the chart states."""
+    found: set[str] = set()
+    for entry in live["metadata"].get("managedFields") or ():
+        if str(entry.get("manager", "")).startswith("kubectl") and entry.get("subresource") in (None, "", "scale"):
+            found.update(_edited(entry.get("fieldsV1") or {}, wanted, live, ""))
+    return sorted(found)
+
+
+def _edited(fields: Json, wanted: Any, live: Any, path: str) -> Iterator[str]:
+    for key, inner in fields.items():
+        kind, _colon, name = key.partition(":")
+        if kind == "f" and isinstance(wanted, Mapping) and name in wanted:
+            there = live.get(name) if isinstance(live, Mapping) else None
+            place = f"{path}.{name}" if path else name
+            if inner and isinstance(wanted[name], Mapping | list):
+                yield from _edited(inner, wanted[name], there, place)
+            elif _text(wanted[name]) != _text(there):
+                yield place
+        elif kind == "k":
+            keys = json.loads(name)
+            mine, theirs = _item(wanted, keys), _item(live, keys)
+            if mine is not None:
+                label = ",".join(str(value) for value in keys.values())
+                yield from _edited(inner, mine, theirs, f"{path}[{label}]")
+
+
+def _item(items: Any, keys: Json) -> Json | None:
+    found = items if isinstance(items, list) else ()
+    return next(
+        (item for item in found if isinstance(item, dict) and all(item.get(key) == keys[key] for key in keys)), None
+    )
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else str(value)
+
+
+def _documents(text: str) -> list[Json]:
+    import yaml
+
+    documents = yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return [body for body in documents if isinstance(body, dict) and body.get("kind") and body.get("metadata")]

@@ -1,0 +1,144 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What was changed by hand in a release is told from what controllers, webhooks and autoscalers write."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.crds import apply_crds
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.drift import (
+    different_values,
+    edited_fields,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Done
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import Action
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import changed
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
+
+WANTED = {
+    "kind": "Deployment",
+    "metadata": {"name": "op", "labels": {"app": "op"}},
+    "spec": {
+        "replicas": 1,
+        "template": {"spec": {"containers": [{"name": "op", "image": "op:1", "args": ["--a"]}]}},
+    },
+}
+# As the API server records it (Kubernetes documentation, Server-Side Apply, field management).
+IMAGE = {"f:template": {"f:spec": {"f:containers": {'k:{"name":"op"}': {"f:image": {}}}}}}
+
+
+def live(manager: str, fields: dict[str, Any], *, subresource: str = "", **spec: Any) -> dict[str, Any]:
+    """The object on the cluster, with fields that somebody wrote last."""
+    entry = {"manager": manager, "operation": "Update", "fieldsV1": {"f:spec": fields}, "subresource": subresource}
+    return {
+        "metadata": {"name": "op", "labels": {"app": "op"}, "managedFields": [{"manager": "helm"}, entry]},
+        "spec": {**cast(dict[str, Any], WANTED["spec"]), **spec},
+    }
+
+
+def containers(image: str) -> dict[str, Any]:
+    return {"spec": {"containers": [{"name": "op", "image": image, "args": ["--a"]}]}}
+
+
+@pytest.mark.parametrize(
+    ("there", "fields"),
+    [
+        (live("kubectl-edit", {"f:replicas": {}}, replicas=7), ["spec.replicas"]),
+        (live("kubectl", {"f:replicas": {}}, subresource="scale", replicas=7), ["spec.replicas"]),
+        (live("kubectl-set", IMAGE, template=containers("op:2")), ["spec.template.spec.containers[op].image"]),
+        # Written by hand, and what the chart says all the same.
+        (live("kubectl-edit", {"f:replicas": {}}), []),
+        # Beside what the chart states.
+        (live("kubectl-edit", {"f:paused": {}}, paused=True), []),
+        # An autoscaler, an operator, a status.
+        (live("kube-controller-manager", {"f:replicas": {}}, replicas=7), []),
+        (live("gpu-operator", IMAGE, template=containers("op:2")), []),
+        (live("kubectl", {"f:replicas": {}}, subresource="status", replicas=7), []),
+    ],
+)
+def test_fields_that_were_edited(there: dict[str, Any], fields: list[str]) -> None:
+    assert edited_fields(WANTED, there) == fields
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given", "paths"),
+    [
+        ({"a": {"b": 1}}, {"a": {"b": 1}}, []),
+        ({"a": None, "b": {}}, {}, []),
+        ({"a": 5.0}, {"a": 5}, []),
+        ({"a": {"b": 1}}, {"a": {"b": 2, "c": 3}}, ["a.b", "a.c"]),
+        ({"a": [1, 2]}, {"a": [2, 1]}, ["a"]),
+        ({"a": {"password": "x"}}, {"a": {"password": "y"}}, ["a.password"]),
+        ({"a": 0}, {}, ["a"]),
+    ],
+)
+def test_values_that_differ_are_named_without_what_they_are(wanted: Any, given: Any, paths: list[str]) -> None:
+    assert different_values(wanted, given) == paths
+
+
+class Definitions:
+    """The definitions of a cluster."""
+
+    def __init__(self, **live: dict[str, Any]) -> None:
+        self.live, self.applied = live, list[str]()
+
+    def find(self, _kind: object, name: str) -> dict[str, Any] | None:
+        return self.live.get(name)
+
+    def apply(self, _kind: object, body: dict[str, Any], *, force: bool) -> dict[str, Any]:
+        assert force
+        self.applied.append(body["metadata"]["name"])
+        established = {"status": {"conditions": [{"type": "Established", "status": "True"}]}}
+        self.live.setdefault(body["metadata"]["name"], {**established, "spec": None})
+        generation = 2 if body["spec"] != self.live.get(body["metadata"]["name"], {}).get("spec") else 1
+        return {"metadata": {"generation": generation}}
+
+
+def definition(*versions: str) -> dict[str, Any]:
+    return {"metadata": {"generation": 1}, "spec": {"versions": [{"name": version} for version in versions]}}
+
+
+CHART = "# none\n---\nkind: CustomResourceDefinition\nmetadata: {name: x}\nspec: {versions: [{name: v1}]}\n---\n"
+
+
+@pytest.mark.parametrize(
+    ("there", "told"),
+    [({}, ("x",)), ({"x": definition("v1")}, ()), ({"x": definition("v1beta1")}, ("x",))],
+    ids=["absent", "the same", "older"],
+)
+def test_definitions_of_a_chart_are_brought_to_its_version(there: dict[str, Any], told: tuple[str, ...]) -> None:
+    cluster = Definitions(**there)
+    assert apply_crds(cast(Cluster, cluster), CHART, "op", lambda line: None, installs=False) == told
+    assert cluster.applied == ["x"]
+
+
+def test_what_is_not_there_is_left_to_helm_when_it_installs() -> None:
+    cluster = Definitions()
+    assert apply_crds(cast(Cluster, cluster), CHART, "op", lambda line: None, installs=True) == ()
+    assert cluster.applied == []
+
+
+def test_a_definition_without_a_stored_version_is_refused() -> None:
+    cluster = Definitions(x={**definition("v1alpha1", "v1"), "status": {"storedVersions": ["v1alpha1", "v1"]}})
+    with pytest.raises(BringupError, match="stored as v1alpha1"):
+        apply_crds(cast(Cluster, cluster), CHART, "op", lambda line: None, installs=False)
+    assert cluster.applied == []
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "expected"),
+    [
+        (Action.UPGRADE, "ready", True),
+        (Action.INSTALL, "failed", True),
+        (Action.INSTALL, "waiting", False),
+        (Action.PENDING, "refused", False),
+        (Action.UNCHANGED, "ready", False),
+    ],
+)
+def test_only_what_was_touched_counts_as_changed(action: Action, state: str, expected: bool) -> None:
+    assert changed([Done(component="op", action=action, state=state)]) is expected
