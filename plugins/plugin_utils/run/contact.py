@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..check.rights import LEVELS, Choices, choices_of, needed_permissions
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
 from ..clients.kube.identity import cluster_uid
 from ..clients.kube.kinds import NODES
-from ..component_stack.permissions import asked_permissions
+from ..clients.kube.permission import ask_all
 from ..outcome.errors import BringupError, ProblemsError, UnavailableError
 from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
@@ -66,7 +67,8 @@ def _check_api(run: Run, options: Mapping[str, Any], emit: Emit) -> list[Bringup
         with Cluster(connection_from(options), patience_s=_PATIENCE_S) as cluster:
             version = cluster.version()
             emit(f"contact: API server answers with version {version}")
-            if denied := _denied(cluster):
+            levels = LEVELS[:1] if run.record.check_mode else LEVELS
+            if denied := denied_rights(cluster, run.site.gates, levels, choices_of(run.site, run.recipe)):
                 return denied
             simulated = _simulated_nodes(cluster)
             seen = {"version": version, "uid": _uid(cluster), "simulated_nodes": len(simulated)}
@@ -100,13 +102,15 @@ def _uid(cluster: Cluster) -> str:
         return ""
 
 
-def _denied(cluster: Cluster) -> list[BringupError]:
-    """Return one problem per thing that the gates do and this user may not (SelfSubjectAccessReview)."""
-    hint = "use a kubeconfig whose user may, or bind a ClusterRole that allows it"
+def denied_rights(
+    cluster: Cluster, gates: Iterable[str], levels: Iterable[str], choices: Choices
+) -> list[BringupError]:
+    """Return one problem per thing that those gates do and this user may not (SelfSubjectAccessReview)."""
+    hint = "use a kubeconfig whose user may, or bind the roles of these gates (docs/rbac.md)"
     return [
         UnavailableError(
             "API server", f"this user may not {asked.text}{f' ({asked.reason})' if asked.reason else ''}.", hint
         )
-        for asked in asked_permissions(cluster)
+        for asked in ask_all(cluster, needed_permissions(gates, levels, choices))
         if not asked.allowed
     ]

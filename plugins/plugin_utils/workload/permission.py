@@ -9,18 +9,36 @@ from collections.abc import Iterable
 
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.errors import ForbiddenError
+from ..clients.kube.kinds import PODS, RESOURCE_CLAIMS
 from ..clients.kube.permission import Permission, ask_all
 from .lease import NAMESPACE
 from .model import JobKind
+from .namespace import GROUPS, MAKERS
 
+# Whoever tests holds the cluster, and removes what dead runs left.
+HOLDING = (
+    Permission("list", "namespaces"),
+    *(Permission(verb, "leases", "coordination.k8s.io", NAMESPACE) for verb in ("get", "create", "update")),
+)
+# A namespace of ours is emptied before it goes, whatever a run of then may have made in it.
+CLEARING = (
+    *(
+        Permission(verb, kind.plural, kind.group)
+        for kind in (*MAKERS, *GROUPS, RESOURCE_CLAIMS, PODS)
+        for verb in ("list", "delete")
+    ),
+    # Finalizers whose controller does not run are taken off our own objects.
+    *(Permission("patch", kind.plural, kind.group) for kind in (*GROUPS, RESOURCE_CLAIMS, PODS)),
+)
 # What every test in a namespace of its own does: make it, follow its pods, read their logs, remove it.
 BASIC = (
-    *(Permission(verb, "namespaces") for verb in ("list", "create", "delete")),
+    *HOLDING,
+    *(Permission(verb, "namespaces") for verb in ("create", "delete")),
     *(Permission(verb, "priorityclasses", "scheduling.k8s.io") for verb in ("create", "delete")),
-    *(Permission(verb, "pods") for verb in ("list", "delete")),
+    *CLEARING,
     Permission("get", "pods", subresource="log"),
-    *(Permission(verb, "leases", "coordination.k8s.io", NAMESPACE) for verb in ("get", "create", "update")),
-    Permission("list", "nodes"),
+    *(Permission(verb, "nodes") for verb in ("get", "list")),
+    Permission("list", "resourceslices", "resource.k8s.io"),
     Permission("list", "events"),
 )
 _ACCESS = (*(Permission(verb, "services") for verb in ("list", "create")), Permission("create", "secrets"))
@@ -39,7 +57,7 @@ def job_permissions(kind: JobKind, *, gang_api: str = "", by_dra: bool = False) 
     if kind in ("gang-job", "torchrun"):
         wanted += _ACCESS
     if kind == "torchrun":
-        wanted.append(Permission("create", "configmaps"))
+        wanted += [Permission(verb, "configmaps") for verb in ("create", "delete")]
     if gang_api and kind != "mpijob":
         wanted.append(Permission("create", "podgroups", gang_api.partition("/")[0]))
     if by_dra:

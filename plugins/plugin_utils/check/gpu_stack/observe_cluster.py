@@ -13,10 +13,9 @@ from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.dra import dra_kinds
 from ...clients.kube.kinds import CLUSTER_POLICIES, NIC_CLUSTER_POLICIES, NODES
-from ...clients.kube.permission import AskedPermission
+from ...clients.kube.permission import AskedPermission, Permission, ask_all
 from ...component_stack.facts import stack_facts
 from ...component_stack.model import Component, components_of
-from ...component_stack.permissions import asked_permissions
 from ...component_stack.plan import Installed
 from ...component_stack.promised import Promised, promised_by, promised_by_text
 from ...component_stack.read import installed, read_workloads
@@ -25,6 +24,7 @@ from ...outcome.codec import load_json
 from ...outcome.errors import BringupError, InputError
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
+from ..rights import LEVELS, choices_of, needed_permissions
 from ..spec import ObserveContext, observer_of
 from .cluster_state import ClusterState, ComponentState
 from .kube_objects import node_state, operand_states, policy_state, slice_state
@@ -49,7 +49,7 @@ def observe(context: ObserveContext) -> ClusterState:
     deadline = Deadline.after(context.settings_of(GATE, GpuStackSettings).settle_s)
     components = components_of(context.recipe)
     with Cluster(connection) as cluster:
-        permissions = asked_permissions(cluster)
+        permissions = ask_all(cluster, _wanted(context))
         if not all(permission.allowed for permission in permissions):
             return ClusterState(version=cluster.version(), permissions=permissions)
         progress = Progress(context.emit)
@@ -62,6 +62,12 @@ def observe(context: ObserveContext) -> ClusterState:
                 return with_last_words(cluster, state)
             progress.tick(f"cluster not settled yet: {unsettled}")
             time.sleep(min(1.0, deadline.left_s))
+
+
+def _wanted(context: ObserveContext) -> tuple[Permission, ...]:
+    """Return what the gate looks at and tests; a run in check mode does not test."""
+    choices = choices_of(context.site, context.recipe)
+    return needed_permissions((GATE,), LEVELS[:2], choices)
 
 
 def _look(

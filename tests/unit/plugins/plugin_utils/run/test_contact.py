@@ -56,7 +56,7 @@ def test_simulated_nodes_mark_the_run(
     run.save_record(new_run("r1", "here", "2026-11-22T10:00:00Z", site.gates, rehearsal=False))
     monkeypatch.setattr(contact, "Cluster", lambda _connection, **_options: Api(annotations))
     monkeypatch.setattr(contact, "connection_from", lambda options: options)
-    monkeypatch.setattr(contact, "asked_permissions", lambda _cluster: ())
+    monkeypatch.setattr(contact, "ask_all", lambda _cluster, _wanted: ())
     lines: list[str] = []
     contact.check_contact(run, {}, Inventory({}, {}, simulated=False), lines.append)
     again = Run(tmp_path)

@@ -1,0 +1,160 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What each gate must be allowed to do on the cluster, from what the gates themselves ask before they act.
+
+Preflight asks for what the gates in scope need with the site's own choices; docs/rbac/roles.yaml is made of the same
+with every choice. Reading is `observe`, what makes objects `test`, and putting the recipe on the cluster `install`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..clients.kube.permission import Permission
+from ..component_stack.facts import stack_facts
+from ..site.model import Site
+from ..workload.model import JobKind
+from ..workload.permission import BASIC, HOLDING, job_permissions
+from .kit.settings_layers import checked_settings
+
+LEVELS = ("observe", "test", "install")
+# Every gate with a cluster: which one it is, and whether its nodes are simulated.
+CONTACT = (Permission("get", "namespaces"), Permission("list", "nodes"))
+_READING = ("get", "list", "watch")
+_WAYS = {
+    "port-forward": (Permission("create", "pods", subresource="portforward"),),
+    "service-proxy": tuple(Permission(verb, "services", subresource="proxy") for verb in ("get", "create")),
+}
+_GATES = ("gpu_stack", "telemetry", "fabric_validation", "training_acceptance", "inference_acceptance")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What of a site decides how its gates work: who admits gangs (names of recipes/gpu_stack.yaml), how jobs are
+    launched, whether GPUs are given out by claims, how Prometheus is reached, and settings of the servers."""
+
+    gangs: tuple[str, ...]
+    kinds: tuple[JobKind, ...]
+    by_dra: bool
+    ways: tuple[str, ...]
+    servers: tuple[Any, ...]
+
+
+def every_choice() -> Choices:
+    """Return all choices that a site has, but for secrets of its own."""
+    from .inference_acceptance.settings import GATE, InferenceSettings
+
+    shipped = checked_settings(InferenceSettings, GATE, {})
+    other = replace(shipped.server, reach="service-proxy", claim={"accessModes": ["ReadWriteMany"]})
+    servers = (shipped, replace(shipped, server=other))
+    return Choices(
+        gangs=tuple(stack_facts().gangs), kinds=("gang-job", "mpijob"), by_dra=True, ways=tuple(_WAYS), servers=servers
+    )
+
+
+def choices_of(site: Site, recipe: Mapping[str, Any] | None) -> Choices:
+    """Return the choices of a site, with the settings of the gates in its scope.
+
+    Raises:
+        ProblemsError: a setting is wrong.
+    """
+    components = [str(name) for name in (recipe or {}).get("deploymentOrder") or ()]
+    gang = next((name for name in stack_facts().gangs if name in components), "native")
+    kinds: tuple[JobKind, ...] = ()
+    ways: tuple[str, ...] = ()
+    servers: tuple[Any, ...] = ()
+    if "fabric_validation" in site.gates:
+        from .fabric_validation.settings import GATE as NCCL
+        from .fabric_validation.settings import FabricValidationSettings
+
+        kinds = (checked_settings(FabricValidationSettings, NCCL, site.settings.get(NCCL, {})).run.kind,)
+    if "telemetry" in site.gates:
+        from .telemetry.settings import GATE as TELEMETRY
+        from .telemetry.settings import TelemetrySettings
+
+        metrics = checked_settings(TelemetrySettings, TELEMETRY, site.settings.get(TELEMETRY, {})).metrics
+        ways = () if metrics.url else (metrics.way,)
+    if "inference_acceptance" in site.gates:
+        from .inference_acceptance.settings import GATE as INFERENCE
+        from .inference_acceptance.settings import InferenceSettings
+
+        servers = (checked_settings(InferenceSettings, INFERENCE, site.settings.get(INFERENCE, {})),)
+    gangs = (gang,) if len(site.in_scope) > 1 else ()
+    return Choices(gangs=gangs, kinds=kinds, by_dra="dra" in site.capabilities, ways=ways, servers=servers)
+
+
+def gate_permissions(gate: str, level: str, choices: Choices) -> tuple[Permission, ...]:
+    """Return what that gate needs at that level beside the levels before it.
+
+    Args:
+        gate: gate id.
+        level: one of LEVELS.
+        choices: the site's choices.
+    """
+    if gate not in _GATES:
+        return ()
+    if level == "install":
+        return stack_facts().permissions["install"] if gate == "gpu_stack" else ()
+    wanted = (*CONTACT, *HOLDING, *_MAKERS[gate](choices))
+    reads = level == "observe"
+    return tuple(dict.fromkeys(entry for entry in wanted if (entry.verb in _READING and _plain(entry)) is reads))
+
+
+def needed_permissions(gates: Iterable[str], levels: Iterable[str], choices: Choices) -> tuple[Permission, ...]:
+    """Return what those gates need at those levels, each once."""
+    levels = tuple(levels)
+    wanted = (entry for gate in gates for level in levels for entry in gate_permissions(gate, level, choices))
+    return tuple(dict.fromkeys(wanted))
+
+
+def _plain(permission: Permission) -> bool:
+    # To read through the proxy of a service is to speak with what is behind it; the Lease is for who tests.
+    return permission.subresource != "proxy" and permission.resource != "leases"
+
+
+def _gpu_stack(choices: Choices) -> tuple[Permission, ...]:
+    known = stack_facts().permissions
+    return (*BASIC, *known["observe"], *known["test"], *_groups(choices))
+
+
+def _telemetry(choices: Choices) -> tuple[Permission, ...]:
+    from .telemetry.settings import GATE, TelemetrySettings
+
+    stated = checked_settings(TelemetrySettings, GATE, {}).permissions
+    return (*stated, *(entry for way in choices.ways for entry in _WAYS[way]))
+
+
+def _nccl(choices: Choices) -> tuple[Permission, ...]:
+    return (*BASIC, *(entry for kind in choices.kinds for entry in _jobs(kind, choices)))
+
+
+def _training(choices: Choices) -> tuple[Permission, ...]:
+    return (*BASIC, *_jobs("torchrun", choices))
+
+
+def _inference(choices: Choices) -> tuple[Permission, ...]:
+    from .inference_acceptance.observe_inference import permissions
+
+    return (*BASIC, *(entry for settings in choices.servers for entry in permissions(settings, by_dra=choices.by_dra)))
+
+
+def _jobs(kind: JobKind, choices: Choices) -> tuple[Permission, ...]:
+    apis = [stack_facts().gangs[name].api_version for name in choices.gangs] or [""]
+    return tuple(entry for api in apis for entry in job_permissions(kind, gang_api=api, by_dra=choices.by_dra))
+
+
+def _groups(choices: Choices) -> tuple[Permission, ...]:
+    groups = dict.fromkeys(stack_facts().gangs[name].api_version.partition("/")[0] for name in choices.gangs)
+    return tuple(Permission(verb, "podgroups", group) for group in groups for verb in ("get", "create"))
+
+
+_MAKERS = {
+    "gpu_stack": _gpu_stack,
+    "telemetry": _telemetry,
+    "fabric_validation": _nccl,
+    "training_acceptance": _training,
+    "inference_acceptance": _inference,
+}

@@ -1,0 +1,160 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What gates must be allowed to do: no more than they do, and each missing right is told by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+from sites import make_site
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import (
+    LEVELS,
+    Choices,
+    choices_of,
+    every_choice,
+    gate_permissions,
+    needed_permissions,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import (
+    AskedPermission,
+    Permission,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.contact import denied_rights
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import Subject, bindings, role_objects
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+
+GATES = ("gpu_stack", "telemetry", "fabric_validation", "training_acceptance", "inference_acceptance")
+HOSTS = (Host(name="a", sku="h100", node_name="a"), Host(name="b", sku="h100", node_name="b"))
+# What the gates of a healthy rehearsal of two hosts asked the API server, recorded at its address.
+REQUESTS = yaml.safe_load(
+    (Path(__file__).resolve().parents[4] / "data" / "requests_of_gates.yaml").read_text(encoding="utf-8")
+)
+# Every authenticated user may ask (system:basic-user). The others are not needed: who may not read them is told no
+# more, and goes on (rules of dead tests, queues).
+NOT_NEEDED = (
+    "create selfsubjectaccessreviews.authorization.k8s.io",
+    "list prometheusrules.monitoring.coreos.com",
+    "list queues.scheduling.volcano.sh",
+)
+
+
+def allowed_by(rules: list[dict[str, Any]], verb: str, resource: str) -> bool:
+    name, _dot, group = resource.partition(".")
+    return any(
+        verb in rule["verbs"] and name in rule["resources"] and group in rule["apiGroups"]
+        for rule in rules
+        if "resources" in rule
+    )
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_the_role_of_a_gate_allows_what_the_gate_asks_for(gate: str) -> None:
+    roles = [role for role in role_objects([gate], ["test"], every_choice()) if "rules" in role]
+    rules = [rule for role in roles for rule in role["rules"]]
+    refused = [request for request in REQUESTS[gate] if not allowed_by(rules, *request.split(" ", 1))]
+    assert set(refused) <= set(NOT_NEEDED)
+
+
+@pytest.mark.parametrize("gate", GATES)
+@pytest.mark.parametrize("level", LEVELS)
+def test_each_right_that_is_missing_is_told_by_name(gate: str, level: str) -> None:
+    choices = every_choice()
+    for missing in gate_permissions(gate, level, choices):
+        problems = denied_rights(cast(Cluster, Server(missing)), [gate], LEVELS, choices)
+        assert [problem.reason for problem in problems] == [f"this user may not {missing.text}."]
+        assert "docs/rbac.md" in problems[0].hint
+    assert denied_rights(cast(Cluster, Server(None)), [gate], LEVELS, choices) == []
+
+
+class Server:
+    """An API server that refuses one thing."""
+
+    def __init__(self, refused: Permission | None) -> None:
+        self.refused = refused
+
+    def can_i(self, wanted: Permission) -> AskedPermission:
+        fields = {name: getattr(wanted, name) for name in ("verb", "resource", "group", "namespace", "subresource")}
+        return AskedPermission(**fields, allowed=wanted != self.refused)
+
+
+def texts(gates: tuple[str, ...], choices: Choices, levels: tuple[str, ...] = LEVELS) -> set[str]:
+    return {permission.text for permission in needed_permissions(gates, levels, choices)}
+
+
+def test_telemetry_alone_asks_for_nothing_of_the_stack() -> None:
+    site = make_site(HOSTS, gates=("telemetry",), capabilities=("kubernetes",))
+    asked = texts(site.gates, choices_of(site, None))
+    assert "list secrets" not in asked and not any("deployments" in text or "jobs" in text for text in asked)
+    assert {"create pods/portforward", "create prometheusrules.monitoring.coreos.com"} <= asked
+
+
+def test_gates_without_a_cluster_ask_for_nothing() -> None:
+    assert needed_permissions(("facility", "fabric", "nodes"), LEVELS, every_choice()) == ()
+
+
+def test_looking_alone_asks_for_reading_alone() -> None:
+    for permission in needed_permissions(GATES, ["observe"], every_choice()):
+        assert permission.verb in ("get", "list", "watch")
+
+
+@pytest.mark.parametrize(
+    ("settings", "order", "hosts", "wanted", "unwanted"),
+    [
+        ({}, ["volcano"], HOSTS, "create podgroups.scheduling.volcano.sh", "create podgroups.scheduling.run.ai"),
+        ({}, ["kai-scheduler"], HOSTS, "create podgroups.scheduling.run.ai", "create podgroups.scheduling.volcano.sh"),
+        ({}, ["volcano"], HOSTS[:1], "create jobs.batch", "create podgroups.scheduling.volcano.sh"),
+        ({"fabric_validation": {"kind": "mpijob"}}, [], HOSTS, "create mpijobs.kubeflow.org", "create services"),
+        ({}, [], HOSTS, "create jobs.batch", "create mpijobs.kubeflow.org"),
+    ],
+)
+def test_rights_follow_the_choices_of_a_site(
+    settings: dict[str, Any], order: list[str], hosts: tuple[Host, ...], wanted: str, unwanted: str
+) -> None:
+    site = make_site(hosts, gates=("fabric_validation",), capabilities=("kubernetes",), settings=settings)
+    asked = texts(site.gates, choices_of(site, {"deploymentOrder": order}))
+    assert wanted in asked and unwanted not in asked
+
+
+@pytest.mark.parametrize(
+    ("telemetry", "wanted"),
+    [
+        ({}, {"create pods/portforward"}),
+        ({"way": "service-proxy"}, {"get services/proxy", "create services/proxy"}),
+        ({"url": "https://prometheus.example.org"}, set()),
+    ],
+)
+def test_a_way_to_prometheus_asks_for_its_own_right(telemetry: dict[str, Any], wanted: set[str]) -> None:
+    site = make_site(HOSTS, gates=("telemetry",), capabilities=("kubernetes",), settings={"telemetry": telemetry})
+    asked = texts(site.gates, choices_of(site, None))
+    assert {text for text in asked if "portforward" in text or "proxy" in text} == wanted
+
+
+def test_a_level_holds_those_before_it_and_only_installing_allows_everything() -> None:
+    made = role_objects(GATES, LEVELS, every_choice())
+    roles = {role["metadata"]["name"]: role for role in made if role["kind"] == "ClusterRole"}
+    look, test = roles["gpufleet-telemetry-observe"], roles["gpufleet-telemetry-test"]
+    for rule in look["rules"]:
+        assert any(
+            (rule["apiGroups"], rule["resources"]) == (other["apiGroups"], other["resources"])
+            and set(rule["verbs"]) <= set(other["verbs"])
+            for other in test["rules"]
+        )
+    wild = [name for name, role in roles.items() if any("*" in str(rule) for rule in role.get("rules", ()))]
+    assert wild == ["gpufleet-gpu-stack-install"]
+    assert {role["metadata"].get("namespace", "") for role in made} == {"", "gpufleet-system"}
+
+
+def test_bindings_name_each_role_once() -> None:
+    roles = role_objects(["telemetry"], ["test"], every_choice())
+    made = bindings(roles, Subject(kind="ServiceAccount", name="gpufleet", namespace="gpufleet-system"))
+    assert [(body["kind"], body["metadata"].get("namespace", ""), body["roleRef"]["kind"]) for body in made] == [
+        ("ClusterRoleBinding", "", "ClusterRole"),
+        ("RoleBinding", "gpufleet-system", "Role"),
+    ]
+    assert {body["metadata"]["name"] for body in made} == {"gpufleet-telemetry-test:gpufleet"}

@@ -1,0 +1,37 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""docs/rbac/roles.yaml, the roles that gates need on a cluster."""
+
+from __future__ import annotations
+
+import yaml
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import LEVELS, every_choice
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import role_objects
+
+_HEAD = """# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# Generated from what the gates ask (make rbac-docs); a test compares the two. docs/rbac.md says how to use it.
+---
+"""
+
+
+class _Indented(yaml.SafeDumper):
+    """Writes lists indented, as yamllint wants them."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        del indentless
+        super().increase_indent(flow, indentless=False)
+
+    def ignore_aliases(self, data: object) -> bool:
+        del data
+        return True
+
+
+def page() -> str:
+    """Return docs/rbac/roles.yaml."""
+    items = role_objects(GATE_IDS, LEVELS, every_choice())
+    body = {"apiVersion": "v1", "kind": "List", "items": items}
+    return _HEAD + yaml.dump(body, Dumper=_Indented, sort_keys=False, width=150)
