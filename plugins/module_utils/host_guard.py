@@ -88,21 +88,38 @@ def end_with_parent() -> None:
 
 
 class Caller:
-    """The processes above this one, up to the connection of the controller."""
+    """The processes above this one, up to the connection of the controller or the controller itself.
+
+    What is above those may end: a daemon that is started again, a shell whose ansible-playbook goes on without it.
+    """
 
     def __init__(self) -> None:
-        self._above = _ancestors()
+        above = _ancestors(64)
+        ends = [number for number, pid in enumerate(above) if _is_connection(pid)]
+        self._above = above[: ends[0] + 1] if ends else above[:1]
 
     def gone(self) -> bool:
         """Tell whether one of them ended: nobody waits for an answer any more."""
-        return _ancestors() != self._above
+        return _ancestors(len(self._above)) != self._above
 
 
-def _ancestors() -> list[int]:
-    """Return the pids above this process, the nearest first; as far as /proc tells."""
+def _is_connection(pid: int) -> bool:
+    """Tell whether a process is OpenSSH's of one connection (sshd, sshd-session), or an ansible-playbook."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as comm:
+            name = comm.read()
+        with open(f"/proc/{pid}/cmdline", "rb") as cmdline:
+            words = cmdline.read()
+    except OSError:
+        return False
+    return name.startswith("sshd") or b"ansible-playbook" in words or b"ansible\0playbook" in words
+
+
+def _ancestors(most: int) -> list[int]:
+    """Return the pids above this process, the nearest first, at most so many; as far as /proc tells."""
     found: list[int] = []
     pid = os.getppid()
-    while pid > 0 and len(found) < 64:
+    while pid > 0 and len(found) < most:
         found.append(pid)
         try:
             with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:

@@ -20,6 +20,8 @@ _CHUNK = 65536
 _KILL_WAIT_S = 5.0
 _DRAIN_WAIT_S = 2.0
 _LOOK_S = 1.0
+# Who called this process: looked at when it starts, for later it may be gone already. A fork has another caller.
+_CALLERS = {os.getpid(): Caller()}
 # Where administrators' tools are; a login without a login shell often lacks them.
 _MORE_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/mellanox/bin")
 
@@ -118,7 +120,8 @@ def _ended(process: subprocess.Popen[bytes], timeout_s: float) -> int:
         TimeoutExpired: its time is over.
         SystemExit: the controller is gone: nobody waits for what it says, and nobody would end it.
     """
-    caller, end = Caller(), time.monotonic() + timeout_s
+    end = time.monotonic() + timeout_s
+    caller = _CALLERS.get(os.getpid()) or _CALLERS.setdefault(os.getpid(), Caller())
     while True:
         left_s = end - time.monotonic()
         try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from waiting import eventually
+from waiting import always, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils import host_guard, node_tools
 from ansible_collections.gpufleet.bringup.plugins.module_utils.host_guard import lock_of_host, processes_on_gpus
@@ -126,5 +126,30 @@ def test_a_tool_ends_with_its_controller(tmp_path: Path, repository: Path, victi
         tool = identify(int(pid.read_text()))
         assert tool is not None
         os.kill(module_pid if victim == "the module" else caller.pid, signal.SIGKILL)
+        eventually(lambda: not tool.alive(), 10)
+        eventually(lambda: identify(module_pid) is None, 10)
+
+
+def test_a_tool_goes_on_when_only_what_is_above_the_connection_ends(tmp_path: Path, repository: Path) -> None:
+    """As with a daemon of OpenSSH that is started again, or a shell that ends while its playbook goes on."""
+    pid, module = tmp_path / "pid", tmp_path / "module.py"
+    module.write_text(CODE.format(pid=pid))
+    connection = tmp_path / "sshd-session"
+    connection.write_text(f"#!/bin/sh\n{sys.executable} {module} &\necho $! $$\nwait\n")
+    connection.chmod(0o755)
+    environment = {**os.environ, "PYTHONPATH": str(repository / ".cache")}
+    with subprocess.Popen(
+        ["sh", "-c", f"{connection} & wait"], stdout=subprocess.PIPE, text=True, env=environment
+    ) as shell:
+        assert shell.stdout is not None
+        module_pid, connection_pid = map(int, shell.stdout.readline().split())
+        eventually(lambda: pid.exists() and pid.read_text().strip())
+        tool = identify(int(pid.read_text()))
+        assert tool is not None
+        shell.kill()
+        shell.wait(5)
+        # Longer than it takes to look again.
+        always(tool.alive, 2.5)
+        os.kill(connection_pid, signal.SIGKILL)
         eventually(lambda: not tool.alive(), 10)
         eventually(lambda: identify(module_pid) is None, 10)
