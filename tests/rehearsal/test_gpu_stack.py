@@ -26,6 +26,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack i
     observe_dra,
     observe_gang,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import every_choice
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm, ReleaseRequest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
@@ -38,6 +39,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
     PRIORITY_CLASSES,
     SECRETS,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.wait import until
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.drift import with_drift
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Done, Installer, Limits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (
@@ -55,6 +57,14 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import stop
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import numbered_nodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
+    Subject,
+    bindings,
+    put_objects,
+    remove_objects,
+    role_objects,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import HeldError
@@ -301,6 +311,30 @@ def test_somebody_without_rights_is_told_which_are_missing(stack: Bench) -> None
     (outcome,) = api_permissions.judge(seen, stack.judging())
     assert (outcome.status, outcome.cause) == (Status.FAILED, "permission-denied")
     assert "list nodes" in outcome.summary
+
+
+def test_the_gate_runs_under_its_role_and_names_the_verb_that_it_lacks(stack: Bench) -> None:
+    roles = role_objects(["gpu_stack"], ["test"], every_choice())
+    objects = [*roles, *bindings(roles, Subject(kind="User", name="acceptance"))]
+    assert put_objects(stack.cluster, objects, dry_run=False)[0]
+    assert not put_objects(stack.cluster, objects, dry_run=False)[0], "nothing is changed twice"
+    context = stack.observing(**{"gang-admission": {"settle_s": 2}})
+    mine = replace(context, connections={**context.connections, "impersonate_user": "acceptance"})
+    seen = observe_cluster.observe(mine)
+    assert seen.denied == () and seen.workloads and seen.components
+    assert sorted(observe_gang.observe(mine).bound.values()) == [0, 3]
+    assert len({device.device for device in observe_dra.observe(mine).devices}) == 2
+    assert stack.left_behind() == []
+    (role,) = [role for role in roles if role["kind"] == "ClusterRole"]
+    rules = [rule for rule in role["rules"] if rule["resources"] != ["priorityclasses"]]
+    put_objects(stack.cluster, [{**role, "rules": rules}], dry_run=False)
+    until(lambda: observe_cluster.observe(mine).denied, Deadline.after(10), "the smaller role to count")
+    (outcome,) = api_permissions.judge(observe_cluster.observe(mine), stack.judging())
+    assert outcome.status is Status.FAILED
+    assert outcome.summary == (
+        "not allowed: create priorityclasses.scheduling.k8s.io, delete priorityclasses.scheduling.k8s.io"
+    )
+    assert remove_objects(stack.cluster, objects, dry_run=False)[0]
 
 
 def test_an_api_server_that_is_not_there(stack: Bench) -> None:
