@@ -73,7 +73,7 @@ class _Facts:
             self._remember("nccl", _NCCL_VERSION.search(line))
             if _ROW.match(line):
                 raise unreadable(TOOL, line, "a row that is not mixed with NCCL's own lines (NCCL_DEBUG_FILE)")
-        elif line.lstrip().startswith("#") or _RANK.fullmatch(line):
+        elif line.lstrip().startswith("#") or _RANK.fullmatch(line.strip()):
             # Some wrappers take the mark away that stands before the ranks.
             self._read_comment(line.strip())
         elif _ROW.match(line):
@@ -87,7 +87,7 @@ class _Facts:
             if self._columns:
                 raise unreadable(TOOL, "a second table", "the output of one run")
             self._columns = words
-        elif rank := _RANK.fullmatch(line):
+        elif rank := _RANK.fullmatch(line.strip()):
             number, group, host, device, bus, product = rank.groups()
             communicator = int(group) if group else None
             self._ranks.append(

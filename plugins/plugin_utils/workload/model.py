@@ -26,6 +26,7 @@ JobState = Literal[
     "timeout",
     "aborted",
 ]
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 
 
@@ -86,6 +87,10 @@ class JobSpec:
         subject = f"job {self.name!r}"
         if not _NAME.fullmatch(self.name):
             raise InputError(subject, "is not a DNS label of at most 40 characters.", "use letters, digits and '-'")
+        for key in (*self.env, *self.secret_env):
+            # One becomes a word of mpirun's command line.
+            if not _VARIABLE.fullmatch(key):
+                raise InputError(subject, f"{key[:80]!r} is no name of an environment variable.", "correct the setting")
         if not self.nodes or len(set(self.nodes)) != len(self.nodes):
             raise InputError(subject, "needs at least one node, and every node once.")
         least = 0 if self.kind == "plain-job" else 1
