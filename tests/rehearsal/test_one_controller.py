@@ -66,7 +66,7 @@ class Bench(ClusterBench):
     """A cluster of four nodes for controllers of any name."""
 
     def controller(
-        self, repository: Path, name: str, host: str, *, lease_s: int = 120, wait_s: float = 0, longer_s: float = 0
+        self, repository: Path, name: str, host: str, *, lease_s: int = 180, wait_s: float = 0, longer_s: float = 0
     ) -> Controller:
         run_dir = self.directory / "runs" / name
         output = self.directory / f"{name}.log"
@@ -95,7 +95,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 def test_after_a_kill_at_any_line_a_run_from_another_host_passes(bench: Bench, repository: Path, point: int) -> None:
     draw = drawing(f"kill-{point}")
     step, pause_s, keeper = draw.choice(STEPS), draw.uniform(0, LONGEST_S), draw.random() < 0.5
-    first = bench.controller(repository, f"first-{point}", "ctl1", lease_s=LEASE_S if keeper else 120)
+    first = bench.controller(repository, f"first-{point}", "ctl1", lease_s=LEASE_S if keeper else 180)
     first.await_text(step)
     time.sleep(pause_s)
     first.kill(keeper=keeper)

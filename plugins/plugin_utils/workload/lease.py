@@ -24,11 +24,11 @@ from ..outcome.errors import NotFoundError, UnavailableError
 from ..runtime.progress import Emit, silent
 
 NAMESPACE, NAME = "gpufleet-system", "bringup"
-# Longer than a restart of the API server takes: nobody loses the cluster for that.
-DURATION_S = 120
+# Longer than requests wait for an API server that is away: nobody loses the cluster for that.
+DURATION_S = 180
 RENEW_S = 10.0
 # Who could not renew for so long stops, before another may take over.
-RENEW_DEADLINE_S = 100.0
+RENEW_DEADLINE_S = 160.0
 RUN, COMMAND, CONTROLLER = "gpufleet.io/run", "gpufleet.io/command", "gpufleet.io/controller"
 _RETRY_S = 2.0
 _LONGEST_S = 3600

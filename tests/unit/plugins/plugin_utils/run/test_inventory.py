@@ -110,6 +110,8 @@ def test_a_start_in_the_middle_looks_again_and_does_not_read_what_is_taken_over(
         ({}, {"diag_level": 3, "fabric_interval_s": 10.0, "ibdiagnet": False, "fabric_ports": []}),
         ({"settings": {"dcgm-diag": {"level": 2}}}, {"diag_level": 2}),
         ({"set": ["dcgm-diag.level=2"], "driver_owner": "operator"}, {"diag_level": 0}),
+        ({}, {"disturb": False}),
+        ({"set": ["dcgm-diag.disturb=true"]}, {"disturb": True}),
         ({"settings": {"ibdiagnet": {}, "fabric": {"ports": ["mlx5_0:1"]}}}, {"ibdiagnet": True}),
         ({"forced_settings": {"fabric": {"interval_s": 1}}}, {"fabric_interval_s": 1.0}),
     ],
@@ -184,6 +186,15 @@ def test_the_plan_names_the_components_and_what_keeps_gate_facility_from_passing
     (tmp_path / "signers").write_text("")
     (tmp_path / "record.yaml.sig").write_text("")
     assert planned(OPTIONS | {"set": stated}, inventory()).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [({}, "are not diagnosed"), ({"set": ["dcgm-diag.disturb=true"]}, "are diagnosed all the same")],
+)
+def test_the_plan_says_whether_users_of_hosts_are_disturbed(stated: dict[str, Any], said: str) -> None:
+    (note,) = [note for note in planned(OPTIONS | stated, inventory()).notes if "whose GPUs somebody uses" in note]
+    assert said in note
 
 
 def test_the_plan_tells_of_decisions_that_have_ended() -> None:
