@@ -270,6 +270,18 @@ def test_tool_without_usable_output_is_unknown_once(fleet: AnyFleet, name: str, 
     assert {o.blocked_by for o in outcomes} <= {"", check}
 
 
+@pytest.mark.parametrize(("kind", "fix"), [("in-use", "dcgm-diag.disturb=true"), ("held", "after the other run")])
+def test_a_host_that_is_in_use_or_held_is_not_passed_and_says_what_to_do(fleet: AnyFleet, kind: str, fix: str) -> None:
+    who = "in use by python3 (pid 71)"
+    fleet.hosts["gpu02"].tools["dcgmi_diag"] = ToolRun(argv=("dcgmi", "diag"), withheld=kind, stderr=who)
+    outcomes = fleet.judge()
+    assert said(outcomes, Status.OTHER) == {("dcgm-diag", f"dcgmi-diag-{kind}", "gpu02")}
+    assert not said(outcomes, Status.FAILED)
+    (outcome,) = [found for found in outcomes if found.cause == f"dcgmi-diag-{kind}"]
+    assert who in outcome.summary
+    assert fix in outcome.hint
+
+
 def test_hanging_driver_is_one_unknown_and_the_rest_waits(fleet: AnyFleet) -> None:
     for name in ("nvidia_smi_xml", "nvidia_smi_topo", "nvidia_smi_nvlink"):
         tool(name, timed_out=True, duration_s=60.0)(fleet)

@@ -1,0 +1,154 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The keeper lives as long as its run, clears up after it, and ends it where another holds the cluster."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lease_cluster import MemoryCluster
+from waiting import eventually
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import LEASES, NAMESPACES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import keeper as module
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeper import Keeper
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeping import (
+    LOCK,
+    RUNNING,
+    KeeperRequest,
+    claim_of,
+    end_keeper,
+    hold_hosts,
+    keeper_at_work,
+    process_of,
+    working,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import (
+    NAME,
+    NAMESPACE,
+    Claim,
+    HeldError,
+    acquire,
+    holder_of,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import HOLDER, OWNER_LABELS
+
+MINE = Claim(holder="ctl1_run-1", run_id="run-1")
+
+
+@pytest.fixture
+def playbook() -> Iterator[subprocess.Popen[bytes]]:
+    """A process whose end is the end of a run."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        yield process
+        process.kill()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("_LOOK_S", 0.02), ("RENEW_S", 0.05), ("RENEW_DEADLINE_S", 0.5)):
+        monkeypatch.setattr(module, name, value)
+
+
+def keeper_of(playbook: subprocess.Popen[bytes], cluster: MemoryCluster, working_file: Path | None = None) -> Keeper:
+    pid, start_ticks = process_of(playbook.pid)
+    request = KeeperRequest(
+        claim=MINE, connection={}, pid=pid, start_ticks=start_ticks, working=str(working_file or "")
+    )  # fmt: skip
+    keeper = Keeper(request)
+    keeper.cluster = cluster.api
+    return keeper
+
+
+def renewed(cluster: MemoryCluster) -> Any:
+    return (cluster.find(LEASES, NAME, NAMESPACE) or {})["spec"]["renewTime"]
+
+
+def begun(keeper: Keeper) -> threading.Thread:
+    assert keeper.begin() == ""
+    thread = threading.Thread(target=keeper.keep)
+    thread.start()
+    return thread
+
+
+def held_cluster() -> MemoryCluster:
+    cluster = MemoryCluster()
+    acquire(cluster.api, MINE)
+    metadata = {"name": "t-one", "labels": OWNER_LABELS, "annotations": {HOLDER: MINE.holder}}
+    cluster.create(NAMESPACES, {"metadata": metadata})
+    return cluster
+
+
+def test_it_renews_while_the_run_lives_and_clears_up_after_it(playbook: subprocess.Popen[bytes]) -> None:
+    cluster = held_cluster()
+    thread = begun(keeper_of(playbook, cluster))
+    before = renewed(cluster)
+    eventually(lambda: renewed(cluster) != before, 5)
+    assert cluster.find(NAMESPACES, "t-one"), "what a living run made is its own"
+    playbook.kill()
+    thread.join(10)
+    assert holder_of(cluster.api).holder == ""
+    assert cluster.find(NAMESPACES, "t-one") is None
+
+
+def test_it_waits_for_a_worker_that_still_clears_up(playbook: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    cluster = held_cluster()
+    with working(tmp_path):
+        thread = begun(keeper_of(playbook, cluster, tmp_path / ".working.lock"))
+        playbook.kill()
+        playbook.wait(5)
+        thread.join(0.5)
+        assert holder_of(cluster.api).holder == MINE.holder
+    thread.join(10)
+    assert holder_of(cluster.api).holder == ""
+
+
+def test_a_run_whose_lease_is_anothers_is_ended_and_nothing_is_removed(playbook: subprocess.Popen[bytes]) -> None:
+    cluster = held_cluster()
+    keeper = keeper_of(playbook, cluster)
+    lease = cluster.find(LEASES, NAME, NAMESPACE) or {}
+    lease["spec"]["holderIdentity"] = "ctl9_run-9"
+    cluster.replace(LEASES, lease, NAMESPACE)
+    with pytest.raises(SystemExit):
+        keeper.keep()
+    assert playbook.wait(5) == -signal.SIGTERM
+    assert holder_of(cluster.api).holder == "ctl9_run-9"
+    assert cluster.find(NAMESPACES, "t-one")
+
+
+def test_a_run_that_could_not_renew_is_ended_before_another_may_begin(
+    playbook: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_args: Any) -> None:
+        raise UnavailableError("API server", "is away.")
+
+    monkeypatch.setattr(module, "renew", away)
+    keeper_of(playbook, held_cluster()).keep()
+    assert playbook.wait(5) == -signal.SIGTERM
+
+
+def test_hosts_without_cluster_are_held_by_one_run_of_this_controller(
+    playbook: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    runs = [tmp_path / name for name in ("run-1", "run-2")]
+    for run in runs:
+        run.mkdir()
+    first, second = claim_of("run-1", "make nodes"), claim_of("run-2")
+    assert hold_hosts(first, runs[0], pid=playbook.pid, wait_s=0)
+    assert not hold_hosts(first, runs[0], pid=playbook.pid, wait_s=0), "a later task of the same run"
+    with pytest.raises(HeldError) as refused:
+        hold_hosts(second, runs[1], pid=playbook.pid, wait_s=0)
+    for word in ("run-1", "make nodes", "since 20", str(tmp_path / LOCK)):
+        assert word in refused.value.reason
+    end_keeper(runs[0])
+    assert not keeper_at_work(runs[0] / RUNNING)
+    assert hold_hosts(second, runs[1], pid=playbook.pid, wait_s=0)
+    playbook.kill()
+    eventually(lambda: not keeper_at_work(runs[1] / RUNNING), 10)
