@@ -17,7 +17,9 @@ from .tolerations import Toleration, known_tolerations, repelling
 
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
-GPU_DRIVER = "gpu.nvidia.com"
+GPU_DRIVER, DOMAIN_DRIVER = "gpu.nvidia.com", "compute-domain.nvidia.com"
+# The API group of ComputeDomains.
+DOMAINS = "resource.nvidia.com"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,19 @@ def _dra(cluster: Cluster, kind: Any) -> list[Json]:
     except NotFoundError:
         # A cluster without DRA.
         return []
+
+
+def imex_nodes(cluster: Cluster) -> frozenset[str]:
+    """Return the nodes on which pods can share GPU memory across hosts: their DRA driver offers channels of
+    ComputeDomains, and the API server knows these.
+
+    Raises:
+        BringupError: the API server does not answer.
+    """
+    if not cluster.served_versions(DOMAINS):
+        return frozenset()
+    slices = (item.get("spec") or {} for item in _dra(cluster, RESOURCE_SLICES))
+    return frozenset(spec.get("nodeName", "") for spec in slices if spec.get("driver") == DOMAIN_DRIVER)
 
 
 def gpu_users(cluster: Cluster) -> dict[str, list[str]]:

@@ -21,7 +21,7 @@ from ..outcome.errors import InputError
 from ..runtime.clock import Deadline
 from ..runtime.progress import Emit, Progress, silent
 from .follow import Ending, progress_of
-from .manifests import JOB_LABEL, access_objects
+from .manifests import JOB_LABEL, access_objects, domain_objects
 from .model import JobKind, JobResult, JobSpec, JobState, PodResult, PodRole
 from .namespace import GROUPS, MAKERS, TemporaryNamespace, temporary_namespace, where_they_are
 from .nodes import NodeWatch
@@ -82,6 +82,8 @@ def run_jobs(
         raise InputError("test jobs", f"names are not unique: {', '.join(names)}.", "give every job a name of its own")
     if any(spec.kind in ("gang-job", "torchrun") for spec in specs) and not cluster.find_all(SERVICES, namespace.name):
         namespace.create(access_objects(namespace))
+    if any(spec.compute_domain for spec in specs):
+        _share_memory(cluster, namespace)
     queue = _JobQueue(cluster, namespace, with_queues(cluster, specs), max(1, parallel))
     pause_s = _POLL_S
     while queue.waiting or queue.running or queue.clearing:
@@ -94,6 +96,13 @@ def run_jobs(
         if queue.waiting or queue.running or queue.clearing:
             time.sleep(min(pause_s, deadline.left_s))
     return tuple(queue.results[name] for name in names)
+
+
+def _share_memory(cluster: Cluster, namespace: TemporaryNamespace) -> None:
+    """Make the ComputeDomain of the namespace, once; it goes with the namespace."""
+    (domain,) = domain_objects(namespace)
+    if not cluster.find_all(cluster.kind(domain["apiVersion"], domain["kind"]), namespace.name):
+        namespace.create([domain])
 
 
 def with_queues(cluster: Cluster, specs: Sequence[JobSpec]) -> list[JobSpec]:

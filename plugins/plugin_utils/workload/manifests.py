@@ -46,6 +46,8 @@ def job_objects(spec: JobSpec, namespace: TemporaryNamespace) -> list[dict[str, 
         "privileged": spec.privileged,
         "host_network": spec.host_network,
         "device_class": spec.device_class,
+        "compute_domain": spec.compute_domain,
+        "claims": [{"name": name} for name in _claims(spec)],
         "annotations": dict(spec.annotations),
         "shm_gib": spec.shm_gib,
         "deadline_s": spec.schedule_s + spec.pull_s + spec.timeout_s,
@@ -58,6 +60,11 @@ def job_objects(spec: JobSpec, namespace: TemporaryNamespace) -> list[dict[str, 
     return render(_TEMPLATES / _FILES[spec.kind], variables)
 
 
+def _claims(spec: JobSpec) -> list[str]:
+    wanted = {"gpus": bool(spec.device_class), "imex": spec.compute_domain}
+    return [name for name, asked in wanted.items() if asked]
+
+
 def access_objects(namespace: TemporaryNamespace) -> list[dict[str, Any]]:
     """Return what the pods of a namespace's jobs reach each other by, with a key that nobody else has."""
     private, public = _new_key()
@@ -66,6 +73,12 @@ def access_objects(namespace: TemporaryNamespace) -> list[dict[str, Any]]:
         "public_key": public,
     }  # fmt: skip
     return render(_TEMPLATES / "job-gang-access.yaml.j2", variables)
+
+
+def domain_objects(namespace: TemporaryNamespace) -> list[dict[str, Any]]:
+    """Return what the pods of a namespace's jobs share GPU memory by."""
+    variables: dict[str, Any] = {"access": ACCESS, "namespace": namespace.name, "labels": namespace.labels}
+    return render(_TEMPLATES / "compute-domain.yaml.j2", variables)
 
 
 def _new_key() -> tuple[str, str]:

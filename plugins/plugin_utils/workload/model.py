@@ -52,6 +52,7 @@ class JobSpec:
         privileged: pods see all devices of their node, for nodes that offer no resource for adapters.
         host_network: pods are in the network of their node.
         device_class: DRA device class of whole GPUs; empty takes them from the device plugin (`nvidia.com/gpu`).
+        compute_domain: pods share GPU memory across hosts (IMEX), by a ComputeDomain of the DRA driver.
         annotations: annotations of the pods, such as the networks of Multus.
         shm_gib: size limit of /dev/shm.
         volume: volume source that a plain Job has at /models, read-only; empty for none.
@@ -76,6 +77,7 @@ class JobSpec:
     privileged: bool = False
     host_network: bool = False
     device_class: str = ""
+    compute_domain: bool = False
     annotations: Mapping[str, str] = field(default_factory=dict)
     shm_gib: int = 16
     volume: Mapping[str, Any] = field(default_factory=dict)

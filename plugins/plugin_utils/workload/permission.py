@@ -44,13 +44,16 @@ BASIC = (
 _ACCESS = (*(Permission(verb, "services") for verb in ("list", "create")), Permission("create", "secrets"))
 
 
-def job_permissions(kind: JobKind, *, gang_api: str = "", by_dra: bool = False) -> tuple[Permission, ...]:
+def job_permissions(
+    kind: JobKind, *, gang_api: str = "", by_dra: bool = False, imex: bool = False
+) -> tuple[Permission, ...]:
     """Return what jobs of a kind need beside BASIC.
 
     Args:
         kind: of the jobs.
         gang_api: API version of the PodGroups of their gangs (`scheduling.volcano.sh/v1beta1`); empty for none.
         by_dra: their GPUs are taken by resource claims.
+        imex: they share GPU memory across hosts, by ComputeDomains.
     """
     owner, group = ("mpijobs", "kubeflow.org") if kind == "mpijob" else ("jobs", "batch")
     wanted = [Permission(verb, owner, group) for verb in ("create", "delete")]
@@ -62,6 +65,8 @@ def job_permissions(kind: JobKind, *, gang_api: str = "", by_dra: bool = False) 
         wanted.append(Permission("create", "podgroups", gang_api.partition("/")[0]))
     if by_dra:
         wanted.append(Permission("create", "resourceclaimtemplates", "resource.k8s.io"))
+    if imex:
+        wanted += [Permission(verb, "computedomains", "resource.nvidia.com") for verb in ("list", "create")]
     return tuple(wanted)
 
 

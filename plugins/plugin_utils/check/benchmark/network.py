@@ -20,7 +20,7 @@ from ...hardware.sku import Sku
 from ...site.adapters import LINK_LAYERS, VARIABLE, carries_gpu_traffic, nccl_port
 from ...site.cabling import CablingPlan, stated_cabling
 from ...site.model import Host
-from ...workload.capacity import NodeCapacity
+from ...workload.capacity import NodeCapacity, imex_nodes
 from ...workload.model import JobKind
 from ...workload.permission import job_permissions
 from ..spec import ObserveContext
@@ -68,6 +68,7 @@ class PodNetwork(TypedDict):
     annotations: Mapping[str, str]
     privileged: bool
     host_network: bool
+    compute_domain: bool
 
 
 def pod_network(
@@ -76,7 +77,9 @@ def pod_network(
     """Return how the pods of a run over these hosts reach each other; on one host they need no gang, and adapters only
     if they are to use them there (`alone_with_adapters`). All pods ask for as much as the host that offers least."""
     if len(hosts) == 1 and not alone_with_adapters:
-        return PodNetwork(gang="none", limits={}, annotations={}, privileged=False, host_network=False)
+        return PodNetwork(
+            gang="none", limits={}, annotations={}, privileged=False, host_network=False, compute_domain=False
+        )
     common = [name for name in hosts[0].asks if all(name in host.asks for host in hosts)]
     limits = {name: min((host.asks[name] for host in hosts), key=_amount) for name in common}
     return PodNetwork(
@@ -85,6 +88,8 @@ def pod_network(
         annotations=settings.annotations,
         privileged=settings.privileged,
         host_network=settings.host_network,
+        # With a host that cannot share it, NCCL takes the adapters between all of them.
+        compute_domain=len(hosts) > 1 and all(host.imex for host in hosts),
     )
 
 
@@ -97,7 +102,8 @@ def _amount(text: str) -> int:
 class Network:
     """The network as it is: `resource` is what pods ask for to get adapters, empty for nothing; `offers` has, by node,
     how much it offers of each such resource; `gang` is who admits gangs, by the recipe; `adapters` are those of every
-    host, `cabling` the plan if the site states one, `pages` the nodes that offer huge pages."""
+    host, `cabling` the plan if the site states one, `pages` the nodes that offer huge pages, `imex` those whose
+    pods can share GPU memory across hosts."""
 
     settings: NetworkSettings
     resource: str
@@ -106,6 +112,7 @@ class Network:
     cabling: CablingPlan | None = None
     adapters: Mapping[str, HostAdapters] = field(default_factory=dict)
     pages: Mapping[str, bool] = field(default_factory=dict)
+    imex: frozenset[str] = frozenset()
 
     def offered(self, host: Host) -> int:
         """Return how much of the resource the node of a host offers, all numbered ones together (see asks)."""
@@ -166,6 +173,7 @@ def connected_placement(network: Network, host: Host, sku: Sku, capacity: NodeCa
     any other filter its storage or management adapters would carry the run."""
     placed = placement(host, sku, capacity)
     placed["asks"] = network.asks(host, sku)
+    placed["imex"] = sku.nvlink_domain == "rack" and host.node_name in network.imex
     unknown = network.no_ports(host, sku)
     if unknown and not placed["closed"]:
         placed["closed"] = f"{unknown}; state {VARIABLE} of the host, or run gate nodes"
@@ -199,7 +207,14 @@ def read_network(cluster: Cluster, context: ObserveContext, settings: NetworkSet
         cabling=stated_cabling(context.site, context.hardware),
         adapters=read_adapters(context.run_dir, context.site, context.hardware),
         pages=pages,
+        imex=imex_nodes(cluster) if _rack_wide(context) else frozenset(),
     )
+
+
+def _rack_wide(context: ObserveContext) -> bool:
+    """Whether NVLink of a host in scope reaches other hosts of its rack."""
+    skus = (context.hardware.get(host.sku) for host in context.site.in_scope)
+    return any(sku is not None and sku.nvlink_domain == "rack" for sku in skus)
 
 
 def adapter_resource(offers: Mapping[str, Mapping[str, int]], stated: str) -> str:
@@ -219,4 +234,9 @@ def port_filter(ports: Iterable[str]) -> dict[str, str]:
 def gang_permissions(kind: JobKind, hosts: Sequence[BenchmarkHost], gang: str) -> tuple[Permission, ...]:
     """Return what jobs over these hosts need beside BASIC of workload.permission; one host needs no gang."""
     facts = stack_facts().gangs.get(gang) if len(hosts) > 1 else None
-    return job_permissions(kind, gang_api=facts.api_version if facts else "", by_dra=bool(device_class(*hosts)))
+    return job_permissions(
+        kind,
+        gang_api=facts.api_version if facts else "",
+        by_dra=bool(device_class(*hosts)),
+        imex=len(hosts) > 1 and any(host.imex for host in hosts),
+    )

@@ -21,7 +21,8 @@ from ..spec import ObserveContext
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkHost:
     """One host in scope. `closed` says why no pod can be placed on its node, empty if one can; `by_dra` that its GPUs
-    are offered by DRA instead of the device plugin; `asks` what its pods ask for to get network adapters, by name."""
+    are offered by DRA instead of the device plugin; `asks` what its pods ask for to get network adapters, by name;
+    `imex` that its pods can share GPU memory with those of other hosts of its rack."""
 
     name: str
     node: str
@@ -29,6 +30,7 @@ class BenchmarkHost:
     closed: str = ""
     by_dra: bool = False
     asks: dict[str, str] = field(default_factory=dict)
+    imex: bool = False
 
 
 HostT_co = TypeVar("HostT_co", bound=BenchmarkHost, covariant=True)
@@ -73,6 +75,7 @@ class Placement(TypedDict):
     closed: str
     by_dra: bool
     asks: dict[str, str]
+    imex: bool
 
 
 def placement(host: Host, sku: Sku, capacity: NodeCapacity, least: int = 0) -> Placement:
@@ -87,7 +90,15 @@ def placement(host: Host, sku: Sku, capacity: NodeCapacity, least: int = 0) -> P
     closed, needed = capacity.closed, least or sku.gpus
     if not closed and min(capacity.free, sku.gpus) < needed:
         closed = f"{capacity.free} of {sku.gpus} GPUs are free on {capacity.name}, {needed} are needed"
-    return Placement(name=host.name, node=host.node_name, sku=host.sku, closed=closed, by_dra=capacity.by_dra, asks={})
+    return Placement(
+        name=host.name,
+        node=host.node_name,
+        sku=host.sku,
+        closed=closed,
+        by_dra=capacity.by_dra,
+        asks={},
+        imex=False,
+    )
 
 
 def planned_hosts(

@@ -11,7 +11,11 @@ from typing import Any, cast
 import pytest
 from crd_schema import crd_schema
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import access_objects, job_objects
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import (
+    access_objects,
+    domain_objects,
+    job_objects,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
 
@@ -85,6 +89,28 @@ def test_gpus_by_claim_are_not_asked_of_the_device_plugin(kind: Any) -> None:
     pod = spec["template"]["spec"] if kind == "gang-job" else spec["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
     assert pod["resourceClaims"][0]["resourceClaimTemplateName"] == "pair"
     assert pod["containers"][0]["resources"] == {"claims": [{"name": "gpus"}], "limits": {"rdma/x": "1"}}
+
+
+@pytest.mark.parametrize("by_claim", [False, True])
+@pytest.mark.parametrize("kind", ["gang-job", "torchrun", "mpijob"])
+def test_hosts_of_a_rack_share_gpu_memory_by_a_compute_domain(kind: Any, by_claim: bool, shared: Path) -> None:
+    """The DRA driver makes its claim template, so only the name is given (kubernetes-sigs/dra-driver-nvidia-gpu)."""
+    import jsonschema
+
+    device_class = "gpu.nvidia.com" if by_claim else ""
+    spec = replace(SPEC, kind=kind, gang="none", device_class=device_class, compute_domain=True)
+    objects, (domain,) = job_objects(spec, space()), domain_objects(space())
+    jsonschema.validate(domain, crd_schema(shared, "k8s-dra-driver-gpu/computedomains.resource.nvidia.com", "v1beta1"))
+    assert domain["metadata"]["namespace"] == "test-nccl-abc"
+    job = next(obj for obj in objects if obj["kind"] in ("Job", "MPIJob"))["spec"]
+    pod = (job["mpiReplicaSpecs"]["Worker"] if kind == "mpijob" else job)["template"]["spec"]
+    names = ["gpus", "imex"] if by_claim else ["imex"]
+    template = domain["spec"]["channel"]["resourceClaimTemplate"]["name"]
+    assert [claim["name"] for claim in pod["resourceClaims"]] == names
+    assert pod["resourceClaims"][-1]["resourceClaimTemplateName"] == template
+    resources = pod["containers"][0]["resources"]
+    assert resources["claims"] == [{"name": name} for name in names]
+    assert ("nvidia.com/gpu" in resources["limits"]) is not by_claim
 
 
 @pytest.mark.parametrize("env", [SPEC.env, {}])

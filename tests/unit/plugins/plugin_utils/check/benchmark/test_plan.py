@@ -38,7 +38,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.adapters 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.adapters import ComputeAdapters
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import NodeCapacity
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import NodeCapacity, imex_nodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobKind, JobState
 
 HOST = Host(name="gpu01", sku="dgx-h100", node_name="node-1")
@@ -68,7 +68,7 @@ def dgx(repository: Path) -> Sku:
 def test_a_host_is_closed_where_its_pods_do_not_fit(dgx: Sku, used: int, closed: str, least: int, why: str) -> None:
     capacity = NodeCapacity(name="node-1", total=8, used=used, closed=closed)
     assert placement(HOST, dgx, capacity, least) == {
-        "name": "gpu01", "node": "node-1", "sku": "dgx-h100", "closed": why, "by_dra": False, "asks": {},
+        "name": "gpu01", "node": "node-1", "sku": "dgx-h100", "closed": why, "by_dra": False, "asks": {}, "imex": False,
     }  # fmt: skip
 
 
@@ -240,3 +240,48 @@ def test_a_text_that_was_kept_is_read_again(tmp_path: Path) -> None:
     assert kept_text(tmp_path, kept.path) == kept.text == "bearer [redacted]"
     assert kept_text(tmp_path, "") == kept_text(tmp_path, "evidence/none.log") == ""
     assert folder.keep("x.json", '{"token": "abc"}', mask=str).text == '{"token": "abc"}'
+
+
+class Dra:
+    """A cluster whose DRA driver offers channels on these nodes; `served`: it has ComputeDomains."""
+
+    def __init__(self, nodes: tuple[str, ...], *, served: bool = True) -> None:
+        self.nodes, self.served = nodes, served
+
+    def served_versions(self, _group: str) -> tuple[str, ...]:
+        return ("v1beta1",) if self.served else ()
+
+    def list_objects(self, _kind: object) -> list[dict[str, Any]]:
+        drivers = ("gpu.nvidia.com", "compute-domain.nvidia.com")
+        return [{"spec": {"driver": driver, "nodeName": node}} for driver in drivers for node in self.nodes]
+
+
+def test_channels_are_claimed_where_nodes_offer_them() -> None:
+    assert imex_nodes(cast(Any, Dra(("node-1", "node-2")))) == {"node-1", "node-2"}
+    assert imex_nodes(cast(Any, Dra(("node-1",), served=False))) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("domain", "offering", "hosts", "claimed"),
+    [
+        ("rack", ("node-1", "node-2"), 2, True),
+        # One host of two offers none: then adapters carry everything.
+        ("rack", ("node-1",), 2, False),
+        # The driver offers channels on every node; a host whose NVLink ends in it has no use for them.
+        ("node", ("node-1", "node-2"), 2, False),
+        ("rack", ("node-1", "node-2"), 1, False),
+    ],
+)
+def test_pods_share_gpu_memory_where_nvlink_reaches_other_hosts(
+    dgx: Sku, domain: Any, offering: tuple[str, ...], hosts: int, claimed: bool
+) -> None:
+    sku = replace(dgx, nvlink_domain=domain)
+    network = Network(settings=SETTINGS, resource="", offers={}, gang="native", imex=frozenset(offering))
+    names = ("node-1", "node-2")[:hosts]
+    free = {name: NodeCapacity(name=name, total=8, used=0) for name in names}
+    placed = [
+        BenchmarkHost(**connected_placement(network, replace(HOST, node_name=name), sku, free[name])) for name in names
+    ]
+    assert pod_network(placed, SETTINGS, gang="native")["compute_domain"] is claimed
+    asked = {permission.resource for permission in gang_permissions("gang-job", placed, "native")}
+    assert ("computedomains" in asked) is (hosts > 1 and any(host.imex for host in placed))
