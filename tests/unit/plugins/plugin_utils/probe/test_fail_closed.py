@@ -18,6 +18,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
     dcgmi_diag,
     ibstat,
     kernel_log,
+    lsmod,
     lspci,
     lspci_bridges,
     ntpq,
@@ -81,6 +82,7 @@ SAMPLES: dict[str, tuple[Callable[[str], Any], str]] = {
         ntpq.parse,
         "associd=0 status=0615 leap_none, sync_ntp, 1 event, clock_sync,\nleap=00, stratum=2, tc=6, offset=-0.25\n",
     ),
+    "lsmod": (lsmod.parse, "Module                  Size  Used by\nnvidia  11534336  2 nvidia_uvm\n"),
     "lspci": (lspci.parse, "0000:53:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2330] (rev a1)\n"),
     "kernel_log": (
         kernel_log.parse,
@@ -111,6 +113,7 @@ STATED: dict[str, tuple[Callable[[Any], Any], Any]] = {
     ),
     "port_counters": (lambda ports: [(p.port, p.counters) for p in ports], [("mlx5_0:1", {"link_downed": 255})]),
     "ntpq": (lambda daemon: (daemon.synchronised, daemon.stratum, daemon.offset_s), (True, 2, -0.00025)),
+    "lsmod": (sorted, ["nvidia"]),
     "kernel_log": (lambda log: (log.xids[0].number, log.pcie_limits[0].available_gbps), (119, 63.008)),
     "os_release": (lambda release: (release.id, release.version_id), ("ubuntu", "24.04")),
     "word": (lambda word: word, "6.8.0-45-generic"),

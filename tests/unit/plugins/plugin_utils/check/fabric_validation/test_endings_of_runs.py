@@ -79,13 +79,13 @@ def test_endings(fleet: MakeFleet, state: str, code: int | None, cause: str, pha
     assert findings(here.outcomes()) == [("nccl-results", cause, "gpu04")]
 
 
-def test_memlock_that_ends_the_run(fleet: MakeFleet) -> None:
+def test_memory_that_cannot_be_registered_ends_the_run(fleet: MakeFleet) -> None:
     here = fleet(
         8,
         says={"gpu04": "WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"},
         state=lambda want: ("failed", 1) if "gpu04" in want.hosts and want.phase == "pair" else ("succeeded", 0),
     )
-    assert findings(here.outcomes()) == [("nccl-transport", "memlock-limit", "gpu04")]
+    assert findings(here.outcomes()) == [("nccl-transport", "memory-registration-failed", "gpu04")]
 
 
 def test_wrong_results_of_the_whole(fleet: MakeFleet) -> None:

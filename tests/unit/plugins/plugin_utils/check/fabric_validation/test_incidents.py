@@ -255,6 +255,17 @@ def test_memory_that_adapters_do_not_get(fleet: MakeFleet, limit: str, cause: st
     assert quoted in found[0].summary and "Cannot allocate memory" in found[0].summary
 
 
+def test_platform_that_says_peer_to_peer_and_copies_zeros(fleet: MakeFleet) -> None:
+    """turboderp-org/exllamav3#333: both GPUs compute right alone, so the hint names the way to tell."""
+    wrong = fleet(
+        2,
+        change=lambda want, text: text.replace("values : 0 OK", "values : 9 FAILED") if want.phase == "node" else text,
+    )
+    found = [o for o in not_passed(wrong.outcomes()) if o.check == "nccl-results"]
+    assert {(o.status, o.cause) for o in found} == {(Status.FAILED, "wrong-results")}
+    assert all("NCCL_P2P_DISABLE=1" in o.hint for o in found)
+
+
 def _pods(log: str) -> list[str]:
     """What ranks call their machine."""
     return sorted(set(re.findall(r"^(\S+?):\d+:\d+ \[\d+\] NCCL", log, re.M)))

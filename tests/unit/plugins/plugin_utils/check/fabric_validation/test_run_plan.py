@@ -208,7 +208,11 @@ def test_whole_slower_than_its_pairs(fleet: MakeFleet) -> None:
         ("NCCL_IB_HCA set to =mlx5_0:1\nNET/IB : No device found.\n" + SOCKET, "hca-filter-no-match"),
         ("NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin.\n" + SOCKET, "net-plugin-missing"),
         ("Failed to open libibverbs.so[.1]\n" + SOCKET, "verbs-missing"),
-        ("WARN Call to ibv_create_cq failed with error Cannot allocate memory\n" + SOCKET, "memlock-limit"),
+        (
+            "WARN Call to ibv_create_cq failed with error Cannot allocate memory\n" + SOCKET,
+            "memory-registration-failed",
+        ),
+        ("WARN libibverbs: Warning: RLIMIT_MEMLOCK is 32768 bytes\n" + SOCKET, "memlock-limit"),
         (SOCKET, "socket-transport"),
         ("Using network IB\nChannel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0", "gpudirect-missing"),
         (

@@ -58,7 +58,17 @@ SKU = Sku(
     gpu=Accelerator(name="h100", title="H100", product_pattern="H100", mig=True, nvls=True, ecc=True, row_remap=True),
 )
 _NVLINK_ERRORS = ("Replay", "Recovery", "CRC")
-_OWN = ("lspci", "lspci_bridges", "virtualisation", "ibstat", "port_counters", "kernel_log", "chronyc", "uname")
+_OWN = (
+    "lspci",
+    "lspci_bridges",
+    "virtualisation",
+    "ibstat",
+    "port_counters",
+    "kernel_log",
+    "lsmod",
+    "chronyc",
+    "uname",
+)
 _ROOT = "0000:00:{}.0"
 _OTHER_CLOCKS = ("timedatectl", "phc2sys", "ntpq")
 _AGAIN = tuple(tool.name for tool in tools_asked_again())

@@ -11,6 +11,7 @@ from __future__ import annotations
 from fleet_faults import AnyFleet, diag, gpu, kernel, said, tool
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner
 
 
 def _fabric_waits(fleet: AnyFleet, manager: str) -> None:
@@ -84,6 +85,35 @@ def test_thermal_violations_under_the_name_of_the_memory_test(fleet: AnyFleet) -
     outcomes = fleet.judge()
     assert said(outcomes, Status.FAILED) == {("dcgm-diag", "dcgm-diag-thermal", "gpu02/gpu0")}
     assert "replace" not in next(o.hint for o in outcomes if o.status is Status.FAILED)
+
+
+NOUVEAU = (
+    "Module                  Size  Used by\nnouveau              3096576  8\ndrm_kms_helper        270336  1 nouveau\n"
+)
+
+
+def test_nouveau_holds_the_gpus(fleet: AnyFleet) -> None:
+    """Where the operator brings the driver, the node may crash when its pod starts: somebody has to look first."""
+    tool("lsmod", rc=0, stdout=NOUVEAU)(fleet)
+    assert said(fleet.judge(), Status.FAILED) == {("gpu-kernel-module", "nouveau-loaded", "gpu02")}
+    fleet.owner = DriverOwner.OPERATOR
+    outcomes = fleet.judge(only="gpu-kernel-module")
+    assert said(outcomes, Status.OTHER) == {("gpu-kernel-module", "nouveau-before-the-driver", "gpu02")}
+
+
+def test_nouveau_beside_the_driver_holds_no_gpu(fleet: AnyFleet) -> None:
+    tool("lsmod", rc=0, stdout=f"{NOUVEAU}nvidia              11534336  2\n")(fleet)
+    assert {o.status for o in fleet.judge()} == {Status.PASSED}
+
+
+def test_modules_that_were_not_listed_are_unknown(fleet: AnyFleet) -> None:
+    for text, cause in (
+        ("", "lsmod-empty"),
+        ("Module  Size  Used by\n", "lsmod-garbage"),
+        (NOUVEAU[40:], "lsmod-garbage"),
+    ):
+        tool("lsmod", rc=0, stdout=text)(fleet)
+        assert said(fleet.judge(), Status.OTHER) == {("gpu-kernel-module", cause, "gpu02")}
 
 
 def test_driver_library_upgraded_under_running_jobs(fleet: AnyFleet) -> None:
