@@ -30,7 +30,8 @@ SPEC = CheckSpec(
 )
 _HINTS = {
     "wrong-results": "take the host out of service; run `dcgmi diag -r 4` on it; if it is right with "
-    "NCCL_P2P_DISABLE=1 (settings: env), its platform delivers no copies between GPUs: look at firmware, IOMMU and ACS (check pcie-acs)",
+    "NCCL_P2P_DISABLE=1 (settings: env), its platform delivers no copies between GPUs: look at firmware, IOMMU and "
+    "ACS (check pcie-acs)",
     "run-hung": "read the end of the log and the kernel log of the host (XID), then run the gate again",
     "run-crashed": "read the log; NCCL's own warnings name the call that failed",
     "launcher-dns": "pods must resolve each other and the launcher by name: look at the cluster's DNS and policies",

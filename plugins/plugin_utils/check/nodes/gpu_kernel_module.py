@@ -10,6 +10,7 @@ starts (NVIDIA/k8s-driver-manager#37). Beside a loaded `nvidia` it holds none of
 from __future__ import annotations
 
 from ...collect.host_facts import FleetFacts
+from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
 from ...site.model import DriverOwner
 from ..kit.finding import Finding, Report
@@ -34,12 +35,19 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     return per_host(SPEC, seen, context, _judge, needs=("modules",))
 
 
-def _judge(host: NodeContext) -> Report:
+def _judge(host: NodeContext) -> Report | Outcome:
     modules = host.facts.read("modules", frozenset)
     loaded = set(modules) if isinstance(modules, frozenset) else set()
+    waits = host.context.site.driver_owner is DriverOwner.OPERATOR
     findings: tuple[Finding, ...] = ()
+    if not waits and not loaded & {_OURS, _OTHER}:
+        if isinstance(host.facts.smi, ProbeFailure):
+            return host.answer.blocked(by="gpu-census", because="the driver is not loaded")
+        text = "`lsmod` does not list nvidia, and nvidia-smi answers"
+        return host.answer.unknown(
+            "modules-contradict", text, "run both on the node", evidence=host.evidence("modules")
+        )
     if _OTHER in loaded and _OURS not in loaded:
-        waits = host.context.site.driver_owner is DriverOwner.OPERATOR
         text = "kernel module nouveau is loaded, and nvidia is not"
         hint = "`echo blacklist nouveau > /etc/modprobe.d/nouveau.conf`, rebuild the initramfs and reboot the node"
         cause = "nouveau-before-the-driver" if waits else "nouveau-loaded"
