@@ -29,6 +29,7 @@ KINDS = frozenset(
         ("monitoring.coreos.com", "PrometheusRule"),
         ("resource.k8s.io", "ResourceClaim"),
         ("resource.k8s.io", "ResourceClaimTemplate"),
+        ("resource.nvidia.com", "ComputeDomain"),
         ("scheduling.k8s.io", "PodGroup"),
         ("scheduling.run.ai", "PodGroup"),
         ("scheduling.volcano.sh", "PodGroup"),

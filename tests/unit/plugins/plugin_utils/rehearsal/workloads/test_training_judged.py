@@ -33,7 +33,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloa
 CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
 # What the scheduler or the kubelet says, and no pod.
 ELSEWHERE = ("launch-unschedulable", "half-placed", "launch-image")
-OURS = [name for name, entry in CATALOGUE.items() if entry.expect.gate == GATE and entry.expect.cause not in ELSEWHERE]
+# What the hosts say after it.
+AFTER = "host-state-after-training"
+OURS = [
+    name
+    for name, entry in CATALOGUE.items()
+    if entry.expect.gate == GATE and entry.expect.cause not in ELSEWHERE and entry.expect.check != AFTER
+]
 
 
 def judged(nodes: int, sku: str, *faults: str) -> list[Outcome]:
