@@ -21,6 +21,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.t
     failure,
     plan_diff,
     plan_rows,
+    preview_lines,
     result_rows,
     save_results,
 )
@@ -66,6 +67,11 @@ class ActionModule(ModuleAction):
                 "diff": plan_diff(plan),
             }
             if preview:
+                for line in preview_lines(plan, checked):
+                    self.emit(line)
+                if self.check_mode:
+                    # The observer of the gate looks with the same helm.
+                    save_results(run.path, plan, (), options["helm"])
                 return result
             take_hold(run, options, self.emit)
             begin_history(run, "gpu_stack", options["store"])

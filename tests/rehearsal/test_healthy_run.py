@@ -18,6 +18,12 @@ from rehearsal_harness import Rehearsed, left_behind, rehearse
 
 GATES = ("facility", "nodes", "gpu_stack")
 WATCH = "watch"
+# Secrets as a site has them: in values of a chart, in the environment of pods, in a URL.
+VALUES = {"kube-prometheus-stack": {"grafana": {"adminPassword": "two cAnArY1, words"}}}
+SETTINGS = {
+    "training_acceptance": {"env": {"WANDB_API_KEY": "cAnArY2"}},
+    "inference_acceptance": {"hub": "https://bob:cAnArY3@hub.example.org", "arguments": ["--api-key", "cAnArY4"]},
+}
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +31,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Rehearsed:
     """One healthy run over the three gates of the spine, every process of it watched."""
     work = tmp_path_factory.mktemp("healthy")
     with watched(work / WATCH):
-        return rehearse(work, rehearsal_nodes=5, gates=list(GATES))
+        return rehearse(work, rehearsal_nodes=5, gates=list(GATES), overrides=VALUES, settings=SETTINGS)
 
 
 def test_a_healthy_cluster_passes_and_is_never_called_accepted(healthy: Rehearsed) -> None:
@@ -34,6 +40,17 @@ def test_a_healthy_cluster_passes_and_is_never_called_accepted(healthy: Rehearse
     assert healthy.stats["gpufleet_passed"] is True and healthy.stats["gpufleet_exit_code"] == 0
     assert "passed for facility, nodes, gpu_stack" in healthy.stats["gpufleet_verdict"]
     assert "accepted" not in healthy.stats["gpufleet_verdict"]
+
+
+def test_no_secret_of_the_site_is_in_the_run_or_its_output(healthy: Rehearsed) -> None:
+    files = [path for path in healthy.run_dir.resolve().parent.rglob("*") if path.is_file()]
+    assert any(path.name == "history.sqlite" for path in files), "the history was not looked through"
+    assert [str(path) for path in files if b"cAnArY" in path.read_bytes()] == []
+    assert "cAnArY" not in healthy.output + json.dumps(healthy.stats)
+    mine = [
+        path for path in (healthy.run_dir.resolve(), *healthy.run_dir.resolve().rglob("*")) if not path.is_symlink()
+    ]
+    assert {path.stat().st_mode & 0o077 for path in mine} == {0}
 
 
 def test_nobody_but_the_rehearsal_itself_opens_its_model(healthy: Rehearsed) -> None:

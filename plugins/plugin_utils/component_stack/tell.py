@@ -33,6 +33,17 @@ def plan_rows(plan: Plan, checked: Mapping[str, str]) -> list[dict[str, str]]:
     ]
 
 
+def preview_lines(plan: Plan, checked: Mapping[str, str]) -> list[str]:
+    """Return one line for each component that would change, and whether the server computed it or it is predicted."""
+    lines = [
+        f"would {step.action.value} {step.component} {step.wanted_version} ({checked.get(step.component, 'predicted')})"
+        + (f": {step.reason}" if step.reason else "")
+        for step in plan.steps
+        if step.action.changes
+    ]
+    return [line[:199] for line in lines] or ["no component would change"]
+
+
 def result_rows(done: Iterable[Done]) -> list[dict[str, Any]]:
     """Return one small row for each component."""
     return [{"component": d.component, "state": d.state, "reason": d.reason, "duration_s": d.duration_s} for d in done]

@@ -16,8 +16,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.d
     edited_fields,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Done
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import Action
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import changed
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import Action, Plan, Step
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import changed, preview_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 
 WANTED = {
@@ -142,3 +142,16 @@ def test_a_definition_without_a_stored_version_is_refused() -> None:
 )
 def test_only_what_was_touched_counts_as_changed(action: Action, state: str, expected: bool) -> None:
     assert changed([Done(component="op", action=action, state=state)]) is expected
+
+
+def test_a_preview_says_what_would_be_done_and_who_computed_it() -> None:
+    steps = (
+        Step(component="a", namespace="n", action=Action.INSTALL, wanted_version="1"),
+        Step(component="b", namespace="n", action=Action.UPGRADE, wanted_version="2", reason="another version"),
+        Step(component="c", namespace="n", action=Action.UNCHANGED, wanted_version="3"),
+    )
+    assert preview_lines(Plan(steps=steps), {"b": "server"}) == [
+        "would install a 1 (predicted)",
+        "would upgrade b 2 (server): another version",
+    ]
+    assert preview_lines(Plan(steps=steps[2:]), {}) == ["no component would change"]
