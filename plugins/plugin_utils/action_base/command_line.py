@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..runtime.plain_yaml import documents
 from ..runtime.redaction import redact
 from ..verdict.restart import VARIABLE
 
@@ -80,11 +81,9 @@ def _split(text: str) -> list[str]:
 def _structured(text: str) -> list[str]:
     import json
 
-    import yaml
-
     try:
-        found: Any = yaml.safe_load(text)
-    except yaml.YAMLError:
+        found: Any = next(iter(documents(text)), None)
+    except ValueError:
         return []
     if not isinstance(found, dict):
         return []

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..outcome.errors import InputError
+from ..runtime.plain_yaml import documents
 from ..runtime.secret_keys import redact_data
 
 Json = dict[str, Any]
@@ -60,19 +61,16 @@ def manifests_of(entry: Mapping[str, Any], subject: str, problems: list[InputErr
 
 def _objects(text: str) -> list[Json]:
     """Return the objects of a file: plain YAML, one or several documents, lists of objects unfolded."""
-    import yaml
-
     if any("{{" in line.partition("#")[0] for line in text.splitlines()):
         hint = "put a plain YAML file at the same path into a private recipe directory, or switch the component off"
         raise InputError("", "is a chart template ({{ ... }}); only plain manifests are applied.", hint)
     try:
-        documents = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-        json.dumps(documents)
-    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
-        said = str(getattr(error, "problem", None) or error)[:200]
-        raise InputError("", f"is not plain YAML: {said}.", "correct the file") from None
+        found = documents(text)
+        json.dumps(found)
+    except (TypeError, ValueError) as error:
+        raise InputError("", f"is not plain YAML: {str(error)[:200]}.", "correct the file") from None
     objects: list[Any] = []
-    for document in documents:
+    for document in found:
         if document is None:
             continue
         nested = document.get("items") if isinstance(document, dict) and document.get("kind") == "List" else None

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..outcome.errors import InputError
+from ..runtime.plain_yaml import documents
 from .workloads import Workload
 
 # A Job may be removed once it is done (ttlSecondsAfterFinished), so its absence says nothing.
@@ -48,16 +49,13 @@ def promised_by_text(text: str, namespace: str) -> tuple[Promised, ...]:
     Raises:
         InputError: a workload's document is not YAML, or lacks its name.
     """
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    bodies = []
+    bodies: list[Any] = []
     for document in _SEPARATOR.split(text):
         if _OF_THESE.search(document):
             try:
-                bodies.append(yaml.load(document, Loader=loader))
-            except yaml.YAMLError as error:
-                raise InputError("manifest of the release", f"is not YAML: {str(error)[:200]}.") from None
+                bodies += documents(document)
+            except ValueError as error:
+                raise InputError("manifest of the release", f"is not YAML: {error}.") from None
     return promised_by(bodies, namespace)
 
 

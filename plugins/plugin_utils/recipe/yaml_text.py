@@ -16,9 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..outcome.errors import InputError
-
-MAX_DEPTH = 100
-MAX_NODES = 500_000
+from ..runtime.plain_yaml import MAX_DEPTH, MAX_NODES
 
 Path = tuple[str | int, ...]
 
@@ -191,14 +189,16 @@ class _Builder:
         """Take a copy of what an anchor names."""
         if event.anchor not in self._anchors:
             raise self._fail(f"the alias *{event.anchor} names no finished anchor.")
-        self._place(self._copy(self._anchors[event.anchor]))
+        self._place(self._copy(self._anchors[event.anchor], len(self._stack)))
 
-    def _copy(self, value: Any) -> Any:
+    def _copy(self, value: Any, depth: int) -> Any:
         self._count_node()
+        if depth > MAX_DEPTH:
+            raise self._fail(f"nested deeper than {MAX_DEPTH} levels, aliases written out.")
         if isinstance(value, dict):
-            return {key: self._copy(item) for key, item in value.items()}
+            return {key: self._copy(item, depth + 1) for key, item in value.items()}
         if isinstance(value, list):
-            return [self._copy(item) for item in value]
+            return [self._copy(item, depth + 1) for item in value]
         return value
 
     def on_document(self, _event: Any) -> None:

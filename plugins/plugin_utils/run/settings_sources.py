@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..outcome.errors import BringupError, InputError, ProblemsError
+from ..runtime.plain_yaml import documents
 
 SET = "gpufleet_set"
 
@@ -68,9 +69,7 @@ def _typed(text: str) -> Any:
     Raises:
         ValueError: it is not YAML.
     """
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error).splitlines()[0]) from None
+    found = documents(text)
+    if len(found) > 1:
+        raise ValueError("more than one document")
+    return found[0] if found else None

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from ..outcome.codec import Misfit, MisfitsError, structure
 from ..outcome.errors import InputError, ProblemsError
+from .plain_yaml import PlainYamlError, documents
 
 T = TypeVar("T")
 
@@ -54,17 +55,16 @@ def parse_yaml(text: str, source: str) -> Any:
     Raises:
         InputError: not YAML, a key twice, a key that is not text, or more than one document.
     """
-    import yaml
-
     try:
-        return yaml.load(text, Loader=_loader())
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{source}:{mark.line + 1}" if mark else source
-        problem = getattr(error, "problem", None) or str(error)
-        raise InputError(where, f"not valid YAML: {problem}.", "correct the file") from None
-    except (ValueError, RecursionError) as error:
+        found = documents(text, _loader())
+    except PlainYamlError as error:
+        where = f"{source}:{error.line}" if error.line else source
+        raise InputError(where, f"not valid YAML: {error.said}.", "correct the file") from None
+    except ValueError as error:
         raise InputError(source, f"not valid YAML: {error}.", "correct the file") from None
+    if len(found) > 1:
+        raise InputError(source, "not valid YAML: expected a single document in the stream.", "correct the file")
+    return found[0] if found else None
 
 
 def read_yaml(path: Path) -> Any:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..outcome.errors import InputError, NotFoundError
+from ..runtime.plain_yaml import documents
 
 # By group, without versions: these follow the cluster.
 KINDS = frozenset(
@@ -46,7 +47,6 @@ def render(template: Path, variables: dict[str, Any]) -> list[dict[str, Any]]:
         InputError: it uses a variable that is not given, a slot would be filled with more than a word, or it does not
             render to objects of a test.
     """
-    import yaml
     from jinja2 import StrictUndefined, TemplateError
     from jinja2.sandbox import SandboxedEnvironment
 
@@ -58,18 +58,18 @@ def render(template: Path, variables: dict[str, Any]) -> list[dict[str, Any]]:
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=lambda value: _filled(template, value)
     )
     try:
-        documents = list(yaml.safe_load_all(environment.from_string(text).render(variables)))
+        found = documents(environment.from_string(text).render(variables))
     except TemplateError as error:
         raise InputError(f"template {template}", f"does not render: {error}.", "correct the template") from None
-    except yaml.YAMLError as error:
+    except ValueError as error:
         raise InputError(f"template {template}", f"does not render to YAML: {error}.", "correct the template") from None
-    objects = [document for document in documents if document is not None]
+    objects = [document for document in found if document is not None]
     if not objects or not all(isinstance(obj, dict) and {"apiVersion", "kind"} <= obj.keys() for obj in objects):
         raise InputError(f"template {template}", "does not render to Kubernetes objects.", "correct the template")
     for obj in objects:
         if (group_of(str(obj["apiVersion"])), obj["kind"]) not in KINDS:
-            found = f"makes a {obj['kind']} of {obj['apiVersion']}, which no test needs."
-            raise InputError(f"template {template}", found, f"kinds: {', '.join(sorted({kind for _, kind in KINDS}))}")
+            reason = f"makes a {obj['kind']} of {obj['apiVersion']}, which no test needs."
+            raise InputError(f"template {template}", reason, f"kinds: {', '.join(sorted({kind for _, kind in KINDS}))}")
     return objects
 
 
