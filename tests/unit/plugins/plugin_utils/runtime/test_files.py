@@ -7,13 +7,11 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base import module_action
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm import helm
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import write_atomic
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.database import our_errors
@@ -65,10 +63,3 @@ def test_a_history_on_a_full_disk_says_so(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match="database or disk is full") as caught, our_errors(path):
         raise sqlite3.OperationalError("database or disk is full")
     assert "df -h" in caught.value.hint and caught.value.subject == str(path)
-
-
-def test_the_values_of_a_chart_on_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(helm.json, "dump", _full)
-    request: Any = SimpleNamespace(values={"a": 1})
-    with pytest.raises(UnavailableError, match=r"gpufleet-values-.*No space left"):
-        helm.Helm._with_values(SimpleNamespace(_run=_full), ["template"], request, "template x")  # type: ignore[arg-type]
