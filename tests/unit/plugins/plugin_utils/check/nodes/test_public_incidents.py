@@ -116,6 +116,16 @@ def test_modules_that_were_not_listed_are_unknown(fleet: AnyFleet) -> None:
         assert said(fleet.judge(), Status.OTHER) == {("gpu-kernel-module", cause, "gpu02")}
 
 
+def test_list_of_modules_that_contradicts_the_driver_is_unknown(fleet: AnyFleet) -> None:
+    tool("lsmod", rc=0, stdout="Module                  Size  Used by\nmlx5_core            2265088  1 mlx5_ib\n")(
+        fleet
+    )
+    assert said(fleet.judge(), Status.OTHER) == {("gpu-kernel-module", "modules-contradict", "gpu02")}
+    tool("nvidia_smi_xml", rc=9, stdout="It couldn't communicate with the NVIDIA driver. Make sure it is loaded")(fleet)
+    assert said(fleet.judge(), Status.FAILED) == {("gpu-census", "driver-not-loaded", "gpu02")}
+    assert not said(fleet.judge(), Status.OTHER)
+
+
 def test_driver_library_upgraded_under_running_jobs(fleet: AnyFleet) -> None:
     tool("nvidia_smi_xml", rc=18, stdout="Failed to initialize NVML: Driver/library version mismatch\n")(fleet)
     outcomes = fleet.judge()
