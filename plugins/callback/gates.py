@@ -28,6 +28,7 @@ from ansible.plugins.callback import CallbackBase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import load_json
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.visible import visible
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.saved import record_from_plain
 
 
@@ -58,12 +59,12 @@ class CallbackModule(CallbackBase):  # type: ignore[misc,unused-ignore]
         try:
             lines = self._closing_lines(self._run_dir) if self._run_dir is not None else self._plan
         except BringupError as error:
-            self._display.warning(f"the table of the gates cannot be printed: {error}")
+            self._display.warning(f"the table of the gates cannot be printed: {visible(str(error))}")
             return
         if lines:
             self._display.display("")
         for line in lines:
-            self._display.display(line)
+            self._display.display(visible(line))
 
     @staticmethod
     def _closing_lines(run_dir: Path) -> list[str]:

@@ -24,6 +24,7 @@ from ..runtime.files import write_problem
 from ..runtime.interrupt import end_with_controller, interruptible
 from ..runtime.recipe_files import COLLECTION_ROOT
 from ..runtime.redaction import redact
+from ..runtime.visible import visible
 
 _DISPLAY = Display()
 # What the machine refuses, whoever asks it: no defect of ours.
@@ -85,6 +86,9 @@ class ModuleAction(ActionBase):  # type: ignore[misc,unused-ignore]
                 raise
             _DISPLAY.vvv(traceback.format_exc())
             result.update(failed_result(_defect(self.module, crash)))
+        if isinstance(result.get("msg"), str):
+            # Callbacks print it as it is; what hosts and pods said may be in it.
+            result["msg"] = visible(result["msg"])
         return result
 
     @property
@@ -94,7 +98,7 @@ class ModuleAction(ActionBase):  # type: ignore[misc,unused-ignore]
 
     def emit(self, line: str) -> None:
         """Show a progress line at once (arrives in ansible-runner as a verbose event of the task)."""
-        _DISPLAY.display(f"  {line}")
+        _DISPLAY.display(f"  {visible(line)}")
 
     def trace(self, text: str) -> None:
         """Show text for whoever looks for a defect (-vvv)."""

@@ -13,6 +13,7 @@ from ..outcome.gates import GATES
 from ..outcome.model import Status
 from ..runtime.clock import elapsed_text
 from ..runtime.redaction import redact
+from ..runtime.visible import visible
 from ..verdict.restart import not_looked_at, restart
 from ..verdict.run import all_passed, run_summary
 from . import scope
@@ -77,7 +78,7 @@ def render_page(facts: RunFacts) -> str:
         software_words=scope.software_words(facts),
         Status=Status,
     )
-    return page
+    return visible(page)
 
 
 def _drawn(figure: Figure, index: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..outcome.model import Outcome, Status, names_of
 from ..runtime.files import write_atomic
+from ..runtime.visible import visible
 
 
 def write_junit(path: Path, gate: str, outcomes: Sequence[Outcome], *, rehearsal: bool) -> None:
@@ -31,10 +32,12 @@ def _case(outcome: Outcome) -> Any:
     from junitparser import Error, Failure, Skipped, TestCase
 
     names = names_of(outcome.subjects)
-    case = TestCase(f"{outcome.check} [{names}]", outcome.gate, outcome.duration_s)
+    case = TestCase(visible(f"{outcome.check} [{names}]"), outcome.gate, outcome.duration_s)
     kind = {Status.FAILED: Failure, Status.OTHER: Error, Status.SKIPPED: Skipped, Status.PENDING: Skipped}.get(
         outcome.status
     )
     if kind is not None:
-        case.result = [kind(f"{outcome.cause}: {outcome.summary}" if outcome.cause else outcome.summary, outcome.cause)]
+        said = f"{outcome.cause}: {outcome.summary}" if outcome.cause else outcome.summary
+        # XML has no place for control characters, escaped or not: one would make the whole file unreadable.
+        case.result = [kind(visible(said), outcome.cause)]
     return case

@@ -9,6 +9,7 @@ import re
 
 from ..runtime.clock import elapsed_text
 from ..runtime.redaction import redact
+from ..runtime.visible import visible
 from ..verdict.restart import not_looked_at, restart
 from ..verdict.run import RunRecord, all_passed, run_summary
 from .cases import EntryGroup, ReportEntry, case_groups
@@ -63,7 +64,7 @@ def render_markdown(facts: RunFacts) -> str:
         *_decided(facts),
     ]
     lines += [*_not_declared(facts), _origin(facts)]
-    return "\n".join(lines).rstrip() + "\n"
+    return visible("\n".join(lines).rstrip() + "\n")
 
 
 def _next(record: RunRecord) -> list[str]:
