@@ -52,6 +52,10 @@ class OfferedCluster:
         """Return the nodes; there is nothing else yet."""
         return list(self.nodes) if kind.plural == "nodes" else []
 
+    def served_versions(self, _group: str) -> tuple[str, ...]:
+        """Return that no API is served beside Kubernetes' own: worlds leave ComputeDomains out."""
+        return ()
+
 
 def offered_node(node: Node) -> Json:
     """Return the Kubernetes node of a host, as the device plugins leave it."""
