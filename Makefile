@@ -48,6 +48,10 @@ rehearse: setup ## Start a rehearsal cluster, run site.yml against it, print the
 worlds: setup ## Judge every healthy world of recipes/rehearsal/worlds/, one line each (ARGS="id id"; REHEARSE=1: whole rehearsals)
 	@python -m tools.worlds $(if $(REHEARSE),--rehearse) $(ARGS)
 
+.PHONY: thinning
+thinning: setup ## Take a piece of every kind out of a healthy run; what still passes is printed (ARGS="--only 'evidence/hosts' --each 3")
+	@python tests/support/thin_all.py $(ARGS)
+
 .PHONY: world-docs
 world-docs: setup ## Write docs/worlds.md, the list of the worlds of a rehearsal
 	@python -m tools.pages $@

@@ -14,7 +14,7 @@ from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind, answe
 from ..runtime.redaction import redact
 from .declare import Declaration, DeclaredCheck
 from .kit.answer import Answer
-from .observation import Observation, saved_observation
+from .observation import Observation, require_whole, saved_observation
 from .registry import AnyCheck, AnyObserver, checks_of, observer_for
 from .spec import JudgeContext
 
@@ -58,6 +58,7 @@ def _restore(
         if seen.error is not None:
             error = seen.error
             return seen, None, BringupError(error["subject"], error["reason"], error["hint"], tuple(error["evidence"]))
+        require_whole(observer, seen)
         return seen, observer.restore(seen.data, run_dir, context.site), None
     except BringupError as failure:
         return None, None, failure

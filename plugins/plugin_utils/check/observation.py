@@ -12,16 +12,21 @@ from time import monotonic
 from typing import Any
 
 from ..outcome.codec import dumps, load, load_json, to_plain
+from ..outcome.complete import require_complete
 from ..outcome.errors import AbortedError, BringupError, InputError
 from ..runtime.clock import now_utc
 from ..runtime.files import write_atomic
 from ..runtime.redaction import redact
-from ..runtime.run_dir import cluster_uid_of, require_cluster, require_run, run_id_of
+from ..runtime.run_dir import cluster_uid_of, require_cluster, require_moment, require_run, run_id_of
 from ..runtime.secret_keys import redact_data
 from .spec import ObserveContext, Observer
 
 _WRITTEN = ("gate", "key", "started", "duration_s", "data", "error", "schema_version")
 _AGAIN = "run the gate again"
+# Since 2 every field of what was seen must be there; before, those with a default might be missing. A field that is
+# added after a release raises it (docs/development.md).
+_SCHEMA_VERSION = 2
+_READ = (1, _SCHEMA_VERSION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +45,7 @@ class Observation:
     error: dict[str, Any] | None = None
     run_id: str = ""
     cluster: str | None = None
-    schema_version: int = 1
+    schema_version: int = _SCHEMA_VERSION
 
 
 def observation_path(run_dir: Path, gate: str, key: str) -> Path:
@@ -87,13 +92,28 @@ def saved_observation(run_dir: Path, gate: str, key: str) -> Observation:
     path = observation_path(run_dir, gate, key)
     seen = load(Observation, path)
     document = load_json(path)
-    missing = [name for name in _WRITTEN if name not in document]
+    since_2 = () if seen.schema_version == 1 else ("run_id", "cluster")
+    missing = [name for name in (*_WRITTEN, *since_2) if name not in document]
     if missing:
         raise InputError(str(path), f"has no {missing[0]}, which is always written.", _AGAIN)
     if (seen.gate, seen.key) != (gate, key):
         raise InputError(str(path), f"is the observation {seen.key} of gate {seen.gate}.", _AGAIN)
-    if seen.schema_version != 1:
-        raise InputError(str(path), f"has schema_version {seen.schema_version}, this release reads 1.", _AGAIN)
-    require_run(path, seen.run_id, run_id_of(run_dir))
+    if seen.schema_version not in _READ:
+        known = " and ".join(map(str, _READ))
+        raise InputError(str(path), f"has schema_version {seen.schema_version}, this release reads {known}.", _AGAIN)
+    whole = seen.schema_version == _SCHEMA_VERSION
+    require_run(path, seen.run_id, run_id_of(run_dir), stated=whole)
     require_cluster(path, seen.cluster, cluster_uid_of(run_dir))
+    if whole:
+        require_moment(path, seen.started, seen.run_id)
     return seen
+
+
+def require_whole(observer: Observer[Any], seen: Observation) -> None:
+    """Refuse what was seen if a field of it is not there that is always written; earlier releases wrote fewer.
+
+    Raises:
+        InputError: which field is not there, or does not fit.
+    """
+    if observer.saved is not None and seen.schema_version == _SCHEMA_VERSION:
+        require_complete(observer.saved, seen.data, f"observation {seen.key}", _AGAIN)

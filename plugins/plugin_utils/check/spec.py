@@ -147,12 +147,14 @@ class Observer(Generic[Seen]):
         result: what judges get.
         observe: looks; what it returns is saved as JSON.
         restore: makes the result from the saved JSON, the run directory and the site.
+        saved: the value object that is saved; what lacks a field of it is not restored.
     """
 
     key: str
     result: type[Seen]
     observe: Callable[[ObserveContext], Any]
     restore: Callable[[Any, Path, Site], Seen]
+    saved: type[Any] | None = None
 
 
 def observer_of(key: str, result: type[Seen], observe: Callable[[ObserveContext], Seen]) -> Observer[Seen]:
@@ -161,7 +163,7 @@ def observer_of(key: str, result: type[Seen], observe: Callable[[ObserveContext]
     def restore(data: Any, _run_dir: Path, _site: Site) -> Seen:
         return from_plain(result, data, f"observation {key}")
 
-    return Observer(key, result, observe, restore)
+    return Observer(key, result, observe, restore, saved=result)
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,14 @@ from ..outcome.errors import InputError
 from ..runtime.clock import now_utc
 from ..runtime.files import write_atomic
 from ..runtime.redaction import redact
-from ..runtime.run_dir import require_run, run_id_of
+from ..runtime.run_dir import require_moment, require_run, run_id_of
 
 HOSTS = "hosts"
 DRIVERS = "drivers"
 FABRIC = "fabric"
-_SCHEMA_VERSION = 1
+# Since 2 it says of which run it is.
+_SCHEMA_VERSION = 2
+_READ = (1, _SCHEMA_VERSION)
 
 _WRITTEN = ("host", "reached", "reason", "started", "tools", "schema_version")
 _OF_TOOL = ("argv", "rc", "stdout", "stderr", "duration_s", "timed_out", "missing", "truncated")
@@ -81,7 +83,8 @@ def write_evidence(run_dir: Path, evidence: HostEvidence, kind: str = HOSTS) -> 
     tools = {
         name: replace(run, stdout=redact(run.stdout), stderr=redact(run.stderr)) for name, run in evidence.tools.items()
     }
-    mine = replace(evidence, reason=redact(evidence.reason), tools=tools, run_id=run_id_of(run_dir))
+    started = evidence.started or now_utc()
+    mine = replace(evidence, reason=redact(evidence.reason), tools=tools, started=started, run_id=run_id_of(run_dir))
     write_atomic(path, dumps(mine))
     return path
 
@@ -96,10 +99,15 @@ def read_evidence(path: Path) -> HostEvidence:
     _refuse_incomplete(path)
     if evidence.host != path.stem:
         raise InputError(str(path), f"holds the evidence of {evidence.host!r}.", "collect it again")
-    require_run(path, evidence.run_id, run_id_of(path.parents[2]))
-    if evidence.schema_version != _SCHEMA_VERSION:
-        found = f"schema_version is {evidence.schema_version}, this release reads {_SCHEMA_VERSION}."
+    if evidence.schema_version not in _READ:
+        known = " and ".join(map(str, _READ))
+        found = f"schema_version is {evidence.schema_version}, this release reads {known}."
         raise InputError(str(path), found, "judge the run with the release that made it")
+    run_dir = next((above.parent for above in path.parents if above.name == "evidence"), path.parent)
+    whole = evidence.schema_version == _SCHEMA_VERSION
+    require_run(path, evidence.run_id, run_id_of(run_dir), stated=whole)
+    if whole:
+        require_moment(path, evidence.started, evidence.run_id)
     return evidence
 
 

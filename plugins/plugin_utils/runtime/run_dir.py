@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from ..outcome.errors import InputError
@@ -17,6 +18,9 @@ from .files import PRIVATE_DIR
 # What a run directory keeps beside its results.
 SITE, RUN, HARDWARE, RECIPE, SETTINGS = "site.json", "run.json", "hardware.json", "recipe.json", "settings.json"
 CLUSTER = "cluster.json"
+# How a run is named: by when it began. A time service may have put the clock back since.
+_BEGUN = re.compile(r"(\d{8}T\d{6}Z)-")
+_CLOCK_STEP = timedelta(minutes=10)
 
 
 def create_run_dir(base: Path, mode: int = PRIVATE_DIR, *, latest: bool = True) -> Path:
@@ -62,16 +66,16 @@ def _text_of(path: Path, name: str) -> str:
     return str(document.get(name) or "") if isinstance(document, dict) else ""
 
 
-def require_run(path: Path, written_by: str, run_id: str) -> None:
-    """Refuse a file that another run wrote; one of an earlier release does not say which run it is of.
+def require_run(path: Path, written_by: str, run_id: str, *, stated: bool) -> None:
+    """Refuse a file that another run wrote, or that does not say of which run it is though it is `stated` there.
 
     Raises:
         InputError: it is of another run.
     """
-    if written_by and run_id and written_by != run_id:
+    if run_id and written_by != run_id and (written_by or stated):
         raise InputError(
             str(path),
-            f"is of run {written_by}, this is run {run_id}.",
+            f"is of run {written_by or 'no name'}, this is run {run_id}.",
             "run the gate again; results of runs do not mix",
         )
 
@@ -89,6 +93,29 @@ def require_cluster(path: Path, seen: str | None, uid: str) -> None:
             f"is of cluster {seen or 'unknown'}, this run is of cluster {uid or 'unknown'} (UID of kube-system).",
             "run the gate again; results of clusters do not mix",
         )
+
+
+def require_moment(path: Path, started: str, run_id: str) -> None:
+    """Refuse a file that does not say when it was made, or was made before its run began.
+
+    Raises:
+        InputError: what it says, and when the run began.
+    """
+    moment = _moment(started)
+    if moment is None:
+        raise InputError(str(path), f"does not say when it was made: {started!r}.", "run the gate again")
+    begun = _BEGUN.match(run_id)
+    if begun and moment < datetime.strptime(begun[1], "%Y%m%dT%H%M%S%z") - _CLOCK_STEP:
+        reason = f"was made at {started}, before this run began ({begun[1]})."
+        raise InputError(str(path), reason, "run the gate again; what an earlier run saw proves nothing today")
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None and "T" in text else None
 
 
 def _point_latest(base: Path, run_id: str) -> None:

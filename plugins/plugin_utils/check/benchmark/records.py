@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypedDict, TypeVar
 
+from ...outcome.errors import InputError
 from ...runtime.files import write_atomic
 from ...runtime.redaction import redact
+from ...site.model import Site
 from ...workload.model import JobResult
+from .plan import BenchmarkHost
 
 PlanT = TypeVar("PlanT")
 RunT = TypeVar("RunT")
@@ -48,6 +51,21 @@ class RunRecord:
     command: tuple[str, ...] = ()
     started: str = ""
     duration_s: float = 0.0
+
+
+def require_planned(hosts: Iterable[BenchmarkHost], site: Site, source: str) -> None:
+    """Refuse a plan whose hosts are not those of the site: other names, nodes or SKUs.
+
+    Raises:
+        InputError: the first host that differs.
+    """
+    known = {host.name: host for host in site.hosts}
+    for host in hosts:
+        mine = known.get(host.name)
+        if mine is None or (host.node, host.sku) != (mine.node_name, mine.sku):
+            found = f"plans host {host.name or 'without a name'} as node {host.node!r} of SKU {host.sku!r}, "
+            wanted = f"the site has {mine.node_name!r} of {mine.sku!r}." if mine else "which the site does not have."
+            raise InputError(source, found + wanted, "run the gate again")
 
 
 class Ended(TypedDict):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,16 @@ from .fabric_facts import FabricFacts, subnets_of
 from .settings import GATE, FabricSettings
 
 
-def observe(context: ObserveContext) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedFabric:
+    """What is saved: the evidence file, and the time between both looks at the counters."""
+
+    file: str
+    interval_s: float
+    schema_version: int = 1
+
+
+def observe(context: ObserveContext) -> SavedFabric:
     """Return where the evidence is; the plan is kept as cabling.json in the run directory.
 
     Raises:
@@ -45,11 +54,7 @@ def observe(context: ObserveContext) -> dict[str, Any]:
         found = f"{len(files)} hosts left some, expected one."
         raise InputError("evidence of the fabric", found, "run the play that reads the fabric, on one host")
     context.emit(f"{len(plan.links)} planned links, read from {files[0].removesuffix('.json')}")
-    return {
-        "schema_version": 1,
-        "file": f"evidence/{FABRIC}/{files[0]}",
-        "interval_s": settings.interval_s,
-    }
+    return SavedFabric(file=f"evidence/{FABRIC}/{files[0]}", interval_s=settings.interval_s)
 
 
 def restore(data: Any, run_dir: Path, site: Site) -> FabricFacts:
@@ -82,4 +87,4 @@ def _plan(path: Path) -> CablingPlan:
     return plan
 
 
-OBSERVER = Observer("fabric", FabricFacts, observe, restore)
+OBSERVER = Observer("fabric", FabricFacts, observe, restore, saved=SavedFabric)

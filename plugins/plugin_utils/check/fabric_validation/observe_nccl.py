@@ -28,7 +28,7 @@ from ..benchmark.network import (
     read_network,
 )
 from ..benchmark.plan import device_class, placement, planned_hosts
-from ..benchmark.records import ended, kept_text
+from ..benchmark.records import ended, kept_text, require_planned
 from ..benchmark.run_loop import Benchmark
 from ..kit.saved_settings import with_plan_settings
 from ..spec import ObserveContext, Observer
@@ -76,6 +76,7 @@ def restore(data: Any, run_dir: Path, site: Site) -> Results:
     """Return plan and runs, the logs parsed again."""
     complete = with_plan_settings(data, FabricValidationSettings, GATE, site)
     saved = from_plain(SavedObservation, complete, "observation nccl")
+    require_planned(saved.plan.hosts, site, "observation nccl")
     runs = tuple(parse_run(record, kept_text(run_dir, record.log), saved.plan.settings) for record in saved.records)
     return Results(plan=saved.plan, runs=runs, leftovers=saved.leftovers)
 
@@ -208,4 +209,4 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
         return self.settings.run.rail_smallest if want.phase in ADAPTER_PHASES else self.settings.run.smallest
 
 
-OBSERVER = Observer("nccl", Results, observe, restore)
+OBSERVER = Observer("nccl", Results, observe, restore, saved=SavedObservation)

@@ -97,6 +97,11 @@ def _split(record: Record, test: NcclTest) -> bool:
 
 
 def _incomplete(record: Record, test: NcclTest, settings: FabricValidationSettings) -> Problem | None:
+    if record.exit_code is None:
+        return Problem("output-incomplete", "how its launcher ended is not recorded")
+    unnamed = [host for host in record.hosts if host not in record.hostnames.values()]
+    if unnamed:
+        return Problem("output-incomplete", f"how ranks call {', '.join(unnamed)} is not recorded")
     if not test.complete:
         return Problem("output-incomplete", f"its output ends without a footer after {len(test.rows)} sizes")
     missing = test.missing_sizes(record.smallest, settings.run.largest, settings.run.factor)

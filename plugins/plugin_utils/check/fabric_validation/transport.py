@@ -10,6 +10,7 @@ from typing import Literal
 
 from ...hardware.sku import Sku
 from ...probe.nccl_debug_model import HostLog
+from ..benchmark.network import FILTERED_FABRICS
 from .model import Plan, PlannedHost, Run
 from .settings import NetworkFacts
 
@@ -51,7 +52,7 @@ def transport_of(run: Run, host: PlannedHost, plan: Plan, sku: Sku) -> Transport
     if log is None:
         return Transport("unproven", text="no line of NCCL about this host in the log")
     facts = plan.settings.networks.get(sku.fabric, NetworkFacts(names=(), plugin=False))
-    broken = _memlock(log, run) or _network(log, host, plan, facts) or _adapters(log, run, host)
+    broken = _memlock(log, run) or _network(log, host, plan, facts) or _adapters(log, run, host, sku)
     if broken is not None:
         return broken
     channels = log.network_channels
@@ -128,8 +129,11 @@ def _socket(log: HostLog, host: PlannedHost, plan: Plan, facts: NetworkFacts) ->
     return _broken("socket-transport", f"{start}; NCCL does not say why")
 
 
-def _adapters(log: HostLog, run: Run, host: PlannedHost) -> Transport | None:
+def _adapters(log: HostLog, run: Run, host: PlannedHost, sku: Sku) -> Transport | None:
     planned = run.record.hcas.get(host.name, ())
+    if run.record.rail is None and sku.fabric in FILTERED_FABRICS and set(planned) != set(host.hcas):
+        found = f"the run names {', '.join(planned) or 'none'}, the plan {', '.join(host.hcas) or 'none'}"
+        return Transport("unproven", text=f"which adapters it was to use is not recorded: {found}")
     if not planned or not log.devices or set(planned) == set(log.devices):
         return None
     extra = [name for name in log.devices if name not in planned]

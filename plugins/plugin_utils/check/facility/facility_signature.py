@@ -60,6 +60,9 @@ def _judge_signature(
     if not verified.stdout.startswith(f'Good "{facts.namespace}" signature for {facts.identity} '):
         summary = "ssh-keygen ended well but did not say that the signature is good"
         return answer.unknown("signature-not-verified", summary, **details)
+    if not principals.stdout.strip():
+        summary = "ssh-keygen did not say which allowed signers the key belongs to"
+        return answer.unknown("signature-not-verified", summary, **details)
     try:
         record = seen.record()
     except InputError:

@@ -28,10 +28,12 @@ class EvidenceDigest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FacilityObservation:
-    """What the observer saw. `record_text` is the whole record as signed; the checks parse it again."""
+    """What the observer saw. `record_text` is the whole record as signed, `record_sha256` its digest; the checks
+    parse it again."""
 
     record_path: str
     record_text: str
+    record_sha256: str = ""
     signature: SignatureFacts
     digests: tuple[EvidenceDigest, ...]
     settings: FacilitySettings

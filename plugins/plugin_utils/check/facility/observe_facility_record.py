@@ -43,7 +43,12 @@ def observe(context: ObserveContext) -> dict[str, Any]:
     )
     digests = tuple(_digest(path.parent, entry) for entry in record.evidence) if record else ()
     seen = FacilityObservation(
-        record_path=str(path), record_text=text, signature=signature, digests=digests, settings=settings
+        record_path=str(path),
+        record_text=text,
+        record_sha256=_sha256_of(text),
+        signature=signature,
+        digests=digests,
+        settings=settings,
     )
     context.emit(f"facility record {path}: {len(digests)} evidence file(s) read")
     plain: dict[str, Any] = to_plain(seen)
@@ -52,7 +57,15 @@ def observe(context: ObserveContext) -> dict[str, Any]:
 
 def restore(data: Any, _run_dir: Path, site: Site) -> FacilityObservation:
     complete = with_settings(data, FacilitySettings, GATE, site)
-    return from_plain(FacilityObservation, complete, "observation facility-record")
+    seen = from_plain(FacilityObservation, complete, "observation facility-record")
+    if "record_sha256" in complete and seen.record_sha256 != _sha256_of(seen.record_text):
+        text = f"the record of {seen.record_path} is not the one whose signature was looked at."
+        raise InputError("observation facility-record", text, "run the gate again")
+    return seen
+
+
+def _sha256_of(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def _record_text(path: Path) -> str:
@@ -97,4 +110,4 @@ def _digest(directory: Path, entry: EvidenceFile) -> EvidenceDigest:
     return EvidenceDigest(path=entry.path, sha256=digest.hexdigest())
 
 
-OBSERVER = Observer("facility-record", FacilityObservation, observe, restore)
+OBSERVER = Observer("facility-record", FacilityObservation, observe, restore, saved=FacilityObservation)

@@ -108,6 +108,9 @@ def _blind(answer: Answer, result: ClaimResult, facts: dict[str, Any]) -> Outcom
         text = f"nvidia-smi in the container {where} ended with {seen.exit_code}: {said}"
         return answer.failed("dra-gpus-not-visible", text[:400], log, **facts)
     wanted = {device.uuid for device in result.devices if device.uuid}
+    if wanted and len(wanted) != result.asked:
+        text = f"only {len(wanted)} of the {result.asked} allocated devices {where} have a UUID to compare with"
+        return answer.unknown("no-data", text, "run the gate again; kubectl get resourceslices -o yaml", **facts)
     if len(seen.uuids) != result.asked or (len(wanted) == result.asked and set(seen.uuids) != wanted):
         listed = ", ".join(seen.uuids) or "none"
         text = f"the container {where} sees {len(seen.uuids)} GPUs ({listed}), {result.asked} were allocated"

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from ...clients.helm.helm import Helm, Release
@@ -20,13 +22,14 @@ from ...component_stack.plan import Installed
 from ...component_stack.promised import Promised, promised_by, promised_by_text
 from ...component_stack.read import installed, read_workloads
 from ...component_stack.tell import INSTALL_RESULT
-from ...outcome.codec import load_json
+from ...outcome.codec import from_plain, load_json
 from ...outcome.errors import BringupError, InputError
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
+from ...site.model import Site
 from ..rights import LEVELS, choices_of, needed_permissions
-from ..spec import ObserveContext, observer_of
-from .cluster_state import ClusterState, ComponentState
+from ..spec import ObserveContext, Observer
+from .cluster_state import ClusterState, ComponentState, OperandState
 from .kube_objects import node_state, operand_states, policy_state, slice_state
 from .last_words import with_last_words
 from .roots import is_unplaced
@@ -180,4 +183,26 @@ def _unsettled(state: ClusterState, context: ObserveContext) -> str:
     return f"{len(hidden)} node(s) without DRA slices" if hidden and wants_slices else ""
 
 
-OBSERVER = observer_of("cluster", ClusterState, observe)
+def restore(data: Any, _run_dir: Path, _site: Site) -> ClusterState:
+    """Return what was seen.
+
+    Raises:
+        InputError: it is not whole: a permission that was asked for is not there, or an operand that is a workload.
+    """
+    seen, source = from_plain(ClusterState, data, "observation cluster"), "observation cluster"
+    asked = {permission.text for permission in seen.permissions}
+    unasked = [wanted.text for wanted in wanted_permissions() if wanted.text not in asked]
+    if unasked:
+        raise InputError(source, f"does not say whether the run may {', '.join(unasked)}.", "run the gate again")
+    again = operand_states(seen.workloads or (), stack_facts().operands)
+    if _progress_of(seen.operands or ()) != _progress_of(again):
+        raise InputError(source, "its operands are not those among its workloads.", "run the gate again")
+    return seen
+
+
+def _progress_of(operands: Iterable[OperandState]) -> set[tuple[Any, ...]]:
+    entries = ((operand.title, operand.workload) for operand in operands)
+    return {(title, w.kind, w.namespace, w.name, w.app, w.state, w.ready, w.desired) for title, w in entries}
+
+
+OBSERVER = Observer("cluster", ClusterState, observe, restore, saved=ClusterState)

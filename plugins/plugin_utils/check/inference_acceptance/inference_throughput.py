@@ -14,10 +14,10 @@ from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import Figures
-from .legs import CACHED, TITLES
+from .legs import CACHED, TITLES, legs_for
 from .model import PlannedHost, Results
 from .observe_inference import OBSERVER
-from .preconditions import no_figures
+from .preconditions import ERRORS, no_figures
 from .rendering import load_evidence
 
 SPEC = CheckSpec(
@@ -74,6 +74,9 @@ def _judge(answer: Answer, results: Results, figures: Figures, host: PlannedHost
     missing = no_figures(answer, results, host)
     if missing is not None:
         return missing
+    unloaded = _unloaded(results, figures, host)
+    if unloaded:
+        return answer.blocked(by=ERRORS, because=f"no load of {host.name} {unloaded} gave figures")
     value, (slo, _source) = figures.throughput(host.name), figures.slo(host.name)
     details = _details(figures, host)
     text = f"{value:,.0f} tokens/s per GPU on {host.gpus} GPUs"
@@ -91,6 +94,14 @@ def _judge(answer: Answer, results: Results, figures: Figures, host: PlannedHost
         )
         return no_reference(answer, text, hint, **details)
     return answer.passed(text, **details)
+
+
+def _unloaded(results: Results, figures: Figures, host: PlannedHost) -> str:
+    """Return the title of a load of which a host has no figures; runs of before there were several noted no seed."""
+    if not any(measured.load.seed for measured in results.loads_of(host.name)):
+        return ""
+    wanted = (leg.name for leg in legs_for(results.plan.settings.load, host.gpus))
+    return next((TITLES[name] for name in wanted if name not in figures.legs(host.name)), "")
 
 
 def _typical(figures: Figures, host: PlannedHost) -> float:

@@ -28,7 +28,7 @@ from ...workload.model import JobResult, JobSpec
 from ...workload.permission import job_permissions
 from ...workload.serving import remove_servers
 from ..benchmark.plan import device_class, placement, planned_hosts
-from ..benchmark.records import ended, kept_text
+from ..benchmark.records import ended, kept_text, require_planned
 from ..benchmark.run_loop import Benchmark, Session
 from ..kit.saved_settings import with_plan_settings
 from ..spec import ObserveContext, Observer
@@ -64,6 +64,7 @@ def restore(data: Any, run_dir: Path, site: Site) -> Results:
     """Return plan, servers and loads, the exports parsed again."""
     complete = with_plan_settings(data, InferenceSettings, GATE, site)
     saved = from_plain(SavedObservation, complete, "observation inference")
+    require_planned(saved.plan.hosts, site, "observation inference")
     runs = tuple(parse_run(load, kept_text(run_dir, load.export), saved.plan.settings) for load in saved.loads)
     return Results(plan=saved.plan, servers=saved.servers, runs=runs, leftovers=saved.leftovers)
 
@@ -204,4 +205,4 @@ def _last_words(log: str) -> str:
     return excerpt((errors or lines or ["it wrote nothing"])[-1], 250)
 
 
-OBSERVER = Observer("inference", Results, observe, restore)
+OBSERVER = Observer("inference", Results, observe, restore, saved=SavedObservation)

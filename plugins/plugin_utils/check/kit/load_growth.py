@@ -18,7 +18,7 @@ from typing import Any
 from ...collect.load_state import Bracket, LoadBrackets, load_brackets
 from ...collect.tool_reading import ProbeFailure
 from ...collect.xid_catalogue import XidCatalogue, load_xids
-from ...outcome.codec import from_plain, to_plain
+from ...outcome.codec import from_plain
 from ...outcome.errors import InputError
 from ...outcome.model import Basis, Evidence, Expectation, Outcome, SubjectKind
 from ...probe.ibstat import Hca
@@ -63,6 +63,14 @@ class LoadGrowthSettings:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedCatalogue:
+    """What is saved of a bracket beside its readings: what XIDs mean."""
+
+    catalogue: XidCatalogue
+    schema_version: int = 1
+
+
 def growth_spec(check: str, gate: str, title: str, *, in_nodes: bool = False) -> CheckSpec:
     """Return the specification of a check that compares hosts before and after the load of its gate."""
     return CheckSpec(
@@ -81,8 +89,8 @@ def growth_spec(check: str, gate: str, title: str, *, in_nodes: bool = False) ->
 def growth_observer(gate: str) -> Observer[LoadBrackets]:
     """Return the observer of a gate's brackets. The second reading follows the load, so files are read when judged."""
 
-    def observe(_context: ObserveContext) -> dict[str, Any]:
-        return {"schema_version": 1, "catalogue": to_plain(load_xids())}
+    def observe(_context: ObserveContext) -> SavedCatalogue:
+        return SavedCatalogue(catalogue=load_xids())
 
     def restore(data: Any, run_dir: Path, site: Site) -> LoadBrackets:
         if not isinstance(data, dict) or data.get("schema_version") != 1:
@@ -90,7 +98,7 @@ def growth_observer(gate: str) -> Observer[LoadBrackets]:
         xids = from_plain(XidCatalogue, data.get("catalogue"), "observation host_state")
         return load_brackets(run_dir, gate, tuple(host.name for host in site.in_scope), xids)
 
-    return Observer("host_state", LoadBrackets, observe, restore)
+    return Observer("host_state", LoadBrackets, observe, restore, saved=SavedCatalogue)
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ def observer_with_settings(
     def restore(data: Any, _run_dir: Path, site: Site) -> Seen:
         return from_plain(result, with_settings(data, kind, gate, site), f"observation {key}")
 
-    return Observer(key, result, observe, restore)
+    return Observer(key, result, observe, restore, saved=result)
 
 
 def stated_by_thresholds(run_dir: Path, stated: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

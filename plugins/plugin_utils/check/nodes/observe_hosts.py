@@ -5,20 +5,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...collect.host_evidence import DRIVERS, HOSTS, evidence_file
 from ...collect.host_facts import FleetFacts, fleet_facts, load_hosts
 from ...collect.xid_catalogue import XidCatalogue, load_xids
-from ...outcome.codec import from_plain, to_plain
+from ...outcome.codec import from_plain
 from ...outcome.errors import InputError
 from ...site.cabling import stated_cabling
 from ...site.model import DriverOwner, Site
 from ..spec import ObserveContext, Observer
 
 
-def observe(context: ObserveContext) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """By what hosts are judged beside the settings: what XIDs mean."""
+
+    catalogue: XidCatalogue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedHosts:
+    """What is saved: evidence files by host, hosts without any, and rate and names of adapters by the cabling plan."""
+
+    files: dict[str, tuple[str, ...]]
+    missing: tuple[str, ...]
+    rules: Rules
+    rated_gbps: dict[str, float]
+    planned_hcas: dict[str, tuple[str, ...]]
+    schema_version: int = 1
+
+
+def observe(context: ObserveContext) -> SavedHosts:
     """Return the evidence files that are there, those that are not, and what XIDs mean.
 
     Raises:
@@ -26,11 +46,11 @@ def observe(context: ObserveContext) -> dict[str, Any]:
     """
     site = context.site
     kinds = (HOSTS, DRIVERS) if site.driver_owner is DriverOwner.OPERATOR else (HOSTS,)
-    found: dict[str, list[str]] = {}
+    found: dict[str, tuple[str, ...]] = {}
     for host in site.hosts:
         files = [evidence_file(host.name, kind) for kind in kinds]
-        found[host.name] = [name for name in files if (context.run_dir / name).is_file()]
-    missing = [name for name, files in found.items() if not files]
+        found[host.name] = tuple(name for name in files if (context.run_dir / name).is_file())
+    missing = tuple(name for name, files in found.items() if not files)
     if len(missing) == len(found):
         raise InputError(
             "evidence of the hosts",
@@ -38,23 +58,19 @@ def observe(context: ObserveContext) -> dict[str, Any]:
             "run the play that collects from the hosts",
         )
     context.emit(f"{len(found) - len(missing)} of {len(found)} hosts left evidence")
-    return {
-        "schema_version": 1,
-        "files": found,
-        "missing": missing,
-        "rules": {"catalogue": to_plain(load_xids())},
-        **_planned(context),
-    }
+    rated, planned = _planned(context)
+    rules = Rules(catalogue=load_xids())
+    return SavedHosts(files=found, missing=missing, rules=rules, rated_gbps=rated, planned_hcas=planned)
 
 
-def _planned(context: ObserveContext) -> dict[str, Any]:
+def _planned(context: ObserveContext) -> tuple[dict[str, float], dict[str, tuple[str, ...]]]:
     """Return rate and names of every host's adapters by the cabling plan, if the site states one."""
     plan = stated_cabling(context.site, context.hardware)
     links = [link for link in plan.links if link.host] if plan is not None else []
-    names: dict[str, list[str]] = {}
+    names: dict[str, tuple[str, ...]] = {}
     for link in links:
-        names.setdefault(link.host, []).append(link.hca)
-    return {"rated_gbps": {link.host: link.rate_gbps for link in links}, "planned_hcas": names}
+        names[link.host] = (*names.get(link.host, ()), link.hca)
+    return {link.host: link.rate_gbps for link in links}, names
 
 
 def restore(data: Any, run_dir: Path, site: Site) -> FleetFacts:
@@ -69,4 +85,4 @@ def restore(data: Any, run_dir: Path, site: Site) -> FleetFacts:
     return fleet_facts(load_hosts(run_dir, site), xids, site, data.get("rated_gbps"), data.get("planned_hcas"))
 
 
-OBSERVER = Observer("hosts", FleetFacts, observe, restore)
+OBSERVER = Observer("hosts", FleetFacts, observe, restore, saved=SavedHosts)

@@ -39,6 +39,11 @@ def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
     if seen.alert_fields is None:
         text = "this run did not record which series there are beside utilisation"
         return (answer.unknown("fields-unread", text, "run the gate again"),)
+    unread = [name for name in seen.settings.metrics.alert_fields if name not in {e.field for e in seen.alert_fields}]
+    unseen = [host.name for host in context.site.in_scope if host.name not in {h.name for h in seen.hosts}]
+    if unread or unseen:
+        text = f"not recorded: {', '.join(unread) or 'the series'} of {', '.join(unseen) or 'the hosts'}"
+        return (answer.unknown("fields-unread", text, "run the gate again"),)
     # A host that has no metrics at all is told by check gpu-metrics-complete.
     speaking = [host.name for host in seen.hosts if host.in_scope and not fleet.is_silent(host)]
     lacking = {entry.field: [name for name in speaking if name not in entry.hosts] for entry in seen.alert_fields}

@@ -25,6 +25,7 @@ from ...runtime.files import write_atomic
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...runtime.redaction import redact
+from ...site.model import Site
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
 from ...workload.render import render
 from ..kit.saved_settings import observer_with_settings
@@ -279,4 +280,22 @@ def _standing(trace: AlertDelivery) -> str:
     return "waiting for the rule to fire" if trace.firing_s is None else "firing, waiting for its arrival"
 
 
-OBSERVER = observer_with_settings("alert", AlertDelivery, observe, TelemetrySettings, GATE)
+def restore(data: Any, run_dir: Path, site: Site) -> AlertDelivery:
+    """Return how far the alert came; that it arrived is said by the receiver's log, which is looked at again.
+
+    Raises:
+        InputError: it is not what this release writes, or the log does not have the alert.
+    """
+    seen = _AS_SAVED.restore(data, run_dir, site)
+    if seen.evidence and seen.received_s is not None and not received(_kept(run_dir / seen.evidence), seen.name):
+        reason = f"says that {seen.name or 'an alert without a name'} arrived; {seen.evidence} does not."
+        raise InputError("observation alert", reason, "run the gate again")
+    return seen
+
+
+def _kept(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+_AS_SAVED = observer_with_settings("alert", AlertDelivery, observe, TelemetrySettings, GATE)
+OBSERVER = replace(_AS_SAVED, restore=restore)

@@ -22,7 +22,7 @@ from ...workload.capacity import NodeCapacity
 from ...workload.model import JobResult, JobSpec
 from ..benchmark.network import connected_placement, gang_permissions, pod_network, port_filter, read_network
 from ..benchmark.plan import device_class, placement, planned_hosts
-from ..benchmark.records import ended, kept_text
+from ..benchmark.records import ended, kept_text, require_planned
 from ..benchmark.run_loop import Benchmark
 from ..fabric_validation.network import site_network
 from ..kit.saved_settings import with_plan_settings
@@ -50,6 +50,7 @@ def restore(data: Any, run_dir: Path, site: Site) -> Results:
     """Return plan and runs, the logs parsed again."""
     complete = with_plan_settings(data, TrainingSettings, GATE, site)
     saved = from_plain(SavedObservation, complete, "observation training")
+    require_planned(saved.plan.hosts, site, "observation training")
     runs = tuple(parse_run(record, _logs(run_dir, record), saved.plan.settings) for record in saved.records)
     return Results(plan=saved.plan, runs=runs, leftovers=saved.leftovers)
 
@@ -176,4 +177,4 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
         return {**known, **ports, **self.plan.env}
 
 
-OBSERVER = Observer("training", Results, observe, restore)
+OBSERVER = Observer("training", Results, observe, restore, saved=SavedObservation)

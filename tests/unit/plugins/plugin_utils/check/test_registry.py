@@ -24,6 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import
     Observer,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, SubjectKind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner
 
@@ -109,3 +110,14 @@ def test_an_observer_of_the_same_key_that_makes_something_else_is_refused(monkey
     monkeypatch.setattr(registry, "observers_of", lambda _gate: {census.observer.key: OBSERVER})
     with pytest.raises(BringupError, match="makes list"):
         registry.observer_for(census, "gpu_stack")
+
+
+def test_every_observer_names_what_it_saves() -> None:
+    """What it saves is then read whole, and not by the defaults of what is missing."""
+    unnamed = [
+        f"{gate}/{key}"
+        for gate in GATE_IDS
+        for key, observer in registry.observers_of(gate).items()
+        if observer.saved is None
+    ]
+    assert unnamed == []

@@ -44,7 +44,7 @@ def test_host_name_that_is_no_file_name_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"schema_version": 2}, {"surprise": 1}, {"tools": []}, {"tools": {"uname": {"rc": "x"}}}]
+    "change", [{"schema_version": 3}, {"surprise": 1}, {"tools": []}, {"tools": {"uname": {"rc": "x"}}}]
 )
 def test_evidence_of_another_shape_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
     path = write_evidence(tmp_path, evidence_from_exec("gpu01", {"uname": ToolRun(argv=("uname",), rc=0)}))

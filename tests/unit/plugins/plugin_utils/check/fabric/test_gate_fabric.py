@@ -29,6 +29,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import ProbeFailure
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
@@ -312,7 +313,7 @@ def test_the_observer_needs_one_host_that_looked(tmp_path: Path, fabric: Any) ->
     with pytest.raises(BringupError, match="0 hosts left some"):
         observe_fabric.observe(context)
     write_evidence(tmp_path, unreached("gpu01", "No route to host"), FABRIC)
-    facts = observe_fabric.restore(observe_fabric.observe(context), tmp_path, fabric.site())
+    facts = observe_fabric.restore(to_plain(observe_fabric.observe(context)), tmp_path, fabric.site())
     assert (facts.host, facts.reason, facts.subnets) == ("gpu01", "No route to host", ())
     assert facts.plan.generated and len(facts.plan.links) == HOSTS * 8
     write_evidence(tmp_path, unreached("gpu02", ""), FABRIC)

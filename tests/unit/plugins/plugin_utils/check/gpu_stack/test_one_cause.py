@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -18,9 +18,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.c
     PolicyState,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import AskedPermission
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.permissions import wanted_permissions
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.promised import Promised
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 
 from .conftest import (
@@ -360,4 +363,11 @@ def test_a_constraint_that_nobody_measured_holds_the_gate(view: ClusterState, se
 
 
 def test_the_view_survives_the_run_directory(view: ClusterState, tmp_path: Path) -> None:
-    assert observe_cluster.OBSERVER.restore(to_plain(view), tmp_path, site()) == view
+    asked = tuple(AskedPermission(**asdict(wanted), allowed=True) for wanted in wanted_permissions())
+    operands = tuple(operand.workload for operand in view.operands or ())
+    others = tuple(entry for entry in view.workloads or () if entry.kind != "DaemonSet")
+    whole = replace(view, permissions=asked, workloads=(*others, *operands))
+    assert observe_cluster.OBSERVER.restore(to_plain(whole), tmp_path, site()) == whole
+    for thin in (replace(whole, permissions=asked[1:]), replace(whole, operands=())):
+        with pytest.raises(InputError):
+            observe_cluster.OBSERVER.restore(to_plain(thin), tmp_path, site())
