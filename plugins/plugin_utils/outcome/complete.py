@@ -27,7 +27,8 @@ def require_complete(kind: type[Any], data: Any, source: str, hint: str) -> None
         InputError: an unknown key, a wrong type, or the first field that is not there.
     """
     from_plain(kind, data, source)
-    lacking = next(_look_into(kind)(data, ""), None)
+    look: _Look = _look_into(kind)  # type: ignore[arg-type]  # a class is hashable, which type[Any] does not say
+    lacking = next(look(data, ""), None)
     if lacking is not None:
         raise InputError(source, f"has no {lacking.lstrip('.')}, which is always written.", hint)
 

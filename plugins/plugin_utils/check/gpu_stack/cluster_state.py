@@ -83,10 +83,14 @@ class SliceState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:
-    """Everything. Fields are None where the server does not serve the kind, or was not asked for lack of permission."""
+    """Everything. Fields are None where the server does not serve the kind, or was not asked for lack of permission.
+
+    `permissions_asked` counts the permissions that were asked for, 0 where an earlier release did not count.
+    """
 
     version: str
     permissions: tuple[AskedPermission, ...] = ()
+    permissions_asked: int = 0
     nodes: tuple[NodeState, ...] | None = None
     components: tuple[ComponentState, ...] | None = None
     workloads: tuple[Workload, ...] | None = None

@@ -42,7 +42,7 @@ _CONTAINERS = {DRIVER_APP: "nvidia-driver-ctr", DCGM_APP: "nvidia-dcgm-ctr"}
 _AT_ONCE = 16
 
 
-def observe(context: ObserveContext) -> dict[str, Any]:
+def observe(context: ObserveContext) -> from_evidence.SavedHosts:
     """Ask the driver's tools of every node in its pods, keep what they say, and return which hosts left evidence.
 
     Raises:

@@ -19,7 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.c
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import AskedPermission
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.permissions import wanted_permissions
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.facts import stack_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.promised import Promised
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
@@ -363,10 +363,10 @@ def test_a_constraint_that_nobody_measured_holds_the_gate(view: ClusterState, se
 
 
 def test_the_view_survives_the_run_directory(view: ClusterState, tmp_path: Path) -> None:
-    asked = tuple(AskedPermission(**asdict(wanted), allowed=True) for wanted in wanted_permissions())
+    asked = tuple(AskedPermission(**asdict(wanted), allowed=True) for wanted in next(iter(stack_facts().permissions.values())))
     operands = tuple(operand.workload for operand in view.operands or ())
     others = tuple(entry for entry in view.workloads or () if entry.kind != "DaemonSet")
-    whole = replace(view, permissions=asked, workloads=(*others, *operands))
+    whole = replace(view, permissions=asked, permissions_asked=len(asked), workloads=(*others, *operands))
     assert observe_cluster.OBSERVER.restore(to_plain(whole), tmp_path, site()) == whole
     for thin in (replace(whole, permissions=asked[1:]), replace(whole, operands=())):
         with pytest.raises(InputError):
