@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
@@ -77,21 +78,25 @@ def evidence_of(nodes: tuple[Node, ...], root: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.fixture(scope="module")
-def healthy_evidence(tmp_path_factory: pytest.TempPathFactory) -> dict[str, HostEvidence]:
+def healthy_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run directory with the evidence of the healthy hosts."""
+    run_dir = tmp_path_factory.mktemp("healthy-run")
     with pytest.MonkeyPatch.context() as monkeypatch:
-        return evidence_of(HEALTHY.nodes, tmp_path_factory.mktemp("healthy"), monkeypatch)
+        for evidence in evidence_of(HEALTHY.nodes, tmp_path_factory.mktemp("healthy"), monkeypatch).values():
+            write_evidence(run_dir, evidence)
+    return run_dir
 
 
 @pytest.fixture
-def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, healthy_evidence: dict[str, HostEvidence]) -> Judged:
+def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, healthy_run: Path) -> Judged:
     """Run the tools of the hosts of a model, judge gate nodes. A host is a function of its node in the model, so only
     those that differ from the healthy ones are asked anew."""
 
     def judge(model: ClusterModel) -> list[Outcome]:
         changed = tuple(node for node, healthy in zip(model.nodes, HEALTHY.nodes, strict=True) if node != healthy)
         run_dir = tmp_path / "run"
-        found = healthy_evidence | evidence_of(changed, tmp_path, monkeypatch)
-        for evidence in found.values():
+        shutil.copytree(healthy_run, run_dir)
+        for evidence in evidence_of(changed, tmp_path, monkeypatch).values():
             write_evidence(run_dir, evidence)
         hosts = tuple(Host(name=node.name, sku="h100", node_name=node.name, rack=node.rack) for node in model.nodes)
         words = ("host_access", "nvswitch", "infiniband", "multi_node", "kubernetes")
