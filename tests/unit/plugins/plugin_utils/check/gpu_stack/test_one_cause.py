@@ -363,7 +363,9 @@ def test_a_constraint_that_nobody_measured_holds_the_gate(view: ClusterState, se
 
 
 def test_the_view_survives_the_run_directory(view: ClusterState, tmp_path: Path) -> None:
-    asked = tuple(AskedPermission(**asdict(wanted), allowed=True) for wanted in next(iter(stack_facts().permissions.values())))
+    asked = tuple(
+        AskedPermission(**asdict(wanted), allowed=True) for wanted in next(iter(stack_facts().permissions.values()))
+    )
     operands = tuple(operand.workload for operand in view.operands or ())
     others = tuple(entry for entry in view.workloads or () if entry.kind != "DaemonSet")
     whole = replace(view, permissions=asked, permissions_asked=len(asked), workloads=(*others, *operands))
