@@ -158,8 +158,8 @@ class Cluster:
     def create(self, kind: Kind, body: Json, namespace: str = "", *, dry_run: bool = False) -> Json:
         """Create an object, unknown fields refused.
 
-        If nobody knows whether a try was carried out, an object that is there now and has all the labels of `body` is
-        ours. So one without name or labels is not tried again then.
+        If nobody knows whether a try was carried out, an object that is there now is ours if it has all the labels, the
+        annotations and the plain fields of `body`'s spec. So one without name or labels is not tried again then.
 
         Raises:
             ConflictError: it exists already.
@@ -169,7 +169,7 @@ class Cluster:
         answer = self.transport.ask("POST", path, query=_write_query(dry_run), body=body, repeatable=named or dry_run)
         if answer.status == 409 and answer.unsure and named and is_already_there(answer.data):
             found = self.find(kind, metadata["name"], namespace)
-            if found is not None and holds(found["metadata"].get("labels") or {}, metadata["labels"]):
+            if found is not None and holds(found, _identity(body)):
                 return found
         return self._written(answer, "POST", path)
 
@@ -363,6 +363,14 @@ class Cluster:
         status = answer.get("status") or {}
         allowed, reason = bool(status.get("allowed", False)), str(status.get("reason", ""))
         return AskedPermission(**attributes, allowed=allowed, reason=reason)
+
+
+def _identity(body: Json) -> Json:
+    """Return what tells an object from one that somebody else made under its name: the holder of a Lease, for one."""
+    metadata, spec = body["metadata"], body.get("spec") or {}
+    plain = {key: value for key, value in spec.items() if isinstance(value, (str, int))}
+    own = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
+    return {"metadata": own, **({"spec": plain} if plain else {})}
 
 
 def holds(found: Any, wanted: Any) -> bool:

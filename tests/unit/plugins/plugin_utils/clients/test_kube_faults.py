@@ -253,6 +253,14 @@ def test_an_object_of_another_run_is_not_taken_for_ours(api: Api, cluster: Clust
     assert api.objects["/api/v1/namespaces/ns/pods/x"] == theirs
 
 
+def test_a_lease_that_another_got_meanwhile_is_not_taken_for_ours(api: Api, cluster: Cluster) -> None:
+    ours = {"metadata": {"name": "x", "labels": {"app": "gpufleet"}}, "spec": {"holderIdentity": "run-1"}}
+    api.objects["/api/v1/namespaces/ns/pods/x"] = {**ours, "spec": {"holderIdentity": "run-2"}}
+    api.faults = [RESET]
+    with pytest.raises(ConflictError):
+        cluster.create(PODS, ours, "ns")
+
+
 def test_an_object_that_was_there_before_is_a_conflict_even_with_our_labels(api: Api, cluster: Cluster) -> None:
     api.objects["/api/v1/namespaces/ns/pods/x"] = POD
     with pytest.raises(ConflictError):
