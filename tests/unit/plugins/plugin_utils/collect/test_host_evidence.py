@@ -70,7 +70,9 @@ def test_no_pod_is_data() -> None:
 
 def test_driver_commands_leave_the_diagnostic_out_unless_asked() -> None:
     commands = {tool.name: command for tool, command in pod_tools()}
-    assert set(commands) == {"nvidia_smi_xml", "nvidia_smi_topo", "nvidia_smi_nvlink", "fabric_manager"}
+    assert set(commands) == {
+        "nvidia_smi_xml", "nvidia_smi_topo", "nvidia_smi_nvlink", "nvidia_smi_nvlink_errors", "fabric_manager",
+    }  # fmt: skip
     assert commands["nvidia_smi_xml"] == ("nvidia-smi", "-q", "-x") and commands["fabric_manager"][:2] == ("sh", "-c")
     assert {tool.name: command for tool, command in pod_tools(3)}["dcgmi_diag"] == ("dcgmi", "diag", "-r", "3", "-j")
 
