@@ -25,6 +25,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.rdma_plugin import adapter_offer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import Node
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.benchmark import benchmark_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.nccl_pods import limits_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.nccl_run import simulate_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import write_atomic
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
@@ -98,7 +99,8 @@ class _Bench(observe_nccl.NcclBenchmark):
         if run is None:
             raise AssertionError(f"job {spec.name} starts no benchmark: {spec.command}")
         output = simulate_run(run, self._place.model, self._place.hardware, spec.name)
-        text = "".join(f"{line}\n" for _stream, line in output.lines)
+        limits = limits_of(pods[0], pods, self._place.model) if output.exit_code else []
+        text = "".join(f"{line}\n" for _stream, line in (*output.lines, *limits))
         state: JobState = "timeout" if output.exit_code is None else "succeeded" if output.exit_code == 0 else "failed"
         results = tuple(
             PodResult(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..model.values import ClusterModel
 from .benchmark import benchmark_of, named_test, rank_pod
 from .nccl_run import simulate_run
 from .pod_simulator import (
@@ -46,19 +47,19 @@ def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | 
         _name(pod): PodOutput(lines=_SSHD_LINES, exit_code=_member_exit_code(pod, output.exit_code), run_s=output.run_s)
         for pod in members
     }
-    lines = (*output.lines, *_limits(launcher, members, context)) if output.exit_code else output.lines
+    lines = (*output.lines, *limits_of(launcher, members, context.model)) if output.exit_code else output.lines
     outputs[_name(launcher)] = PodOutput(lines=lines, exit_code=output.exit_code, run_s=output.run_s)
     return outputs
 
 
-def _limits(launcher: Json, members: Sequence[Json], context: SimContext) -> list[tuple[str, str]]:
+def limits_of(launcher: Json, members: Sequence[Json], model: ClusterModel) -> list[tuple[str, str]]:
     """Return what `ulimit -l` says on every pod, where the launcher's script asks for it."""
     if not any("ulimit -l" in word for word in words_of(launcher)):
         return []
     lines = []
     for pod in members:
         place = rank_pod(pod, 0)
-        node = context.model.node(place.node)
+        node = model.node(place.node)
         # As in NVIDIA/nccl-tests#206; of a kernel that cannot give memory the limit says nothing.
         limit = "8192" if not node.performance.memory_lock else "unlimited"
         lines.append((STDOUT, f"gpufleet: locked memory of {place.hostname} is {limit}"))
