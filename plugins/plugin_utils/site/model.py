@@ -81,7 +81,8 @@ class Site:
     @property
     def in_scope(self) -> tuple[Host, ...]:
         """The hosts that the gates are about: all but the quarantined ones."""
-        return tuple(host for host in self.hosts if host.name not in self.quarantined)
+        quarantined = self.quarantined
+        return tuple(host for host in self.hosts if host.name not in quarantined)
 
     @property
     def before_from_gate(self) -> tuple[str, ...]:

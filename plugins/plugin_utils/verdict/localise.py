@@ -53,7 +53,8 @@ def other_pairings(nodes: Sequence[str]) -> tuple[tuple[Pair, ...], ...]:
     neighbours = _each_second(nodes[: len(nodes) // 2 * 2])
     blocks = [nodes[at : at + 4] for at in range(0, len(nodes), 4)]
     crossed = [(b[0], b[2]) for b in blocks if len(b) > 2] + [(b[1], b[3]) for b in blocks if len(b) > 3]
-    rest = [name for name in nodes if not any(name in pair for pair in crossed)]
+    met = {name for pair in crossed for name in pair}
+    rest = [name for name in nodes if name not in met]
     shifted = [*nodes[1:], *nodes[:1]]
     ways = (neighbours, (*crossed, *_each_second(rest)), _each_second(shifted[: len(shifted) // 2 * 2]))
     return tuple(dict.fromkeys(way for way in ways if way))
@@ -79,13 +80,19 @@ def second_round(
     waiting, waves = list(suspects), []
     while waiting and good:
         wave: list[Pair] = []
-        free = list(good)
-        for suspect in list(waiting):
+        free = dict.fromkeys(good)
+        left: list[str] = []
+        for place, suspect in enumerate(waiting):
+            if not free:
+                left += waiting[place:]
+                break
             partner = next((name for name in free if frozenset((suspect, name)) not in met and name != suspect), None)
-            if partner is not None:
-                free.remove(partner)
+            if partner is None:
+                left.append(suspect)
+            else:
+                del free[partner]
                 wave.append((suspect, partner))
-                waiting.remove(suspect)
+        waiting = left
         if not wave:
             break
         waves.append(tuple(wave))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Generic, TypedDict, TypeVar
 
 from ...clients.kube.cluster import Cluster
@@ -47,9 +48,13 @@ class BenchmarkPlan(Generic[HostT_co]):
         """Return the host of that name.
 
         Raises:
-            StopIteration: the plan has no such host.
+            KeyError: the plan has no such host.
         """
-        return next(host for host in self.hosts if host.name == name)
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, HostT_co]:
+        return {host.name: host for host in self.hosts}
 
     @property
     def skus(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ The observer asks it what to run next, the judges ask it for their verdicts, so 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -67,11 +68,11 @@ class SkuCohort:
         return peer_group(self.results, self.hardware, "node", [(name,) for name in self.open_hosts])
 
     @cached_property
-    def without_rdma(self) -> tuple[str, ...]:
+    def without_rdma(self) -> frozenset[str]:
         """Hosts that offer none of the adapters that their pods would ask for."""
         if not self.results.plan.rdma_resource:
-            return ()
-        return tuple(host.name for host in self.hosts if not host.closed and not host.rdma_offered)
+            return frozenset()
+        return frozenset(host.name for host in self.hosts if not host.closed and not host.rdma_offered)
 
     @cached_property
     def usable(self) -> tuple[str, ...]:
@@ -177,9 +178,9 @@ class SkuCohort:
         if self.all_slow:
             # No pair is known to be good, so no partner is.
             return ()
-        good = list(dict.fromkeys(name for s in self._placed if self.pair_good(s) for name in s.hosts))
+        good = dict.fromkeys(name for s in self._placed if self.pair_good(s) for name in s.hosts)
         doubt = [name for name in self.usable if name not in good and name not in self.broken]
-        waves = second_round(doubt, good, [(s.hosts[0], s.hosts[1]) for s in self._placed])
+        waves = second_round(doubt, tuple(good), [(s.hosts[0], s.hosts[1]) for s in self._placed])
         return tuple(pair for wave in waves for pair in wave)
 
     @cached_property
@@ -191,10 +192,10 @@ class SkuCohort:
     def third_pairs(self) -> tuple[Pair, ...]:
         """A second placement for a host that was left over in round one and not good in round two: one is no proof."""
         seen = (*self._placed, *self.second.members)
-        good = [name for s in seen if self.pair_good(s) for name in s.hosts]
-        placed = [name for s in seen if self.pair_good(s) is False for name in s.hosts if name not in good]
-        doubt = [name for name in dict.fromkeys(placed) if placed.count(name) == 1]
-        waves = second_round(doubt, list(dict.fromkeys(good)), [(s.hosts[0], s.hosts[1]) for s in seen])
+        good = dict.fromkeys(name for s in seen if self.pair_good(s) for name in s.hosts)
+        placed = Counter(name for s in seen if self.pair_good(s) is False for name in s.hosts if name not in good)
+        doubt = [name for name, times in placed.items() if times == 1]
+        waves = second_round(doubt, tuple(good), [(s.hosts[0], s.hosts[1]) for s in seen])
         return tuple(pair for wave in waves for pair in wave)
 
     @cached_property
@@ -220,9 +221,31 @@ class SkuCohort:
         known = [(s, self.pair_good(s)) for s in self.pairs]
         return blame(PairVerdict((s.hosts[0], s.hosts[1]), good) for s, good in known if good is not None)
 
+    def pairs_of(self, name: str) -> Sequence[BandwidthResult]:
+        """Return the pairs of a host, those of round one first."""
+        return self._pairs_by_host.get(name, ())
+
+    @cached_property
+    def _pairs_by_host(self) -> dict[str, list[BandwidthResult]]:
+        found: dict[str, list[BandwidthResult]] = {}
+        for member in self.pairs:
+            for name in member.hosts:
+                found.setdefault(name, []).append(member)
+        return found
+
     def bad_pairs_of(self, name: str) -> tuple[BandwidthResult, ...]:
         """Return the pairs of a host that were not good, those of round two first."""
-        return tuple(s for s in reversed(self.pairs) if name in s.hosts and self.pair_good(s) is False)
+        return tuple(s for s in reversed(self.pairs_of(name)) if self.pair_good(s) is False)
+
+    @cached_property
+    def paths_of(self) -> dict[str, list[Pair]]:
+        """By host its pairs of which the path is to blame."""
+        return _by_host(self.blame.paths)
+
+    @cached_property
+    def unclear_of(self) -> dict[str, list[Pair]]:
+        """By host its pairs of which it is not known what is to blame."""
+        return _by_host(self.blame.unclear)
 
     @cached_property
     def rail_pairs(self) -> tuple[Pair, ...]:
@@ -329,6 +352,14 @@ class SkuCohort:
         phase: Phase = "pair" if len(names) == 2 else "all"
         found = peer_group(self.results, self.hardware, phase, [names])
         return found.members[0] if found.members else None
+
+
+def _by_host(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
+    found: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        for name in pair:
+            found.setdefault(name, []).append(pair)
+    return found
 
 
 def cohorts_of(results: Results, hardware: Mapping[str, Sku]) -> dict[str, SkuCohort]:

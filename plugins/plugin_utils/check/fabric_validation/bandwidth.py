@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import median
 from typing import Literal
 
@@ -76,7 +77,7 @@ class BandwidthResult:
         return min(judged, key=lambda run: abs(run.value - self.value)) if judged else self.runs[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PeerGroup:
     """Hosts or pairs of one SKU that were run alike, and how they compare. `most` is what the best placed of them can
     reach, GB/s; 0 where that is not known. Compared are those over `domains` NVLink domains, as most of them are: what
@@ -94,8 +95,12 @@ class PeerGroup:
 
     def find(self, hosts: Iterable[str]) -> BandwidthResult | None:
         """Return the result of exactly these hosts."""
-        names = frozenset(hosts)
-        return next((result for result in self.members if frozenset(result.hosts) == names), None)
+        return self._by_hosts.get(frozenset(hosts))
+
+    @cached_property
+    def _by_hosts(self) -> dict[frozenset[str], BandwidthResult]:
+        # Of two results of the same hosts the first one counts.
+        return {frozenset(result.hosts): result for result in reversed(self.members)}
 
 
 def domain_sizes(plan: Plan, hosts: Sequence[str], sku: Sku) -> tuple[int, ...]:

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from ...probe.nccl_debug_model import NcclDebug
@@ -82,7 +83,7 @@ class Record(RunRecord):
 SavedObservation = SavedRuns[Plan, Record]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Run:
     """A run with what its log says; `problem` where that is no figure to judge. `locked_memory` is what `ulimit -l`
     said in its pods, by what they call their machine; only of runs that failed."""
@@ -92,6 +93,14 @@ class Run:
     debug: NcclDebug | None = None
     problem: Problem | None = None
     locked_memory: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def machines(self) -> dict[str, tuple[str, ...]]:
+        """By host what its ranks call their machine."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name, owner in self.record.hostnames.items():
+            found[owner] = (*found.get(owner, ()), name)
+        return found
 
     @property
     def value(self) -> float:
@@ -108,19 +117,13 @@ class Run:
         return self.debug.algorithm(self.test.largest.size)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Results(BenchmarkResults[Plan, Run]):
     """Plan and runs, with the questions that the analysis asks of them."""
 
     def of(self, phase: Phase, hosts: Iterable[str], rail: int | None = None) -> tuple[Run, ...]:
         """Return the runs of these hosts, in any order of the hosts, first attempts first."""
-        names = frozenset(hosts)
-        same = [
-            run
-            for run in self.runs
-            if run.record.phase == phase and run.record.rail == rail and frozenset(run.record.hosts) == names
-        ]
-        return tuple(sorted(same, key=lambda run: run.record.attempt))
+        return self._by_place.get((phase, rail, frozenset(hosts)), ())
 
     def in_phase(self, phase: Phase) -> tuple[Run, ...]:
         """Return all runs of a phase."""
@@ -129,9 +132,29 @@ class Results(BenchmarkResults[Plan, Run]):
     def with_host(self, name: str, phases: Iterable[Phase]) -> tuple[Run, ...]:
         """Return the runs of these phases in which the host took part."""
         wanted = tuple(phases)
-        return tuple(run for run in self.runs if run.record.phase in wanted and name in run.record.hosts)
+        return tuple(run for run in self._by_host.get(name, ()) if run.record.phase in wanted)
 
     def missing(self, wanted: Iterable[Wanted]) -> tuple[Wanted, ...]:
         """Return those that were not run yet."""
-        done: Mapping[Wanted, None] = dict.fromkeys(run.record.key for run in self.runs)
-        return tuple(want for want in wanted if want not in done)
+        return tuple(want for want in wanted if want not in self._done)
+
+    # A fleet has as many runs as hosts and more, and each host asks for its own: the runs are gone through once.
+    @cached_property
+    def _by_place(self) -> dict[tuple[Phase, int | None, frozenset[str]], tuple[Run, ...]]:
+        found: dict[tuple[Phase, int | None, frozenset[str]], list[Run]] = {}
+        for run in sorted(self.runs, key=lambda run: run.record.attempt):
+            place = (run.record.phase, run.record.rail, frozenset(run.record.hosts))
+            found.setdefault(place, []).append(run)
+        return {place: tuple(runs) for place, runs in found.items()}
+
+    @cached_property
+    def _by_host(self) -> dict[str, list[Run]]:
+        found: dict[str, list[Run]] = {}
+        for run in self.runs:
+            for name in dict.fromkeys(run.record.hosts):
+                found.setdefault(name, []).append(run)
+        return found
+
+    @cached_property
+    def _done(self) -> frozenset[Wanted]:
+        return frozenset(run.record.key for run in self.runs)

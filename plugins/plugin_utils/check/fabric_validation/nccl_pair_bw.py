@@ -60,7 +60,8 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _not_split(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
     """Return one outcome where no run over the adapters alone was one."""
-    legs = [run for run in cohort.results.in_phase("adapters") if run.record.hosts[0] in cohort.open_hosts]
+    open_hosts = frozenset(cohort.open_hosts)
+    legs = [run for run in cohort.results.in_phase("adapters") if run.record.hosts[0] in open_hosts]
     spoiled = [run for run in legs if run.problem is not None and run.problem.cause == NOT_SPLIT]
     if not spoiled or len(spoiled) < len(legs) or spoiled[0].problem is None:
         return None
@@ -118,10 +119,10 @@ def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome
         return _beside_rail(answer, cohort, host.name)
     if host.name in cohort.blame.nodes:
         return _slow_host(answer, cohort, host.name)
-    path = next((pair for pair in (*cohort.blame.paths, *cohort.blame.unclear) if host.name in pair), None)
-    if path is not None:
-        return _slow_path(answer, cohort, path)
-    good = next((s for s in cohort.pairs if host.name in s.hosts and cohort.pair_good(s)), None)
+    paths = (*cohort.paths_of.get(host.name, ()), *cohort.unclear_of.get(host.name, ()))
+    if paths:
+        return _slow_path(answer, cohort, paths[0])
+    good = next((s for s in cohort.pairs_of(host.name) if cohort.pair_good(s)), None)
     if good is not None:
         return _good(answer, cohort, good)
     return _unknown(answer, cohort, host.name)
@@ -189,7 +190,7 @@ def _beside_rail(answer: Answer, cohort: SkuCohort, name: str) -> Outcome:
 
 
 def _slow_path(answer: Answer, cohort: SkuCohort, pair: tuple[str, str]) -> Outcome:
-    result = next(s for s in cohort.pairs if s.hosts == pair)
+    result = next(s for s in cohort.pairs_of(pair[0]) if s.hosts == pair)
     if result.problem is not None:
         return answer.blocked(by="nccl-results", because="the run of the pair gives no figure")
     details = {**figures(result, cohort.limits), "more_subjects": (link(pair),)}
@@ -215,7 +216,7 @@ def _slow_path(answer: Answer, cohort: SkuCohort, pair: tuple[str, str]) -> Outc
 
 
 def _unknown(answer: Answer, cohort: SkuCohort, name: str) -> Outcome:
-    mine: list[BandwidthResult] = [s for s in cohort.pairs if name in s.hosts]
+    mine: list[BandwidthResult] = list(cohort.pairs_of(name))
     spoilers = [other for s in mine for other in s.hosts if other in cohort.broken]
     if spoilers:
         return answer.blocked(by="nccl-transport", because=f"its only partner {spoilers[0]} has no RDMA")

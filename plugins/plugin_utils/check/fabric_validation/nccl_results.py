@@ -71,7 +71,7 @@ def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome
 def _between(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome | None:
     """Return what went wrong between this host and others, if the host is to blame or none can be named."""
     if host.name in cohort.broken:
-        spoiled = [s for s in cohort.pairs if host.name in s.hosts and s.problem]
+        spoiled = [s for s in cohort.pairs_of(host.name) if s.problem]
         if spoiled:
             return answer.blocked(
                 by="nccl-transport", because=f"its transport is broken: {cohort.broken[host.name].text}"
@@ -84,9 +84,9 @@ def _between(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome | 
         partners = ", ".join(name for s in bad for name in s.hosts if name != host.name)
         proof = tuple(evidence(run) for s in bad for run in s.runs)
         return of_problem(answer, bad[0].problem, _hints(), f"{host.name} with {partners}", evidence=proof)
-    for pair in (*cohort.blame.unclear, *cohort.blame.paths):
-        result = next((s for s in cohort.pairs if s.hosts == pair), None)
-        if host.name in pair and result is not None and result.problem is not None:
+    for pair in (*cohort.unclear_of.get(host.name, ()), *cohort.paths_of.get(host.name, ())):
+        result = next((s for s in cohort.pairs_of(host.name) if s.hosts == pair), None)
+        if result is not None and result.problem is not None:
             proof = tuple(map(evidence, result.runs))
             what, subjects = " with ".join(pair), (link(pair),)
             return of_problem(answer, result.problem, _hints(), what, evidence=proof, more_subjects=subjects)

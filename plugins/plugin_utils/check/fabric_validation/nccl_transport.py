@@ -58,7 +58,8 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _wrong_image(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
     """Return one unknown outcome where every host that ran with another lacks the same in our own image."""
-    ran = {name for run in cohort.results.in_phase("pair") for name in run.record.hosts if name in cohort.open_hosts}
+    open_hosts = frozenset(cohort.open_hosts)
+    ran = {name for run in cohort.results.in_phase("pair") for name in run.record.hosts if name in open_hosts}
     causes = {cohort.broken[name].cause for name in ran if name in cohort.broken}
     if not ran or len(ran & set(cohort.broken)) < len(ran) or len(causes) != 1 or not causes <= set(_OF_THE_IMAGE):
         return None

@@ -22,7 +22,7 @@ def not_paired(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome 
     if host.closed:
         return answer.blocked(by="nccl-results", because=f"no run was possible: {host.closed}")
     name = host.name
-    if any(name in result.hosts for result in cohort.pairs):
+    if cohort.pairs_of(name):
         return None
     alone = cohort.alone.find((name,))
     if alone is None or alone.problem is not None:

@@ -76,8 +76,7 @@ def host_log(run: Run, host: str) -> HostLog | None:
     """Return the lines about a host; None where no line carries the host's name."""
     if run.debug is None:
         return None
-    names = [name for name, owner in run.record.hostnames.items() if owner == host]
-    return next((run.debug.hosts[name] for name in names if name in run.debug.hosts), None)
+    return next((run.debug.hosts[name] for name in run.machines.get(host, ()) if name in run.debug.hosts), None)
 
 
 def _broken(cause: str, text: str) -> Transport:

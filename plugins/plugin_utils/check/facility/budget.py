@@ -37,8 +37,11 @@ def judge_budget(
     spec: CheckSpec, budget: Budget, seen: FacilityObservation, context: JudgeContext
 ) -> tuple[Outcome, ...]:
     """Return one outcome per rack of the inventory."""
+    skus: dict[str, list[str]] = {}
+    for host in context.site.hosts:
+        skus.setdefault(host.rack, []).append(host.sku)
     return judge_racks(
-        spec, seen, context, lambda answer, rack, record: _judge_rack(budget, answer, rack, record, seen)
+        spec, seen, context, lambda answer, rack, record: _judge_rack(budget, answer, skus[rack], rack, record, seen)
     )
 
 
@@ -99,10 +102,9 @@ def _rack_missing(answer: Answer, rack: str, record: FacilityRecord, seen: Facil
 
 
 def _judge_rack(
-    budget: Budget, answer: Answer, rack: str, record: FacilityRecord, seen: FacilityObservation
+    budget: Budget, answer: Answer, skus: list[str], rack: str, record: FacilityRecord, seen: FacilityObservation
 ) -> Outcome:
     context, quantity = answer.context, budget.quantity
-    skus = [host.sku for host in context.site.hosts if host.rack == rack]
     try:
         load = rack_load(quantity, skus, context.hardware, budget.allowed(seen.settings.allowance(rack)))
     except (InputError, NotFoundError) as error:

@@ -97,7 +97,8 @@ def _not_ready(answer: Answer, cluster: ClusterState, cause: str, kind: str, pol
 def _operand(answer: Answer, cluster: ClusterState, context: JudgeContext, operand: OperandState) -> Outcome:
     workload = operand.workload
     host_of = {host.node_name: host.name for host in context.site.hosts}
-    nodes = [node for node in workload.nodes if node not in bad_nodes(cluster, context)]
+    bad = bad_nodes(cluster, context)
+    nodes = [node for node in workload.nodes if node not in bad]
     subjects = [Subject(SubjectKind.COMPONENT, f"{GPU_OPERATOR}/{workload.app}")]
     subjects += [node_subject(host_of.get(node, node)) for node in nodes[:_NODES_NAMED]]
     where = f" on {', '.join(nodes[:_NODES_NAMED])}" if nodes else ""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ...clients.kube.permission import AskedPermission
 from ...component_stack.promised import Promised
@@ -81,7 +82,7 @@ class SliceState:
     devices: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ClusterState:
     """Everything. Fields are None where the server does not serve the kind, or was not asked for lack of permission.
 
@@ -108,7 +109,22 @@ class ClusterState:
 
     def node(self, name: str) -> NodeState | None:
         """Return the node of that name, None if the cluster has none."""
-        return next((node for node in self.nodes or () if node.name == name), None)
+        return self._by_name.get(name)
+
+    def slices_on(self, node: str) -> tuple[SliceState, ...]:
+        """Return the ResourceSlices of a node."""
+        return tuple(self._slices_by_node.get(node, ()))
+
+    @cached_property
+    def _by_name(self) -> dict[str, NodeState]:
+        return {node.name: node for node in self.nodes or ()}
+
+    @cached_property
+    def _slices_by_node(self) -> dict[str, list[SliceState]]:
+        found: dict[str, list[SliceState]] = {}
+        for entry in self.slices or ():
+            found.setdefault(entry.node, []).append(entry)
+        return found
 
     def component(self, name: str) -> ComponentState | None:
         """Return the component of that name, None if it was not looked at."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
@@ -14,14 +15,7 @@ from .cluster_host import ClusterHost, per_host
 from .cluster_state import ClusterState, NodeState, SliceState
 from .gpu_allocatable import GPU
 from .observe_cluster import OBSERVER
-from .roots import (
-    DRA_DRIVER,
-    GPU_OPERATOR,
-    broken_operands,
-    node_fault,
-    offers_gpus_by_dra,
-    unhealthy,
-)
+from .roots import DRA_DRIVER, GPU_OPERATOR, Roots, node_fault, offers_gpus_by_dra
 
 SPEC = CheckSpec(
     id="dra-slices",
@@ -36,19 +30,19 @@ _GPU_DRIVER = "gpu.nvidia.com"
 
 def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     """Every GPU of the SKU is a device of a complete pool of its node."""
-    return per_host(SPEC, seen, context, _judge_host)
+    return per_host(SPEC, seen, context, partial(_judge_host, Roots(seen, context)))
 
 
-def _judge_host(host: ClusterHost) -> Outcome:
-    blocked = _blocked(host)
+def _judge_host(roots: Roots, host: ClusterHost) -> Outcome:
+    blocked = _blocked(roots, host)
     if blocked is not None:
         return blocked
     if host.node is None:
         return host.answer.unknown("no-data", "the node was not looked at", "run the gate again")
-    return _judged(host.answer, host.node, current(host.seen.slices or (), host.node.name), host.sku.gpus)
+    return _judged(host.answer, host.node, current(host.seen.slices_on(host.node.name)), host.sku.gpus)
 
 
-def _blocked(host: ClusterHost) -> Outcome | None:
+def _blocked(roots: Roots, host: ClusterHost) -> Outcome | None:
     node, answer = host.node, host.answer
     if not offers_gpus_by_dra(host.context):
         return answer.blocked(by="dra-allocation", because="no DRA driver of the recipe gives out GPUs")
@@ -58,18 +52,17 @@ def _blocked(host: ClusterHost) -> Outcome | None:
     if fault and fault[0] != "node-cordoned":
         return answer.blocked(by="node-ready", because=f"the node itself does not work: {fault[1]}")
     for name in (GPU_OPERATOR, DRA_DRIVER):
-        if unhealthy(host.seen, name, host.context):
+        if name in roots.unhealthy:
             return answer.blocked(by="component-health", because=f"component {name} is not healthy")
-    for operand in broken_operands(host.seen, host.context):
-        on_it = not operand.workload.nodes or (node is not None and node.name in operand.workload.nodes)
-        if operand.workload.app == "nvidia-driver-daemonset" and on_it:
+    for operand in roots.broken_on(node.name if node else ""):
+        if operand.workload.app == "nvidia-driver-daemonset":
             return answer.blocked(by="cluster-policy-ready", because="the driver is not ready there")
     return None
 
 
-def current(slices: tuple[SliceState, ...], node: str) -> tuple[SliceState, ...]:
-    """Return the slices of the GPU driver on a node, of the newest generation of each pool."""
-    own = [entry for entry in slices if entry.node == node and entry.driver == _GPU_DRIVER]
+def current(slices: tuple[SliceState, ...]) -> tuple[SliceState, ...]:
+    """Return those slices of a node that are of the GPU driver, of the newest generation of each pool."""
+    own = [entry for entry in slices if entry.driver == _GPU_DRIVER]
     newest = {pool: max(e.generation for e in own if e.pool == pool) for pool in {e.pool for e in own}}
     return tuple(entry for entry in own if entry.generation == newest[entry.pool])
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
@@ -16,7 +17,7 @@ from ..spec import Check, CheckSpec, JudgeContext
 from .cluster_host import ClusterHost, per_host
 from .cluster_state import ClusterState, NodeState
 from .observe_cluster import OBSERVER
-from .roots import GPU_OPERATOR, broken_operands, closed_by_taint, node_fault, recipe_component, unhealthy
+from .roots import GPU_OPERATOR, Roots, closed_by_taint, node_fault, recipe_component
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +58,11 @@ _CHAIN = (
 
 def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     """Whole GPUs, shared GPUs or MIG devices, as the recipe gives them out."""
-    return per_host(SPEC, seen, context, _judge_host)
+    return per_host(SPEC, seen, context, partial(_judge_host, Roots(seen, context)))
 
 
-def _judge_host(host: ClusterHost) -> Outcome:
-    blocked = _blocked(host)
+def _judge_host(roots: Roots, host: ClusterHost) -> Outcome:
+    blocked = _blocked(roots, host)
     if blocked is not None:
         return blocked
     answer, node, gpus = host.answer, host.node, host.sku.gpus
@@ -81,7 +82,7 @@ def _judge_host(host: ClusterHost) -> Outcome:
     return _whole_gpus(answer, node, gpus)
 
 
-def _blocked(host: ClusterHost) -> Outcome | None:
+def _blocked(roots: Roots, host: ClusterHost) -> Outcome | None:
     node, answer = host.node, host.answer
     fault = node_fault(node)
     # A cordoned node still offers its GPUs.
@@ -89,11 +90,10 @@ def _blocked(host: ClusterHost) -> Outcome | None:
         return answer.blocked(by="node-ready", because=f"the node itself does not work: {fault[1]}")
     if node is not None and not any(node.allocatable.values()) and closed_by_taint(node, host.context):
         return answer.blocked(by="node-ready", because="its taint keeps the device plugin away as well")
-    if unhealthy(host.seen, GPU_OPERATOR, host.context):
+    if GPU_OPERATOR in roots.unhealthy:
         return answer.blocked(by="component-health", because=f"component {GPU_OPERATOR} is not healthy")
-    for operand in broken_operands(host.seen, host.context):
-        on_it = not operand.workload.nodes or (node is not None and node.name in operand.workload.nodes)
-        if operand.workload.app in _CHAIN and on_it:
+    for operand in roots.broken_on(node.name if node else ""):
+        if operand.workload.app in _CHAIN:
             return answer.blocked(by="cluster-policy-ready", because=f"the {operand.title} is not ready there")
     return None
 
@@ -105,7 +105,7 @@ def _is_dra_only(context: JudgeContext) -> bool:
 
 
 def _dra_only(answer: Answer, cluster: ClusterState, node: NodeState, gpus: int) -> Outcome:
-    offered = sum(entry.gpus for entry in cluster.slices or () if entry.node == node.name)
+    offered = sum(entry.gpus for entry in cluster.slices_on(node.name))
     facts = _facts(node, {"GPUs in ResourceSlices": gpus}, {"GPUs in ResourceSlices": offered})
     if offered == 0:
         return answer.blocked(by="dra-slices", because="the recipe offers GPUs by DRA alone, and there is no slice")

@@ -10,6 +10,8 @@ before it in that order already explains what it sees; then it is blocked by tha
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ...component_stack.facts import KnownFailure, stack_facts
@@ -52,8 +54,8 @@ def bad_nodes(cluster: ClusterState, context: JudgeContext) -> frozenset[str]:
 
     Quarantined nodes count as well: what is not ready only there holds nothing.
     """
-    names = [host.node_name for host in context.site.hosts]
-    quarantined = {host.node_name for host in context.site.hosts if host.name in context.site.quarantined}
+    names, set_aside = [host.node_name for host in context.site.hosts], context.site.quarantined
+    quarantined = {host.node_name for host in context.site.hosts if host.name in set_aside}
     return frozenset(quarantined | {name for name in names if node_fault(cluster.node(name))})
 
 
@@ -158,6 +160,29 @@ def broken_operands(cluster: ClusterState, context: JudgeContext) -> tuple[Opera
         for operand in cluster.operands or ()
         if is_unplaced(operand) or (operand.workload.state != "ready" and not excused(operand.workload, bad))
     )
+
+
+@dataclass(frozen=True)
+class Roots:
+    """What of the whole cluster may explain what is seen on one host: worked out once, asked for by every host."""
+
+    cluster: ClusterState
+    context: JudgeContext
+
+    @cached_property
+    def unhealthy(self) -> frozenset[str]:
+        """The components of the GPU stack that do not work."""
+        names = (GPU_OPERATOR, NETWORK_OPERATOR, DRA_DRIVER)
+        return frozenset(name for name in names if unhealthy(self.cluster, name, self.context))
+
+    def broken_on(self, node: str) -> tuple[OperandState, ...]:
+        """Return the operands that do not work on a node."""
+        return tuple(operand for operand, nodes in self._broken if not nodes or node in nodes)
+
+    @cached_property
+    def _broken(self) -> tuple[tuple[OperandState, frozenset[str]], ...]:
+        broken = broken_operands(self.cluster, self.context)
+        return tuple((operand, frozenset(operand.workload.nodes)) for operand in broken)
 
 
 def is_unplaced(operand: OperandState) -> bool:

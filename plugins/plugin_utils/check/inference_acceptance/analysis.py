@@ -27,15 +27,21 @@ class Figures:
         """Keep the loads whose figures can be judged."""
         self.plan = results.plan
         proven = {host.name for host in results.plan.hosts if not host.unproven}
-        self._good = tuple(measured for measured in results.runs if measured.good and measured.load.host in proven)
+        self._good: dict[str, dict[str, list[Measured]]] = {}
+        for measured in results.runs:
+            if measured.good and measured.load.host in proven:
+                self._good.setdefault(measured.load.host, {}).setdefault(measured.load.leg, []).append(measured)
         self.loads: Mapping[str, tuple[Measured, ...]] = {
             host.name: self._of(host.name, CACHED) for host in results.plan.hosts
         }
         self._peers: dict[tuple[str, str], PeerVerdict] = {}
+        self._tpot_peers: dict[str, PeerVerdict] = {}
+        self._typical: dict[str, float] = {}
+        self._all_slow: dict[str, bool] = {}
 
     def legs(self, host: str) -> tuple[str, ...]:
         """The legs of which a host has figures, the published one first."""
-        return tuple(dict.fromkeys(m.load.leg for m in self._good if m.load.host == host))
+        return tuple(self._good.get(host, ()))
 
     def throughput(self, host: str, leg: str = CACHED) -> float:
         """Output tokens per second and GPU, the median of the loads."""
@@ -81,6 +87,27 @@ class Figures:
             self._peers[sku, leg] = compare(values, self.plan.settings.judge.peers)
         return self._peers[sku, leg]
 
+    def typical(self, sku: str) -> float:
+        """What the hosts of a SKU reach, the middle one."""
+        if sku not in self._typical:
+            hosts = self.plan.hosts_of(sku)
+            self._typical[sku] = median(self.throughput(host.name) for host in hosts if self.loads[host.name])
+        return self._typical[sku]
+
+    def all_slow(self, sku: str) -> bool:
+        """Whether every host of a SKU misses the bound of the throughput."""
+        if sku not in self._all_slow:
+            self._all_slow[sku] = all("throughput" in self.missed(host.name) for host in self.plan.hosts_of(sku))
+        return self._all_slow[sku]
+
+    def tpot_peers(self, sku: str) -> PeerVerdict:
+        """How the hosts of a SKU compare in the inverse of the time per output token at the percentile."""
+        if sku not in self._tpot_peers:
+            names = [host.name for host in self.plan.hosts_of(sku) if self.loads[host.name]]
+            values = {name: 1 / self.tpot_ms(name) for name in names}
+            self._tpot_peers[sku] = compare(values, self.plan.settings.judge.peers)
+        return self._tpot_peers[sku]
+
     def slow_legs(self, host: str) -> tuple[str, ...]:
         """The legs in which a host falls out of its peers."""
         return tuple(leg for leg in self.legs(host) if host in self.peers(host, leg).suspects)
@@ -107,7 +134,7 @@ class Figures:
         return tuple(found)
 
     def _of(self, host: str, leg: str) -> tuple[Measured, ...]:
-        found = (m for m in self._good if m.load.host == host and m.load.leg == leg)
+        found = self._good.get(host, {}).get(leg, ())
         return tuple(sorted(found, key=lambda measured: measured.load.attempt))
 
 
@@ -123,10 +150,7 @@ def tpot_fault(figures: Figures, host: str) -> str:
         return "slo" if figures.tpot_ms(host) > slo.tpot_ms else ""
     if figures.tpot_ms(host) <= figures.plan.settings.judge.tpot_tail * figures.tpot_middle_ms(host):
         return ""
-    judge, sku = figures.plan.settings.judge, figures.plan.host(host).sku
-    peers = compare(
-        {h.name: 1 / figures.tpot_ms(h.name) for h in figures.plan.hosts_of(sku) if figures.loads[h.name]}, judge.peers
-    )
+    judge, peers = figures.plan.settings.judge, figures.tpot_peers(figures.plan.host(host).sku)
     far = (
         peers.evaluated
         and not peers.cohort_to_blame

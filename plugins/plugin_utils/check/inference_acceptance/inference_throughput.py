@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from statistics import median
-
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...verdict.shared import Shared
 from ..benchmark.preconditions import no_reference
@@ -87,7 +85,7 @@ def _judge(answer: Answer, results: Results, figures: Figures, host: PlannedHost
     if "peers" in missed:
         return _below_peers(answer, figures, host, details)
     if not slo.throughput_per_gpu:
-        measured = f"slo: {{throughput_per_gpu: {_typical(figures, host):.0f}}}"
+        measured = f"slo: {{throughput_per_gpu: {figures.typical(host.sku):.0f}}}"
         hint = (
             "nothing is published for this accelerator, model and load with this server; a person can accept what was "
             f"measured: {measured} in gpufleet_settings.inference_acceptance"
@@ -104,14 +102,9 @@ def _unloaded(results: Results, figures: Figures, host: PlannedHost) -> str:
     return next((TITLES[name] for name in wanted if name not in figures.legs(host.name)), "")
 
 
-def _typical(figures: Figures, host: PlannedHost) -> float:
-    """Return what the hosts of the SKU reach, the middle one."""
-    return median(figures.throughput(h.name) for h in figures.plan.hosts_of(host.sku) if figures.loads[h.name])
-
-
 def _why_low(figures: Figures, host: PlannedHost) -> str:
     hosts, server = figures.plan.hosts_of(host.sku), figures.plan.settings.server
-    if len(hosts) > 1 and all("throughput" in figures.missed(entry.name) for entry in hosts):
+    if len(hosts) > 1 and figures.all_slow(host.sku):
         return (
             f"every host of SKU {host.sku} is too slow, so look at what they share first: the server's arguments "
             f"(tensor_parallel {server.tensor_parallel} is for models that do not fit on one GPU), model and load"

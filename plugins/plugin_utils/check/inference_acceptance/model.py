@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ...probe.aiperf import AiperfExport
 from ..benchmark.plan import BenchmarkHost, BenchmarkPlan
@@ -139,7 +140,7 @@ class Measured:
         return self.export if self.problem is None else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Results(BenchmarkResults[Plan, Measured]):
     """Plan, servers and loads (`runs`), with the questions that judges ask of them."""
 
@@ -147,9 +148,21 @@ class Results(BenchmarkResults[Plan, Measured]):
 
     def server(self, host: str) -> Server | None:
         """Return the server of a host."""
-        return next((server for server in self.servers if server.host == host), None)
+        return self._server_of.get(host)
 
     def loads_of(self, host: str, leg: str = "") -> tuple[Measured, ...]:
         """Return the loads of a host, of one leg if it is named, first attempts first."""
-        found = (m for m in self.runs if m.load.host == host and leg in ("", m.load.leg))
+        found = (m for m in self._loads_by_host.get(host, ()) if leg in ("", m.load.leg))
         return tuple(sorted(found, key=lambda measured: measured.load.attempt))
+
+    @cached_property
+    def _server_of(self) -> dict[str, Server]:
+        # Of two servers of one host the first one counts.
+        return {server.host: server for server in reversed(self.servers)}
+
+    @cached_property
+    def _loads_by_host(self) -> dict[str, list[Measured]]:
+        found: dict[str, list[Measured]] = {}
+        for measured in self.runs:
+            found.setdefault(measured.load.host, []).append(measured)
+        return found

@@ -39,6 +39,9 @@ class Fleet:
             owner = self.owner(series)
             if owner:
                 self._by_host[owner].append(series)
+        self._exporters: dict[str, list[Exporter]] = defaultdict(list)
+        for exporter in metrics.exporters:
+            self._exporters[exporter.host].append(exporter)
 
     def owner(self, series: Series) -> str:
         """Return the host that a series belongs to: the one that has the GPU, else the one that it names."""
@@ -50,7 +53,7 @@ class Fleet:
         return not self.metrics.series
 
     def exporters(self, host: ExpectedHost) -> tuple[Exporter, ...]:
-        return tuple(exporter for exporter in self.metrics.exporters if exporter.host == host.name)
+        return tuple(self._exporters[host.name])
 
     def relevant(self, host: ExpectedHost) -> tuple[Series, ...]:
         """Return the series that prove a host's GPUs: of the right field, with a value that can be one."""

@@ -147,6 +147,17 @@ class SkuCohort:
         """Coefficient of variation of the step time without its growth."""
         return median(figures.trend.variation for figures in self.figures) if self.figures else 0.0
 
+    def rates_of(self, host: str) -> Mapping[str, float]:
+        """Return the rates of the GPUs of a host."""
+        return self._rates_by_host.get(host, {})
+
+    @cached_property
+    def _rates_by_host(self) -> dict[str, dict[str, float]]:
+        found: dict[str, dict[str, float]] = {}
+        for gpu, rate in self.rates.items():
+            found.setdefault(gpu.partition("/")[0], {})[gpu] = rate
+        return found
+
     @cached_property
     def rates(self) -> Mapping[str, float]:
         """Rate of each GPU compared with the median of its run; GPUs that slow down have none."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -133,7 +134,7 @@ class Figures:
         if alone:
             return (alone,)
         host = _most([gpu.partition("/")[0] for gpu in worst])
-        return tuple(rank.gpu for rank in self.run.ranks if rank.host == host)
+        return tuple(rank.gpu for rank in self.run.ranks_of(host))
 
     @cached_property
     def losses(self) -> tuple[tuple[int, float], ...]:
@@ -163,6 +164,20 @@ class Figures:
     def weights(self) -> Mapping[str, str]:
         """Digest of the weights of each GPU's rank at the end."""
         return {rank.gpu: rank.log.weights for rank in self.run.ranks}
+
+    @cached_property
+    def usual_weights(self) -> tuple[str, int]:
+        """The digest with which most ranks ended, and how many they are."""
+        return Counter(self.weights.values()).most_common(1)[0]
+
+    @cached_property
+    def odd_weights(self) -> Mapping[str, tuple[str, ...]]:
+        """By host its GPUs whose ranks ended with other weights than most."""
+        found: dict[str, tuple[str, ...]] = {}
+        for rank in self.run.ranks:
+            if rank.log.weights != self.usual_weights[0]:
+                found[rank.host] = (*found.get(rank.host, ()), rank.gpu)
+        return found
 
     @property
     def _long(self) -> bool:

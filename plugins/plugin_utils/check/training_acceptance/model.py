@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ...probe.training_log_model import PodLog, RankLog
 from ..benchmark.plan import BenchmarkHost, BenchmarkPlan
@@ -96,7 +97,7 @@ class Rank:
         return f"{self.host}/gpu{self.log.local_rank}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Run:
     """A run with what its logs say: the ranks of hosts without a problem, and the problem if there is one.
 
@@ -107,6 +108,28 @@ class Run:
     ranks: tuple[Rank, ...] = ()
     problem: HostProblem | None = None
     pods: Mapping[str, PodLog] = field(default_factory=dict)
+
+    def ranks_of(self, host: str) -> tuple[Rank, ...]:
+        """Return the ranks of a host."""
+        return tuple(self._ranks_by_host.get(host, ()))
+
+    def pods_of(self, host: str) -> tuple[PodRecord, ...]:
+        """Return the pods of a host."""
+        return tuple(self._pods_by_host.get(host, ()))
+
+    @cached_property
+    def _ranks_by_host(self) -> dict[str, list[Rank]]:
+        found: dict[str, list[Rank]] = {}
+        for rank in self.ranks:
+            found.setdefault(rank.host, []).append(rank)
+        return found
+
+    @cached_property
+    def _pods_by_host(self) -> dict[str, list[PodRecord]]:
+        found: dict[str, list[PodRecord]] = {}
+        for pod in self.record.pods:
+            found.setdefault(pod.host, []).append(pod)
+        return found
 
     @property
     def met(self) -> bool:

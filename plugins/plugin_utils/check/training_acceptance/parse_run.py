@@ -14,7 +14,7 @@ from ...probe.error_lines import SHARED_MEMORY, ErrorLine, find_error
 from ...probe.training_log import parse, torchrun_failures
 from ...probe.training_log_model import ESSENCE, PodLog, RankLog, Setup, essence_of
 from ..benchmark.problem import launch_problem
-from .model import HostProblem, Rank, Record, Run
+from .model import HostProblem, PodRecord, Rank, Record, Run
 from .never_met import STARTS, never_met, words
 from .settings import TrainingSettings
 
@@ -147,7 +147,12 @@ def _of_partner(kind: str, text: str) -> bool:
 def _incomplete(
     record: Record, pods: Pods, unreadable: Mapping[str, str], settings: TrainingSettings
 ) -> HostProblem | None:
-    wrong = {host: text for host in record.hosts if (text := _wrong(host, record, pods, unreadable, settings))}
+    first = {pod.host: pod for pod in reversed(record.pods)}
+    wrong = {
+        host: text
+        for host in record.hosts
+        if (text := _wrong(host, first.get(host), record, pods, unreadable, settings))
+    }
     if wrong:
         host, text = next(iter(wrong.items()))
         more = f" (so on {len(wrong)} hosts)" if len(wrong) > 1 else ""
@@ -179,9 +184,15 @@ def _unlike(record: Record, pods: Pods) -> HostProblem | None:
     return _ended("setups-differ", f"ranks of {words(hosts)} do not train as {count} others do: {what}", hosts)
 
 
-def _wrong(host: str, record: Record, pods: Pods, unreadable: Mapping[str, str], settings: TrainingSettings) -> str:
+def _wrong(
+    host: str,
+    pod: PodRecord | None,
+    record: Record,
+    pods: Pods,
+    unreadable: Mapping[str, str],
+    settings: TrainingSettings,
+) -> str:
     """Return what is missing in the output of a host; empty if nothing is."""
-    pod = next((pod for pod in record.pods if pod.host == host), None)
     if pod is None:
         return "there was no pod on it"
     if host in unreadable:

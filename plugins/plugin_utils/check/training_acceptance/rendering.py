@@ -32,7 +32,7 @@ def evidence(cohort: SkuCohort, host: str = "") -> tuple[Evidence, ...]:
     """Return the logs of a host, or those of the first pod of every run."""
     found = []
     for run in cohort.runs:
-        pods = [pod for pod in run.record.pods if pod.host == host] if host else run.record.pods[:1]
+        pods = run.pods_of(host) if host else run.record.pods[:1]
         command = " ".join(run.record.command[:1]) or "training"
         text = run.problem.text if run.problem else f"{run.record.world} ranks, {run.record.duration_s:.0f} s"
         found += [Evidence(f"{command}, run {run.record.attempt}", pod.host, text, pod.log) for pod in pods]

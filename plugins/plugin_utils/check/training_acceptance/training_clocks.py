@@ -56,7 +56,7 @@ def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome
     early = before_host(answer, cohort, host)
     if early is not None:
         return early
-    ranks = [rank for rank in cohort.longest.ranks if rank.host == host.name]
+    ranks = cohort.longest.ranks_of(host.name)
     states = {rank.gpu: cohort.states[rank.gpu] for rank in ranks}
     proof = evidence(cohort, host.name)
     if any(rank.log.version < 2 for rank in ranks):

@@ -55,7 +55,7 @@ def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome
 
 
 def _passed(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
-    ranks = [rank for rank in cohort.complete[-1].ranks if rank.host == host.name]
+    ranks = cohort.complete[-1].ranks_of(host.name)
     steps = ranks[0].log.done
     return answer.passed(
         f"{len(ranks)} ranks did {steps} steps and ended well",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ...outcome.model import Measure, Outcome, SubjectKind
@@ -38,6 +39,8 @@ _LIBRARIES = "so many GPUs are not wrong at once: look at the image (PyTorch, CU
 _UNLIKE = "equal GPUs with one image give equal bits: compare GPU part numbers, driver and image of these ranks"
 # Cold, and hot at the end of the load.
 _LEAST = 2
+# By kind of rank the most frequent first digest, how many ranks gave it, and how many there are.
+Usual = Mapping[Any, tuple[tuple[str, str], int, int]]
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -45,16 +48,17 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     outcomes: list[Outcome] = []
     for cohort in cohorts_of(results, context.hardware):
         common = (_all_wrong(context, cohort) or _no_majority(context, cohort)) if cohort.complete else None
-        outcomes += [common] if common else judge_hosts(SPEC, context, cohort, _judge_host)
+        judge_one = partial(_judge_host, _usual(cohort))
+        outcomes += [common] if common else judge_hosts(SPEC, context, cohort, judge_one)
     return tuple(outcomes)
 
 
-def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
+def _judge_host(usual: Usual, answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
     early = before_host(answer, cohort, host)
     if early is not None:
         return early
     proof = evidence(cohort, host.name)
-    mine = [rank for run in cohort.complete for rank in run.ranks if rank.host == host.name]
+    mine = [rank for run in cohort.complete for rank in run.ranks_of(host.name)]
     if any(len(rank.log.digests) < _LEAST for rank in mine):
         text = "this run did not record digests of the arithmetic"
         return answer.unknown("not-recorded", text, "run the gate again", evidence=proof)
@@ -63,7 +67,6 @@ def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome
         text = "; ".join(f"{gpu} {what}" for gpu, what in list(wrong.items())[:4])
         return answer.failed("arithmetic-wrong", text, _WRONG, more_subjects=gpus(wrong), evidence=proof)
     changing = {rank.gpu: text for rank in mine if (text := _changes(rank))}
-    usual = _usual(cohort)
     other = {rank.gpu: text for rank in mine if (text := _differs(rank, usual)) and rank.gpu not in changing}
     details: dict[str, Any] = {
         "measured": (
@@ -101,7 +104,7 @@ def _changes(rank: Rank) -> str:
     return f"gave another digest of {what} after {rank.log.digests[n].step} steps than at the beginning"
 
 
-def _differs(rank: Rank, usual: Mapping[Any, tuple[tuple[str, str], int, int]]) -> str:
+def _differs(rank: Rank, usual: Usual) -> str:
     most, count, total = usual[_kind(rank)]
     found = _digests(rank)[0]
     return "" if found == most else f"gave another digest of {_what(most, found)} than {count} of {total} ranks"
@@ -118,7 +121,7 @@ def _kind(rank: Rank) -> tuple[str, str]:
     return (setup.device_name, setup.torch) if setup else ("", "")
 
 
-def _usual(cohort: SkuCohort) -> dict[Any, tuple[tuple[str, str], int, int]]:
+def _usual(cohort: SkuCohort) -> Usual:
     """Return by kind of rank the most frequent first digest, how many ranks gave it, and how many there are."""
     found: dict[Any, Counter[tuple[str, str]]] = {}
     for run in cohort.complete:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
@@ -86,11 +85,10 @@ def _judge_host(context: JudgeContext, cohort: SkuCohort, host: PlannedHost) -> 
 
 def _differing(answer: Answer, cohort: SkuCohort, figures: Figures, host: PlannedHost) -> Outcome | None:
     """Return the outcome of a host with ranks that ended with other weights than most ranks; None without any."""
-    usual, count = Counter(figures.weights.values()).most_common(1)[0]
-    total = len(figures.weights)
-    mine = [gpu for gpu, found in figures.weights.items() if found != usual and gpu.partition("/")[0] == host.name]
+    mine = figures.odd_weights.get(host.name, ())
     if not mine:
         return None
+    total, count = len(figures.weights), figures.usual_weights[1]
     text = f"{', '.join(mine)} ended with other weights than {count} of {total} ranks, although all were updated alike"
     details = {"more_subjects": gpus(mine), "evidence": evidence(cohort, host.name)}
     if count * 2 <= total:
@@ -100,7 +98,7 @@ def _differing(answer: Answer, cohort: SkuCohort, figures: Figures, host: Planne
 
 def _passed(answer: Answer, cohort: SkuCohort, figures: Figures, host: PlannedHost) -> Outcome:
     least, proof = cohort.results.plan.settings.judge.loss_fall, evidence(cohort, host.name)
-    mine = [rank for rank in figures.run.ranks if rank.host == host.name]
+    mine = figures.run.ranks_of(host.name)
     falls = {rank.gpu: fall_of(_told(rank)) for rank in mine}
     worst = min(falls, key=lambda gpu: falls[gpu].part)
     fall, details = falls[worst], {"measured": _measures(falls[worst]), "expected": _expected(least), "evidence": proof}

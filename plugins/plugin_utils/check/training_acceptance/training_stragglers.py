@@ -82,7 +82,7 @@ def _judge_host(context: JudgeContext, cohort: SkuCohort, host: PlannedHost) -> 
     early = before_host(answer, cohort, host)
     if early is not None:
         return early
-    rates = {gpu: rate for gpu, rate in cohort.rates.items() if gpu.partition("/")[0] == host.name}
+    rates = cohort.rates_of(host.name)
     if not rates:
         return answer.blocked(by="training-step-time", because="its ranks slow down over the run, so they have no rate")
     slowest = min(rates, key=lambda gpu: rates[gpu])

@@ -1,0 +1,45 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How the work of something grows, counted in lines of Python that run: the same on every machine, however busy."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+
+def lines_run(call: Callable[[], object]) -> int:
+    """Return how many lines run within a call; each turn of a loop or comprehension counts."""
+    count = 0
+
+    def trace(_frame: FrameType, event: str, _about: Any) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def lines_per_pair(prepare: Callable[[int], Callable[[], object]], size: int) -> float:
+    """Return the square part of a growth: how many lines run for each member and each other member.
+
+    Of a number of lines a + b n + c n^2, c is what is left of three sizes, each twice the one before, once the linear
+    part is taken out. A loop over all members within a loop over all members has a c of 1 or more.
+
+    Args:
+        prepare: from a size to the call whose work is counted; what it needs itself does not count.
+        size: the smallest size.
+    """
+    # What is made when it is first needed counts for nothing; some of it is made anew once more is known.
+    for _time in range(2):
+        prepare(size)()
+    one, two, four = (lines_run(prepare(times * size)) for times in (1, 2, 4))
+    return ((four - two) - 2 * (two - one)) / (6 * size**2)
