@@ -40,13 +40,15 @@ def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
         text = "this run did not record which series there are beside utilisation"
         return (answer.unknown("fields-unread", text, "run the gate again"),)
     unread = [name for name in seen.settings.metrics.alert_fields if name not in {e.field for e in seen.alert_fields}]
-    unseen = [host.name for host in context.site.in_scope if host.name not in {h.name for h in seen.hosts}]
+    known = {host.name for host in seen.hosts}
+    unseen = [host.name for host in context.site.in_scope if host.name not in known]
     if unread or unseen:
         text = f"not recorded: {', '.join(unread) or 'the series'} of {', '.join(unseen) or 'the hosts'}"
         return (answer.unknown("fields-unread", text, "run the gate again"),)
     # A host that has no metrics at all is told by check gpu-metrics-complete.
     speaking = [host.name for host in seen.hosts if host.in_scope and not fleet.is_silent(host)]
-    lacking = {entry.field: [name for name in speaking if name not in entry.hosts] for entry in seen.alert_fields}
+    having = {entry.field: frozenset(entry.hosts) for entry in seen.alert_fields}
+    lacking = {field: [name for name in speaking if name not in hosts] for field, hosts in having.items()}
     fields = ", ".join(lacking) or "no series"
     details = {
         "measured": tuple(Measure(field, len(speaking) - len(names), "hosts") for field, names in lacking.items()),
