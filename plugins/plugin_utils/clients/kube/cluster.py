@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
@@ -15,13 +14,13 @@ from typing import Any
 from ...outcome.errors import NotFoundError, UnavailableError
 from ...runtime.backoff import Backoff
 from ...runtime.clock import Deadline
-from ...runtime.redaction import excerpt
 from .connection import Connection
 from .errors import ConflictError, GoneError, UnreachableError, error_of, is_already_there
 from .kinds import ACCESS_REVIEWS, PODS, Kind, known_kind
 from .permission import AskedPermission, Permission
 from .persistence import Fault, Tries
 from .transport import PATIENCE_S, Answered, Transport
+from .watch_event import watch_event
 
 Json = dict[str, Any]
 FIELD_MANAGER = "gpufleet-bringup"
@@ -324,7 +323,7 @@ class Cluster:
             query |= {"allowWatchBookmarks": True} if version else {}
             try:
                 for line in self.transport.lines(path, query, "watch", deadline):
-                    event, found = _watched(line, path)
+                    event, found = watch_event(line, path)
                     tries = Tries(self.transport.outage)
                     version = str(found["metadata"].get("resourceVersion") or "") if version else ""
                     if event != "BOOKMARK":
@@ -380,27 +379,6 @@ def holds(found: Any, wanted: Any) -> bool:
     if isinstance(wanted, list):
         return isinstance(found, list) and len(found) == len(wanted) and all(map(holds, found, wanted))
     return bool(found == wanted)
-
-
-def _watched(line: bytes, path: str) -> tuple[str, Json]:
-    """Return type and object of one event.
-
-    Raises:
-        GoneError: the version that the watch began with is forgotten.
-        UnavailableError: it is another error, or no event.
-    """
-    try:
-        event = json.loads(line)
-        kind, found = str(event["type"]), event["object"]
-        if kind != "ERROR":
-            return kind, {**found, "metadata": dict(found["metadata"])}
-    except (ValueError, KeyError, TypeError):
-        subject = f"Kubernetes API watch {path}"
-        raise UnavailableError(subject, f"not an event: {excerpt(line[:200].decode(errors='replace'), 200)}.") from None
-    if isinstance(found, dict) and found.get("code") == 410:
-        raise GoneError(f"Kubernetes API watch {path}", "version expired.", "list again")
-    said = found.get("message", found) if isinstance(found, dict) else found
-    raise UnavailableError(f"Kubernetes API watch {path}", excerpt(str(said), 300))
 
 
 def _write_query(dry_run: bool) -> dict[str, str | int | bool]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 from ...outcome.errors import BringupError, InputError, NotFoundError, UnavailableError
 from ...runtime.redaction import excerpt
@@ -140,6 +141,16 @@ def _reason(body: bytes) -> str:
     except ValueError:
         return ""
     return str(status.get("reason", "")) if isinstance(status, dict) else ""
+
+
+def says_its_length(response: Any) -> bool:
+    """Tell whether the end of an answer can be told from a connection that broke.
+
+    Headers that are cut look like headers without a length, and a body that is not there like one that is empty.
+    """
+    if response.version < 11 or response.status in (101, 204, 304):
+        return True
+    return "Content-Length" in response.headers or "Transfer-Encoding" in response.headers
 
 
 def connection_error(host: str, error: BaseException, tried: str = "") -> BringupError:

@@ -23,6 +23,7 @@ from .errors import (
     error_of,
     is_passing_conflict,
     is_status,
+    says_its_length,
     status_message,
 )
 from .persistence import Fault, Outage, Tries
@@ -346,7 +347,7 @@ class Transport:
             )
         except (HTTPError, OSError) as error:
             raise connection_error(self.host, error) from None
-        if not _says_its_length(response):
+        if not says_its_length(response):
             response.close()
             raise connection_error(self.host, ConnectionError("the answer broke off before its length was said"))
         return response
@@ -388,16 +389,6 @@ class Transport:
     def close(self) -> None:
         """Close the pooled connections."""
         self._pool.clear()
-
-
-def _says_its_length(response: Any) -> bool:
-    """Tell whether the end of an answer can be told from a connection that broke.
-
-    Headers that are cut look like headers without a length, and a body that is not there like one that is empty.
-    """
-    if response.version < 11 or response.status in (101, 204, 304):
-        return True
-    return "Content-Length" in response.headers or "Transfer-Encoding" in response.headers
 
 
 def _query_text(value: str | int | bool) -> str:
