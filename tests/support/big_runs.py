@@ -174,7 +174,8 @@ class BigRun:
         )
         self._start(self._site(), {SKU: self.hardware[SKU]})
         write_atomic(self.path / RECIPE, dumps(made.recipe()))
-        self._save("cluster", replace(view, nodes=nodes, slices=slices, operands=operands))
+        workloads = (*view.workloads, *(one.workload for one in operands))
+        self._save("cluster", replace(view, nodes=nodes, slices=slices, operands=operands, workloads=workloads))
 
     def _telemetry(self) -> None:
         metrics = Metrics(hosts=self.names)

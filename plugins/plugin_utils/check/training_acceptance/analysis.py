@@ -147,7 +147,7 @@ class SkuCohort:
         """Coefficient of variation of the step time without its growth."""
         return median(figures.trend.variation for figures in self.figures) if self.figures else 0.0
 
-    def rates_of(self, host: str) -> Mapping[str, float]:
+    def rates_of(self, host: str) -> dict[str, float]:
         """Return the rates of the GPUs of a host."""
         return self._rates_by_host.get(host, {})
 
