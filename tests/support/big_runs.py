@@ -193,8 +193,10 @@ class BigRun:
         self._states()
 
     def _training(self) -> None:
-        made = TrainingFleet(hosts=self.names, hardware=self.hardware)
-        self._start(self._site(), {SKU: self.hardware[SKU]})
+        made, site = TrainingFleet(hosts=self.names, hardware=self.hardware), self._site()
+        nodes = {host.name: host.node for host in made.plan().hosts}
+        hosts = tuple(replace(host, node_name=nodes[host.name]) for host in site.hosts)
+        self._start(replace(site, hosts=hosts), {SKU: self.hardware[SKU]})
         record, logs = made.run(1)
         pods = tuple(replace(pod, log=f"evidence/{self.gate}/{pod.index}.log") for pod in record.pods)
         for pod in pods:
