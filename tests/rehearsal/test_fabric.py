@@ -36,7 +36,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requ
     node_requests,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, from_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import ibstat
@@ -125,7 +125,7 @@ def judge(run_dir: Path, site: Site) -> list[Outcome]:
     """Judge what lies in a run directory."""
     today = date(2026, 11, 21)
     seen = observe_fabric.observe(ObserveContext(site=site, run_dir=run_dir, today=today, hardware=dict(HARDWARE)))
-    facts = observe_fabric.restore(json.loads(json.dumps(seen)), run_dir, site)
+    facts = observe_fabric.restore(json.loads(dumps(seen)), run_dir, site)
     context = JudgeContext(gate="fabric", site=site, today=today, hardware=dict(HARDWARE))
     checks = [check for check in checks_of("fabric", site) if not check.spec.missing_capabilities(site)]
     assert len(checks) == 5

@@ -197,7 +197,7 @@ def _read_head(client: socket.socket) -> tuple[bytes, bytes]:
         if not chunk:
             return b"", b""
         data += chunk
-    head, _, rest = data.partition(b"\r\n\r\n")
+    head, _end, rest = data.partition(b"\r\n\r\n")
     return head + b"\r\n", rest
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Any, Generic, Union, get_args, get_origin, get_type_hints
 
 from .codec import from_plain
@@ -42,7 +42,7 @@ def _look_into(kind: Any) -> _Look:
         hints, given = get_type_hints(whole), _given(kind, {})
         return _of_fields({entry.name: _filled(hints[entry.name], given) for entry in fields(whole) if entry.init})
     if origin in (Union, UnionType):
-        others = [entry for entry in inner if entry is not type(None)]
+        others = [entry for entry in inner if entry is not NoneType]
         return _look_into(others[0]) if len(others) == 1 else _nothing
     if origin is tuple and inner[1:] == (...,):
         return _of_entries(_look_into(inner[0]), enumerate)

@@ -69,7 +69,9 @@ def render(template: Path, variables: dict[str, Any]) -> list[dict[str, Any]]:
     for obj in objects:
         if (group_of(str(obj["apiVersion"])), obj["kind"]) not in KINDS:
             reason = f"makes a {obj['kind']} of {obj['apiVersion']}, which no test needs."
-            raise InputError(f"template {template}", reason, f"kinds: {', '.join(sorted({kind for _, kind in KINDS}))}")
+            raise InputError(
+                f"template {template}", reason, f"kinds: {', '.join(sorted({kind for _group, kind in KINDS}))}"
+            )
     return objects
 
 

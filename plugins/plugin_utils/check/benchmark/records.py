@@ -24,12 +24,24 @@ RecordT = TypeVar("RecordT")
 
 @dataclass(frozen=True, kw_only=True)
 class SavedRuns(Generic[PlanT, RecordT]):
-    """What is saved: the plan, a record of every run, and what could not be removed afterwards."""
+    """What is saved: the plan, a record of every run, how many runs were made (None: of a release that did not say),
+    and what could not be removed afterwards."""
 
     plan: PlanT
     records: tuple[RecordT, ...] = ()
     leftovers: tuple[str, ...] = ()
+    made: int | None = None
     schema_version: int = 1
+
+    def require_all(self, source: str) -> None:
+        """Refuse a list of records that is not whole.
+
+        Raises:
+            InputError: there are fewer or more than were made.
+        """
+        if self.made is not None and self.made != len(self.records):
+            reason = f"says that {self.made} runs were made, and has the records of {len(self.records)}."
+            raise InputError(source, reason, "run the gate again")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from ...clients.kube.cluster import Cluster
 from ...clients.kube.permission import Permission
 from ...hardware.sku import Sku, sku_or_error
 from ...outcome.codec import from_plain
+from ...outcome.errors import InputError
 from ...site.model import Host, Site
 from ...workload.capacity import NodeCapacity
 from ...workload.model import JobResult, JobSpec
@@ -51,6 +52,8 @@ from .settings import GATE, FabricValidationSettings
 _SUBSYSTEMS = "INIT,ENV,NET,GRAPH,TUNING"
 # The slowest rank's time counts: the mean over all communicators would hide one slow adapter among eight.
 _SLOWEST = ("-a", "3")
+# Hosts of a run, where its phase says how many they are.
+_HOSTS = {"node": 1, "loop": 1, "pair": 2, "adapters": 2, "rail": 2}
 _PHASES = {
     "node": "hosts by themselves",
     "pair": "pairs",
@@ -69,7 +72,8 @@ def observe(context: ObserveContext) -> SavedObservation:
         BringupError: see Benchmark.observe.
     """
     found = NcclBenchmark(context, context.settings_of(GATE, FabricValidationSettings)).observe()
-    return SavedObservation(plan=found.plan, records=tuple(run.record for run in found.runs), leftovers=found.leftovers)
+    records = tuple(run.record for run in found.runs)
+    return SavedObservation(plan=found.plan, records=records, made=len(records), leftovers=found.leftovers)
 
 
 def restore(data: Any, run_dir: Path, site: Site) -> Results:
@@ -77,8 +81,25 @@ def restore(data: Any, run_dir: Path, site: Site) -> Results:
     complete = with_plan_settings(data, FabricValidationSettings, GATE, site)
     saved = from_plain(SavedObservation, complete, "observation nccl")
     require_planned(saved.plan.hosts, site, "observation nccl")
+    saved.require_all("observation nccl")
+    planned = frozenset(host.name for host in saved.plan.hosts)
+    for record in saved.records:
+        _require_hosts(record, planned)
     runs = tuple(parse_run(record, kept_text(run_dir, record.log), saved.plan.settings) for record in saved.records)
     return Results(plan=saved.plan, runs=runs, leftovers=saved.leftovers)
+
+
+def _require_hosts(record: Record, planned: frozenset[str]) -> None:
+    """Refuse a run whose hosts are not planned ones, not as many as such a run has, or not those of its pods.
+
+    Raises:
+        InputError: it is one of these.
+    """
+    wanted = _HOSTS.get(record.phase, len(record.hosts))
+    strange = {*record.hosts, *record.hostnames.values()} - {name for name in record.hosts if name in planned}
+    if strange or len(set(record.hosts)) != wanted or not record.hosts:
+        found = f"run {record.name} ({record.phase}) has the hosts {', '.join(record.hosts) or 'none'}"
+        raise InputError("observation nccl", f"{found}, which its plan and its pods do not say.", "run the gate again")
 
 
 def adapter_environment(phase: Phase, sku: Sku) -> dict[str, str]:

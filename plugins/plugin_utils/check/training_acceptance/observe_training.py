@@ -43,7 +43,8 @@ def observe(context: ObserveContext) -> SavedObservation:
         BringupError: see Benchmark.observe.
     """
     found = TrainingBenchmark(context, context.settings_of(GATE, TrainingSettings)).observe()
-    return SavedObservation(plan=found.plan, records=tuple(run.record for run in found.runs), leftovers=found.leftovers)
+    records = tuple(run.record for run in found.runs)
+    return SavedObservation(plan=found.plan, records=records, made=len(records), leftovers=found.leftovers)
 
 
 def restore(data: Any, run_dir: Path, site: Site) -> Results:
@@ -51,6 +52,7 @@ def restore(data: Any, run_dir: Path, site: Site) -> Results:
     complete = with_plan_settings(data, TrainingSettings, GATE, site)
     saved = from_plain(SavedObservation, complete, "observation training")
     require_planned(saved.plan.hosts, site, "observation training")
+    saved.require_all("observation training")
     runs = tuple(parse_run(record, _logs(run_dir, record), saved.plan.settings) for record in saved.records)
     return Results(plan=saved.plan, runs=runs, leftovers=saved.leftovers)
 

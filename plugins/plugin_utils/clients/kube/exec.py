@@ -67,18 +67,19 @@ def run_in_pod(
     while True:
         started = monotonic()
         client = cluster.transport.open_stream(partial(_open, cluster, path, argv, container))
+        result: ExecResult | BringupError
         try:
             result = _followed(client, timeout_s, started)
         except (OSError, WebSocketException) as error:
-            result, broken = None, connection_error(cluster.transport.host, error)
+            result = connection_error(cluster.transport.host, error)
         finally:
             client.close()
         # An end without a word about the command is the end of the connection, not of the command.
-        if result is not None and (result.rc is not None or result.timed_out or result.stderr):
+        if isinstance(result, ExecResult) and (result.rc is not None or result.timed_out or result.stderr):
             return result
         if not (repeatable and tries.again(Fault(), repeatable=True)):
-            if result is None:
-                raise broken from None
+            if isinstance(result, BringupError):
+                raise result from None
             return result
 
 

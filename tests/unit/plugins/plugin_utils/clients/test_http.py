@@ -216,9 +216,9 @@ class Flaky:
     def send(self, request: Request, _deadline: Deadline) -> Answer:
         assert request.path == "/x"
         self.asked += 1
+        if self.first and isinstance(self.first[0], Exception):
+            raise self.first.pop(0)
         found = self.first.pop(0) if self.first else b"[1]"
-        if isinstance(found, Exception):
-            raise found
         return Answer(found, b"") if isinstance(found, int) else Answer(200, found)
 
 

@@ -47,7 +47,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         size = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(size)) if size else None
-        path, _, query = self.path.partition("?")
+        path, _mark, query = self.path.partition("?")
         with self.server.lock:
             if "watch=true" in query:
                 return self._watch(int(query.partition("resourceVersion=")[2].partition("&")[0]))

@@ -136,9 +136,9 @@ def test_ports_that_did_not_tell_their_counters_are_counted() -> None:
 
 def test_speeds_that_the_tool_has_no_number_for() -> None:
     rate = LINE[LINE.index("==(") + 3 : LINE.index(" Active/")]
-    (unknown, *_) = iblinkinfo.parse(LINE.replace(rate, " undefined (0)        undefined (0)", 1))
+    (unknown, *_others) = iblinkinfo.parse(LINE.replace(rate, " undefined (0)        undefined (0)", 1))
     assert (unknown.width, unknown.lane_gbps, unknown.state) == ("", 0.0, "Active")
-    (old, *_) = iblinkinfo.parse(LINE.replace(rate, " 4X    10.0 Gbps (FDR10)", 1))
+    (old, *_others) = iblinkinfo.parse(LINE.replace(rate, " 4X    10.0 Gbps (FDR10)", 1))
     assert (old.width, old.lane_gbps) == ("4X", 10.0)
 
 

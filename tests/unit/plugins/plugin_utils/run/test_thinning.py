@@ -50,7 +50,9 @@ def thinned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Thinned]:
 def test_the_whole_run_is_healthy(thinned: Thinned) -> None:
     assert set(thinned.whole) == set(GATE_IDS)
     for gate, answers in thinned.whole.items():
-        words = [f"{check}: {told.said[:200]}" for (check, _), told in answers.items() if told.status != Status.PASSED]
+        words = [
+            f"{check}: {told.said[:200]}" for (check, _name), told in answers.items() if told.status != Status.PASSED
+        ]
         hint = (
             f"{gate}: is what is saved another than in the archive? tests/data/README.md: how it is made again; {words}"
         )

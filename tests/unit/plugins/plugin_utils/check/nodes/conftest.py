@@ -30,6 +30,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import AFTER, tools_asked_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.accelerator import Accelerator
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
@@ -363,7 +364,7 @@ class Fleet:
         today = date(2026, 11, 21)
         context = JudgeContext(gate=gate, site=self.site, today=today, hardware={"h100": self.sku})
         seen = observe_hosts.observe(ObserveContext(site=self.site, run_dir=self.run_dir, today=today))
-        value = observe_hosts.OBSERVER.restore(json.loads(json.dumps(seen)), self.run_dir, self.site)
+        value = observe_hosts.OBSERVER.restore(json.loads(dumps(seen)), self.run_dir, self.site)
         checks = [check for check in checks_of(gate, self.site) if check.observer.key == observe_hosts.OBSERVER.key]
         assert checks, f"no check of gate {gate} judges hosts"
         return tuple(

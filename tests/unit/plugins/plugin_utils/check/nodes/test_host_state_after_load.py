@@ -27,6 +27,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_stat
     load_kind,
     tools_asked_again,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 
 CHECK = "host-state-after-diag"
@@ -250,7 +251,7 @@ class Around:
         site, today = self.fleet.site, date(2026, 11, 21)
         (check,) = [check for check in checks_of(self.gate, site) if check.spec.id == GATES[self.gate]]
         seen = check.observer.observe(ObserveContext(site=site, run_dir=self.run_dir, today=today))
-        value = check.observer.restore(json.loads(json.dumps(seen)), self.run_dir, site)
+        value = check.observer.restore(json.loads(dumps(seen)), self.run_dir, site)
         context = JudgeContext(gate=self.gate, site=site, today=today, hardware={"h100": self.fleet.sku})
         outcomes: tuple[Outcome, ...] = check.judge(value, context)
         return outcomes

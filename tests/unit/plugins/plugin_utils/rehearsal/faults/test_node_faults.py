@@ -28,7 +28,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import node_requests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, from_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
     FaultDefinition,
@@ -103,7 +103,7 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, healthy_run: Path) -
         site = make_site(hosts, name="rehearsal", capabilities=words)
         today = date(2026, 1, 5)
         seen = observe_hosts.observe(ObserveContext(site=site, run_dir=run_dir, today=today, hardware=dict(HARDWARE)))
-        facts = observe_hosts.restore(json.loads(json.dumps(seen)), run_dir, site)
+        facts = observe_hosts.restore(json.loads(dumps(seen)), run_dir, site)
         context = JudgeContext(gate="nodes", site=site, today=today, hardware=dict(HARDWARE))
         mine = [check for check in checks_of("nodes", site) if check.observer.key == "hosts"]
         assert len(mine) > 10
