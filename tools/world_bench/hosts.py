@@ -23,7 +23,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_stat
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import node_requests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import tools_path
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.loaded import mark_loaded
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import (
+    host_directory,
+    tools_path,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import Node
 
 from .place import Place
@@ -63,6 +67,13 @@ def probe_state(place: Place, gate: str, moment: Moment) -> None:
         write_evidence(
             place.run_dir, _asked(place.model.node(host.name), place.directory, names), load_kind(gate, moment)
         )
+
+
+def load(place: Place, program: str) -> None:
+    """Change the hosts that the load of that program changes."""
+    for node in place.model.nodes:
+        if node.hurt_by == program:
+            mark_loaded(host_directory(place.directory, node.name))
 
 
 def _asked(node: Node, root: Path, tools: tuple[str, ...] | None = None) -> HostEvidence:

@@ -85,6 +85,7 @@ def _outcomes(gate: str, place: Place) -> tuple[Outcome, ...]:
     else:
         hosts.probe_state(place, gate, "before")
         nccl.observe(place)
+        hosts.load(place, "nccl-tests")
         hosts.probe_state(place, gate, "after")
         del observers["nccl"]
     for observer in observers.values():

@@ -124,14 +124,14 @@ def gate_freshness(
         context: by what they are judged.
     """
     mine = {(entry.check, entry.subject): entry for entry in passes if entry.gate == gate}
-    bad = sorted((entry for entry in non_passes if entry.gate == gate), key=lambda entry: entry.order, reverse=True)
+    bad = _Newest(entry for entry in non_passes if entry.gate == gate)
     fresh: list[Pass] = []
     decided: list[AppliedDecision] = []
     stale: list[Stale] = []
     blind: set[str] = set()
     for need in needed:
         found = mine.get((need.check, need.subject))
-        non_pass = next((entry for entry in bad if _is_about(entry, need)), None)
+        non_pass = bad.about(need)
         if non_pass is not None and (found is None or non_pass.is_after(found)):
             decision = _decision(non_pass, need, context)
             if decision is not None:
@@ -172,13 +172,24 @@ def _now(found: Pass, need: Needed, context: FreshnessContext) -> Dependencies:
     )
 
 
-def _is_about(non_pass: NonPass, need: Needed) -> bool:
-    outcome = non_pass.outcome
-    if outcome is None:
-        return True
-    return outcome.check == need.check and any(
-        need.subject in (subject.name, subject.node) for subject in outcome.subjects
-    )
+class _Newest:
+    """The newest results of a gate that were no pass, by check and by the name of a subject or of its node; and the
+    newest time that the whole gate left nothing, which is about every subject."""
+
+    def __init__(self, entries: Iterable[NonPass]) -> None:
+        self._whole: NonPass | None = None
+        self._by_subject: dict[tuple[str, str], NonPass] = {}
+        for entry in sorted(entries, key=lambda entry: entry.order, reverse=True):
+            if entry.outcome is None:
+                self._whole = self._whole or entry
+                continue
+            for subject in entry.outcome.subjects:
+                for name in {subject.name, subject.node} - {""}:
+                    self._by_subject.setdefault((entry.outcome.check, name), entry)
+
+    def about(self, need: Needed) -> NonPass | None:
+        found = (self._by_subject.get((need.check, need.subject)), self._whole)
+        return max((entry for entry in found if entry is not None), key=lambda entry: entry.order, default=None)
 
 
 def _decision(non_pass: NonPass, need: Needed, context: FreshnessContext) -> AppliedDecision | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -88,35 +88,38 @@ class Store:
 
         table, gate = tables().ledger, tables().gate
         same = and_(gate.c.run_id == table.c.run_id, gate.c.gate == table.c.gate)
-        query = select(table, gate.c.begun).join(gate, same)
+        whose = (table.c.gate, table.c.check_id, table.c.subject)
+        query = select(table, gate.c.begun, _age(whose, gate.c.begun, table.c.run_id)).join(gate, same)
         query = query.where(table.c.site == site, table.c.rehearsal.is_(rehearsal))
-        newest = {
-            (row["gate"], row["check_id"], row["subject"]): row
-            for row in self._rows(query.order_by(gate.c.begun, table.c.run_id))
-        }
+        newest = self._rows(_newest(query))
         with our_errors(self.path), self.engine.begin() as connection:
-            known = kept_dependencies(connection, {row["fingerprint"] for row in newest.values()})
-        return tuple(_pass(row, known.get(row["fingerprint"], Dependencies())) for row in newest.values())
+            known = kept_dependencies(connection, {row["fingerprint"] for row in newest})
+        return tuple(_pass(row, known.get(row["fingerprint"], Dependencies())) for row in newest)
 
     def non_passes(self, site: str, since: str, *, rehearsal: bool) -> tuple[NonPass, ...]:
-        """Return every result of that site that was not a pass, and every gate that left none, from that time on.
+        """Return the results of that site that were not a pass, and the gates that left none, from that time on: of
+        what is about the same subjects of a check, or about the whole gate, the newest.
 
         Raises:
             BringupError: the file cannot be read.
         """
-        from sqlalchemy import and_, select
+        from sqlalchemy import and_, func, select
 
         run, gate, table = tables().run, tables().gate, tables().outcome
         mine = (run.c.site == site, run.c.rehearsal.is_(rehearsal), run.c.started >= since)
         same = and_(gate.c.run_id == table.c.run_id, gate.c.gate == table.c.gate)
-        bad = select(table, run.c.started.label("run_started"), gate.c.begun, gate.c.decided)
+        order = func.coalesce(gate.c.decided, gate.c.begun)
+        whose = (table.c.gate, table.c.check_id, table.c.subject, table.c.node, table.c.more_subjects)
+        started = run.c.started.label("run_started")
+        bad = select(table, started, gate.c.begun, gate.c.decided, _age(whose, order, table.c.id))
         bad = bad.join(run, run.c.run_id == table.c.run_id).join(gate, same)
         bad = bad.where(*mine, table.c.status != Status.PASSED.value)
-        without = select(gate, run.c.started.label("run_started")).join(run, run.c.run_id == gate.c.run_id)
+        without = select(gate, started, _age((gate.c.gate,), order, gate.c.run_id))
+        without = without.join(run, run.c.run_id == gate.c.run_id)
         answered = select(table.c.id).where(table.c.run_id == gate.c.run_id, table.c.gate == gate.c.gate)
         opened = (Status.PASSED.value, Status.SKIPPED.value)
         without = without.where(*mine, gate.c.status.not_in(opened), ~answered.exists())
-        return (*map(_non_pass, self._rows(bad)), *map(_silence, self._rows(without)))
+        return (*map(_non_pass, self._rows(_newest(bad))), *map(_silence, self._rows(_newest(without))))
 
     def sites(self, *, rehearsal: bool) -> tuple[str, ...]:
         """Return the names of the sites that recorded anything.
@@ -141,6 +144,21 @@ def open_store(path: Path) -> Store:
         BringupError: SQLAlchemy is missing, or the file is damaged, foreign, too new or cannot be written.
     """
     return Store(path, open_database(path))
+
+
+def _age(whose: Sequence[Any], *order: Any) -> Any:
+    """Return the column that is 1 for the newest row of those that are about the same."""
+    from sqlalchemy import func
+
+    return func.row_number().over(partition_by=whose, order_by=[column.desc() for column in order]).label("age")
+
+
+def _newest(query: Any) -> Any:
+    """Return the query for the newest rows alone: a year of history stays in the file."""
+    from sqlalchemy import select
+
+    rows = query.subquery()
+    return select(rows).where(rows.c.age == 1)
 
 
 def _forget(connection: Any, run_id: str, gate: str) -> None:

@@ -56,12 +56,12 @@ def make_run(base: Path, name: str, site: Site = PLACE, kernels: str = "6.8", da
     path.mkdir(parents=True)
     (path / SITE).write_text(dumps(site))
     (path / HARDWARE).write_text("{}")
+    record = new_run(name, site.name, f"2026-11-{day:02d}T10:00:00Z", site.gates, rehearsal=False)
+    Run(path).save_record(replace(record, from_gate=site.from_gate))
     words = kernels.split(",") * (1 if "," in kernels else len(NAMES))
     for host, kernel in zip(NAMES, words, strict=True):
         tool = ToolRun(argv=("uname", "-r"), rc=0, stdout=f"{kernel}\n")
         write_evidence(path, HostEvidence(host=host, reached=True, tools={"uname": tool}))
-    record = new_run(name, site.name, f"2026-11-{day:02d}T10:00:00Z", site.gates, rehearsal=False)
-    Run(path).save_record(replace(record, from_gate=site.from_gate))
     return Run(path)
 
 
