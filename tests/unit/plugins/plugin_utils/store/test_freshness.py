@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from counted_work import lines_per_pair
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fingerprint.dependencies import (
@@ -163,3 +165,13 @@ def test_a_gate_of_which_everything_was_let_through_stands_for_nothing() -> None
     waiver = Waiver(**DECISION | {"subject": "gpu*"})
     context = replace(CONTEXT, site=replace(SITE, waivers=(waiver,)))
     assert not judged([], *(non_pass(node_subject(name), 20) for name in NAMES), context=context).can_be_taken_over
+
+
+def test_the_work_grows_with_hosts_and_troubles_and_not_with_their_product() -> None:
+    def prepare(size: int) -> Callable[[], object]:
+        names = [f"gpu{number:04d}" for number in range(size)]
+        needed = [Needed(check="gpu-census", kind=SubjectKind.NODE, subject=name) for name in names]
+        passes, troubles = [passed(name) for name in names], [non_pass(node_subject(name), 21) for name in names]
+        return lambda: gate_freshness("nodes", needed, passes, troubles, CONTEXT)
+
+    assert abs(lines_per_pair(prepare, 8)) < 0.2

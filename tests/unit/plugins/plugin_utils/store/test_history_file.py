@@ -162,3 +162,19 @@ def test_gates_of_older_files_get_their_places_by_the_clocks_of_then(store: Stor
     record(again, "nodes", [bad], run_id="run-2")
     (new,) = again.non_passes("island", "", rehearsal=False)
     assert new.is_after(old)
+
+
+def test_of_what_is_about_the_same_only_the_newest_is_read(store: Store) -> None:
+    other = Subject(SubjectKind.NODE, "gpu02", "gpu02")
+    for number in range(5):
+        cause = {"cause": f"seen-{number}", "hint": "mend"}
+        bad = [replace(outcome("nodes", "gpu-census", node, status=Status.FAILED), **cause) for node in (GPU01, other)]
+        record(store, "nodes", bad, run_id=f"bad-{number}")
+        record(store, "nodes", [outcome("nodes", "gpu-census", GPU01)], run_id=f"good-{number}")
+    found = store.non_passes("island", "", rehearsal=False)
+    assert {(entry.run_id, entry.outcome.subjects[0].name) for entry in found if entry.outcome} == {
+        ("bad-4", "gpu01"), ("bad-4", "gpu02"),
+    }  # fmt: skip
+    (newest,) = store.last_passes("island", rehearsal=False)
+    assert newest.run_id == "good-4"
+    assert [entry.is_after(newest) for entry in found] == [False, False]
