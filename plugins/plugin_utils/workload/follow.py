@@ -219,21 +219,21 @@ def _not_started(spec: JobSpec, seen: ObservedJob) -> Ending | None:
 def _refused(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     if seen.refusals:
         return Ending("refused", seen.refusals[-1])
-    if not seen.pods and seen.age_s > spec.schedule_s:
+    if not seen.pods and seen.age_s > spec.placing_s:
         who = "mpi-operator" if spec.kind == "mpijob" else "the job controller"
-        return Ending("refused", f"no pod was made within {spec.schedule_s:.0f} s; does {who} run?")
+        return Ending("refused", f"no pod was made within {spec.placing_s:.0f} s; does {who} run?")
     return None
 
 
 def _not_scheduled(spec: JobSpec, seen: ObservedJob) -> Ending | None:
-    if seen.age_s <= spec.schedule_s:
+    if seen.age_s <= spec.placing_s:
         return None
     waiting = [pod for pod in seen.pods if not node_of(pod)]
     if not waiting:
         return None
     messages = [str(_condition(pod, "PodScheduled").get("message") or "") for pod in waiting]
     reason = next((message for message in messages if message), "the scheduler gives no reason")
-    text = f"{len(waiting)} of {len(seen.pods)} pods not scheduled after {spec.schedule_s:.0f} s: {reason}"
+    text = f"{len(waiting)} of {len(seen.pods)} pods not scheduled after {spec.placing_s:.0f} s: {reason}"
     return Ending("unschedulable", text)
 
 
@@ -246,7 +246,7 @@ def all_run(spec: JobSpec, pods: Sequence[Json]) -> bool:
 def _too_long(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     """What a slow registry takes says nothing about the hosts, so pulling has a limit of its own."""
     if seen.running_s is None:
-        if seen.age_s <= spec.schedule_s + spec.pull_s:
+        if seen.age_s <= spec.placing_s + spec.pull_s:
             return None
         waiting = next((pod for pod in seen.pods if phase_of(pod) == "Pending"), None)
         word, message = _waiting(waiting) if waiting is not None else ("", "")

@@ -27,6 +27,9 @@ JobState = Literal[
     "aborted",
 ]
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
+# The job controller makes 20 objects a second (kube-controller-manager --kube-api-qps), the scheduler binds 50 (its
+# clientConnection.qps): the defaults of Kubernetes' reference pages, 0.07 s a pod.
+_PLACE_ONE_S = 0.1
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 
 
@@ -45,7 +48,8 @@ class JobSpec:
             `command` itself, once), or for `torchrun` a gang whose pods each start their own ranks and log them.
         timeout_s: limit from when all of its pods run to its end.
         pull_s: how long its pods may take from their nodes to their start, which is mostly their image.
-        schedule_s: how long the scheduler may say that it does not fit before that is final.
+        schedule_s: how long the scheduler may say that it does not fit before that is final, beside the time that a
+            cluster needs to make and to bind so many pods (`placing_s`).
         gang: who admits the gang (`native`, `volcano`, `kai-scheduler`), as the recipe has it; `none` for nobody.
         queue: queue of Volcano and KAI; empty for the scheduler's own.
         limits: further resources of every pod, such as those that give it its network adapters, by name.
@@ -105,6 +109,11 @@ class JobSpec:
     def ranks(self) -> int:
         """Size of its world."""
         return len(self.nodes) * self.gpus_per_node
+
+    @property
+    def placing_s(self) -> float:
+        """Seconds from its creation until every pod must have its node."""
+        return self.schedule_s + _PLACE_ONE_S * len(self.nodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

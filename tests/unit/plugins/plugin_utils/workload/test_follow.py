@@ -183,3 +183,12 @@ def test_free_gpus_count_pods_and_claims() -> None:
     assert closed == {
         "b": "cordoned", "c": "not Ready (KubeletNotReady)", "d": "taint other:NoSchedule", "gone": "no such node",
     }  # fmt: skip
+
+
+def test_a_large_gang_gets_the_time_that_a_cluster_needs_to_place_it() -> None:
+    nodes = tuple(f"gpu{number:03d}" for number in range(512))
+    large = replace(SPEC, nodes=nodes)
+    waits = [unplaced(number, "") for number in range(512)]
+    assert ending_of(large, ObservedJob(pods=waits, age_s=80)) is None
+    late = ending_of(large, ObservedJob(pods=waits, age_s=82))
+    assert late is not None and late.reason.startswith("512 of 512 pods not scheduled after 81 s")
