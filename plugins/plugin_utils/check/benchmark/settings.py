@@ -21,7 +21,12 @@ class JobSettings:
         above=0,
     )
     schedule_s: float = setting("How long the pods of a job may wait for a node.", unit="s", above=0)
-    total_s: float = setting("Longest time of all jobs together.", unit="s", above=0)
+    total_s: float = setting(
+        "Longest time of all jobs together; in gate fabric_validation that of up to 1000 hosts, and longer by as much "
+        "as there are more.",
+        unit="s",
+        above=0,
+    )
     cleanup_s: float = setting("Longest time to remove what the gate made.", unit="s", above=0)
     repeats: int = setting(
         "How often a suspect is measured before it counts; more than half of the runs must show the fault.", minimum=1

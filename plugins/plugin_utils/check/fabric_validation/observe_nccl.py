@@ -52,6 +52,8 @@ from .settings import GATE, FabricValidationSettings
 _SUBSYSTEMS = "INIT,ENV,NET,GRAPH,TUNING"
 # The slowest rank's time counts: the mean over all communicators would hide one slow adapter among eight.
 _SLOWEST = ("-a", "3")
+# Hosts for which the setting total_s is stated.
+_HOSTS_OF_TOTAL = 1000
 # Hosts of a run, where its phase says how many they are.
 _HOSTS = {"node": 1, "loop": 1, "pair": 2, "adapters": 2, "rail": 2}
 _PHASES = {
@@ -128,7 +130,9 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
     name = "nccl"
 
     def __init__(self, context: ObserveContext, settings: FabricValidationSettings) -> None:
-        super().__init__(context, total_s=settings.run.total_s, cleanup_s=settings.run.cleanup_s)
+        # Hosts and pairs are run so many at a time, so the runs of a larger fleet take as much longer.
+        total_s = settings.run.total_s * max(1.0, len(context.site.in_scope) / _HOSTS_OF_TOTAL)
+        super().__init__(context, total_s=total_s, cleanup_s=settings.run.cleanup_s)
         self.settings = settings
         self._serial = count(1)
 

@@ -9,13 +9,23 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
+from pathlib import Path
 
 import pytest
 from nccl_fleet import Fleet, findings
+from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.model import Plan, Wanted
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.observe_nccl import NcclBenchmark
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.settings import (
+    FabricValidationSettings,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 MakeFleet = Callable[..., Fleet]
 SOCKET = (
@@ -351,3 +361,11 @@ def test_a_slow_host_that_was_preempted_first_is_repeated_all_the_same(fleet: Ma
     results = here.results()
     assert [run.record.attempt for run in results.of("node", ["gpu02"])] == [1, 2, 3, 4]
     assert findings(here.outcomes(results)) == [("nccl-intra-node-bw", "slow-nvlink", "gpu02")]
+
+
+@pytest.mark.parametrize(("hosts", "times"), [(1, 1.0), (1000, 1.0), (5000, 5.0)])
+def test_a_larger_fleet_gets_more_time(hosts: int, times: float, tmp_path: Path) -> None:
+    site = make_site(tuple(Host(name=f"gpu{n:04d}", sku="h100", node_name=f"gpu{n:04d}") for n in range(hosts)))
+    context = ObserveContext(site=site, run_dir=tmp_path, today=date(2026, 1, 1))
+    settings = checked_settings(FabricValidationSettings, "fabric_validation", {"total_s": 100})
+    assert NcclBenchmark(context, settings).total_s == 100 * times
