@@ -23,7 +23,7 @@ from waiting import await_model, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.judge import judge_gate
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observation_path, observe
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import observers_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.observe_alert import (
@@ -54,6 +54,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.p
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import read_spec, write_spec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import CLUSTER, RUN
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 
 GATE = "telemetry"
@@ -131,18 +132,19 @@ class Bench:
         """Look and judge; what is not looked at is taken from the healthy run."""
         self.serial += 1
         site, run_dir = self.site(**settings), self.work / f"own-{self.serial}"
+        # Evidence is of the run that it names: what is looked at anew is of the healthy one as well.
+        run_dir.mkdir()
+        for name in (RUN, CLUSTER):
+            shutil.copy(self.healthy.run_dir / name, run_dir)
+        for kept in ("observations", "evidence"):
+            shutil.copytree(self.healthy.run_dir / kept / GATE, run_dir / kept / GATE)
         if model is not None:
             _leave_evidence(model, run_dir)
         context = ObserveContext(
             site=site, run_dir=run_dir, today=TODAY, hardware=HARDWARE, connections={"kubeconfig": self.kubeconfig}
         )
-        for key in ("metrics", "alert"):
-            if key in keys:
-                assert observe(observers_of(GATE)[key], GATE, context).error is None
-            else:
-                target = observation_path(run_dir, GATE, key)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(observation_path(self.healthy.run_dir, GATE, key), target)
+        for key in keys:
+            assert observe(observers_of(GATE)[key], GATE, context).error is None
         return judge_gate(
             declare(GATE, site), JudgeContext(gate=GATE, site=site, today=TODAY, hardware=HARDWARE), run_dir
         )
