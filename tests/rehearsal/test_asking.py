@@ -23,7 +23,7 @@ def test_the_list_of_faults_is_printed_and_nothing_starts(tmp_path: Path, playbo
     assert run.rc == 0, run.output[-3000:]
     assert all(f"  {fault} " in run.output for fault in FAULTS)
     assert not (tmp_path / "runs").exists() and not (tmp_path / "rehearsal").exists()
-    assert "fatal" not in run.output and not left_behind(tmp_path)
+    assert "fatal:" not in run.output and not left_behind(tmp_path)
 
 
 def test_make_prints_the_list_and_ends_well() -> None:

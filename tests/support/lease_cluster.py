@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, cast
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
@@ -45,6 +47,17 @@ class MemoryCluster:
         if self.objects[key]["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"]:
             raise ConflictError(f"update {kind.kind}", "the object has been modified")
         return self._keep(key, body)
+
+    def change(self, kind: Kind, name: str, edit: Callable[[Json], Json | None], namespace: str = "") -> Json:
+        while True:
+            found = self.find(kind, name, namespace)
+            if found is None:
+                raise NotFoundError(f"get {kind.kind}", f"{name} not found")
+            wanted = edit(copy.deepcopy(found))
+            if wanted is None:
+                return found
+            with suppress(ConflictError):
+                return self.replace(kind, wanted, namespace)
 
     def patch(self, kind: Kind, name: str, body: Json, namespace: str = "") -> Json:
         del body

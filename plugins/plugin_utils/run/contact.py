@@ -105,12 +105,14 @@ def _uid(cluster: Cluster) -> str:
 def denied_rights(
     cluster: Cluster, gates: Iterable[str], levels: Iterable[str], choices: Choices
 ) -> list[BringupError]:
-    """Return one problem per thing that those gates do and this user may not (SelfSubjectAccessReview)."""
+    """Return what those gates do and this user may not (SelfSubjectAccessReview): one problem for each reason that the
+    server gives, which names every right."""
     hint = "use a kubeconfig whose user may, or bind the roles of these gates (docs/rbac.md)"
+    denied: dict[str, list[str]] = {}
+    for asked in ask_all(cluster, needed_permissions(gates, levels, choices)):
+        if not asked.allowed:
+            denied.setdefault(asked.reason, []).append(asked.text)
     return [
-        UnavailableError(
-            "API server", f"this user may not {asked.text}{f' ({asked.reason})' if asked.reason else ''}.", hint
-        )
-        for asked in ask_all(cluster, needed_permissions(gates, levels, choices))
-        if not asked.allowed
+        UnavailableError("API server", f"this user may not {', '.join(texts)}{f' ({reason})' if reason else ''}.", hint)
+        for reason, texts in denied.items()
     ]

@@ -61,8 +61,11 @@ class Keeper:
         if self.cluster is not None:
             try:
                 renew(self.cluster, self.claim)
-            except BringupError as error:
+            except LostError as error:
                 return str(error)
+            except BringupError:
+                # It was taken a moment ago: the loop has its time to try again.
+                return ""
         return ""
 
     def keep(self) -> None:

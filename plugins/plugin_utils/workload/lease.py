@@ -167,11 +167,16 @@ def renew(cluster: Cluster, claim: Claim) -> None:
         LostError: another holds the cluster now, or nobody.
         BringupError: the API server does not answer; to be tried again.
     """
-    lease = cluster.find(LEASES, NAME, NAMESPACE)
-    if lease is None or read_record(lease).holder != claim.holder:
-        raise _lost(claim.holder, read_record(lease or {}))
-    lease["spec"]["renewTime"] = _now()
-    cluster.replace(LEASES, lease, NAMESPACE)
+
+    def renewed(lease: Json) -> Json:
+        if read_record(lease).holder != claim.holder:
+            raise _lost(claim.holder, read_record(lease))
+        return {**lease, "spec": {**lease["spec"], "renewTime": _now()}}
+
+    try:
+        cluster.change(LEASES, NAME, renewed, NAMESPACE)
+    except NotFoundError:
+        raise _lost(claim.holder, LeaseRecord()) from None
 
 
 def release(cluster: Cluster, claim: Claim) -> None:
@@ -180,11 +185,17 @@ def release(cluster: Cluster, claim: Claim) -> None:
     Raises:
         BringupError: the API server does not answer.
     """
-    lease = cluster.find(LEASES, NAME, NAMESPACE)
-    if lease is None or read_record(lease).holder != claim.holder:
-        return
-    lease["spec"] = {**lease["spec"], "holderIdentity": "", "renewTime": _now(), "leaseDurationSeconds": 1}
-    cluster.replace(LEASES, lease, NAMESPACE)
+
+    def given_back(lease: Json) -> Json | None:
+        if read_record(lease).holder != claim.holder:
+            return None
+        return {
+            **lease,
+            "spec": {**lease["spec"], "holderIdentity": "", "renewTime": _now(), "leaseDurationSeconds": 1},
+        }
+
+    with suppress(NotFoundError):
+        cluster.change(LEASES, NAME, given_back, NAMESPACE)
 
 
 def confirm(cluster: Cluster, holder: str) -> None:

@@ -72,15 +72,20 @@ def test_each_right_that_is_missing_is_told_by_name(gate: str, level: str) -> No
     assert denied_rights(cast(Cluster, Server(None)), [gate], LEVELS, choices) == []
 
 
-class Server:
-    """An API server that refuses one thing."""
+def test_a_user_without_rights_is_told_once() -> None:
+    (problem,) = denied_rights(cast(Cluster, Server(None, none=True)), GATES, LEVELS, every_choice())
+    assert problem.reason.startswith("this user may not ") and problem.reason.count(", ") > 50
 
-    def __init__(self, refused: Permission | None) -> None:
-        self.refused = refused
+
+class Server:
+    """An API server that refuses one thing, or everything."""
+
+    def __init__(self, refused: Permission | None, *, none: bool = False) -> None:
+        self.refused, self.none = refused, none
 
     def can_i(self, wanted: Permission) -> AskedPermission:
         fields = {name: getattr(wanted, name) for name in ("verb", "resource", "group", "namespace", "subresource")}
-        return AskedPermission(**fields, allowed=wanted != self.refused)
+        return AskedPermission(**fields, allowed=not self.none and wanted != self.refused)
 
 
 def texts(gates: tuple[str, ...], choices: Choices, levels: tuple[str, ...] = LEVELS) -> set[str]:

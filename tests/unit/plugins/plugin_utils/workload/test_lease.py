@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from lease_cluster import MemoryCluster
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ConflictError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import LEASES, NAMESPACES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import (
     DURATION_S,
@@ -154,6 +156,26 @@ def test_of_two_that_see_it_free_one_gets_it() -> None:
     with pytest.raises(HeldError):
         take(cluster, SECOND, clock)
     confirm(cluster.api, FIRST.holder)
+
+
+def test_renewing_and_giving_back_outlast_another_writer() -> None:
+    cluster = MemoryCluster()
+    take(cluster, FIRST, Clock())
+    replace, refused = cluster.replace, [True, True]
+
+    def spoiled(kind: Any, body: Any, namespace: str = "") -> Any:
+        if refused:
+            refused.pop()
+            raise ConflictError("update Lease", "the object has been modified")
+        return replace(kind, body, namespace)
+
+    cluster.replace = spoiled  # type: ignore[method-assign]
+    renew(cluster.api, FIRST)
+    assert refused == []
+    confirm(cluster.api, FIRST.holder)
+    refused.append(True)
+    release(cluster.api, FIRST)
+    take(cluster, SECOND, Clock())
 
 
 def test_giving_back_does_not_touch_the_lease_of_another() -> None:
