@@ -83,7 +83,7 @@ def test_six_broken_nodes_are_named_at_gate_3(tmp_path: Path) -> None:
 
 
 def test_two_broken_nodes_are_named_at_gate_4(tmp_path: Path) -> None:
-    faults = ["device-plugin-fewer@gpu02", "dra-slice-missing@gpu04"]
+    faults = ["device-plugin-fewer@gpu02", "device-plugin-none@gpu04"]
     run = rehearse(tmp_path, rehearsal_nodes=5, gates=list(GATES), rehearsal_faults=faults)
     _assert_found(run, "gpu_stack", faults)
 
