@@ -75,8 +75,11 @@ def test_what_an_earlier_release_saw_is_accepted_without_a_cluster(tmp_path: Pat
     path = seen_in(tmp_path, "1-2-3")
     written = json.loads(path.read_text("utf-8"))
     del written["cluster"]
-    path.write_text(json.dumps(written), encoding="utf-8")
+    path.write_text(json.dumps({**written, "schema_version": 1}), encoding="utf-8")
     assert saved_observation(tmp_path, "telemetry", "seen").cluster is None
+    path.write_text(json.dumps(written), encoding="utf-8")
+    with pytest.raises(InputError, match="has no cluster, which is always written"):
+        saved_observation(tmp_path, "telemetry", "seen")
 
 
 @pytest.mark.parametrize("change", [lambda run: of_cluster(run, "9-9"), lambda run: (run / "cluster.json").unlink()])
