@@ -102,6 +102,7 @@ def run_tool(argv: list[str], timeout_s: float, max_output_bytes: int) -> dict[s
         result["timed_out"] = True
         _kill_group(process)
     except BaseException:
+        # Whatever ends us, a signal as well: the tool does not outlive it.
         _kill_group(process)
         raise
     result["duration_s"] = round(time.monotonic() - started, 3)

@@ -37,6 +37,7 @@ SPEC = CheckSpec(
     causes=("clock-not-synchronised", "clock-offset", "clock-daemon-down"),
     settings=ClockSyncSettings,
 )
+_NTP_HINT = "`ntpq -pn` on the node; check its time servers in ntp.conf"
 _HINT = "`chronyc sources -v` on the node; check its time servers in chrony.conf and `systemctl restart chrony`"
 _NO_DAEMON = "506 cannot talk to daemon"
 # Leap second announcements are no trouble.
@@ -64,20 +65,47 @@ def _judge(host: NodeContext) -> Report | Outcome:
                 evidence=host.evidence("clock"),
             )
         return host.tool_failure("clock", clock)
+    lost = clock.leap_status not in _GOOD_LEAP or clock.stratum == 0
+    said = f"leap status {clock.leap_status!r}, stratum {clock.stratum}" if lost else ""
+    return _offset(host, clock.offset_s, lost=said, hints=(_HINT, _HINT), source="clock", stratum=clock.stratum)
+
+
+def _offset(
+    host: NodeContext,
+    offset_s: float,
+    *,
+    lost: str,
+    hints: tuple[str, str],
+    source: str,
+    stratum: int | None = None,
+    by: str = "",
+) -> Report:
+    """Return the report about a clock whose offset a time service tells.
+
+    Args:
+        host: the host.
+        offset_s: seconds off its source.
+        lost: why it follows no source; empty if it does.
+        hints: what to do then, and about an offset.
+        source: the fact that says all this.
+        stratum: what the service says of its source, if it does.
+        by: the service, where it is not the usual one.
+    """
     limit = host.settings(ClockSyncSettings).clock_offset_s
     findings: tuple[Finding, ...] = ()
-    if clock.leap_status not in _GOOD_LEAP or clock.stratum == 0:
-        text = f"leap status {clock.leap_status!r}, stratum {clock.stratum}"
-        findings = (Finding(cause="clock-not-synchronised", text=text, hint=_HINT),)
-    elif abs(clock.offset_s) > limit:
-        text = f"clock is {clock.offset_s * 1000:+.3f} ms off, allowed {limit * 1000:g} ms"
-        findings = (Finding(cause="clock-offset", text=text, hint=_HINT),)
+    if lost:
+        findings = (Finding(cause="clock-not-synchronised", text=lost, hint=hints[0]),)
+    elif abs(offset_s) > limit:
+        text = f"clock is {offset_s * 1000:+.3f} ms off, allowed {limit * 1000:g} ms"
+        findings = (Finding(cause="clock-offset", text=text, hint=hints[1]),)
+    words = (f"{offset_s * 1e6:+.1f} us off", "" if stratum is None else f"stratum {stratum}", by)
+    measured = (Measure("offset", offset_s, "s"), *(() if stratum is None else (Measure("stratum", stratum),)))
     return Report(
-        summary=f"{clock.offset_s * 1e6:+.1f} us off, stratum {clock.stratum}",
+        summary=", ".join(word for word in words if word),
         findings=findings,
-        measured=(Measure("offset", clock.offset_s, "s"), Measure("stratum", clock.stratum)),
+        measured=measured,
         expected=(Expectation("offset", "<=", limit, Basis.RULE, "s"),),
-        evidence=host.evidence("clock"),
+        evidence=host.evidence(source),
     )
 
 
@@ -86,25 +114,17 @@ def _other_service(host: NodeContext, chrony: ProbeFailure) -> Report | None:
     if chrony.kind != "missing" and _NO_DAEMON not in chrony.text.lower():
         return None
     ptp, service = host.facts.read("ptp", PtpClock), host.facts.read("time_service", TimeService)
-    limit = host.settings(ClockSyncSettings).clock_offset_s
     if isinstance(ptp, PtpClock):
-        findings: tuple[Finding, ...] = ()
-        if not ptp.locked:
-            text, hint = "phc2sys is not locked to the adapter's clock", "`journalctl -u ptp4l -u phc2sys` on the node"
-            findings = (Finding(cause="clock-not-synchronised", text=text, hint=hint),)
-        elif abs(ptp.offset_s) > limit:
-            text = f"clock is {ptp.offset_s * 1000:+.3f} ms off, allowed {limit * 1000:g} ms"
-            findings = (Finding(cause="clock-offset", text=text, hint="`journalctl -u phc2sys` on the node"),)
-        return Report(
-            summary=f"{ptp.offset_s * 1e6:+.1f} us off, by PTP",
-            findings=findings,
-            measured=(Measure("offset", ptp.offset_s, "s"),),
-            expected=(Expectation("offset", "<=", limit, Basis.RULE, "s"),),
-            evidence=host.evidence("ptp"),
-        )
+        lost = "" if ptp.locked else "phc2sys is not locked to the adapter's clock"
+        hints = ("`journalctl -u ptp4l -u phc2sys` on the node", "`journalctl -u phc2sys` on the node")
+        return _offset(host, ptp.offset_s, lost=lost, hints=hints, source="ptp", by="by PTP")
     daemon = host.facts.read("ntp", NtpDaemon)
     if isinstance(daemon, NtpDaemon):
-        return _ntp(host, daemon, limit)
+        lost = "" if daemon.synchronised else f"ntpd follows no source (stratum {daemon.stratum})"
+        hints = (_NTP_HINT, _NTP_HINT)
+        return _offset(
+            host, daemon.offset_s, lost=lost, hints=hints, source="ntp", stratum=daemon.stratum, by="by ntpd"
+        )
     if not isinstance(service, TimeService) or not service.enabled:
         return None
     text, hint = "a time service is on and the clock is not synchronised", "`timedatectl timesync-status` on the node"
@@ -114,24 +134,6 @@ def _other_service(host: NodeContext, chrony: ProbeFailure) -> Report | None:
         findings=() if service.synchronised else bad,
         expected=(Expectation("synchronised", "==", "yes", Basis.RULE),),
         evidence=host.evidence("time_service"),
-    )
-
-
-def _ntp(host: NodeContext, daemon: NtpDaemon, limit: float) -> Report:
-    findings: tuple[Finding, ...] = ()
-    hint = "`ntpq -pn` on the node; check its time servers in ntp.conf"
-    if not daemon.synchronised:
-        text = f"ntpd follows no source (stratum {daemon.stratum})"
-        findings = (Finding(cause="clock-not-synchronised", text=text, hint=hint),)
-    elif abs(daemon.offset_s) > limit:
-        text = f"clock is {daemon.offset_s * 1000:+.3f} ms off, allowed {limit * 1000:g} ms"
-        findings = (Finding(cause="clock-offset", text=text, hint=hint),)
-    return Report(
-        summary=f"{daemon.offset_s * 1e6:+.1f} us off, stratum {daemon.stratum}, by ntpd",
-        findings=findings,
-        measured=(Measure("offset", daemon.offset_s, "s"), Measure("stratum", daemon.stratum)),
-        expected=(Expectation("offset", "<=", limit, Basis.RULE, "s"),),
-        evidence=host.evidence("ntp"),
     )
 
 

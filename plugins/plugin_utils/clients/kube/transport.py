@@ -9,7 +9,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 from urllib.parse import urlencode
 
 from ...outcome.errors import BringupError, UnavailableError
@@ -37,6 +37,18 @@ _REPEATABLE = frozenset({"GET", "PATCH", "DELETE"})
 # Answers that somebody behind the API server (a kubelet, a service) has no time, before we believe them.
 _IMPATIENT = 4
 _RENEWALS = 3
+
+
+class Asking(TypedDict, total=False):
+    """How a request is made, see Transport.ask."""
+
+    query: Query | None
+    body: Any
+    content_type: str
+    timeout_s: float | None
+    accept: str
+    repeatable: bool | None
+    patient: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,36 +139,13 @@ class Transport:
         pairs = [(key, _query_text(value)) for key, value in (query or {}).items()]
         return f"{self.host}{path}" + (f"?{urlencode(pairs)}" if pairs else "")
 
-    def json(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Query | None = None,
-        body: Any = None,
-        content_type: str = JSON_TYPE,
-        verb: str = "",
-        timeout_s: float | None = None,
-        accept: str = JSON_TYPE,
-        repeatable: bool | None = None,
-    ) -> Any:
-        """Return the decoded answer of a request (see ask for the arguments).
+    def json(self, method: str, path: str, *, verb: str = "", **how: Unpack[Asking]) -> Any:
+        """Return the decoded answer of a request (see ask for `how`); `verb` is for messages.
 
         Raises:
             BringupError: see errors.error_of and errors.connection_error.
         """
-        text = self.text(
-            method,
-            path,
-            query=query,
-            body=body,
-            content_type=content_type,
-            verb=verb,
-            timeout_s=timeout_s,
-            accept=accept,
-            repeatable=repeatable,
-        )
-        return self.decoded(path, text)
+        return self.decoded(path, self.text(method, path, verb=verb, **how))
 
     def decoded(self, path: str, text: str) -> Any:
         """Return an answer as JSON.
@@ -172,32 +161,9 @@ class Transport:
                 subject, "the answer is not JSON.", "is a proxy in between?", (text[:200],)
             ) from None
 
-    def text(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Query | None = None,
-        body: Any = None,
-        content_type: str = JSON_TYPE,
-        verb: str = "",
-        timeout_s: float | None = None,
-        accept: str = JSON_TYPE,
-        repeatable: bool | None = None,
-        patient: bool = True,
-    ) -> str:
-        """Return the answer of a request as text (see ask for the arguments and json for errors)."""
-        answer = self.ask(
-            method,
-            path,
-            query=query,
-            body=body,
-            content_type=content_type,
-            timeout_s=timeout_s,
-            accept=accept,
-            repeatable=repeatable,
-            patient=patient,
-        )
+    def text(self, method: str, path: str, *, verb: str = "", **how: Unpack[Asking]) -> str:
+        """Return the answer of a request as text (see ask for `how` and json for errors)."""
+        answer = self.ask(method, path, **how)
         if not answer.ok:
             raise error_of(answer.status, method, path, verb, answer.data)
         return answer.data.decode("utf-8", errors="replace")

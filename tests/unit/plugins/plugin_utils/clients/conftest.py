@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 
 import pytest
+from served import served
 from spoiled_api import Api
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import cluster as cluster_module
@@ -19,13 +19,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.conn
 
 @pytest.fixture
 def api() -> Iterator[Api]:
-    running = Api()
-    thread = threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield running
-    running.shutdown()
-    running.server_close()
-    thread.join()
+    with served(Api()) as running:
+        yield running
 
 
 @pytest.fixture

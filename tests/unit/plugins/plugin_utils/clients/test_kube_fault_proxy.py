@@ -14,6 +14,7 @@ from typing import Any
 import fault_proxy
 import pytest
 from fault_proxy import FAULTS, FaultProxy
+from served import served
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import cluster as cluster_module
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import persistence
@@ -99,13 +100,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def store() -> Iterator[Store]:
-    running = Store()
-    thread = threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield running
-    running.shutdown()
-    running.server_close()
-    thread.join()
+    with served(Store()) as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)
