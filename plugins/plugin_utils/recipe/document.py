@@ -5,21 +5,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from ..outcome.errors import BringupError, InputError
-from .schema import OWN_API, SHAPES, Kind, is_foreign
-from .shape import Checker, unknown_hint
+from .recognise import expected_kind, plainly_none, recognised, speaks_of_us
+from .schema import SHAPES, Kind, is_foreign
+from .shape import Checker
 from .tree import TreeFile, read_text
 from .yaml_text import Path, decode, positions
-
-_KIND = re.compile(r"^kind:[ \t]*[\"']?([A-Za-z]*)", re.MULTILINE)
-_API = re.compile(r"^apiVersion:[ \t]*[\"']?([^\s\"'#]*)", re.MULTILINE)
-_KINDS = {kind.value: kind for kind in Kind}
-# Where every YAML file must be a recipe document.
-_STRICT_DIRECTORIES = ("overlays/", "mixins/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +33,15 @@ class Document:
 
     def at(self, path: Path) -> str:
         """Return `file:line` of a value."""
-        return f"{self.file.path}:{line_of(positions(self.text, self.file.name), path)}"
+        return _place(self.file, self.text, path)
 
     def problem(self, path: Path, reason: str, hint: str = "") -> InputError:
         """Return a problem at a value."""
         return InputError(self.at(path), reason, hint)
+
+
+def _place(file: TreeFile, text: str, path: Path) -> str:
+    return f"{file.path}:{line_of(positions(text, file.name), path)}"
 
 
 def line_of(lines: dict[Path, tuple[int, str]], path: Path) -> int:
@@ -52,22 +50,6 @@ def line_of(lines: dict[Path, tuple[int, str]], path: Path) -> int:
         if path[:length] in lines:
             return lines[path[:length]][0]
     return 1
-
-
-def _recognised(file: TreeFile, text: str) -> tuple[Kind, str] | None:
-    kind_match, api_match = _KIND.search(text), _API.search(text)
-    kind = kind_match.group(1) if kind_match else ""
-    api = api_match.group(1) if api_match else ""
-    if kind in _KINDS and (api == OWN_API or is_foreign(api)):
-        return _KINDS[kind], api
-    if not file.name.startswith(_STRICT_DIRECTORIES):
-        return None
-    # What is not YAML at all is told first.
-    decode(text, str(file.path))
-    if kind not in _KINDS:
-        raise InputError(str(file.path), f"has the unknown kind {kind!r}.", unknown_hint(kind, _KINDS))
-    known = (OWN_API, "aicr.nvidia.com/v1alpha1", "aicr.run/v1alpha2")
-    raise InputError(str(file.path), f"has the unknown apiVersion {api!r}.", unknown_hint(api, known))
 
 
 def _put(data: Any, path: Path, value: Any) -> None:
@@ -103,17 +85,37 @@ def _check(document: Document, problems: list[BringupError], warnings: list[str]
     return usable
 
 
-def read_document(file: TreeFile, problems: list[BringupError], warnings: list[str]) -> Document | None:
-    """Return a file's document; None if it is none, or if it is wrong and the problems say so."""
+def _decoded(file: TreeFile, text: str) -> Any:
+    """Return the data of a file, None for one that is not YAML and was not meant as a document."""
+    try:
+        return decode(text, str(file.path))
+    except InputError:
+        if expected_kind(file.name) is not None or speaks_of_us(text):
+            raise
+        return None
+
+
+def read_document(
+    file: TreeFile, problems: list[BringupError], warnings: list[str], *, ours: bool = False
+) -> Document | None:
+    """Return a file's document; None if it was not meant as one, or if it is wrong and the problems say so.
+
+    Args:
+        file: the file.
+        problems: what is wrong is added here.
+        warnings: what is ignored is added here.
+        ours: it lies in the collection's own tree, whose other files need not be decoded to know that.
+    """
     try:
         text = read_text(file.path)
-        recognised = _recognised(file, text)
-        if recognised is None:
+        if ours and plainly_none(file.name, text):
             return None
-        kind, api = recognised
-        data = decode(text, str(file.path))
+        data = _decoded(file, text)
+        found = recognised(file.name, data, lambda path: _place(file, text, path))
     except InputError as error:
         problems.append(error)
         return None
-    document = Document(kind=kind, api_version=api, data=data, file=file, text=text)
+    if found is None:
+        return None
+    document = Document(kind=found[0], api_version=found[1], data=data, file=file, text=text)
     return document if _check(document, problems, warnings) else None

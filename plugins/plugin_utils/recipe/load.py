@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,11 +19,13 @@ from .document import Document, read_document
 from .model import Catalogue, Check, Component, Layer, Mixin
 from .schema import Dialect, Kind
 from .tree import TreeFile, is_document, tree_files
+from .unread import unread_warnings
 from .verify import verify
 
 BASE = "base"
 _ACCELERATOR = "accelerator"
 BASE_FILE = "overlays/base.yaml"
+_OWN_TREE = RECIPES.resolve()
 _FIRST_GROUPS = ("aicr.nvidia.com/", "eidos.nvidia.com/")
 
 
@@ -38,6 +40,7 @@ class _Loading:
     registry: dict[str, Component] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
     documents: dict[str, Document] = field(default_factory=dict)
+    read: set[Path] = field(default_factory=set)
 
 
 def dialect_of(documents: Iterable[Document]) -> Dialect:
@@ -198,6 +201,13 @@ def _take_registry(loading: _Loading, document: Document) -> None:
         if data.get("helm") and data.get("kustomize"):
             reason = f"the component {data['name']} has both helm and kustomize."
             loading.problems.append(document.problem(("components", index), reason, "Keep one of the two."))
+        known = loading.registry.get(data["name"])
+        first = loading.documents.get(f"component {data['name']}")
+        if known is not None and first is not None and first.file.root == document.file.root:
+            reason = f"the component {data['name']!r} is also defined in {first.file.path}."
+            hint = "Names are unique in a directory."
+            loading.problems.append(document.problem(("components", index, "name"), reason, hint))
+        loading.documents[f"component {data['name']}"] = document
         loading.registry[data["name"]] = Component(name=data["name"], file=str(document.file.path), data=data)
 
 
@@ -226,9 +236,18 @@ def _read(loading: _Loading, trees: list[dict[str, TreeFile]]) -> list[list[Docu
     read = []
     for index, tree in enumerate(trees):
         replaced = {name for later in trees[index + 1 :] for name in later if name not in united}
-        files = [file for name, file in tree.items() if is_document(name) and name not in replaced]
-        found = [read_document(file, loading.problems, loading.warnings) for file in files]
-        read.append([document for document in found if document is not None])
+        found = []
+        for name, file in tree.items():
+            if is_document(name) and name not in replaced:
+                known = len(loading.problems)
+                ours = file.path.is_relative_to(_OWN_TREE)
+                document = read_document(file, loading.problems, loading.warnings, ours=ours)
+                found += [document] if document is not None else []
+                if document is not None or len(loading.problems) > known:
+                    loading.read.add(file.path)
+            elif name in replaced:
+                loading.read.add(file.path)
+        read.append(found)
     return read
 
 
@@ -237,7 +256,7 @@ def _shipped_vocabulary(loading: _Loading, trees: list[dict[str, TreeFile]]) -> 
     path = RECIPES / "criteria.yaml"
     if any(tree.get("criteria.yaml", TreeFile("", Path(), 0)).path == path.resolve() for tree in trees):
         return []
-    document = read_document(TreeFile("criteria.yaml", path, -1), loading.problems, loading.warnings)
+    document = read_document(TreeFile("criteria.yaml", path, -1), loading.problems, loading.warnings, ours=True)
     return [document] if document is not None else []
 
 
@@ -275,10 +294,19 @@ def load_catalogue(directories: Sequence[Path]) -> Catalogue:
         vocabulary=vocabulary,
         checks=loading.checks,
         files={name: file.path for tree in trees for name, file in tree.items()},
-        warnings=tuple(loading.warnings),
         dialect=root_dialect,
     )
+    loading.warnings += unread_warnings(catalogue, _private(directories, trees), frozenset(loading.read))
     return _verified(catalogue, loading, directories)
+
+
+def _private(
+    directories: Sequence[Path], trees: Sequence[dict[str, TreeFile]]
+) -> Iterator[tuple[Path, dict[str, TreeFile]]]:
+    """Yield the directories that are not the collection's own, with their files; our own is held by its tests."""
+    for directory, tree in zip(directories, trees, strict=True):
+        if directory.expanduser().resolve() != _OWN_TREE:
+            yield directory, tree
 
 
 def catalogue_directories(extra: Sequence[Path], own: Path = RECIPES) -> tuple[Path, ...]:
@@ -296,9 +324,7 @@ def _verified(catalogue: Catalogue, loading: _Loading, directories: Sequence[Pat
     if loading.problems:
         subject = ", ".join(str(directory) for directory in directories)
         raise ProblemsError(f"recipe data {subject}", tuple(sorted(loading.problems, key=_line_order)))
-    if not warnings:
-        return catalogue
-    return replace(catalogue, warnings=(*catalogue.warnings, *warnings))
+    return replace(catalogue, warnings=(*loading.warnings, *warnings))
 
 
 def _line_order(problem: BringupError) -> tuple[str, int, str]:

@@ -13,9 +13,10 @@ from pathlib import Path, PurePosixPath
 from ..outcome.errors import BringupError, InputError, NotFoundError
 
 MAX_BYTES = 10 * 1024 * 1024
-# Not recipes: chart values and manifests, health checks, SKU facts, kinds of GPU, templates.
-_NOT_DOCUMENTS = ("components", "checks", "hardware", "accelerators", "workloads")
-_YAML = (".yaml", ".yml")
+# Not recipes: chart values and manifests, health checks, SKU facts, kinds of GPU, expectations, templates, simulators.
+_NOT_DOCUMENTS = ("components", "checks", "hardware", "accelerators", "thresholds", "workloads", "rehearsal")
+# JSON is YAML, too.
+_YAML = (".yaml", ".yml", ".json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,11 @@ def _walk(root: Path, index: int, problems: list[BringupError]) -> dict[str, Tre
                 hint = "Put the file itself there."
                 problems.append(InputError(entry.path, "is a symbolic link, which could leave the tree.", hint))
             elif entry.is_dir():
-                pending.append(entry.path)
+                # What tools keep beside the data (.git, .github) is no part of it.
+                if not entry.name.startswith("."):
+                    pending.append(entry.path)
+            elif not entry.is_file(follow_symlinks=False):
+                problems.append(InputError(entry.path, "is neither a file nor a directory.", "Remove it."))
             elif (size := entry.stat(follow_symlinks=False).st_size) > MAX_BYTES:
                 problems.append(InputError(entry.path, f"has {size} bytes; at most {MAX_BYTES} are read."))
             else:
@@ -64,7 +69,8 @@ def tree_files(directories: Sequence[Path], problems: list[BringupError]) -> lis
 
 def is_document(name: str) -> bool:
     """Tell whether a path inside a tree may hold a recipe document."""
-    return name.endswith(_YAML) and not any(part in _NOT_DOCUMENTS for part in name.split("/")[:-1])
+    top, slash, _rest = name.partition("/")
+    return name.casefold().endswith(_YAML) and not (slash and top in _NOT_DOCUMENTS)
 
 
 def read_text(path: Path) -> str:
@@ -74,9 +80,10 @@ def read_text(path: Path) -> str:
         InputError: it cannot be read or is not UTF-8.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        # A byte order mark is no part of the text.
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(str(path), "is not UTF-8 text.") from None
+        raise InputError(str(path), "is not UTF-8 text.", "Save it as UTF-8.") from None
     except OSError as error:
         raise InputError(str(path), f"cannot be read: {error.strerror}.") from None
 

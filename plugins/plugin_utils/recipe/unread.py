@@ -1,0 +1,87 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Files of a private tree that nothing reads: a misspelled name must not be silence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from .model import Catalogue, ComponentRef, Layer, Mixin
+from .tree import TreeFile
+
+# Read by others, in the directory itself: SKU facts, kinds of GPU, expectations.
+_READ_BY_OTHERS: Mapping[str, tuple[str, ...]] = {
+    "hardware": (".yaml", ".yml"),
+    "accelerators": (".yaml",),
+    "thresholds": (".yaml",),
+}
+# What is kept beside data for people and for tools.
+_FOR_PEOPLE = (".md", ".rst", ".txt", ".license")
+_FOR_PEOPLE_NAMES = ("license", "notice", "codeowners", "makefile", "readme")
+_SHOWN = 12
+
+
+def _refs(catalogue: Catalogue) -> Iterable[ComponentRef]:
+    owners: tuple[Layer | Mixin, ...] = (*catalogue.layers.values(), *catalogue.mixins.values())
+    for owner in owners:
+        yield from owner.fragment.components
+    for layer in catalogue.layers.values():
+        for choice in layer.profile.choices.values() if layer.profile is not None else ():
+            yield from choice.components
+
+
+def named_files(catalogue: Catalogue) -> frozenset[str]:
+    """Return every file that a layer, a mixin or a profile of a catalogue names, with the values that come with it."""
+    found: set[str] = set()
+    for ref in _refs(catalogue):
+        found.update((*ref.pre_manifest_files, *ref.manifest_files))
+        if ref.values_file:
+            found.update((ref.values_file, f"components/{ref.name}/values.yaml"))
+    return frozenset(found)
+
+
+def _is_for_others(name: str) -> bool:
+    directory, _slash, base = name.rpartition("/")
+    if base.startswith(".") or base.casefold().endswith(_FOR_PEOPLE) or base.casefold() in _FOR_PEOPLE_NAMES:
+        return True
+    return base.endswith(_READ_BY_OTHERS.get(directory, ())) and directory in _READ_BY_OTHERS
+
+
+def _shown(names: list[str], tree: Iterable[str]) -> str:
+    """Return the names as text; a directory of which nothing is read is named once."""
+    unread = set(names)
+    partly = {name.partition("/")[0] for name in tree if name not in unread}
+    counts = Counter(
+        f"{top}/" if slash and top not in partly else name for name in names for top, slash, _ in [name.partition("/")]
+    )
+    words = [f"{word} ({count} files)" if word.endswith("/") else word for word, count in counts.items()]
+    more = f", and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
+    return ", ".join(words[:_SHOWN]) + more
+
+
+def unread_warnings(
+    catalogue: Catalogue, trees: Iterable[tuple[Path, Mapping[str, TreeFile]]], read: frozenset[Path]
+) -> tuple[str, ...]:
+    """Return one warning for each directory with files that nothing reads.
+
+    Args:
+        catalogue: what was loaded.
+        trees: each private directory with its files.
+        read: the files that were read as documents, or are told as wrong.
+    """
+    named = named_files(catalogue)
+    warnings = []
+    for root, tree in trees:
+        names = [
+            name
+            for name, file in tree.items()
+            if file.path not in read and name not in named and not _is_for_others(name)
+        ]
+        if names:
+            warnings.append(f"{root}: nothing reads {_shown(names, tree)}: no layer names it, and it is no document.")
+        elif not tree:
+            warnings.append(f"{root}: holds no recipe data.")
+    return tuple(warnings)
