@@ -5,20 +5,24 @@
     python bench/rehearsal.py [--nodes 16] [--sku h100] [--gates facility,nodes] [--fleet 100]
 
 Runs `playbooks/rehearse.yml` once in a directory of its own and takes the time at which ansible-playbook announces each
-play. All figures are of that one run, so they can be held against each other; the share of the whole says more than the
-seconds where others use the machine, too. With --fleet a second run with that many nodes follows, and each stage is
-given as a ratio of the two.
+play. Beside the seconds of the clock stand those of the CPU, of all processes that the rehearsal started: others on the
+machine hardly change these. A second table says whose they are: Ansible's main process, its forks, each process of the
+simulated cluster with what it starts. With --fleet a second run with that many nodes follows, and each stage is given
+as a ratio of the two.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -37,14 +41,24 @@ _STAGES = {
     "Stop the rehearsal": "stop",
 }
 _BEFORE = "preflight and contact"
+_LAUNCHER = str(ROOT / "plugins/plugin_utils/runtime/launch.py")
+_SUPERVISOR, _ANSIBLE = "rehearsal.lifecycle.supervisor", "ansible-playbook"
+_ENDED = "what has ended"
+_ADOPT_ORPHANS = 36
+_SHOWN_S = 0.5
 
 
 @dataclass(slots=True)
 class Timings:
-    """One run: seconds by stage in order, the whole, whether it passed, and what its record says."""
+    """One run: seconds by stage in order, on the clock and on CPUs; CPU seconds by whose they are; what it says."""
 
     stages: dict[str, float] = field(default_factory=dict)
+    cpu: dict[str, float] = field(default_factory=dict)
+    whose: dict[str, Counter[str]] = field(default_factory=dict)
     total_s: float = 0.0
+    kernel_s: float = 0.0
+    switches: int = 0
+    peak_mb: float = 0.0
     passed: bool = False
     verdict: str = ""
     gates: dict[str, str] = field(default_factory=dict)
@@ -70,26 +84,121 @@ def rehearse(nodes: int, sku: str, gates: str) -> Timings:
 def _followed(command: list[str]) -> Timings:
     timings = Timings()
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT / ".cache")}
+    # What outlives its parent becomes ours, and is counted.
+    ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begun = since = perf_counter()
-    stage = "start of Ansible"
+    stage, spent = "start of Ansible", cpu_by_owner()
     process = subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     assert process.stdout is not None
+
+    def end_stage() -> None:
+        nonlocal since, spent
+        now, used = perf_counter(), cpu_by_owner()
+        timings.stages[stage] = timings.stages.get(stage, 0.0) + now - since
+        for owner in used.keys() - {_ENDED}:
+            # What ended in this stage is not told apart: its figures are its parent's now.
+            timings.whose.setdefault(owner, Counter())[stage] += max(used[owner] - spent[owner], 0.0)
+        timings.cpu[stage] = timings.cpu.get(stage, 0.0) + used.total() - spent.total()
+        timings.peak_mb = max(timings.peak_mb, _memory_mb())
+        since, spent = now, used
+
     for line in process.stdout:
         play = _PLAY.match(line)
         if line.startswith("verdict"):
             timings.verdict = line.removeprefix("verdict").strip()
         if play is None:
             continue
-        now = perf_counter()
-        timings.stages[stage] = timings.stages.get(stage, 0.0) + now - since
-        stage, since = _stage_of(play.group(1)), now
+        end_stage()
+        stage = _stage_of(play.group(1))
     timings.passed = process.wait() == 0
-    ended = perf_counter()
-    timings.stages[stage] = timings.stages.get(stage, 0.0) + ended - since
-    timings.total_s = ended - begun
+    _reap()
+    end_stage()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    timings.kernel_s = after.ru_stime - before.ru_stime
+    timings.switches = after.ru_nvcsw + after.ru_nivcsw - before.ru_nvcsw - before.ru_nivcsw
+    timings.total_s = perf_counter() - begun
     return timings
+
+
+def _reap() -> None:
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                return
+        except ChildProcessError:
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process: its parent, CPU seconds of itself and of its ended children, and its command line."""
+
+    parent: int
+    own_s: float
+    ended_s: float
+    words: tuple[str, ...]
+
+
+def cpu_by_owner() -> Counter[str]:
+    """Return the CPU seconds so far of all that this process started, by whose they are."""
+    table = {int(entry): found for entry in os.listdir("/proc") if entry.isdigit() and (found := _process(entry))}
+    spent: Counter[str] = Counter()
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent[_ENDED] = ended.ru_utime + ended.ru_stime
+    for pid, process in table.items():
+        line = [pid]
+        while line[-1] in table and line[-1] != os.getpid():
+            line.append(table[line[-1]].parent)
+        if line[-1] != os.getpid() or len(line) < 2:
+            continue
+        # From the top: what we started, then, below the supervisor, what that started.
+        top = table[line[-2]]
+        if _name(top) == _SUPERVISOR and len(line) > 2:
+            top = table[line[-3]]
+        name = _name(top)
+        if name == _ANSIBLE:
+            forked = pid != line[-2]
+            spent[f"{name}, forks and what they start"] += process.own_s * forked + process.ended_s
+            spent[f"{name}, main process"] += process.own_s * (not forked)
+        else:
+            inherited = name == _SUPERVISOR
+            spent[name] += process.own_s + process.ended_s * (not inherited)
+            spent[_ENDED] += process.ended_s * inherited
+    return spent
+
+
+def _process(pid: str) -> Process | None:
+    try:
+        text = Path("/proc", pid, "stat").read_text(encoding="utf-8", errors="replace")
+        words = Path("/proc", pid, "cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    tick = os.sysconf("SC_CLK_TCK")
+    times = [int(value) / tick for value in fields[11:15]]
+    return Process(int(fields[1]), times[0] + times[1], times[2] + times[3], tuple(words))
+
+
+def _name(process: Process) -> str:
+    """Return what a person calls a program: the module or script that Python runs, or the file."""
+    words = [word for word in process.words if word]
+    if not words:
+        return _ENDED
+    after = words.index(_LAUNCHER) if _LAUNCHER in words else 0
+    if after:
+        return words[after + 1]
+    script = words[0].rpartition("/")[2].startswith("python") and len(words) > 1
+    return words[script].rpartition("/")[2]
+
+
+def _memory_mb() -> float:
+    """Return the memory that the machine uses beyond what it could give back."""
+    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    sizes = {line.split(":")[0]: int(line.split()[1]) for line in lines}
+    return (sizes["MemTotal"] - sizes["MemAvailable"]) / 1024
 
 
 def _stage_of(play: str) -> str:
@@ -99,17 +208,38 @@ def _stage_of(play: str) -> str:
 
 def table(timings: Timings, other: Timings | None = None) -> list[str]:
     """Return the stages with their seconds and share; with another run their ratio to it, too."""
-    head = f"  {'stage':36}{'seconds':>9}{'share':>8}"
-    lines = [head + (f"{'fleet':>9}{'ratio':>8}" if other else "")]
+    head = f"  {'stage':36}{'seconds':>9}{'share':>8}{'CPU s':>9}"
+    lines = [head + (f"{'fleet':>9}{'ratio':>8}{'CPU s':>9}{'ratio':>8}" if other else "")]
     for stage, seconds in timings.stages.items():
         name = f"{stage} {timings.gates.get(stage, '')}".strip()
-        line = f"  {name:36}{seconds:9.1f}{seconds / timings.total_s:8.0%}"
+        line = f"  {name:36}{seconds:9.1f}{seconds / timings.total_s:8.0%}{timings.cpu[stage]:9.1f}"
         if other:
-            more = other.stages.get(stage, 0.0)
-            line += f"{more:9.1f}{more / seconds:8.2f}" if seconds else f"{more:9.1f}{'-':>8}"
+            line += _beside(seconds, other.stages.get(stage, 0.0))
+            line += _beside(timings.cpu[stage], other.cpu.get(stage, 0.0))
         lines.append(line)
-    whole = f"  {'all':36}{timings.total_s:9.1f}{1:8.0%}"
-    return [*lines, whole + (f"{other.total_s:9.1f}{other.total_s / timings.total_s:8.2f}" if other else "")]
+    whole = f"  {'all':36}{timings.total_s:9.1f}{1:8.0%}{sum(timings.cpu.values()):9.1f}"
+    if other:
+        whole += _beside(timings.total_s, other.total_s)
+        whole += _beside(sum(timings.cpu.values()), sum(other.cpu.values()))
+    return [*lines, whole]
+
+
+def _beside(one: float, more: float) -> str:
+    return f"{more:9.1f}" + (f"{more / one:8.2f}" if one else f"{'-':>8}")
+
+
+def owners(timings: Timings) -> list[str]:
+    """Return the CPU seconds by whose they are, the largest first, with the stages where most of them went."""
+    lines = [f"  {'CPU seconds of':44}{'all':>9}  most in"]
+    for owner, stages in sorted(timings.whose.items(), key=lambda item: -item[1].total()):
+        if stages.total() >= _SHOWN_S:
+            most = ", ".join(f"{stage} {spent:.1f}" for stage, spent in stages.most_common(4) if spent >= _SHOWN_S)
+            lines.append(f"  {owner:44}{stages.total():9.1f}  {most}")
+    lines.append(
+        f"  in the kernel {timings.kernel_s:.1f} s, {timings.switches} context switches of what has ended, "
+        f"memory of the whole machine {timings.peak_mb:.0f} MB"
+    )
+    return lines
 
 
 def main() -> int:
@@ -124,7 +254,7 @@ def main() -> int:
     one = rehearse(given.nodes, given.sku, given.gates)
     fleet = rehearse(given.fleet, given.sku, given.gates) if given.fleet else None
     print(f"{given.nodes} nodes of {given.sku}, {os.cpu_count()} cores, load {load:.1f} before the run: {one.verdict}")
-    print("\n".join(table(one, fleet)))
+    print("\n".join([*table(one, fleet), "", *owners(fleet or one)]))
     over = given.nodes == BUDGET_NODES and not given.gates and one.total_s > BUDGET_S
     print(f"  budget {BUDGET_S:g} s for {BUDGET_NODES} nodes on 2 idle cores{'   OVER' if over else ''}")
     if fleet:

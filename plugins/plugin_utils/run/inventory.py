@@ -55,17 +55,20 @@ class CheckedInventory:
 class Inventory:
     """The inventory as Ansible gives it: the hosts of each group, the variables of each host.
 
-    `simulated`: the connection of GPU hosts says that they are simulated.
+    `simulated`: the connection of GPU hosts says that they are simulated. `forks`: how many hosts Ansible works on at a
+    time, 0 if that is not known.
     """
 
     groups: Mapping[str, Sequence[str]]
     variables: Mapping[str, Mapping[str, Any]]
     simulated: bool = False
+    forks: int = 0
 
     @classmethod
     def of(cls, task_vars: Mapping[str, Any], *, simulated: bool = False) -> Inventory:
         """Return what the variables of a task hold of it."""
-        return cls(task_vars.get("groups") or {}, task_vars.get("hostvars") or {}, simulated)
+        forks = int(task_vars.get("ansible_forks") or 0)
+        return cls(task_vars.get("groups") or {}, task_vars.get("hostvars") or {}, simulated, forks)
 
     def contact(self, host: str) -> Mapping[str, Any] | None:
         """Return what the contact to that host found, None if it was not asked."""
@@ -234,6 +237,7 @@ def tool_options(checked: CheckedInventory) -> dict[str, Any]:
     return {
         "diag_level": 0 if site.driver_owner is DriverOwner.OPERATOR else diagnostic.level,
         "disturb": diagnostic.disturb,
+        "at_once": diagnostic.at_once,
         "fabric_ports": list(fabric.ports),
         "fabric_interval_s": fabric.interval_s,
         "ibdiagnet": "ibdiagnet" in site.settings,

@@ -20,6 +20,7 @@ from ..site.model import Site
 from .inventory import Inventory, checked_inventory
 from .preflight import answer_for, site_lines, with_dra
 from .run import components_of, needs_recipe
+from .waves import Waves, diagnostic_waves
 
 RECORD = "gpufleet_settings.facility.record"
 _SIGNERS = "gpufleet_settings.facility.allowed_signers"
@@ -42,8 +43,10 @@ def planned(options: Mapping[str, Any], inventory: Inventory) -> Plan:
     Raises:
         BringupError: inventory, variables or recipe are wrong.
     """
-    site = checked_inventory(options, inventory).site
-    notes, warnings = [*site_lines(site, options), *_disturbed(site)], _warnings(site)
+    checked = checked_inventory(options, inventory)
+    site, waves = checked.site, diagnostic_waves(checked, inventory.forks)
+    notes = [*site_lines(site, options), *_disturbed(site), *(waves.lines() if waves else ())]
+    warnings = _warnings(site)
     components: tuple[str, ...] = ()
     if needs_recipe(site):
         answered = answer_for(site, options)
@@ -51,7 +54,7 @@ def planned(options: Mapping[str, Any], inventory: Inventory) -> Plan:
         site, components = with_dra(site, recipe), components_of(recipe)
         warnings += answered.warnings
         notes.append(f"recipe: {len(components)} components in order {', '.join(components)}")
-    gates = tuple(_entry(gate.number, gate.id, site, components) for gate in GATES)
+    gates = tuple(_entry(gate.number, gate.id, site, components, waves) for gate in GATES)
     return Plan(notes=tuple(notes), gates=gates, warnings=warnings)
 
 
@@ -81,7 +84,7 @@ def _disturbed(site: Site) -> list[str]:
     return ["hosts whose GPUs somebody uses are not diagnosed, and do not pass gate nodes (gpufleet_disturb)"]
 
 
-def _entry(number: int, gate: str, site: Site, components: tuple[str, ...]) -> dict[str, Any]:
+def _entry(number: int, gate: str, site: Site, components: tuple[str, ...], waves: Waves | None) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "number": number,
         "gate": gate,
@@ -99,7 +102,8 @@ def _entry(number: int, gate: str, site: Site, components: tuple[str, ...]) -> d
     for check in checks_of(gate, site):
         if check.spec.id in ids:
             key = observer_for(check, gate).key
-            longest[key] = max(longest.get(key, 0.0), check.spec.duration_s)
+            takes_s = waves.duration_s if waves and check.spec.id == DCGM_DIAG else check.spec.duration_s
+            longest[key] = max(longest.get(key, 0.0), takes_s)
     return entry | {
         "checks": [{"id": c.id, "title": c.title, "disturbs": c.disturbs} for c in declaration.checks],
         "not_declared": [{"id": left.id, "reason": left.reason} for left in declaration.not_declared],

@@ -26,6 +26,7 @@ from .driver_layer import driver_overrides
 from .inventory import Inventory, checked_inventory, checks_by_id, hosts_to_read, tool_options
 from .pending import write_pending_suites
 from .run import Run, needs_recipe
+from .waves import diagnostic_waves
 
 
 @contextmanager
@@ -51,7 +52,8 @@ def check_inventory(run: Run, options: Mapping[str, Any], inventory: Inventory, 
     run.save_settings(checked.settings)
     run.save_record(replace(_scoped(run, site), notes=tuple(options["notes"])))
     write_pending_suites(run)
-    for line in site_lines(site, options):
+    waves = diagnostic_waves(checked, inventory.forks)
+    for line in (*site_lines(site, options), *(waves.lines() if waves else ())):
         emit(line)
     return {
         "gates": list(site.gates),

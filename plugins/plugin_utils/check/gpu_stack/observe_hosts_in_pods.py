@@ -39,7 +39,6 @@ Json = dict[str, Any]
 DRIVER_APP, DCGM_APP = "nvidia-driver-daemonset", "nvidia-dcgm"
 # The container that has the driver's tools; others of the pod (peermem, gdrcopy) do not.
 _CONTAINERS = {DRIVER_APP: "nvidia-driver-ctr", DCGM_APP: "nvidia-dcgm-ctr"}
-_AT_ONCE = 16
 
 
 def observe(context: ObserveContext) -> from_evidence.SavedHosts:
@@ -55,8 +54,10 @@ def observe(context: ObserveContext) -> from_evidence.SavedHosts:
         pods = {app: _running_by_node(cluster, app) for app in (DRIVER_APP, DCGM_APP)}
         found = sum(host.node_name in pods[DRIVER_APP] for host in site.in_scope)
         users = {} if settings.disturb or level < LOADING_LEVEL else gpu_users(cluster)
-        context.emit(f"driver pods on {found} of {len(site.in_scope)} nodes; asking their tools")
-        map_bounded(partial(_collect, cluster, context, pods, level, users), site.in_scope, _AT_ONCE)
+        at_once = settings.at_once_in_pods(len(site.in_scope))
+        some = f", {at_once} nodes at a time" if len(site.in_scope) > at_once else ""
+        context.emit(f"driver pods on {found} of {len(site.in_scope)} nodes; asking their tools{some}")
+        map_bounded(partial(_collect, cluster, context, pods, level, users), site.in_scope, at_once)
     return from_evidence.observe(context)
 
 

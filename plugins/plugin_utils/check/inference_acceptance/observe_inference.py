@@ -9,6 +9,7 @@ name, no load crosses the network between hosts, and the published figures are f
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
@@ -41,6 +42,8 @@ from .servers import Servers, hub_env, secret_env
 from .settings import GATE, InferenceSettings
 
 _ARTIFACTS = "/tmp/aiperf"
+# Groups of hosts for which the setting total_s is stated.
+_GROUPS_OF_TOTAL = 4
 
 
 def observe(context: ObserveContext) -> SavedObservation:
@@ -95,7 +98,10 @@ class InferenceBenchmark(Benchmark[Plan, str, tuple[Measured, ...]]):
     name = "inference"
 
     def __init__(self, context: ObserveContext, settings: InferenceSettings) -> None:
-        super().__init__(context, total_s=settings.server.total_s, cleanup_s=settings.server.cleanup_s)
+        # Hosts serve so many at a time, one group after the other, so a larger fleet takes as much longer.
+        groups = math.ceil(len(context.site.in_scope) / settings.server.parallel)
+        total_s = settings.server.total_s * max(1.0, groups / _GROUPS_OF_TOTAL)
+        super().__init__(context, total_s=total_s, cleanup_s=settings.server.cleanup_s)
         self.settings = settings
         self.servers: list[Server] = []
         self._names: dict[str, str] = {}

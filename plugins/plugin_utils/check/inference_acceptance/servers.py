@@ -105,7 +105,7 @@ class Servers:
             secret_env=secret_env(self.settings), port=server.port, resources=server.resources, shm_gib=server.shm_gib,
             volume=server.storage, volume_written=server.stage,
             device_class=device_class(host), schedule_s=server.schedule_s, pull_s=server.pull_s, ready_s=server.ready_s,
-            restarts=server.restarts, deadline_s=server.total_s + server.cleanup_s,
+            restarts=server.restarts, deadline_s=self.session.deadline.limit_s + server.cleanup_s,
         )  # fmt: skip
 
     def _intake(self) -> Intake:

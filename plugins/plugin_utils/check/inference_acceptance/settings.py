@@ -74,7 +74,11 @@ class ServerSettings:
         minimum=0,
     )
     cleanup_s: float = setting("Longest time to remove what the gate made.", unit="s", above=0)
-    total_s: float = setting("Longest time of the gate.", unit="s", above=0)
+    total_s: float = setting(
+        "Longest time of the gate for up to 4 groups of `parallel` hosts; longer by as much as there are more groups.",
+        unit="s",
+        above=0,
+    )
 
     def __post_init__(self) -> None:
         _need(not (self.volume and self.claim), "volume or claim, not both")

@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from ..kit.settings import setting
 
 DCGM_DIAG = "dcgm-diag"
+# A diagnostic in a pod costs the controller a thread and a connection that wait.
+_WAVES, _FEWEST, _MOST = 8, 16, 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +27,22 @@ class DcgmDiagSettings:
     disturb: bool = setting(
         "Whether a host whose GPUs a process or a pod uses is diagnosed at level 2 or more all the same."
     )
+    at_once: int = setting(
+        "How many hosts are read, and run the diagnostic, at a time. 0: by the fleet. In pods of the GPU operator that "
+        "is an eighth of the hosts in scope, at least 16 and at most 512; on the hosts as many as Ansible has forks.",
+        unit="hosts",
+        minimum=0,
+        use="run",
+    )
     diag_required: dict[str, tuple[str, ...]] = setting(
         "Tests that must have run, by level; a level or test that is missing in the report leaves the check open.",
         keys=("1", "2", "3", "4"),
     )
+
+    def at_once_in_pods(self, hosts: int) -> int:
+        """Return how many of so many hosts are asked at a time where the driver is in the operator's pods."""
+        return self.at_once or min(max(math.ceil(hosts / _WAVES), _FEWEST), _MOST)
+
+    def at_once_by_forks(self, forks: int) -> int:
+        """Return how many hosts are read at a time by an Ansible with so many forks."""
+        return min(self.at_once or forks, forks)

@@ -67,3 +67,11 @@ def test_all_hosts_with_all_gpus_free_are_served(planned: Any) -> None:
 def test_copies_that_leave_gpus_over_are_said_before_anything_starts(planned: Any) -> None:
     (host,) = planned(0, tensor_parallel=3).hosts
     assert "no whole number of copies of 3" in host.closed
+
+
+@pytest.mark.parametrize(("hosts", "times"), [(1, 1.0), (256, 1.0), (1000, 4.0)])
+def test_a_larger_fleet_gets_more_time(hosts: int, times: float, tmp_path: Path) -> None:
+    site = make_site(tuple(Host(name=f"gpu{n:04d}", sku="h100", node_name=f"gpu{n:04d}") for n in range(hosts)))
+    context = ObserveContext(site=site, run_dir=tmp_path, today=date(2026, 1, 1))
+    settings = checked_settings(InferenceSettings, "inference_acceptance", {"total_s": 100, "parallel": 64})
+    assert InferenceBenchmark(context, settings).total_s == 100 * times
