@@ -184,11 +184,3 @@ def self_contained(result: RecipeResult, catalogue: Catalogue) -> dict[str, Any]
         entry.pop("valuesFile", None)
         entry["overrides"] = component_values(component, catalogue)
     return data
-
-
-def dump_yaml(data: Any) -> str:
-    """Return plain data as YAML with sorted keys: the same data always gives the same bytes."""
-    import yaml
-
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    return str(yaml.dump(data, Dumper=dumper, sort_keys=True, allow_unicode=True, width=120))

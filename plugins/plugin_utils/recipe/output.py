@@ -14,9 +14,10 @@ from typing import Any
 from ..outcome.errors import InputError
 from ..runtime.files import write_atomic
 from ..runtime.secret_keys import redact_data
-from .hydrate import dump_yaml, hydrated, plain, self_contained
+from .hydrate import hydrated, plain, self_contained
 from .model import Catalogue, RecipeResult
 from .pools import PooledRecipe, pooled_data
+from .yaml_dump import dump_yaml
 
 RUN_FILE = "recipe.json"
 
@@ -50,7 +51,7 @@ def summary(result: RecipeResult) -> dict[str, Any]:
 def dump(data: Any, path: Path) -> str:
     """Return plain data as the text of a file: JSON if its name says so, else YAML; always the same bytes."""
     if path.suffix == ".json":
-        return json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        return json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
     return dump_yaml(data)
 
 

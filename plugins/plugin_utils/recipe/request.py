@@ -81,7 +81,9 @@ def facts_of(options: Mapping[str, Any]) -> ClusterFacts | None:
 def _plain(options: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return an option without the classes in which Ansible wraps its texts: no YAML writer knows them."""
     try:
-        data: dict[str, Any] = json.loads(json.dumps(options.get(name) or {}))
+        text = json.dumps(options.get(name) or {}, ensure_ascii=False, allow_nan=False)
+        text.encode("utf-8")
+        data: dict[str, Any] = json.loads(text)
     except (TypeError, ValueError) as error:
         raise InputError(name, f"holds something that is no plain data: {error}.") from None
     return data

@@ -9,6 +9,7 @@ events keeps it iterative: deep nesting or a bomb of aliases is an error with a 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,9 @@ Path = tuple[str | int, ...]
 
 _INTEGER = re.compile(r"^[-+]?(?:0x[0-9a-fA-F_]+|0o?[0-7_]+|0b[01_]+|[1-9][0-9_]*|0)$")
 _FLOAT = re.compile(r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$")
+# Numbers of YAML that JSON does not know, and chart values become JSON.
+_NOT_FINITE = re.compile(r"^(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$")
+_NOT_FINITE_ENDS = ("inf", "nan")
 _WORDS: dict[str, Any] = {
     "": None,
     "~": None,
@@ -43,7 +47,9 @@ def scalar(text: str) -> Any:
         octal = re.match(r"^([-+]?)0([0-7]+)$", digits)
         return int(f"{octal.group(1)}0o{octal.group(2)}", 0) if octal else int(digits, 0)
     if _FLOAT.match(text):
-        return float(text)
+        number = float(text)
+        # Upstream's reader, too, takes what no number can hold for a text.
+        return number if math.isfinite(number) else text
     return text
 
 
@@ -55,6 +61,7 @@ class _Frame:
     anchor: str | None
     key: str | None = None
     has_key: bool = False
+    merging: bool = False
     merges: list[dict[str, Any] | list[Any]] = field(default_factory=list)
 
 
@@ -124,7 +131,7 @@ class _Builder:
         container = frame.container
         if isinstance(container, list):
             container.append(value)
-        elif frame.key == "<<" and isinstance(value, (dict, list)):
+        elif frame.merging and isinstance(value, (dict, list)):
             # A list is filled later: what it holds is looked at when the mapping ends.
             frame.merges.append(value)
             frame.has_key = False
@@ -147,11 +154,15 @@ class _Builder:
         """Take a key or a value."""
         if self._wants_key():
             self._take_key(self._stack[-1], event.value)
+            self._stack[-1].merging = event.value == "<<" and event.implicit[0]
             return
         tag, value = event.tag, event.value
         if tag is not None and tag not in _TAGS:
             raise self._fail(f"the tag {tag} is not supported.", "Write plain values.")
-        meant = scalar(value) if tag is None and event.implicit[0] else value
+        unquoted = tag is None and event.implicit[0]
+        if unquoted and value[-3:].lower() in _NOT_FINITE_ENDS and _NOT_FINITE.match(value):
+            raise self._fail(f"{value} is a number that chart values cannot hold.", f'Write "{value}" if it is a text.')
+        meant = scalar(value) if unquoted else value
         if event.anchor is not None:
             self._anchors[event.anchor] = meant
         self._place(meant, value)

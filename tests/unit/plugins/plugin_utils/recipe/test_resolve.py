@@ -19,11 +19,12 @@ from hypothesis import strategies as st
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import make_criteria, parse_criteria
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.explain import explain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import dump_yaml, hydrated, plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated, plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue, RecipeResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.order import sorted_graph
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.yaml_dump import dump_yaml
 
 from .conftest import Tree
 
