@@ -70,13 +70,10 @@ READERS = {
 }  # fmt: skip
 
 # Go's reader, which upstream's tool and Helm have, knows underscores, bases and a leading zero beside 1.2's.
-NUMBER_LIKE = st.from_regex(
-    r"[-+]?[0-9._]{0,3}([xXoObB]?[0-9a-fA-F_]{1,6}|[.][0-9]*)([eE][-+]?[0-9]{1,3})?", fullmatch=True
-)
-DATES = st.from_regex(
-    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ][0-9]{1,2}:[0-9]{2}:[0-9]{2}(Z|[-+][0-9]{2}:[0-9]{2})?)?", fullmatch=True
-)
-TIMES = st.from_regex(r"[-+]?[0-9]{1,3}(:[0-5]?[0-9]){1,2}(\.[0-9]*)?", fullmatch=True)
+NUMBER_LIKE = r"[-+]?[0-9._]{0,3}([xXoObB]?[0-9a-fA-F_]{1,6}|[.][0-9]*)([eE][-+]?[0-9]{1,3})?"
+DATES = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ][0-9]{1,2}:[0-9]{2}:[0-9]{2}(Z|[-+][0-9]{2}:[0-9]{2})?)?"
+TIMES = r"[-+]?[0-9]{1,3}(:[0-5]?[0-9]){1,2}(\.[0-9]*)?"
+FORMS = st.sampled_from([NUMBER_LIKE, DATES, TIMES]).flatmap(lambda form: st.from_regex(form, fullmatch=True))
 WORDS = st.sampled_from(
     ["", "~", "null", "Null", "NULL", "true", "True", "TRUE", "yes", "Yes", "YES", "on", "off", "no", "y", "Y", "n",
      "N", ".inf", "-.INF", "+.Inf", ".nan", ".NaN", "=", "<<", "-", "?", ":", "- a", "a: b", "a #b", "#a", "&a", "*a",
