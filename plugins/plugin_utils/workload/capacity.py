@@ -1,13 +1,18 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""GPUs that are free on nodes: those that the device plugin or DRA offers, less those that pods and claims hold."""
+"""GPUs that are free on nodes: those that the device plugin or DRA offers, less those that pods and claims hold.
+
+A device plugin may give GPUs out in parts (README of NVIDIA/k8s-device-plugin): MIG devices as
+`nvidia.com/mig-<profile>` or, where all of a node are alike, as `nvidia.com/gpu`; with time-slicing and MPS each GPU
+several times, as `nvidia.com/gpu.shared` or, by default, still as `nvidia.com/gpu`. Two such parts may lie on one GPU.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
@@ -17,6 +22,9 @@ from .tolerations import Toleration, known_tolerations, repelling
 
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
+SHARED, MIG = f"{GPU}.shared", "nvidia.com/mig-"
+# What a node without a limit of its own could run, beyond every real one.
+_NO_LIMIT = 10**6
 GPU_DRIVER, DOMAIN_DRIVER = "gpu.nvidia.com", "compute-domain.nvidia.com"
 # The API group of ComputeDomains.
 DOMAINS = "resource.nvidia.com"
@@ -25,18 +33,29 @@ DOMAINS = "resource.nvidia.com"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCapacity:
     """GPUs of one node: `total` by the device plugin or, where that offers none, by DRA; `closed` says why no
-    pod may be placed there."""
+    pod may be placed there. `parts` is by resource what it gives out in place of whole GPUs, `parts_used` how much of
+    that pods hold, `pods_free` how many more pods the kubelet runs."""
 
     name: str
     total: int
     used: int
     closed: str = ""
     by_dra: bool = False
+    parts: Mapping[str, int] = field(default_factory=dict)
+    parts_used: Mapping[str, int] = field(default_factory=dict)
+    pods_free: int = _NO_LIMIT
 
     @property
     def free(self) -> int:
         """GPUs that a test may take now."""
         return 0 if self.closed else max(0, self.total - self.used)
+
+    @property
+    def free_parts(self) -> dict[str, int]:
+        """By resource what a test may take now of the GPUs that are given out in parts."""
+        if self.closed:
+            return {}
+        return {name: max(0, number - self.parts_used.get(name, 0)) for name, number in self.parts.items()}
 
 
 def read_node_capacity(
@@ -91,11 +110,11 @@ def gpu_users(cluster: Cluster) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     claimed = _claimants(_dra(cluster, RESOURCE_CLAIMS))
     for pod in cluster.list_objects(PODS):
-        spec, metadata = pod.get("spec") or {}, pod["metadata"]
-        if not spec.get("nodeName") or (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+        if not _runs(pod):
             continue
+        spec, metadata = pod["spec"], pod["metadata"]
         name = f"{metadata['namespace']}/{metadata['name']}"
-        if _asked(spec) or name in claimed:
+        if any(_asked(spec).values()) or name in claimed:
             found.setdefault(spec["nodeName"], []).append(name)
     return found
 
@@ -121,29 +140,52 @@ def node_capacity(
     tolerations: tuple[Toleration, ...] | None = None,
 ) -> dict[str, NodeCapacity]:
     """Return the capacity of each of these nodes; a name that is no node has none and is closed."""
-    held, offered = _held(pods, claims), _offered(slices)
+    running = [pod for pod in pods if _runs(pod)]
+    held, claimed, offered = _held(running), _claimed(claims), _offered(slices)
+    there = Counter(pod["spec"]["nodeName"] for pod in running)
     found: dict[str, NodeCapacity] = {}
     for node in nodes:
         name = node["metadata"]["name"]
         if name in names:
-            plugin = _whole(((node.get("status") or {}).get("allocatable") or {}).get(GPU))
-            total = plugin or offered[name]
-            closed = _closed(node, tolerations)
+            allocatable = (node.get("status") or {}).get("allocatable") or {}
+            amounts = {key: _whole(value) for key, value in allocatable.items() if is_gpu(key)}
+            plugin = amounts.pop(GPU, 0)
+            parts = {key: number for key, number in amounts.items() if number}
+            # A claim would take a whole GPU away from those who share it.
+            total = plugin or (0 if parts else offered[name])
+            asked = held.get(name, Counter())
             found[name] = NodeCapacity(
-                name=name, total=total, used=held[name], closed=closed, by_dra=not plugin and total > 0
-            )
+                name=name, total=total, used=asked[GPU] + claimed[name], closed=_closed(node, tolerations),
+                by_dra=not plugin and total > 0, parts=parts, parts_used={key: asked[key] for key in parts},
+                pods_free=max(0, _whole(allocatable.get("pods")) - there[name]) if "pods" in allocatable else _NO_LIMIT,
+            )  # fmt: skip
     missing = {
         name: NodeCapacity(name=name, total=0, used=0, closed="no such node") for name in names if name not in found
     }
     return {**found, **missing}
 
 
-def _held(pods: Iterable[Json], claims: Iterable[Json]) -> Counter[str]:
+def is_gpu(resource: str) -> bool:
+    """Whether a resource of the device plugin stands for GPUs or parts of them."""
+    return resource.startswith((GPU, MIG))
+
+
+def _runs(pod: Json) -> bool:
+    """Whether a pod has a node, and holds there what it asked for."""
+    ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return bool((pod.get("spec") or {}).get("nodeName")) and not ended
+
+
+def _held(running: Iterable[Json]) -> dict[str, Counter[str]]:
+    """Return by node what its pods hold of each GPU resource."""
+    held: dict[str, Counter[str]] = {}
+    for pod in running:
+        held.setdefault(pod["spec"]["nodeName"], Counter()).update(_asked(pod["spec"]))
+    return held
+
+
+def _claimed(claims: Iterable[Json]) -> Counter[str]:
     held: Counter[str] = Counter()
-    for pod in pods:
-        node = (pod.get("spec") or {}).get("nodeName")
-        if node and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
-            held[node] += _asked(pod["spec"])
     for claim in claims:
         allocation = (claim.get("status") or {}).get("allocation") or {}
         for result in (allocation.get("devices") or {}).get("results") or []:
@@ -162,12 +204,20 @@ def _offered(slices: Iterable[Json]) -> Counter[str]:
     return offered
 
 
-def _asked(spec: Json) -> int:
-    def of(containers: Iterable[Json]) -> list[int]:
-        return [_whole(((c.get("resources") or {}).get("limits") or {}).get(GPU)) for c in containers]
+def _asked(spec: Json) -> Counter[str]:
+    """Return how much of each GPU resource a pod asks for."""
 
+    def of(container: Json) -> Counter[str]:
+        limits = (container.get("resources") or {}).get("limits") or {}
+        return Counter({key: _whole(value) for key, value in limits.items() if is_gpu(key)})
+
+    asked: Counter[str] = Counter()
+    for container in spec.get("containers") or []:
+        asked += of(container)
     # Init containers run before the others and give back what they had.
-    return max(sum(of(spec.get("containers") or [])), *of(spec.get("initContainers") or []), 0)
+    for container in spec.get("initContainers") or []:
+        asked |= of(container)
+    return asked
 
 
 def _whole(value: Any) -> int:

@@ -14,7 +14,7 @@ from ...clients.kube.cluster import Cluster
 from ...component_stack.facts import stack_facts
 from ...hardware.sku import Sku, sku_or_error
 from ...site.model import Host
-from ...workload.capacity import NodeCapacity, read_node_capacity
+from ...workload.capacity import GPU, NodeCapacity, read_node_capacity
 from ..kit.tolerations import tolerations_of
 from ..spec import ObserveContext
 
@@ -92,7 +92,7 @@ def placement(host: Host, sku: Sku, capacity: NodeCapacity, least: int = 0) -> P
         capacity: what its node offers now.
         least: GPUs that a pod of the benchmark needs at least; 0 for all of the SKU.
     """
-    closed, needed = capacity.closed, least or sku.gpus
+    closed, needed = capacity.closed or _in_parts(sku, capacity), least or sku.gpus
     if not closed and min(capacity.free, sku.gpus) < needed:
         closed = f"{capacity.free} of {sku.gpus} GPUs are free on {capacity.name}, {needed} are needed"
     return Placement(
@@ -104,6 +104,15 @@ def placement(host: Host, sku: Sku, capacity: NodeCapacity, least: int = 0) -> P
         asks={},
         imex=False,
     )
+
+
+def _in_parts(sku: Sku, capacity: NodeCapacity) -> str:
+    """Return why a node that gives its GPUs out in parts runs no benchmark: two parts may lie on one GPU."""
+    parts = {GPU: capacity.total, **capacity.parts} if capacity.total > sku.gpus else capacity.parts
+    if not parts or capacity.total == sku.gpus:
+        return ""
+    offered = ", ".join(f"{name}: {number}" for name, number in sorted(parts.items()))
+    return f"{capacity.name} gives out its {sku.gpus} GPUs in parts ({offered}), and the gate needs whole ones"
 
 
 def planned_hosts(

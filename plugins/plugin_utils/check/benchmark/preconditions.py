@@ -28,7 +28,10 @@ def sku_unknown(answer: Answer, sku: str, **details: Any) -> Outcome:
 
 def no_capacity(answer: Answer, host: BenchmarkHost) -> Outcome:
     """Return the outcome about a host on which nothing could be run."""
-    hint = f"kubectl describe node {host.node}; free its GPUs or quarantine the host"
+    hint = (
+        f"kubectl describe node {host.node}; free its GPUs, quarantine the host or, where GPUs are shared on purpose, "
+        "leave the gate out of gpufleet_gates"
+    )
     return answer.unknown("no-capacity", f"no run was possible: {host.closed}", hint)
 
 

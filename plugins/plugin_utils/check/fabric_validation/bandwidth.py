@@ -79,13 +79,13 @@ class BandwidthResult:
 
 @dataclass(frozen=True, kw_only=True)
 class PeerGroup:
-    """Hosts or pairs of one SKU that were run alike, and how they compare. `most` is what the best placed of them can
-    reach, GB/s; 0 where that is not known. Compared are those over `domains` NVLink domains, as most of them are: what
-    NVLink carries reaches another part of its ceiling than what adapters carry."""
+    """Hosts or pairs of one SKU that were run alike, and how they compare. `best` are the hosts of the best placed of
+    them, nobody where places are not known. Compared are those over `domains` NVLink domains, as most of them are:
+    what NVLink carries reaches another part of its ceiling than what adapters carry."""
 
     members: tuple[BandwidthResult, ...]
     peers: PeerVerdict
-    most: float = 0.0
+    best: tuple[str, ...] = ()
     domains: int = 0
 
     @property
@@ -206,15 +206,14 @@ def peer_group(
     domains = {group: _domains(plan, hardware, group, phase) for group in ran}
     compared = first.domains if first and first.domains else _usual(domains.values())
     alike = {group: runs for group, runs in ran.items() if domains[group] == compared}
-    reach = {group: _reach(plan, hardware, group, phase) for group in alike}
-    most = first.most if first and first.most else max(reach.values(), default=0.0)
-    scales = {group: most / own if own else 1.0 for group, own in reach.items()}
+    best = first.best if first and first.best else _best_placed(plan, hardware, alike, phase)
+    scales = {group: _scale(plan, hardware, group, runs, best) for group, runs in alike.items()}
     peers = first.peers if first else _peers(plan, hardware, alike, scales)
     members = []
     for group, runs in ran.items():
         against, scale = (peers, scales[group]) if group in alike else (_NO_PEERS, 1.0)
         members.append(_result(plan, hardware, group, runs, against, scale))
-    return PeerGroup(members=tuple(members), peers=peers, most=most, domains=compared)
+    return PeerGroup(members=tuple(members), peers=peers, best=best, domains=compared)
 
 
 def _domains(plan: Plan, hardware: Mapping[str, Sku], hosts: tuple[str, ...], phase: Phase) -> int:
@@ -227,9 +226,27 @@ def _usual(domains: Iterable[int]) -> int:
     return min(times, key=lambda number: (-times[number], number), default=0)
 
 
-def _reach(plan: Plan, hardware: Mapping[str, Sku], hosts: tuple[str, ...], phase: Phase) -> float:
-    """Return what the place of hosts in racks and under leaf switches allows, whatever the algorithm; 0: not known."""
-    found = reference_of(plan, _sku(plan, hardware, hosts), hosts, "", phase)
+def _best_placed(
+    plan: Plan, hardware: Mapping[str, Sku], groups: Iterable[tuple[str, ...]], phase: Phase
+) -> tuple[str, ...]:
+    reach = {group: _reach(plan, hardware, group, phase, "") for group in groups}
+    best = max(reach, key=lambda group: reach[group], default=())
+    return best if reach.get(best) else ()
+
+
+def _scale(
+    plan: Plan, hardware: Mapping[str, Sku], hosts: tuple[str, ...], runs: Sequence[Run], best: tuple[str, ...]
+) -> float:
+    """Return how much more the best place allows than that of these hosts, by the algorithm that they used: a taper
+    takes half from a ring, and less from a tree that NVLink limits."""
+    run = next((run for run in runs if run.problem is None), runs[0])
+    own, most = (_reach(plan, hardware, g, run.record.phase, run.algorithm) if g else 0.0 for g in (hosts, best))
+    return most / own if own and most else 1.0
+
+
+def _reach(plan: Plan, hardware: Mapping[str, Sku], hosts: tuple[str, ...], phase: Phase, algorithm: str) -> float:
+    """Return what the place of hosts in racks and under leaf switches allows; 0: not known."""
+    found = reference_of(plan, _sku(plan, hardware, hosts), hosts, algorithm, phase)
     return found.marginal.gbps if found else 0.0
 
 

@@ -6,19 +6,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ...workload.capacity import NodeCapacity
+from ...workload.capacity import GPU, NodeCapacity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slots:
-    """Room for equal pods: on these nodes, `count` pods of `gpus` GPUs each can run at once, and no more."""
+    """Room for equal pods: on these nodes, `count` pods of `gpus` of `resource` each can run at once, and no more."""
 
     nodes: tuple[str, ...]
     count: int
     gpus: int
+    resource: str = GPU
 
     @property
     def gang(self) -> int:
@@ -26,18 +27,42 @@ class Slots:
         return self.count // 2 + 1
 
 
-def slots_of(capacities: Iterable[NodeCapacity], most_nodes: int) -> Slots | None:
-    """Return the node for the gang test: whole free nodes if there are two, else GPUs of the freest node.
+def slots_of(
+    capacities: Iterable[NodeCapacity], most_nodes: int, gpus: Mapping[str, int] | None = None
+) -> Slots | None:
+    """Return the node for the gang test: whole free nodes if there are two, else GPUs of the freest node; where all
+    give their GPUs out in parts, single parts of the node that has the fewest.
 
     None if there is not even room for two pods: then nothing can be said about gangs.
+
+    Args:
+        capacities: the nodes in scope.
+        most_nodes: most nodes that the test uses.
+        gpus: by node how many GPUs it has; one that offers more gives them out in parts.
     """
+    capacities = list(capacities)
+    has = {node.name: (gpus or {}).get(node.name, node.total) for node in capacities}
     # The gangs ask the device plugin for their GPUs.
     offered = sorted((node for node in capacities if node.total and not node.by_dra), key=lambda node: node.name)
-    whole = [node for node in offered if node.free == node.total]
+    exclusive = [node for node in offered if node.total <= has[node.name]]
+    whole = [node for node in exclusive if node.free == node.total]
     if whole:
         size = Counter(node.total for node in whole).most_common(1)[0][0]
         alike = [node.name for node in whole if node.total == size][:most_nodes]
         if len(alike) >= 2:
             return Slots(nodes=tuple(alike), count=len(alike), gpus=size)
-    freest = max(offered, key=lambda node: node.free, default=None)
-    return Slots(nodes=(freest.name,), count=freest.free, gpus=1) if freest and freest.free >= 2 else None
+    freest = max(exclusive, key=lambda node: node.free, default=None)
+    if freest and freest.free >= 2:
+        return Slots(nodes=(freest.name,), count=freest.free, gpus=1)
+    shared = [(node, GPU, node.free) for node in offered if node not in exclusive]
+    return _part_slots([*shared, *((node, *part) for node in capacities for part in node.free_parts.items())])
+
+
+def _part_slots(parts: Iterable[tuple[NodeCapacity, str, int]]) -> Slots | None:
+    """Return room for pods of one part each: two parts may lie on one GPU, so a plugin may refuse to give a pod two."""
+    fitting = [
+        Slots(nodes=(node.name,), count=free, gpus=1, resource=resource)
+        for node, resource, free in parts
+        if free >= 2 and free // 2 + 1 <= node.pods_free
+    ]
+    return min(fitting, key=lambda slots: (slots.count, slots.nodes, slots.resource), default=None)

@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
+from ...workload.capacity import GPU
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
 from .cluster_host import ClusterHost, per_host
 from .cluster_state import ClusterState, NodeState, SliceState
-from .gpu_allocatable import GPU
 from .observe_cluster import OBSERVER
 from .roots import DRA_DRIVER, GPU_OPERATOR, Roots, node_fault, offers_gpus_by_dra
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
+from ...workload.capacity import GPU, MIG, SHARED, is_gpu
 from ..kit.answer import Answer
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, JudgeContext
@@ -46,7 +47,6 @@ SPEC = CheckSpec(
     causes=("gpu-count-mismatch", "gpu-marked-unhealthy", "gpu-not-advertised", "mig-geometry-mismatch"),
     settings=AllocatableSettings,
 )
-GPU, SHARED, MIG = "nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-"
 # What a missing GPU resource waits for; the exporters do not matter here.
 _CHAIN = (
     "nvidia-driver-daemonset",
@@ -117,8 +117,7 @@ def _dra_only(answer: Answer, cluster: ClusterState, node: NodeState, gpus: int)
 
 def _offered(node: NodeState) -> dict[str, int]:
     """Return what a node offers of its GPUs, in whatever form."""
-    names = (GPU, SHARED, MIG)
-    return {name: number for name, number in node.allocatable.items() if number and name.startswith(names)}
+    return {name: number for name, number in node.allocatable.items() if number and is_gpu(name)}
 
 
 def _replicas(node: NodeState) -> int:

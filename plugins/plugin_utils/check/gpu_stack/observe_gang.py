@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,11 +16,12 @@ from ...clients.kube.kinds import Kind
 from ...component_stack.facts import GangFacts, stack_facts
 from ...component_stack.model import components_of
 from ...component_stack.read import read_workloads
+from ...hardware.sku import sku_or_error
 from ...outcome.errors import InputError, NotFoundError
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
-from ...workload.capacity import read_node_capacity
+from ...workload.capacity import NodeCapacity, read_node_capacity
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
 from ...workload.queue import queue_for
 from ...workload.render import render
@@ -92,15 +94,23 @@ def observe(context: ObserveContext) -> GangResult:
             return replace(result, problem=problem[0], reason=problem[1])
         names = {host.node_name for host in context.site.in_scope}
         capacities = read_node_capacity(cluster, names, tolerations_of(context))
-        slots = slots_of(capacities.values(), settings.nodes)
+        gpus = {host.node_name: sku_or_error(context.hardware, host.sku).gpus for host in context.site.in_scope}
+        slots = slots_of(capacities.values(), settings.nodes, gpus)
         if slots is None:
-            closed = next((f"; {node.name}: {node.closed}" for node in capacities.values() if node.closed), "")
-            reason = f"no node in scope has two free GPUs{closed}"
-            return replace(result, problem="no-capacity", reason=reason)
+            return replace(result, problem="no-capacity", reason=_no_room(capacities.values()))
         queue = queue_for(cluster, provider, settings.queue)
         if queue.cause:
             return replace(result, problem=queue.cause, reason=queue.reason, hint=queue.hint)
         return _run(cluster, context, replace(result, queue=queue.name), facts, slots, settings)
+
+
+def _no_room(capacities: Collection[NodeCapacity]) -> str:
+    closed = next((f"; {node.name}: {node.closed}" for node in capacities if node.closed), "")
+    parted = next((node for node in capacities if any(node.free_parts.values())), None)
+    if parted is None:
+        return f"no node in scope has two free GPUs{closed}"
+    parts = ", ".join(f"{number} {name}" for name, number in sorted(parted.free_parts.items()))
+    return f"no node in scope has room for gangs of parts; {parted.name}: {parts} and {parted.pods_free} pods are free"
 
 
 def _provider(context: ObserveContext, settings: GangSettings) -> str:
@@ -196,6 +206,7 @@ def _objects(
             "namespace": namespace.name,
             "size": slots.gang,
             "gpus": slots.gpus,
+            "resource": slots.resource,
             "nodes": list(slots.nodes),
             "scheduler": facts.scheduler,
             "queue": queue,

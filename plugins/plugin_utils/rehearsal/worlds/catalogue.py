@@ -64,11 +64,13 @@ def offers(world: World, hardware: Mapping[str, Sku], model: ClusterModel) -> fr
     skus = [hardware[group.sku] for group in world.hosts if not group.outside]
     aside = {entry["node"] for entry in world.inventory.quarantine}
     alike = max(Counter(node.sku for node in world.inventory_nodes if node.name not in aside).values())
+    sliced = any(gpu.mig for node in model.nodes for gpu in node.gpus)
     verbs = all(sku.fabric in ("infiniband", "roce") for sku in skus)
     found = {
-        "nvlink": all(sku.nvlink_links for sku in skus),
+        # A GPU in MIG mode uses no NVLink.
+        "nvlink": not sliced and all(sku.nvlink_links for sku in skus),
         "nvswitch": all(sku.nvswitches for sku in skus),
-        "nvlink_fabric": all(sku.nvswitches or sku.nvlink_domain == "rack" for sku in skus),
+        "nvlink_fabric": not sliced and all(sku.nvswitches or sku.nvlink_domain == "rack" for sku in skus),
         "rdma": verbs,
         "ibstat": verbs and all("ibstat" not in node.tools for node in model.nodes),
         "plan": world.plan and bool(model.infiniband.switches),
@@ -80,7 +82,7 @@ def offers(world: World, hardware: Mapping[str, Sku], model: ClusterModel) -> fr
             node.virtualisation == "none" and node.nic_view != "hidden" and (node.hcas or not node.gpus[0].nvlinks)
             for node in model.nodes
         ),
-        "mig": all(node.accelerator.mig for node in model.nodes),
+        "mig": not sliced and all(node.accelerator.mig for node in model.nodes),
         "ecc": not any("ecc_errors" in path for node in model.nodes for path in node.smi_xml),
         "host_driver": world.inventory.driver_owner == "host",
     }

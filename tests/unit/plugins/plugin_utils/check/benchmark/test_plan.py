@@ -72,6 +72,22 @@ def test_a_host_is_closed_where_its_pods_do_not_fit(dgx: Sku, used: int, closed:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("total", "parts", "offered"),
+    [
+        (0, {"nvidia.com/gpu.shared": 80}, "nvidia.com/gpu.shared: 80"),
+        (0, {"nvidia.com/mig-1g.10gb": 56}, "nvidia.com/mig-1g.10gb: 56"),
+        (4, {"nvidia.com/mig-1g.10gb": 28}, "nvidia.com/mig-1g.10gb: 28"),
+        # Time-slicing without a name of its own: eight of these may be one GPU eight times.
+        (80, {}, "nvidia.com/gpu: 80"),
+    ],
+)
+def test_gpus_in_parts_are_no_place_for_a_benchmark(dgx: Sku, total: int, parts: dict[str, int], offered: str) -> None:
+    capacity = NodeCapacity(name="node-1", total=total, used=0, parts=parts)
+    why = f"node-1 gives out its 8 GPUs in parts ({offered}), and the gate needs whole ones"
+    assert placement(HOST, dgx, capacity)["closed"] == why
+
+
 def test_devices_are_asked_of_dra_where_the_plugin_has_none() -> None:
     host = BenchmarkHost(name="a", node="a", sku="x")
     assert device_class(host) == ""

@@ -50,8 +50,8 @@ def test_one_host_slower_than_equals_is_seen_without_a_published_figure(fleet: M
     assert [o.subjects[0].name for o in named] == ["gpu03"]
 
 
-def on_two_leaves(plan: Plan) -> Plan:
-    half = len(plan.hosts) // 2
+def on_two_leaves(plan: Plan, half: int = 0) -> Plan:
+    half = half or len(plan.hosts) // 2
     names = [tuple(f"leaf-{'ab'[n >= half]}-rail{rail}" for rail in range(8)) for n in range(len(plan.hosts))]
     return replace(plan, hosts=tuple(replace(h, leaves=leaves) for h, leaves in zip(plan.hosts, names, strict=True)))
 
@@ -65,6 +65,20 @@ def tapered(fleet: MakeFleet, taper: float, **faults: object) -> Fleet:
 
 def test_a_designed_taper_is_no_fault(fleet: MakeFleet) -> None:
     assert held(tapered(fleet, 2.0).outcomes()) == []
+
+
+@pytest.mark.parametrize(("slow", "named"), [({}, []), ({("gpu01", rail): 0.4 for rail in range(8)}, ["gpu01"])])
+def test_a_pair_across_leaves_is_held_to_what_a_taper_leaves_of_a_ring(
+    fleet: MakeFleet, slow: dict[tuple[str, int], float], named: list[str]
+) -> None:
+    """Two hosts under one leaf and four under the other: of the first pairs some are across and one is not."""
+    here = fleet(6, algorithm="RING", whole=0.5, plan_change=lambda plan: on_two_leaves(plan, 2), settings={"taper": 2},
+                 nics=slow)  # fmt: skip
+    # Within a leaf NVLink is the limit (360 GB/s), across half of what the adapters carry (8 x 47.5 GB/s).
+    here.paths |= {frozenset((one, other)): 190 / 360 for one in here.hosts[:2] for other in here.hosts[2:]}
+    found = [o for o in here.outcomes() if o.status is not Status.PASSED and not o.blocked_by]
+    assert [o.subjects[0].name for o in found if o.cause == "slow-node"] == named
+    assert [(o.cause, o.summary) for o in found if o.cause != "slow-node"] == []
 
 
 def test_a_taper_that_nobody_designed_is_one(fleet: MakeFleet) -> None:

@@ -279,3 +279,67 @@ def test_devices_that_a_claim_holds_are_not_free() -> None:
     claims = [{"status": {"allocation": {"devices": {"results": [{"pool": "a", "device": "1"}]}}}}, {}]
     assert free_devices(slices, claims, ["a"]) == {"a": 1}
     assert free_devices(slices, claims, ["b"]) == {}
+
+
+def _parted(name: str, parts: dict[str, str], **more: Any) -> dict[str, Any]:
+    node = _node(name, **more)
+    node["status"]["allocatable"] = {"pods": "110", "nvidia.com/gpu": "0", **parts}
+    return node
+
+
+@pytest.mark.parametrize(
+    ("parts", "gpus", "resource", "count"),
+    [
+        ({"nvidia.com/gpu.shared": "80"}, 8, "nvidia.com/gpu.shared", 80),
+        ({"nvidia.com/mig-1g.10gb": "56"}, 8, "nvidia.com/mig-1g.10gb", 56),
+        # Several kinds: the one of which there are fewest makes the fewest pods.
+        ({"nvidia.com/mig-1g.10gb": "16", "nvidia.com/mig-3g.40gb": "8"}, 8, "nvidia.com/mig-3g.40gb", 8),
+        # Not renamed, or all slices alike: more of the usual name than the host has GPUs.
+        ({"nvidia.com/gpu": "32"}, 8, "nvidia.com/gpu", 32),
+        ({"nvidia.com/gpu": "8"}, 8, "nvidia.com/gpu", 8),
+    ],
+)
+def test_gangs_are_tried_with_what_a_shared_node_gives_out(
+    parts: dict[str, str], gpus: int, resource: str, count: int
+) -> None:
+    found = node_capacity([_parted("a", parts)], [], [], [], {"a"})
+    slots = slots_of(found.values(), 4, {"a": gpus})
+    assert slots is not None
+    assert (slots.resource, slots.count, slots.gpus, slots.nodes) == (resource, count, 1, ("a",))
+
+
+def test_two_shared_nodes_are_never_taken_for_two_whole_ones() -> None:
+    names = {"a", "b"}
+    found = node_capacity([_parted(name, {"nvidia.com/gpu": "80"}) for name in sorted(names)], [], [], [], names)
+    slots = slots_of(found.values(), 4, dict.fromkeys(names, 8))
+    assert slots is not None and (slots.nodes, slots.gpus, slots.count) == (("a",), 1, 80)
+
+
+def test_parts_that_users_hold_and_rooms_for_pods_are_counted() -> None:
+    limits = {"resources": {"limits": {"nvidia.com/gpu.shared": "3"}}}
+    pods = [{"spec": {"nodeName": "a", "containers": [limits]}, "status": {"phase": "Running"}}]
+    node = _parted("a", {"nvidia.com/gpu.shared": "16"})
+    (found,) = node_capacity([node], pods, [], [], {"a"}).values()
+    assert (found.free_parts, found.pods_free, found.free) == ({"nvidia.com/gpu.shared": 13}, 109, 0)
+    # A gang that the kubelet has no room for says nothing about the scheduler.
+    node["status"]["allocatable"]["pods"] = "7"
+    assert slots_of(node_capacity([node], pods, [], [], {"a"}).values(), 4, {"a": 8}) is None
+
+
+def test_a_shared_node_is_not_asked_for_whole_gpus_by_claim() -> None:
+    slices = [{"spec": {"driver": "gpu.nvidia.com", "nodeName": "a", "devices": [{}] * 8}}]
+    (found,) = node_capacity([_parted("a", {"nvidia.com/gpu.shared": "16"})], [], [], slices, {"a"}).values()
+    assert (found.total, found.by_dra) == (0, False)
+
+
+@pytest.mark.parametrize("name", ["gang-kai", "gang-native", "gang-volcano"])
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu", "nvidia.com/gpu.shared"])
+def test_pods_of_gangs_ask_for_the_resource_of_the_test(name: str, resource: str) -> None:
+    values = {
+        "name": "gang-a", "namespace": "n", "size": 2, "gpus": 1, "resource": resource, "nodes": ["a"],
+        "scheduler": "s", "queue": "q", "image": "i", "priority_class": "p", "tolerations": [], "labels": {},
+        "deadline_s": 60.0,
+    }  # fmt: skip
+    group, *pods = render(RECIPES / "workloads" / f"{name}.yaml.j2", values)
+    assert [pod["spec"]["containers"][0]["resources"]["limits"] for pod in pods] == [{resource: 1}] * 2
+    assert group["spec"].get("minResources", {resource: "2"}) == {resource: "2"}
