@@ -184,7 +184,6 @@ def _uplinks(model: ClusterModel, wiring: Wiring, switches: dict[str, NetNode]) 
 
 
 def net_text(net: Net) -> str:
-    """Return the net file."""
     ends: dict[str, list[tuple[int, str]]] = {node.ident: [] for node in net.nodes}
     for link in net.links:
         speed = f"{link.cable.width}{link.cable.speed}"

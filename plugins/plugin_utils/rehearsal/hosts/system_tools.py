@@ -51,7 +51,6 @@ def pci_devices(node: Node, facts: PrintedFacts) -> str:
 
 
 def ibstat(node: Node) -> str:
-    """Return what `ibstat` prints."""
     return "".join(_channel_adapter(hca) for hca in node.all_hcas)
 
 
@@ -136,7 +135,6 @@ def chrony_tracking(node: Node, now: datetime) -> str:
 
 
 def os_release(node: Node) -> str:
-    """Return /etc/os-release."""
     short = ".".join(node.os_version.split(".")[:2])
     return (
         f'PRETTY_NAME="{node.os_name} {node.os_version} LTS"\nNAME="{node.os_name}"\nVERSION_ID="{short}"\n'

@@ -36,7 +36,6 @@ class Child:
 
     @property
     def state(self) -> ChildState:
-        """Its entry in the state file."""
         name, pid, log = self.spec.name, self.process.pid, str(self.log)
         return ChildState(name=name, pid=pid, start_ticks=self.start_ticks, log=log, rc=self.process.returncode)
 

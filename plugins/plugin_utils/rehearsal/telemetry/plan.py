@@ -50,7 +50,6 @@ class SimulatedTelemetry:
 
 
 def telemetry_directory(rehearsal: Path) -> Path:
-    """Return where its files are."""
     return rehearsal / "telemetry"
 
 

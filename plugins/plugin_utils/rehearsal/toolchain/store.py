@@ -47,7 +47,6 @@ def build_digest(source: ModuleSource, flags: Mapping[str, str], platform: str) 
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file."""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
