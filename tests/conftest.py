@@ -12,7 +12,7 @@ import pytest
 from ctrf_schema import install_ctrf_schema
 from hypothesis import HealthCheck, settings
 from seeds import VARIABLE as SEED_VARIABLE
-from seeds import run_seed
+from seeds import drawing, run_seed
 
 # Time is not what these tests are about: the machines are shared, and a slow moment is no defect.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -43,6 +43,24 @@ def pytest_report_header() -> list[str]:
     if directory.is_dir():
         return [seed, f"shared data: {directory}"]
     return [seed, f"shared data: MISSING ({directory}); tests that read it are skipped. Set GPUFLEET_SHARED."]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With the quick profile, leave out cases of tests that are marked `quickly`: the seed draws which."""
+    if config.getoption("--hypothesis-profile") != "quick":
+        return
+    cases: dict[str, list[str]] = {}
+    numbers: dict[str, int] = {}
+    for item in items:
+        if marker := item.get_closest_marker("quickly"):
+            name = item.nodeid.partition("[")[0]
+            cases.setdefault(name, []).append(item.nodeid)
+            numbers[name] = marker.args[0]
+    left_out: set[str] = set()
+    for name, known in cases.items():
+        left_out.update(drawing(name).sample(known, max(0, len(known) - numbers[name])))
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+    items[:] = [item for item in items if item.nodeid not in left_out]
 
 
 @pytest.hookimpl(optionalhook=True)

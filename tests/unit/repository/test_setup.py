@@ -68,6 +68,7 @@ def test_a_user_who_may_not_install_is_told_the_command_at_once(checkout: Path) 
     assert not (checkout / ".cache").exists()
 
 
+@pytest.mark.quickly(1)
 @pytest.mark.parametrize("user", ["root", "sudo"])
 def test_who_may_install_has_it_installed(user: str, checkout: Path) -> None:
     add(checkout, "id", "echo 0" if user == "root" else "echo 1000")

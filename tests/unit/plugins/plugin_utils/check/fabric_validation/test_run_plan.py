@@ -33,6 +33,7 @@ SOCKET = (
 )
 
 
+@pytest.mark.quickly(4)
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 16, 17, 64])
 @pytest.mark.parametrize("algorithm", ["RING", "NVLS_TREE"])
 def test_healthy(fleet: MakeFleet, count: int, algorithm: str) -> None:
@@ -62,6 +63,7 @@ def test_nvlink(fleet: MakeFleet, count: int) -> None:
     assert findings(here.outcomes()) == [("nccl-intra-node-bw", "slow-nvlink", "gpu03")]
 
 
+@pytest.mark.quickly(5)
 @pytest.mark.parametrize("count", [2, 3, 4, 8, 9, 16])
 @pytest.mark.parametrize("part", [0.5, 0.63])
 @pytest.mark.parametrize("algorithm", ["RING", "NVLS_TREE"])
@@ -142,6 +144,7 @@ def test_hosts_of_one_rack_with_slow_nvlink_blame_the_rack(fleet: MakeFleet) -> 
     assert [(o.cause, o.subjects[0].name) for o in bad] == [("slow-group", "r2")]
 
 
+@pytest.mark.quickly(2)
 @pytest.mark.parametrize("share", [0.6, 0.7])
 @pytest.mark.parametrize("count", [2, 4, 8, 16])
 def test_a_fabric_at_a_part_of_its_rate_is_bad_not_marginal(fleet: MakeFleet, count: int, share: float) -> None:
@@ -151,6 +154,7 @@ def test_a_fabric_at_a_part_of_its_rate_is_bad_not_marginal(fleet: MakeFleet, co
     assert {o.cause for o in outcomes} == {"pair-bandwidth-low" if count == 2 else "cohort-slow"}
 
 
+@pytest.mark.quickly(5)
 @pytest.mark.parametrize("count", [4, 6, 8, 12, 16, 64])
 @pytest.mark.parametrize("kind", ["first half", "every second", "two by two", "folded blocks"])
 def test_half_of_the_hosts_slow_are_named_and_only_they(fleet: MakeFleet, count: int, kind: str) -> None:

@@ -45,6 +45,7 @@ def test_what_ships_is_complete_and_right() -> None:
             assert json.dumps(to_plain(applied(DEFAULTS, kind, key)))
 
 
+@pytest.mark.quickly(60)
 @pytest.mark.parametrize(("key", "entry"), SETTINGS, ids=[f"{key}.{entry.name}" for key, entry in SETTINGS])
 def test_a_setting_takes_its_default_and_refuses_what_it_cannot_be(key: str, entry: Setting) -> None:
     default = DEFAULTS[key][entry.name].value

@@ -46,6 +46,7 @@ def measures(outcome: Outcome) -> dict[str, Any]:
     return {measure.name: measure.value for measure in outcome.measured}
 
 
+@pytest.mark.quickly(2)
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 16])
 def test_healthy_runs_pass(count: int) -> None:
     for seed in range(5 if count < 16 else 1):
@@ -88,6 +89,7 @@ def test_a_slow_gpu_is_named_and_takes_the_blame_for_the_mfu() -> None:
     assert mfu.cause == "blocked-by-training-stragglers"
 
 
+@pytest.mark.quickly(1)
 @pytest.mark.parametrize("hosts", [FOUR[:2], FOUR[:3], FOUR, (*FOUR, "gpu05", "gpu06", "gpu07", "gpu08")])
 def test_a_slow_node_is_named_among_few_and_many(hosts: tuple[str, ...]) -> None:
     assert fleet(*hosts, pace={"gpu02": 0.7}).findings() == [(STRAGGLERS, "slow-node", "failed", "gpu02")]
@@ -112,6 +114,7 @@ def test_too_many_slow_ranks_blame_nobody() -> None:
     assert [(check, cause, status) for check, cause, status, _who in found] == [(STRAGGLERS, "ranks-uneven", "other")]
 
 
+@pytest.mark.quickly(1)
 @pytest.mark.parametrize(("count", "slow", "part"), [(2, 1, 0.85), (4, 2, 0.85), (16, 8, 0.88), (8, 2, 0.88)])
 def test_up_to_half_of_the_hosts_are_named(count: int, slow: int, part: float) -> None:
     hosts = [f"gpu{n:02d}" for n in range(count)]

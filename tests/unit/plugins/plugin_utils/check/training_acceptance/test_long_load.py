@@ -163,6 +163,7 @@ def test_one_pause_in_ten_minutes_is_no_unsteadiness() -> None:
     assert fleet(edit=edit).findings() == []
 
 
+@pytest.mark.quickly(1)
 @pytest.mark.parametrize("hosts", [FOUR[:2], FOUR, (*FOUR, "gpu05", "gpu06", "gpu07", "gpu08")])
 def test_a_slow_cpu_is_found_although_its_gpus_compute_as_fast(hosts: tuple[str, ...]) -> None:
     slow = fleet(*hosts, data_s={"gpu02": 0.09})

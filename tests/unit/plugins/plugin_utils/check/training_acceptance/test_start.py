@@ -32,6 +32,7 @@ def fleet(**more: Any) -> TrainingFleet:
     return TrainingFleet(hosts=FOUR, hardware=hardware(), **more)
 
 
+@pytest.mark.quickly(2)
 @pytest.mark.parametrize("phase", ["started", "resolved", "loaded", "ready"])
 @pytest.mark.parametrize("host", ["gpu01", "gpu03"])
 def test_a_late_host_is_named_although_all_workers_begin_together(phase: str, host: str) -> None:
@@ -45,6 +46,7 @@ def test_a_late_host_is_named_although_all_workers_begin_together(phase: str, ho
     assert "200" in told.summary or "201" in told.summary or "199" in told.summary
 
 
+@pytest.mark.quickly(1)
 @pytest.mark.parametrize("phase", ["started", "resolved", "loaded", "ready"])
 def test_half_a_minute_alarms_nobody(phase: str) -> None:
     assert fleet(late_s={"gpu02": 40.0}, late_at=phase).findings() == []

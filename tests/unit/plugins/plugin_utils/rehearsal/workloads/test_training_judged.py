@@ -84,11 +84,13 @@ def train(model: Any, names: Iterable[str], plan: Any, sku: str, attempt: int) -
     return record, logs
 
 
+@pytest.mark.quickly(1)
 @pytest.mark.parametrize(("nodes", "sku"), [(1, "dgx-h100"), (2, "dgx-b200"), (5, "dgx-h100"), (3, "pcie-a10")])
 def test_healthy_nodes_pass(nodes: int, sku: str) -> None:
     assert [(o.check, o.cause, o.summary) for o in judged(nodes, sku)] == []
 
 
+@pytest.mark.quickly(6)
 @pytest.mark.parametrize("fault", OURS)
 def test_a_fault_is_found_where_it_is_and_nowhere_else(fault: str) -> None:
     draw, expected = drawing(fault), CATALOGUE[fault].expect
