@@ -9,20 +9,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..outcome.errors import BringupError
+from ..outcome.errors import BringupError, DeadlineError
 from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind, answered_by
 from ..runtime.redaction import redact
+from ..runtime.time_limit import time_limit
 from .declare import Declaration, DeclaredCheck
 from .kit.answer import Answer
 from .observation import Observation, require_whole, saved_observation
 from .registry import AnyCheck, AnyObserver, checks_of, observer_for
 from .spec import JudgeContext
 
+# What reading an observation, or one judge, may take, and more for each host. Both are done in seconds; what takes so
+# long is caught in evidence that nobody foresaw. 5,000 hosts have 6 min.
+_LIMIT_S, _LIMIT_HOST_S = 120.0, 0.05
+_HUNG = "this is a defect: report it with the run directory; judge the run again with the release that mends it"
 _Restored = dict[str, tuple[Observation | None, Any, BringupError | None]]
 
 
 def judge_gate(declaration: Declaration, context: JudgeContext, run_dir: Path) -> tuple[Outcome, ...]:
     """Return an outcome for every subject of every declared check, from the saved observations alone.
+
+    Reading an observation and each judge have a time limit; what does not end is `other`, by its name.
 
     What could not be observed is told by the first check that rests on it; the others wait for that one.
     """
@@ -59,11 +66,16 @@ def _restore(
             error = seen.error
             return seen, None, BringupError(error["subject"], error["reason"], error["hint"], tuple(error["evidence"]))
         require_whole(observer, seen)
-        return seen, observer.restore(seen.data, run_dir, context.site), None
+        with time_limit(f"reading of observation {observer.key}", _limit_s(context), _HUNG):
+            return seen, observer.restore(seen.data, run_dir, context.site), None
     except BringupError as failure:
         return None, None, failure
     except Exception as crash:  # noqa: BLE001 - unreadable saved data is `other`, with the reason
         return None, None, _defect(f"observation {observer.key}", crash)
+
+
+def _limit_s(context: JudgeContext) -> float:
+    return _LIMIT_S + _LIMIT_HOST_S * len(context.site.hosts)
 
 
 def _defect(subject: str, crash: Exception) -> BringupError:
@@ -85,7 +97,10 @@ def _answers(
     cause = "observation-failed"
     if failure is None:
         try:
-            outcomes = check.judge(value, context)
+            with time_limit(f"check {check.spec.id}", _limit_s(context), _HUNG):
+                outcomes = check.judge(value, context)
+        except DeadlineError as error:
+            failure, cause = error, "check-hung"
         except BringupError as error:
             failure, cause = error, "not-judged"
         except Exception as crash:  # noqa: BLE001 - a crashed judge must become `other`

@@ -11,10 +11,14 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from ..outcome.errors import InputError
+from ..outcome.errors import DeadlineError, InputError
 from ..runtime.host_tools import FailureKind, HostTool
 from ..runtime.redaction import excerpt
+from ..runtime.time_limit import time_limit
 from .host_evidence import ToolRun
+
+# For one tool of one host; the longest outputs are read within two seconds.
+_LIMIT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,10 @@ def read_tool(tool: HostTool, run: ToolRun | None, why_not_run: str = "") -> Any
     if failure is not None:
         return failure
     try:
-        return parser_named(tool.parser)(run.stdout)
+        with time_limit(f"reading of `{' '.join(run.argv)}`", _LIMIT_S, ""):
+            return parser_named(tool.parser)(run.stdout)
+    except DeadlineError as error:
+        return ProbeFailure(tool, "garbage", f"{error.subject} {error.reason}")
     except InputError as error:
         # A tool that failed prints its trouble where its answer is expected.
         if run.rc == 0:

@@ -6,6 +6,9 @@
 from __future__ import annotations
 
 import re
+import signal
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
@@ -120,6 +123,54 @@ def test_an_observer_that_fails_makes_every_subject_other(judged: Judged, error:
 )
 def test_a_judge_that_fails_makes_every_subject_other(judged: Judged, error: Exception, cause: str) -> None:
     assert by_node(judged(lambda _context: list(NODES), _raises(error))) == dict.fromkeys(NODES, (Status.OTHER, cause))
+
+
+def _hangs(*_args: Any) -> Any:
+    while True:
+        try:
+            re.search(r"(a+)+$", "a" * 40 + "b")
+        except Exception:  # noqa: BLE001 - a judge that takes whatever it meets for an answer
+            continue
+
+
+@pytest.fixture
+def short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "_LIMIT_S", 0.3)
+
+
+@pytest.mark.usefixtures("short_limit")
+def test_a_judge_that_hangs_is_other_with_its_name_and_leaves_no_thread(judged: Judged) -> None:
+    threads, begun = threading.active_count(), time.monotonic()
+    outcomes = judged(lambda _context: list(NODES), _hangs)
+    assert by_node(outcomes) == dict.fromkeys(NODES, (Status.OTHER, "check-hung"))
+    assert {o.summary for o in outcomes} == {"not known: check probe: did not end within 0.4 s."}
+    assert time.monotonic() - begun < 30
+    assert threading.active_count() == threads and signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+@pytest.mark.usefixtures("short_limit")
+def test_an_observation_that_is_never_read_is_other_and_the_other_checks_of_it_wait(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    observer = Observer("things", list, lambda _context: [1], _hangs)
+    both = (Check(SPEC, observer, good), Check(replace(SPEC, id="other-check"), observer, good))
+    monkeypatch.setattr(judging, "checks_of", lambda _gate, _site: both)
+    monkeypatch.setattr(judging, "observer_for", lambda _spec, _gate: observer)
+    observe(observer, "nodes", ObserveContext(site=SITE, run_dir=tmp_path, today=CONTEXT.today))
+    declared = Declaration(gate="nodes", checks=(DECLARED, replace(DECLARED, id="other-check")))
+    outcomes = judging.judge_gate(declared, CONTEXT, tmp_path)
+    assert {(o.check, o.cause) for o in outcomes} == {
+        (SPEC.id, "observation-failed"),
+        ("other-check", f"blocked-by-{SPEC.id}"),
+    }
+    assert "reading of observation things: did not end within" in outcomes[0].summary
+
+
+@pytest.mark.usefixtures("short_limit")
+def test_a_judge_within_its_time_is_not_ended_afterwards(judged: Judged) -> None:
+    outcomes = judged(lambda _context: list(NODES))
+    time.sleep(0.6)
+    assert by_node(outcomes) == dict.fromkeys(NODES, (Status.PASSED, ""))
 
 
 def test_nothing_observed_is_other(judged: Judged) -> None:
