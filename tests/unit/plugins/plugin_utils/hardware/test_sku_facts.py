@@ -79,7 +79,7 @@ B_NET = {
     "p4d": 50, "p5": 400, "p5e": 400, "p5en": 400, "p6-b200": 400, "p6-b300": 800, "p6e-gb200": 200,
     "nd-a100-v4": 200, "nd-h100-v5": 400, "nd-h200-v5": 400, "nd-gb200-v6": 200, "dgx-h100": 400, "dgx-b300": 800,
     "a3-high": 100, "a3-mega": 200, "a3-ultra": 400, "a4": 400, "a4x": 200, "gb200": 200, "gb300": 400, "g6e": 50,
-    "BM.GPU.GB300.4": 400, "BM.GPU.A100-v2.8": 200, "BM.GPU.B200.8": 400,
+    "BM.GPU.GB300.4": 400, "BM.GPU.GB200-v3.4": 400, "a4x-max": 400, "BM.GPU.L40S-NC.4": 0, "BM.GPU.A100-v2.8": 200, "BM.GPU.B200.8": 400,
 }  # fmt: skip
 
 
@@ -231,6 +231,7 @@ def test_names_of_adapters_are_one_for_each_port(names: tuple[str, ...], problem
         ("bm-gpu-h100-8", 16, 200, (0, 1, *range(3, 11), *range(12, 18))),
         ("bm-gpu-b200-8", 8, 400, (0, 3, 4, 5, 6, 9, 10, 11)),
         ("bm-gpu-gb300-4", 8, 400, (0, 1, 2, 3, 5, 6, 7, 8)),
+        ("bm-gpu-gb200-v3-4", 8, 400, (0, 1, 2, 3, 5, 6, 7, 8)),
     ],
 )
 def test_published_names_of_adapters(name: str, ports: int, rate: int, names: tuple[int, ...]) -> None:
