@@ -44,7 +44,7 @@ class ActionModule(ModuleAction):
             "changed": any(file.changed for file in written),
             "recipe": summary(found),
             "files": [str(file.path) for file in written],
-            "warnings": [*warnings],
+            "warnings": [*warnings, *(line for file in written for line in file.warnings)],
         }
 
 

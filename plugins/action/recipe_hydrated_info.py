@@ -10,6 +10,7 @@ from typing import Any
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer, request_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_keys import redact_data
 
 
 class ActionModule(ModuleAction):
@@ -20,5 +21,5 @@ class ActionModule(ModuleAction):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         del task_vars
         answered = answer(request_of(options))
-        recipe = hydrated(answered.result, answered.catalogue)
+        recipe = redact_data(hydrated(answered.result, answered.catalogue))
         return {"exit_code": 0, "recipe": recipe, "warnings": [*answered.warnings]}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.query import query
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.query import query_shown
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer, request_of
 
 
@@ -20,5 +20,5 @@ class ActionModule(ModuleAction):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         del task_vars
         answered = answer(request_of(options))
-        value = query(answered.result, answered.catalogue, options["selector"])
+        value = query_shown(answered.result, answered.catalogue, options["selector"])
         return {"exit_code": 0, "value": value, "warnings": [*answered.warnings]}

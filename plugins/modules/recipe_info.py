@@ -35,7 +35,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 value:
-  description: The value.
+  description: The value; secrets in it are masked by their keys.
   type: raw
   returned: success
   sample: v26.7.0

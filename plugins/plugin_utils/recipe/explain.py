@@ -15,7 +15,7 @@ from .merge import Draft
 from .model import Catalogue, RecipeResult
 from .order import deployment_order
 from .paths import leaves, lookup, parse_path, shown
-from .query import query, query_map
+from .query import query_map, query_shown, shown_value
 from .resolve import BASE, chain, matching_leaves, with_defaults, with_mixin, with_profiles
 from .yaml_text import Path
 
@@ -147,7 +147,7 @@ def _has(data: Any, path: Path) -> bool:
 
 
 def explain(result: RecipeResult, catalogue: Catalogue, selector: str) -> Explanation:
-    """Return which layers set a value, in order, and what each replaced.
+    """Return which layers set a value, in order, and what each replaced; secrets are masked by their keys.
 
     Raises:
         NotFoundError: the finished recipe has no such value.
@@ -155,19 +155,22 @@ def explain(result: RecipeResult, catalogue: Catalogue, selector: str) -> Explan
     path = parse_path(selector)
     if not path:
         return Explanation(path="", value=None, chains=chains(result, catalogue), mixins=result.mixins, origins=())
-    final = query(result, catalogue, selector)
+    final = query_shown(result, catalogue, selector)
     origins: list[Origin] = []
     before: Any = _ABSENT
+    told: Any = None
     for name, file, stage in _watched(result, catalogue, path):
+        data = query_map(stage, catalogue)
         try:
-            value = lookup(query_map(stage, catalogue), path)
+            value = lookup(data, path)
         except NotFoundError:
             value = _ABSENT
         if value is not _ABSENT and (before is _ABSENT or value != before):
-            source = _source_file(stage, catalogue, path, file)
+            source, shown_now = _source_file(stage, catalogue, path, file), shown_value(data, path)
             first = before is _ABSENT
-            replaced = None if first else before
-            origins.append(Origin(layer=name, file=source, value=value, replaced=replaced, first=first))
+            replaced = None if first else told
+            origins.append(Origin(layer=name, file=source, value=shown_now, replaced=replaced, first=first))
+            told = shown_now
         before = value
     return Explanation(
         path=shown(path),

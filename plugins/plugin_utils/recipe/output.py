@@ -12,14 +12,23 @@ from pathlib import Path
 from typing import Any
 
 from ..outcome.errors import InputError
-from ..runtime.files import write_atomic
+from ..runtime.files import PRIVATE_FILE, write_atomic
 from ..runtime.secret_keys import redact_data
 from .hydrate import hydrated, plain, self_contained
 from .model import Catalogue, RecipeResult
+from .paths import leaves, shown
 from .pools import PooledRecipe, pooled_data
 from .yaml_dump import dump_yaml
 
 RUN_FILE = "recipe.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """The text of a file, and where in it secrets stand: such a file is for its owner alone."""
+
+    text: str
+    secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +38,21 @@ class Written:
     path: Path
     before: str
     after: str
+    secrets: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:
         """Its content is new."""
         return self.before != self.after
+
+    @property
+    def warnings(self) -> list[str]:
+        """What its reader must know: it holds secrets, because whoever installs from it needs them."""
+        if not self.secrets:
+            return []
+        places = ", ".join(self.secrets[:3]) + (f" and {len(self.secrets) - 3} more" if len(self.secrets) > 3 else "")
+        text = f"{self.path} holds secrets ({places}), so its owner alone may read it (mode 0600): keep it out of "
+        return [text + "version control, or let the values name a Secret of the cluster (docs/recipes.md)"]
 
 
 def summary(result: RecipeResult) -> dict[str, Any]:
@@ -64,45 +83,53 @@ def _places(options: Mapping[str, Any]) -> tuple[Path | None, list[Path]]:
     return dest, full
 
 
-def documents(result: RecipeResult, catalogue: Catalogue, options: Mapping[str, Any]) -> dict[Path, str]:
-    """Return the text of every file that the options ask for."""
+def documents(result: RecipeResult, catalogue: Catalogue, options: Mapping[str, Any]) -> dict[Path, Document]:
+    """Return every file that the options ask for."""
     dest, full = _places(options)
-    texts = {path: dump(_for(path, hydrated(result, catalogue), options), path) for path in full}
+    texts = {path: _document(path, hydrated(result, catalogue), options) for path in full}
     if dest is not None:
         data = self_contained(result, catalogue) if options.get("self_contained") else plain(result)
-        texts[dest] = dump(data, dest)
+        texts[dest] = _document(dest, data, options)
     return texts
 
 
-def _for(path: Path, data: dict[str, Any], options: Mapping[str, Any]) -> Any:
-    """Return what a file gets: the run directory is given to others, so its recipe has no secrets."""
-    run_dir = options.get("run_dir")
-    return redact_data(data) if run_dir and path == Path(run_dir).expanduser() / RUN_FILE else data
+def _document(path: Path, data: dict[str, Any], options: Mapping[str, Any]) -> Document:
+    """Return a file: the run directory is given to others, so its recipe has no secrets; any other is installed from,
+    so it has them."""
+    run_dir, masked = options.get("run_dir"), redact_data(data)
+    if run_dir and path == Path(run_dir).expanduser() / RUN_FILE:
+        return Document(text=dump(masked, path))
+    hidden = dict(leaves(masked, scalar_lists=True))
+    secrets = tuple(shown(place) for place, value in leaves(data, scalar_lists=True) if hidden.get(place) != value)
+    return Document(text=dump(data, path), secrets=secrets)
 
 
-def pool_documents(recipe: PooledRecipe, catalogue: Catalogue, options: Mapping[str, Any]) -> dict[Path, str]:
+def pool_documents(recipe: PooledRecipe, catalogue: Catalogue, options: Mapping[str, Any]) -> dict[Path, Document]:
     """Return the same for several pools, whose parts only the hydrated recipe holds."""
     dest, full = _places(options)
-    texts = {path: dump(_for(path, pooled_data(recipe, catalogue), options), path) for path in full}
+    texts = {path: _document(path, pooled_data(recipe, catalogue), options) for path in full}
     if dest is not None:
-        texts[dest] = dump(plain(recipe.result), dest)
+        texts[dest] = _document(dest, plain(recipe.result), options)
     return texts
 
 
-def write_documents(texts: Mapping[Path, str], *, check_mode: bool) -> tuple[Written, ...]:
+def write_documents(texts: Mapping[Path, Document], *, check_mode: bool) -> tuple[Written, ...]:
     """Write the files that differ, none in check mode, and return what each was and is.
+
+    One that holds secrets is of mode 0600, also where it was there before.
 
     Raises:
         InputError: a file cannot be read.
         UnavailableError: a file cannot be written.
     """
     written = []
-    for path, text in texts.items():
+    for path, document in texts.items():
         try:
             before = path.read_text(encoding="utf-8") if path.exists() else ""
+            open_to_others = bool(document.secrets and path.exists() and path.stat().st_mode & 0o077)
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(str(path), f"cannot be written: {error}.", "Choose another place.") from None
-        if before != text and not check_mode:
-            write_atomic(path, text)
-        written.append(Written(path=path, before=before, after=text))
+        if (before != document.text or open_to_others) and not check_mode:
+            write_atomic(path, document.text, PRIVATE_FILE if document.secrets else None)
+        written.append(Written(path=path, before=before, after=document.text, secrets=document.secrets))
     return tuple(written)

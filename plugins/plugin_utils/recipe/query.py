@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..runtime.secret_keys import redact_data
 from .hydrate import component_data, component_values, plain
 from .model import Catalogue, RecipeResult
 from .paths import lookup, parse_path
+from .yaml_text import Path
 
 _SHOWN = ("name", "type", "source", "namespace", "chart", "version", "tag", "path", "dependencyRefs")
 
@@ -38,3 +40,24 @@ def query(result: RecipeResult, catalogue: Catalogue, selector: str) -> Any:
         NotFoundError: there is no such value; the message lists what is there.
     """
     return lookup(query_map(result, catalogue), parse_path(selector))
+
+
+def query_shown(result: RecipeResult, catalogue: Catalogue, selector: str) -> Any:
+    """Return the same for people: secrets are masked by their keys.
+
+    Raises:
+        InputError: the selector cannot be read.
+        NotFoundError: there is no such value; the message lists what is there.
+    """
+    path = parse_path(selector)
+    data = query_map(result, catalogue)
+    lookup(data, path)
+    return shown_value(data, path)
+
+
+def shown_value(data: dict[str, Any], path: Path) -> Any:
+    """Return the value at a path of a query map, which is there, with secrets masked by the keys above and below it."""
+    if len(path) > 1 and path[0] == "components":
+        name = str(path[1])
+        data = {"components": {name: data["components"][name]}}
+    return lookup(redact_data(data), path)

@@ -22,7 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.m
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.difference import difference
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output import documents
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output import documents, write_documents
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer, request_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preflight import answer_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
@@ -52,8 +52,8 @@ def run(tmp_path: Path) -> Run:
     found.save_hardware({})
     found.save_record(new_run("r1", "lab", "2026-11-22T10:00:00Z", site.gates, rehearsal=False))
     answered = answer_for(site, {"recipe_data": [], "overrides": overrides("cAnArY")})
-    for path, text in documents(answered.result, answered.catalogue, {"run_dir": str(tmp_path)}).items():
-        path.write_text(text, encoding="utf-8")
+    files = documents(answered.result, answered.catalogue, {"run_dir": str(tmp_path)})
+    write_documents(files, check_mode=False)
     return found
 
 
