@@ -30,7 +30,7 @@ MAX_DEPTH = 10
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _EXACT = re.compile(r"v?\d+(\.\d+){1,2}(-[0-9A-Za-z.-]+)?")
 _IMAGE = re.compile(r"^\s*(?:- )?image:\s*[\"']?([^\s\"'#]+)")
-_VERSION_BESIDE = re.compile(r"^\s*version:\s*[\"']?\d")
+_VERSION_BESIDE = re.compile(r"^\s*version:\s*[\"']?(?:[a-z-]+-v)?\d")
 
 
 def depth(tree: Tree) -> Iterator[Problem]:

@@ -18,7 +18,7 @@ from ..runtime.strict import decode, read_yaml
 class ReadyWhen:
     """A resource in which a component reports its readiness: the dotted field has that value.
 
-    Where it is not `required`, a cluster without such a resource is fine.
+    Where it is not `required`, a cluster without such a resource is fine. `name_prefix` leaves others of its kind out.
     """
 
     api_version: str
@@ -26,6 +26,7 @@ class ReadyWhen:
     field: str
     value: str
     required: bool
+    name_prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

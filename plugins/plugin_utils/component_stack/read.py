@@ -107,7 +107,8 @@ def _operand_failure(workloads: Iterable[Workload]) -> State | None:
 
 def _objects(cluster: Cluster, condition: ReadyWhen) -> list[dict[str, Any]]:
     try:
-        return cluster.list_objects(cluster.kind(condition.api_version, condition.kind))
+        found = cluster.list_objects(cluster.kind(condition.api_version, condition.kind))
+        return [obj for obj in found if obj["metadata"]["name"].startswith(condition.name_prefix)]
     except NotFoundError:
         return []
 

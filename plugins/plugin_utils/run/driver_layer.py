@@ -5,7 +5,9 @@
 
 An operator that installs a second driver, and a DRA driver that looks for the driver where the operator would have put
 it, both fail on a host that brings its own: the DRA driver's init container waits for ever for nvidia-smi below
-`nvidiaDriverRoot` (kubernetes-sigs/dra-driver-nvidia-gpu, hack/kubelet-plugin-prestart.sh).
+`nvidiaDriverRoot` (kubernetes-sigs/dra-driver-nvidia-gpu, hack/kubelet-plugin-prestart.sh). The modules gdrdrv and
+nvidia_peermem are loaded by containers of the operator's driver DaemonSet (NVIDIA/gpu-operator,
+assets/state-driver/0500_daemonset.yaml): without it, asking for them does nothing.
 """
 
 from __future__ import annotations
@@ -51,6 +53,13 @@ def driver_overrides(
             reason = "is host, and the overrides of gpu-operator switch its driver on."
             raise InputError("gpufleet_driver_owner", reason, "take that override away, or set it to operator")
         overrides[OPERATOR] = {"driver": {"enabled": False}}
+    if (operator.get("gdrcopy") or {}).get("enabled"):
+        _refuse(stated, ("gdrcopy",), "gdrdrv")
+        overrides[OPERATOR] = {**overrides.get(OPERATOR, {}), "gdrcopy": {"enabled": False}}
+    if ((operator.get("driver") or {}).get("rdma") or {}).get("enabled"):
+        _refuse(stated, ("driver", "rdma"), "nvidia_peermem")
+        below = overrides.get(OPERATOR, {})
+        overrides[OPERATOR] = {**below, "driver": {**below.get("driver", {}), "rdma": {"enabled": False}}}
     dra = values.get(DRA_DRIVER)
     if dra is not None and dra.get("nvidiaDriverRoot") == OPERATORS_ROOT:
         own = stated.get(DRA_DRIVER) or {}
@@ -59,3 +68,14 @@ def driver_overrides(
             raise InputError("gpufleet_driver_owner", reason, "take that override away, or name the host's own root")
         overrides[DRA_DRIVER] = {"nvidiaDriverRoot": HOSTS_ROOT}
     return overrides
+
+
+def _refuse(stated: Mapping[str, Any], path: tuple[str, ...], module: str) -> None:
+    """Refuse a module that the site's own overrides ask for and that only the operator's driver would load."""
+    found: Any = stated.get(OPERATOR)
+    for step in (*path, "enabled"):
+        found = found.get(step) if isinstance(found, Mapping) else None
+    if found:
+        at = ".".join((*path, "enabled"))
+        reason = f"is host, and {at} of {OPERATOR} would load {module} beside the operator's driver only."
+        raise InputError("gpufleet_driver_owner", reason, f"take that override away, and load {module} on the hosts")

@@ -175,7 +175,7 @@ def test_related_layers_may_differ(spoiled: Spoiled, problems: Callable[[Path], 
 
 
 def test_the_line_is_that_of_the_value(spoiled: Spoiled, problems: Callable[[Path], list[str]]) -> None:
-    path = spoiled.path("eks-training")
+    path = spoiled.path("kind")
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("gdrcopy:", "gdrcpy:"), encoding="utf-8")
     line = next(number for number, content in enumerate(text.splitlines(), 1) if "gdrcopy:" in content)

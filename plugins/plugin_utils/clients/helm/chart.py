@@ -43,8 +43,9 @@ def chart_source(component: str, chart: str, version: str, source: str, mirror: 
         hint = "set `source` in the recipe or gpufleet_chart_mirror"
         raise InputError(f"component {component}", "the recipe names no chart source.", hint)
     if source.startswith("oci://"):
-        base = source.rstrip("/")
-        reference = base if base.rpartition("/")[2] == name else f"{base}/{name}"
+        # An OCI repository may be named like its chart: KAI's is oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler,
+        # its repository one step above (kai-scheduler/KAI-Scheduler, README.md).
+        reference = f"{source.rstrip('/')}/{name}"
         return ChartSource(reference, ("--version", version), f"{reference} {version}")
     return ChartSource(name, ("--repo", source, "--version", version), f"{name} {version} from {source}")
 

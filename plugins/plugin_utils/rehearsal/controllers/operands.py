@@ -73,7 +73,7 @@ def daemon_set(operand: Operand, policy: Json, namespace: str) -> Json:
         for name in operand.containers
     ]
     pod = {
-        "nodeSelector": {operand.node_label: "true", **(common.get("nodeSelector") or {})},
+        "nodeSelector": {operand.node_label: "true"},
         "priorityClassName": common.get("priorityClassName") or "system-node-critical",
         "tolerations": [_GPU_TAINT, *(common.get("tolerations") or [])],
         "containers": containers,

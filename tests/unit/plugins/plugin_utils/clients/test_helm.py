@@ -96,7 +96,8 @@ def test_no_helm() -> None:
 
 def test_where_charts_come_from(tmp_path: Path) -> None:
     assert chart_source("c", "x/op", "1.0", "oci://reg.example/charts", "").reference == "oci://reg.example/charts/op"
-    assert chart_source("c", "op", "1.0", "oci://reg.example/charts/op", "").reference == "oci://reg.example/charts/op"
+    # A repository may be named like its chart, as KAI's is.
+    assert chart_source("c", "op", "1.0", "oci://reg.example/op/op", "").reference == "oci://reg.example/op/op/op"
     assert "--repo" in chart_source("c", "op", "1.0", "https://charts.example", "").options
     assert (
         chart_source("c", "op", "1.0", "", "https://mirror.example/x/").reference

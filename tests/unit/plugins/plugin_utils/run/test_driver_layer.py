@@ -46,8 +46,34 @@ def test_a_platform_without_the_operators_driver_refuses_the_other_owner() -> No
     assert _values(DriverOwner.OPERATOR, ROCKY, **{OPERATOR: {"driver": {"enabled": True}}})
 
 
+@pytest.mark.parametrize("criteria", [UBUNTU, {**UBUNTU, "fabric": "infiniband"}, ROCKY])
+def test_modules_beside_the_operators_driver_are_not_asked_for_without_it(criteria: dict[str, str]) -> None:
+    operator = _values(DriverOwner.HOST, criteria)[OPERATOR]
+    assert operator["gdrcopy"]["enabled"] is False
+    assert operator["driver"]["rdma"]["enabled"] is False
+
+
+def test_the_operators_driver_brings_gdrcopy_and_what_the_site_asks_for() -> None:
+    rdma = {"driver": {"rdma": {"enabled": True, "useHostMofed": True}}}
+    operator = _values(DriverOwner.OPERATOR, UBUNTU, **{OPERATOR: rdma})[OPERATOR]
+    assert operator["gdrcopy"]["enabled"] is True
+    assert operator["driver"]["rdma"] == {"enabled": True, "useHostMofed": True}
+
+
+def test_modules_of_a_recipe_of_others_are_switched_off_too() -> None:
+    values = {OPERATOR: {"driver": {"enabled": True, "rdma": {"enabled": True}}, "gdrcopy": {"enabled": True}}}
+    off = {"driver": {"enabled": False, "rdma": {"enabled": False}}, "gdrcopy": {"enabled": False}}
+    assert driver_overrides(DriverOwner.HOST, values, {}) == {OPERATOR: off}
+
+
 @pytest.mark.parametrize(
-    "overrides", [{OPERATOR: {"driver": {"enabled": True}}}, {DRA: {"nvidiaDriverRoot": "/run/nvidia/driver"}}]
+    "overrides",
+    [
+        {OPERATOR: {"driver": {"enabled": True}}},
+        {DRA: {"nvidiaDriverRoot": "/run/nvidia/driver"}},
+        {OPERATOR: {"gdrcopy": {"enabled": True}}},
+        {OPERATOR: {"driver": {"rdma": {"enabled": True}}}},
+    ],
 )
 def test_overrides_that_say_the_opposite_are_refused(overrides: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="is host"):
