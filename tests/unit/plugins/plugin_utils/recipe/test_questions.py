@@ -219,7 +219,7 @@ def test_a_wrong_override(overrides: dict[str, Any], expected: str, own: Catalog
 def test_overrides_win_and_may_switch_off(own: Catalogue) -> None:
     result = recipe(own, service="kind")
     given_values = {
-        "gpuoperator": {"driver": {"version": "570.1"}, "daemonsets": {"nodeSelector": {"a": "b"}}},
+        "gpuoperator": {"driver": {"version": "570.1"}, "daemonsets": {"tolerations": [{"operator": "Exists"}]}},
         "skyhook": {"enabled": False},
         "prometheusadapter": {"rules": None},
     }
