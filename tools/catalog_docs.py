@@ -91,7 +91,8 @@ def _platforms(catalogue: Catalogue) -> str:
 
 def _source(entry: Component) -> tuple[str, str]:
     if entry.is_kustomize:
-        return entry.default("kustomize", "defaultSource"), entry.default("kustomize", "defaultTag")
+        source = f"{entry.default('kustomize', 'defaultSource')}, {entry.default('kustomize', 'defaultPath')}"
+        return f"built by Kustomize from {source}", entry.default("kustomize", "defaultTag")
     if "manifest" in entry.data:
         return "manifests of ours", "pinned in them"
     return entry.default("helm", "defaultRepository"), entry.default("helm", "defaultVersion")

@@ -13,6 +13,8 @@ version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
 description:
   - Resolves the recipe of the site into the run directory, so that a wrong one is found before anything is touched.
+  - Builds its Kustomize components and renders its manifest files with template expressions, so that what cannot be
+    installed is found, too.
   - Does nothing where no gate in scope installs a recipe.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
@@ -31,6 +33,16 @@ options:
     description: Values of components that replace those of the recipe, by component.
     type: dict
     default: {}
+  helm:
+    description: The helm program, a name on PATH or a path.
+    type: str
+    default: helm
+  chart_mirror:
+    description:
+      - Directory that holds V(<component>-<tag>.yaml) of every Kustomize component, beside V(<chart>-<version>.tgz) of
+        every chart. When set, nothing else is asked.
+      - Without it C(kustomize), else C(kubectl kustomize), builds the component from its Git repository.
+    type: str
 """
 
 EXAMPLES = r"""

@@ -101,10 +101,15 @@ recipe:
       returned: always
       sample: []
     components:
-      description: The version of every component that is switched on.
+      description: The version of every component that is switched on; of one that Kustomize builds, the tag.
       type: dict
       returned: always
       sample: {gpu-operator: v26.7.0}
+    needs:
+      description: What the controller or the chart mirror needs beside Helm to install it, and for which components.
+      type: dict
+      returned: always
+      sample: {kustomize: [mpi-operator]}
     order:
       description: The components in the order in which they are installed.
       type: list

@@ -11,12 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..clients.helm.templated import is_template
 from ..outcome.errors import InputError
 from ..runtime.plain_yaml import documents
 from ..runtime.secret_keys import redact_data
 
 Json = dict[str, Any]
 COMPONENT_ANNOTATION = "gpufleet.io/component"
+# What Kustomize built of a component that has no chart; its name in `when`.
+BUILT = "built"
+_RENDER = "resolve the recipe with run_dir (preflight does), which renders it"
 _KEYS = {"before": "preManifestFiles", "after": "manifestFiles"}
 
 
@@ -43,27 +47,43 @@ class Manifest:
 
 def manifests_of(entry: Mapping[str, Any], subject: str, problems: list[InputError]) -> tuple[Manifest, ...]:
     """Return the objects of a component's manifest files, in the order in which they are written."""
-    texts = {(item.get("when"), item.get("file")): item.get("text") for item in entry.get("manifests") or ()}
+    items = {(item.get("when"), item.get("file")): item for item in entry.get("manifests") or ()}
     found: list[Manifest] = []
     for when, key in _KEYS.items():
+        for item in _built(entry) if when == "after" else ():
+            found += _manifests(item, subject, problems, before=False)
         for file in entry.get(key) or ():
-            text = texts.get((when, file))
-            if not isinstance(text, str):
+            item = items.get((when, file)) or {}
+            if not isinstance(item.get("text"), str):
                 reason = f"names the manifest file {file}, whose content is not in the recipe."
                 problems.append(InputError(subject, reason, "resolve the recipe again with run_dir or hydrated_dest"))
                 continue
-            try:
-                found += [Manifest(file=file, before=when == "before", body=body) for body in _objects(text)]
-            except InputError as error:
-                problems.append(InputError(f"{subject}: {file}", error.reason, error.hint))
+            found += _manifests(item, subject, problems, before=when == "before")
     return tuple(found)
+
+
+def _built(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [item for item in entry.get("manifests") or () if item.get("when") == BUILT]
+
+
+def _manifests(item: Mapping[str, Any], subject: str, problems: list[InputError], *, before: bool) -> list[Manifest]:
+    text, file = str(item.get("text")), str(item.get("file"))
+    try:
+        if not is_plain(item):
+            raise InputError("", "has template expressions ({{ ... }}) and was not rendered.", _RENDER)
+        return [Manifest(file=file, before=before, body=body) for body in _objects(text)]
+    except InputError as error:
+        problems.append(InputError(f"{subject}: {file}", error.reason, error.hint))
+        return []
+
+
+def is_plain(item: Mapping[str, Any]) -> bool:
+    """Tell whether a manifest file is as it is applied: rendered, or without anything to render."""
+    return bool(item.get("rendered")) or item.get("when") == BUILT or not is_template(str(item.get("text")))
 
 
 def _objects(text: str) -> list[Json]:
     """Return the objects of a file: plain YAML, one or several documents, lists of objects unfolded."""
-    if any("{{" in line.partition("#")[0] for line in text.splitlines()):
-        hint = "put a plain YAML file at the same path into a private recipe directory, or switch the component off"
-        raise InputError("", "is a chart template ({{ ... }}); only plain manifests are applied.", hint)
     try:
         found = documents(text)
         json.dumps(found)

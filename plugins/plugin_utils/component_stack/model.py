@@ -14,7 +14,7 @@ from typing import Any
 
 from ..outcome.errors import InputError, ProblemsError
 from ..runtime.secret_keys import redact_data
-from .manifest import Manifest, manifests_of
+from .manifest import BUILT, Manifest, manifests_of
 
 MANAGED_BY_LABEL = "gpufleet.io/managed-by"
 MANAGED_BY = "gpufleet.bringup"
@@ -139,18 +139,17 @@ def _component(entry: Mapping[str, Any], problems: list[InputError]) -> Componen
     name = str(entry.get("name", ""))
     subject = f"component {name or '(no name)'}"
     kind = str(entry.get("type") or "Helm")
-    if kind != "Helm":
-        hint = (
-            "render it (kubectl kustomize) into a manifest file of a private recipe directory, or install it yourself "
-            f"and switch it off: overrides {name}: {{enabled: false}}"
-        )
-        problems.append(InputError(subject, f"is of type {kind}, which is not installed.", hint))
+    built = kind == "Kustomize"
+    if built and not any(item.get("when") == BUILT for item in entry.get("manifests") or ()):
+        hint = "resolve the recipe with run_dir (preflight does), which builds it with kustomize, kubectl or the mirror"
+        problems.append(InputError(subject, "is of type Kustomize and was not built.", hint))
         return None
     known = len(problems)
     manifests = manifests_of(entry, subject, problems)
     if len(problems) > known:
         return None
-    has_chart = not manifests or any(entry.get(key) for key in ("chart", "version", "source"))
+    only_files = bool(entry.get("manifests")) and not any(entry.get(key) for key in ("chart", "version", "source"))
+    has_chart = not (built or only_files)
     missing = [key for key in ("name", "namespace", "version")[: 3 if has_chart else 2] if not entry.get(key)]
     if missing:
         problems.append(InputError(subject, f"lacks {', '.join(missing)}.", "resolve the recipe again"))
@@ -159,7 +158,8 @@ def _component(entry: Mapping[str, Any], problems: list[InputError]) -> Componen
         name=name,
         namespace=str(entry["namespace"]),
         chart=str(entry.get("chart") or name),
-        version=str(entry.get("version") or ""),
+        # Of manifests only their content is compared.
+        version=str(entry.get("version") or "") if has_chart else "",
         source=str(entry.get("source") or ""),
         values=dict(entry.get("values") or {}),
         depends_on=tuple(str(ref) for ref in entry.get("dependencyRefs") or ()),

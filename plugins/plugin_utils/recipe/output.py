@@ -15,6 +15,7 @@ from ..outcome.errors import InputError
 from ..runtime.files import PRIVATE_FILE, write_atomic
 from ..runtime.secret_keys import redact_data
 from .hydrate import hydrated, plain, self_contained
+from .installable import needs
 from .model import Catalogue, RecipeResult
 from .paths import leaves, shown
 from .pools import PooledRecipe, pooled_data
@@ -61,7 +62,10 @@ def summary(result: RecipeResult) -> dict[str, Any]:
         "criteria": result.criteria.to_dict(),
         "overlays": list(result.layers),
         "mixins": list(result.mixins),
-        "components": {component.name: component.version for component in result.components if component.enabled},
+        "components": {
+            component.name: component.version or component.tag for component in result.components if component.enabled
+        },
+        "needs": needs(result),
         "order": list(result.order),
         "constraints": {constraint.name: constraint.value for constraint in result.constraints},
     }

@@ -15,6 +15,7 @@ from ..outcome.codec import from_plain
 from ..outcome.errors import InputError
 from .criteria import ANY, Criteria, parse_criteria
 from .detect import ClusterFacts, Detection, detect
+from .installable import not_installable
 from .load import catalogue_directories, load_catalogue
 from .merge import merged_values
 from .model import Catalogue, RecipeResult
@@ -132,6 +133,7 @@ def answer(request: Request) -> Answer:
     warnings = (*catalogue.warnings, *told, *require_supported(result, catalogue, request.unsupported))
     if request.overrides:
         result = with_overrides(result, catalogue, request.overrides, check=request.check_overrides)
+    warnings = (*warnings, *not_installable(result))
     return Answer(result=result, catalogue=catalogue, warnings=warnings, detection=detection)
 
 

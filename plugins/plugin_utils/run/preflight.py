@@ -12,13 +12,15 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from ..check.gpu_stack.roots import recipe_offers_gpus_by_dra
+from ..component_stack.render import Renderer, rendered
 from ..outcome.errors import BringupError, ProblemsError
 from ..outcome.gates import GATE_IDS
-from ..recipe.hydrate import component_values
-from ..recipe.output import documents, write_documents
+from ..recipe.hydrate import component_values, hydrated
+from ..recipe.output import RUN_FILE, dump, write_documents
 from ..recipe.overrides import component_name, with_overrides
 from ..recipe.request import Answer, Request, answer, request_of
 from ..runtime.progress import Emit
+from ..runtime.secret_keys import redact_data
 from ..site.decisions import component_problems
 from ..site.model import Site
 from ..verdict.run import RunRecord, new_run, unproven_before, with_site
@@ -101,22 +103,31 @@ def _scoped(run: Run, site: Site) -> RunRecord:
 
 
 def resolve_recipe(run: Run, options: Mapping[str, Any], emit: Emit) -> tuple[str, ...]:
-    """Resolve the recipe of the site into the run directory, and return warnings.
+    """Resolve the recipe of the site into the run directory, all its manifests plain, and return warnings.
 
     Raises:
-        BringupError: wrong criteria, an unsupported combination, or wrong recipe data.
+        BringupError: wrong criteria, an unsupported combination, wrong recipe data, or a component that cannot be
+            built or rendered here.
     """
     site = run.site
     if not needs_recipe(site):
         return ()
     answered = answer_for(site, options)
-    write_documents(documents(answered.result, answered.catalogue, {"run_dir": str(run.path)}), check_mode=False)
+    # The run directory is given to others, so its recipe has no secrets, in values or in what is rendered from them.
+    recipe = rendered(redact_data(hydrated(answered.result, answered.catalogue)), renderer_of(options))
+    path = run.path / RUN_FILE
+    write_documents({path: dump(recipe, path)}, check_mode=False)
     run.reload()
     run.save_site(with_dra(site, run.recipe or {}))
     # Components are known now, and whether GPUs are given out by claim.
     write_pending_suites(run)
     emit(f"recipe: {len(answered.result.order)} components in order {', '.join(answered.result.order)}"[:190])
     return answered.warnings
+
+
+def renderer_of(options: Mapping[str, Any]) -> Renderer:
+    """Return with what manifests are rendered, by the options `helm` and `chart_mirror`."""
+    return Renderer(helm=options.get("helm") or "helm", mirror=options.get("chart_mirror") or "")
 
 
 def answer_for(site: Site, options: Mapping[str, Any]) -> Answer:

@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..component_stack.render import rendered
+from ..outcome.errors import InputError
 from ..recipe.hydrate import hydrated
-from ..runtime.secret_keys import holds_mask, with_secrets
-from .preflight import answer_for
+from ..runtime.secret_keys import holds_mask, redact_data, with_secrets
+from .preflight import answer_for, renderer_of
 from .run import Run
 from .settings_sources import merged_settings
 
@@ -41,15 +43,52 @@ def recipe_with_secrets(run: Run, options: Mapping[str, Any]) -> dict[str, Any] 
 
     Args:
         run: the run.
-        options: `recipe_data` and `overrides` as preflight got them.
+        options: `recipe_data`, `overrides`, `helm` and `chart_mirror` as preflight got them.
 
     Raises:
         InputError: a value was masked and is not stated any more.
+        ProblemsError: a manifest cannot be rendered.
     """
     saved = run.recipe
-    if saved is None or not holds_mask(saved):
-        return saved
+    if saved is None:
+        return None
+    renderer = renderer_of(options)
+    if not holds_mask(saved):
+        # A recipe that no preflight wrote may have manifests that are not plain.
+        return rendered(saved, renderer)
     answered = answer_for(run.site, options)
     full = hydrated(answered.result, answered.catalogue)
-    restored: dict[str, Any] = with_secrets(saved, full, "recipe", _RECIPE_HINT)
+    masked = rendered(redact_data(full), renderer, built=saved)
+    stated = rendered(full, renderer, built=saved)
+    # A text that was rendered from secrets cannot be put together from both: it is compared, and taken whole.
+    texts = _texts(masked)
+    if any(holds_mask(text) and texts.get(place) != text for place, text in _texts(saved).items()):
+        raise InputError("recipe", "a manifest was rendered from values that are not stated any more.", _RECIPE_HINT)
+    restored: dict[str, Any] = with_secrets(_with_texts(saved, _texts(stated)), full, "recipe", _RECIPE_HINT)
     return restored
+
+
+_Place = tuple[str, str, str]
+
+
+def _texts(recipe: Mapping[str, Any]) -> dict[_Place, str]:
+    """Return the text of every manifest file of a recipe, by component, time and file."""
+    return {
+        (str(entry["name"]), str(item["when"]), str(item["file"])): str(item["text"])
+        for entry in recipe["componentRefs"]
+        for item in entry.get("manifests") or ()
+    }
+
+
+def _with_texts(recipe: Mapping[str, Any], texts: Mapping[_Place, str]) -> dict[str, Any]:
+    """Return a recipe with those of other texts whose own holds a mask."""
+    entries = []
+    for entry in recipe["componentRefs"]:
+        items = [
+            {**item, "text": texts[str(entry["name"]), str(item["when"]), str(item["file"])]}
+            if holds_mask(item["text"])
+            else item
+            for item in entry.get("manifests") or ()
+        ]
+        entries.append({**entry, **({"manifests": items} if items else {})})
+    return {**recipe, "componentRefs": entries}

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...outcome.errors import InputError
+from .built import built_text
 from .chart import chart_files
 from .facts import stand_in_for
 
@@ -66,7 +67,9 @@ def build_mirror(
     components: Iterable[Mapping[str, Any]],
     states: Mapping[str, str] | None = None,
 ) -> list[Path]:
-    """Write one package `<chart>-<version>.tgz` for every component; the same input gives the same bytes.
+    """Write `<chart>-<version>.tgz` for every chart and `<component>-<tag>.yaml` for what Kustomize builds.
+
+    The same input gives the same bytes.
 
     Args:
         directory: where the packages go; made when it is not there.
@@ -85,6 +88,9 @@ def build_mirror(
     broken = states or {}
     paths: list[Path] = []
     for component in components:
+        if component.get("type") == "Kustomize":
+            paths += _build(directory, str(component["name"]), str(component.get("tag") or ""), broken)
+            continue
         ref = chart_ref(component)
         state = (broken.get(ref.component) or broken.get(ref.chart)) if ref else None
         if ref is None or state == "install-fails":
@@ -95,6 +101,16 @@ def build_mirror(
         _write(path, package(ref.chart, files))
         paths.append(path)
     return paths
+
+
+def _build(directory: Path, name: str, tag: str, broken: Mapping[str, str]) -> list[Path]:
+    """Write what Kustomize builds of a component, unless the mirror is to lack it."""
+    state = broken.get(name, "")
+    if state == "install-fails":
+        return []
+    path = directory / f"{name}-{tag}.yaml"
+    _write(path, built_text(name, tag, stand_in_for(name), _FAULTS.get(state, "")).encode())
+    return [path]
 
 
 def package(name: str, files: Mapping[str, str]) -> bytes:

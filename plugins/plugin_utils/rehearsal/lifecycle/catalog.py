@@ -15,7 +15,7 @@ _LAYERS = ("overlays", "mixins")
 
 
 def charts_of(directories: Sequence[Path]) -> list[dict[str, str]]:
-    """Return a component reference for every chart and version that registries and layers name.
+    """Return a reference for every chart and Kustomize component, in every version that registries and layers name.
 
     The union and not one resolved recipe: whatever criteria the run has, and whatever an upgrade asks for, is there.
 
@@ -34,7 +34,15 @@ def charts_of(directories: Sequence[Path]) -> list[dict[str, str]]:
         chart = str(reference.get("chart") or _chart(registry.get(name, {})) or name)
         found.add((name, chart, str(reference.get("version") or "")))
     rows = sorted((name, chart, version) for name, chart, version in found if chart and version)
-    return [{"name": name, "chart": chart, "version": version, "type": "Helm"} for name, chart, version in rows]
+    charts = [{"name": name, "chart": chart, "version": version, "type": "Helm"} for name, chart, version in rows]
+    return charts + _built(directories, registry)
+
+
+def _built(directories: Sequence[Path], registry: dict[str, dict[str, Any]]) -> list[dict[str, str]]:
+    """Return a reference for every tag of every Kustomize component."""
+    found = {(name, str((entry.get("kustomize") or {}).get("defaultTag") or "")) for name, entry in registry.items()}
+    found |= {(str(reference["name"]), str(reference.get("tag") or "")) for reference in _references(directories)}
+    return [{"name": name, "tag": tag, "type": "Kustomize"} for name, tag in sorted(found) if tag]
 
 
 def _registered(directories: Sequence[Path]) -> Iterator[dict[str, Any]]:

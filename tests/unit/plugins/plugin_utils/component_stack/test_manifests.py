@@ -60,7 +60,7 @@ def test_a_component_may_be_only_manifests() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("name: {{ .Values.name }}\n", "chart template"),
+        ("name: {{ .Values.name }}\n", "has template expressions .* was not rendered"),
         ("a: [", "not plain YAML"),
         ("when: 2026-01-01\n", "not plain YAML"),
         ("- 1\n", "no object"),

@@ -97,7 +97,7 @@ def test_components_come_in_deployment_order() -> None:
         ([_ref("a")], ["a", "b"], "deploymentOrder"),
         ([_ref("a"), _ref("b")], ["a"], "deploymentOrder"),
         ([_ref("a", version="")], ["a"], "lacks version"),
-        ([_ref("a", type="Kustomize")], ["a"], r"component a: is of type Kustomize.*render it .* switch it off"),
+        ([_ref("a", type="Kustomize")], ["a"], r"component a: is of type Kustomize and was not built.*preflight"),
     ],
 )
 def test_a_recipe_that_cannot_be_installed_is_refused(refs: list[Any], order: list[str], says: str) -> None:
