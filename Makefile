@@ -61,8 +61,9 @@ rehearse-stop: setup ## Stop a rehearsal cluster that was kept, and remove what 
 	ansible-playbook playbooks/rehearse_stop.yml $(ARGS)
 
 .PHONY: test
+# More workers than cores: rehearsals wait for their clusters most of the time.
 test: setup ## All tests: unit, integration, rehearsal (ARGS="-k name", or paths: only those)
-	pytest -n 2 --durations=40 $(ARGS)
+	pytest -n 3 --durations=40 $(ARGS)
 
 .PHONY: check
 check: setup ## Everything that is checked before a commit, with the seconds of each step (ARGS="names", or "--but names")
