@@ -122,7 +122,7 @@ def _pods(spec: JobSpec, namespace: TemporaryNamespace) -> Sequence[Json]:
     template = job["spec"]["template"]
     return [
         {
-            "metadata": {"name": f"{spec.name}-{number}", "labels": template["metadata"].get("labels") or {}},
+            "metadata": {**template["metadata"], "name": f"{spec.name}-{number}"},
             "spec": template["spec"] | {"nodeName": node, "hostname": f"{spec.name}-{number}"},
         }
         for number, node in enumerate(spec.nodes)

@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..runtime.recipe_files import RECIPES
-from .model import JobSpec
+from .model import JobSpec, PodNeeds
 from .namespace import TemporaryNamespace
 from .render import render
 
 ACCESS = "ranks"
 JOB_LABEL = "gpufleet.io/job"
+# A sidecar that is not ready by then is started again.
+_READY_EVERY_S, _READY_LATEST_S = 5, 180
+Json = dict[str, Any]
 _TEMPLATES = RECIPES / "workloads"
 _FILES = {
     "gang-job": "job-gang.yaml.j2",
@@ -49,6 +53,9 @@ def job_objects(spec: JobSpec, namespace: TemporaryNamespace) -> list[dict[str, 
         "compute_domain": spec.compute_domain,
         "claims": [{"name": name} for name in _claims(spec)],
         "annotations": dict(spec.annotations),
+        "volumes": _volumes(spec.needs),
+        "mounts": _mounts(spec.needs.mounts),
+        "sidecars": _sidecars(spec.needs),
         "shm_gib": spec.shm_gib,
         "deadline_s": spec.placing_s + spec.pull_s + spec.timeout_s,
         "access": ACCESS,
@@ -58,6 +65,38 @@ def job_objects(spec: JobSpec, namespace: TemporaryNamespace) -> list[dict[str, 
         "requests": dict(spec.requests),
     }
     return render(_TEMPLATES / _FILES[spec.kind], variables)
+
+
+def _volumes(needs: PodNeeds) -> list[Json]:
+    return [{"name": name, "hostPath": {"path": path}} for name, path in needs.host_paths.items()]
+
+
+def _mounts(mounts: Mapping[str, str]) -> list[Json]:
+    return [{"name": name, "mountPath": path} for name, path in mounts.items()]
+
+
+def _sidecars(needs: PodNeeds) -> list[Json]:
+    """Return the container that runs beside the ranks: an init container that goes on (KEP-753), so that it starts
+    before them, and that a pod whose ranks have ended ends."""
+    sidecar = needs.sidecar
+    if sidecar is None:
+        return []
+    found: Json = {
+        "name": sidecar.name,
+        "image": sidecar.image,
+        "restartPolicy": "Always",
+        "command": list(sidecar.command),
+        "env": [{"name": key, "value": value} for key, value in sidecar.env.items()],
+        "securityContext": {"capabilities": {"add": list(sidecar.capabilities)}},
+        "volumeMounts": _mounts(sidecar.mounts),
+    }
+    if sidecar.ready_file:
+        found["startupProbe"] = {
+            "exec": {"command": ["cat", sidecar.ready_file]},
+            "periodSeconds": _READY_EVERY_S,
+            "failureThreshold": _READY_LATEST_S // _READY_EVERY_S,
+        }
+    return [found]
 
 
 def _claims(spec: JobSpec) -> list[str]:

@@ -34,6 +34,32 @@ _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sidecar:
+    """A container that runs beside the ranks of a pod and ends with them. `mounts` are paths by name of a volume;
+    `ready_file` is written once it is ready, before which no rank starts, empty where it does not say so."""
+
+    name: str
+    image: str
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    mounts: Mapping[str, str] = field(default_factory=dict)
+    capabilities: tuple[str, ...] = ()
+    ready_file: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodNeeds:
+    """What the pods of a run need beside adapters. `host_paths` are directories of the node by name of a volume,
+    `mounts` where the ranks have those that they see."""
+
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    host_paths: Mapping[str, str] = field(default_factory=dict)
+    mounts: Mapping[str, str] = field(default_factory=dict)
+    sidecar: Sidecar | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
     """One job: `command` runs once for every GPU of the nodes, all of them one world of ranks.
 
@@ -58,6 +84,7 @@ class JobSpec:
         device_class: DRA device class of whole GPUs; empty takes them from the device plugin (`nvidia.com/gpu`).
         compute_domain: pods share GPU memory across hosts (IMEX), by a ComputeDomain of the DRA driver.
         annotations: annotations of the pods, such as the networks of Multus.
+        needs: further volumes and containers of its pods; its annotations and environment are those above.
         shm_gib: size limit of /dev/shm.
         volume: volume source that a plain Job has at /models, read-only; empty for none.
         secret_env: environment of a plain Job from secrets of its namespace, as `secret/key`.
@@ -83,6 +110,7 @@ class JobSpec:
     device_class: str = ""
     compute_domain: bool = False
     annotations: Mapping[str, str] = field(default_factory=dict)
+    needs: PodNeeds = field(default_factory=PodNeeds)
     shm_gib: int = 16
     volume: Mapping[str, Any] = field(default_factory=dict)
     secret_env: Mapping[str, str] = field(default_factory=dict)

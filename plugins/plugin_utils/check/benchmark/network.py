@@ -16,12 +16,12 @@ from ...clients.kube.kinds import NODES
 from ...clients.kube.permission import Permission
 from ...collect.adapters import HostAdapters, read_adapters
 from ...component_stack.facts import stack_facts
-from ...hardware.sku import Sku
+from ...hardware.sku import Fabric, Sku
 from ...site.adapters import LINK_LAYERS, VARIABLE, carries_gpu_traffic, nccl_port
 from ...site.cabling import CablingPlan, stated_cabling
 from ...site.model import Host
 from ...workload.capacity import NodeCapacity, imex_nodes
-from ...workload.model import JobKind
+from ...workload.model import JobKind, PodNeeds
 from ...workload.permission import job_permissions
 from ..spec import ObserveContext
 from .plan import BenchmarkHost, Placement, device_class, placement
@@ -47,6 +47,7 @@ class NetworkSettings:
         privileged: pods see all devices of their node.
         host_network: pods are in the network of their node.
         beside: what pods ask for beside a resource that begins so, where their node offers it.
+        pods: what pods need beside adapters, by fabric.
     """
 
     hcas: tuple[str, ...]
@@ -58,6 +59,7 @@ class NetworkSettings:
     privileged: bool = False
     host_network: bool = False
     beside: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    pods: Mapping[str, PodNeeds] = field(default_factory=dict)
 
 
 class PodNetwork(TypedDict):
@@ -69,27 +71,36 @@ class PodNetwork(TypedDict):
     privileged: bool
     host_network: bool
     compute_domain: bool
+    needs: PodNeeds
 
 
 def pod_network(
-    hosts: Sequence[BenchmarkHost], settings: NetworkSettings, *, gang: str, alone_with_adapters: bool = False
+    hosts: Sequence[BenchmarkHost],
+    settings: NetworkSettings,
+    *,
+    gang: str,
+    fabric: Fabric,
+    alone_with_adapters: bool = False,
 ) -> PodNetwork:
     """Return how the pods of a run over these hosts reach each other; on one host they need no gang, and adapters only
     if they are to use them there (`alone_with_adapters`). All pods ask for as much as the host that offers least."""
     if len(hosts) == 1 and not alone_with_adapters:
         return PodNetwork(
-            gang="none", limits={}, annotations={}, privileged=False, host_network=False, compute_domain=False
-        )
+            gang="none", limits={}, annotations={}, privileged=False, host_network=False, compute_domain=False,
+            needs=PodNeeds(),
+        )  # fmt: skip
+    needs = settings.pods.get(fabric, PodNeeds())
     common = [name for name in hosts[0].asks if all(name in host.asks for host in hosts)]
     limits = {name: min((host.asks[name] for host in hosts), key=_amount) for name in common}
     return PodNetwork(
         gang=gang if len(hosts) > 1 else "none",
         limits=limits,
-        annotations=settings.annotations,
+        annotations={**needs.annotations, **settings.annotations},
         privileged=settings.privileged,
         host_network=settings.host_network,
         # With a host that cannot share it, NCCL takes the adapters between all of them.
         compute_domain=len(hosts) > 1 and all(host.imex for host in hosts),
+        needs=needs,
     )
 
 

@@ -23,6 +23,7 @@ def network_settings(settings: FabricValidationSettings) -> NetworkSettings:
         privileged=run.privileged,
         host_network=run.host_network,
         beside=settings.beside_resources,
+        pods=settings.pods,
     )
 
 

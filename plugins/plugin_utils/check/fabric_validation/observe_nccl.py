@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -173,14 +173,15 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
         sizes = ("-b", str(self._smallest(want)), "-e", str(run.largest), "-f", str(run.factor))
         command = (run.program or known.program, *sizes, "-g", "1")
         stated = network_settings(self.settings)
-        network = pod_network(hosts, stated, gang=self.plan.gang, alone_with_adapters=want.phase == "loop")
+        looped, fabric = want.phase == "loop", self._sku(want).fabric
+        network = pod_network(hosts, stated, gang=self.plan.gang, fabric=fabric, alone_with_adapters=looped)
         return JobSpec(
             name=f"{want.phase}-{next(self._serial)}",
             nodes=tuple(host.node for host in hosts),
             gpus_per_node=self._sku(want).gpus,
             image=run.image or known.image,
             command=(*command, *_SLOWEST) if want.phase == "adapters" else command,
-            env=self._environment(want),
+            env=self._environment(want, network["needs"].env),
             kind=run.kind,
             timeout_s=run.timeout_s,
             pull_s=run.pull_s,
@@ -215,11 +216,12 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
         again = " again" if all(want.attempt > 1 for want in wanted) else ""
         return "nccl-tests: " + ", ".join(f"{count} x {_PHASES[phase]}" for phase, count in counts.items()) + again
 
-    def _environment(self, want: Wanted) -> dict[str, str]:
+    def _environment(self, want: Wanted, needed: Mapping[str, str]) -> dict[str, str]:
         # Its own file for NCCL's lines: on the same stream as the table they can end up in the middle of a row.
         lines = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": _SUBSYSTEMS, "NCCL_DEBUG_FILE": "/dev/stderr"}
         ports = port_filter(port for ports in self._ports(want).values() for port in ports)
-        return {**lines, **ports, **adapter_environment(want.phase, self._sku(want)), **self.settings.run.env}
+        phase = adapter_environment(want.phase, self._sku(want))
+        return {**needed, **lines, **ports, **phase, **self.settings.run.env}
 
     def _ports(self, want: Wanted) -> dict[str, tuple[str, ...]]:
         if want.phase == "node" or self._sku(want).fabric not in FILTERED_FABRICS:

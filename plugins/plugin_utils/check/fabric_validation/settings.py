@@ -11,6 +11,7 @@ from typing import Literal
 from ...outcome.errors import InputError
 from ...verdict.ceiling import CeilingLimits
 from ...verdict.peers import PeerLimits
+from ...workload.model import PodNeeds
 from ..benchmark.settings import JobSettings
 from ..kit.peer_settings import cohort_share, peer_spreads, peer_tolerance, peers_least
 from ..kit.settings import part, release_data, setting
@@ -139,6 +140,10 @@ class FabricValidationSettings:
     images: dict[str, ImageFacts] = release_data("Images with nccl-tests and the NCCL plugin of each fabric.")
     beside_resources: dict[str, dict[str, str]] = release_data(
         "What pods ask for beside resources that begin so, on nodes that offer huge pages."
+    )
+    pods: dict[str, PodNeeds] = release_data(
+        "What pods between hosts need beside adapters on each fabric: annotations, environment, directories of the "
+        "node, a container beside the ranks."
     )
     rdma_resources: tuple[str, ...] = release_data(
         "Extended resources that stand for network adapters (how they begin)."

@@ -111,14 +111,14 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
     def job(self, want: SkuCohort) -> JobSpec:
         """One torchrun over all open hosts of a SKU."""
         plan, run, hosts = self.plan, self.settings.run, want.open_hosts
-        network = pod_network(hosts, site_network(self.context), gang=plan.gang)
+        network = pod_network(hosts, site_network(self.context), gang=plan.gang, fabric=self._sku(want).fabric)
         return JobSpec(
             name=f"train-{plan.skus.index(want.sku_name) + 1}-{len(want.runs) + 1}",
             nodes=tuple(host.node for host in hosts),
             gpus_per_node=self._sku(want).gpus,
             image=run.image,
             command=("/etc/program/train.py", *self._options(want)),
-            env=self._environment(want),
+            env={**network["needs"].env, **self._environment(want)},
             kind="torchrun",
             timeout_s=run.timeout_s,
             pull_s=run.pull_s,

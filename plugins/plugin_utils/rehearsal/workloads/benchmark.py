@@ -28,17 +28,20 @@ _PER_NODE = re.compile(r"ppr:(\d+):node|(?:^|\s)-N\s+(\d+)\b|(?:^|\s)-npernode\s
 # Extended resources that bring network adapters into a pod.
 _ADAPTERS = re.compile(r"^(rdma/|networking\.gke\.io\.networks/|.*\b(hostdev|hca|efa|sriov|mlnx|rdma|gdr)\w*)", re.I)
 GPU = "nvidia.com/gpu"
+_DEVICES_OF = "devices.gke.io/container."
 _EVERY_ADAPTER = 1 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankPod:
-    """One pod with ranks (one per GPU): its host name, its node, and how many units of network adapters it asks for."""
+    """One pod with ranks (one per GPU): its host name, its node, how many units of network adapters it asks for, and
+    whether the daemon runs beside them that TCP transports from GPU to GPU need."""
 
     hostname: str
     node: str
     gpus: int
     adapters: int
+    daemon: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +165,18 @@ def rank_pod(pod: Json, gpus: int) -> RankPod:
     """Return a pod as the place of that many ranks."""
     spec = pod["spec"]
     hostname = spec["nodeName"] if spec.get("hostNetwork") else spec.get("hostname") or pod["metadata"]["name"]
-    return RankPod(hostname=hostname, node=spec.get("nodeName", ""), gpus=gpus, adapters=_adapter_units(spec))
+    return RankPod(
+        hostname=hostname, node=spec.get("nodeName", ""), gpus=gpus, adapters=_adapter_units(spec), daemon=_daemon(pod)
+    )
+
+
+def _daemon(pod: Json) -> bool:
+    """Whether a container beside the ranks gets the GPUs' devices by annotation, and stays: the daemon of TCPX and TCPXO
+    (GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/best-practice.md)."""
+    spec = pod["spec"]
+    beside = [c for c in spec.get("initContainers") or [] if c.get("restartPolicy") == "Always"]
+    annotations = pod["metadata"].get("annotations") or {}
+    return any(f"{_DEVICES_OF}{c['name']}" in annotations for c in (*beside, *(spec.get("containers") or [])[1:]))
 
 
 def _adapter_units(spec: Json) -> int:

@@ -16,6 +16,8 @@ from .physics import Machine, local_speed
 # Share of the rated speed on a link with fewer or slower lanes.
 _LANES = {"4x": 1.0, "2x": 0.5, "1x": 0.25}
 _RATES = {"HDR": 1.0, "EDR": 0.5, "FDR": 0.28, "QDR": 0.2}
+# Their plugins reach GPU memory through a daemon in the pod (GoogleCloudPlatform/container-engine-accelerators).
+_WITH_DAEMON = ("tcpx", "tcpxo")
 IB, SOCKET, LIBFABRIC = "IB", "Socket", "Libfabric"
 # Networks of plugins by fabric, as `Using network` has them in public logs of EKS and GKE.
 PLUGINS = {"efa": LIBFABRIC, "tcpx": "GPUDirectTCPX_v7", "tcpxo": "FasTrak"}
@@ -65,7 +67,7 @@ def find_host(
     rule = env.get("NCCL_IB_HCA", "") if fabric not in PLUGINS else ""
     wanted = [hca for hca in active if hca_selected(hca.name, rule)]
     disabled = env.get("NCCL_IB_DISABLE") == "1" or env.get("NCCL_NET", "").lower() == "socket"
-    libraries = node.performance.rdma_libraries
+    libraries = node.performance.rdma_libraries and (place.daemon or fabric not in _WITH_DAEMON)
     adapters = tuple(wanted) if libraries and not disabled else ()
     # NCCL_NET_GDR_LEVEL=LOC (or 0) forbids it, too.
     direct = node.performance.gpudirect and env.get("NCCL_NET_GDR_LEVEL", "").upper() not in ("LOC", "0")

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -11,12 +12,19 @@ from typing import Any, cast
 import pytest
 from crd_schema import crd_schema
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.network import pod_network
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.plan import BenchmarkHost
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.network import network_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.settings import (
+    FabricValidationSettings,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import (
     access_objects,
     domain_objects,
     job_objects,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec, PodNeeds, Sidecar
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
 
 COMMAND = ("/opt/all_reduce_perf", "-b", "8", 'it\'s "quoted" {{ no template }}')
@@ -111,6 +119,62 @@ def test_hosts_of_a_rack_share_gpu_memory_by_a_compute_domain(kind: Any, by_clai
     resources = pod["containers"][0]["resources"]
     assert resources["claims"] == [{"name": name} for name in names]
     assert ("nvidia.com/gpu" in resources["limits"]) is not by_claim
+
+
+NEEDS = PodNeeds(
+    host_paths={"lib": "/opt/lib", "sys": "/sys"}, mounts={"lib": "/lib64"},
+    sidecar=Sidecar(name="daemon", image="host/daemon:1", command=("run", "--a b"), env={"A": "1"},
+                    mounts={"lib": "/lib64", "sys": "/hostsysfs"}, capabilities=("NET_ADMIN",)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["gang-job", "torchrun", "mpijob"])
+def test_a_sidecar_starts_before_the_ranks_and_ends_with_them(kind: Any) -> None:
+    def pod_of(needs: PodNeeds) -> dict[str, Any]:
+        job = job_objects(replace(SPEC, kind=kind, gang="none", needs=needs), space())[-1]["spec"]
+        pod = (job["mpiReplicaSpecs"]["Worker"] if kind == "mpijob" else job)["template"]["spec"]
+        return cast(dict[str, Any], pod)
+
+    pod = pod_of(NEEDS)
+    (sidecar,) = pod["initContainers"]
+    assert (sidecar["name"], sidecar["image"], sidecar["restartPolicy"]) == ("daemon", "host/daemon:1", "Always")
+    assert sidecar["command"] == ["run", "--a b"]
+    assert sidecar["securityContext"] == {"capabilities": {"add": ["NET_ADMIN"]}}
+    assert "resources" not in sidecar and "startupProbe" not in sidecar
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    assert volumes["sys"] == {"name": "sys", "hostPath": {"path": "/sys"}}
+    (ranks,) = pod["containers"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in ranks["volumeMounts"]}
+    assert mounts["lib"] == "/lib64" and "sys" not in mounts
+    assert {mount["name"] for mount in (*ranks["volumeMounts"], *sidecar["volumeMounts"])} <= volumes.keys()
+    assert not {"initContainers"} & pod_of(PodNeeds()).keys()
+
+
+@pytest.mark.parametrize("fabric", ["tcpx", "tcpxo"])
+def test_pods_on_tcp_have_the_daemon_that_reaches_their_gpus(fabric: str) -> None:
+    """Against what GoogleCloudPlatform/container-engine-accelerators has in nccl-test-latest.yaml of each."""
+    settings = network_settings(checked_settings(FabricValidationSettings, "fabric_validation", {}))
+    hosts = [BenchmarkHost(name=name, node=name, sku="a3") for name in ("a", "b")]
+    network = pod_network(hosts, settings, gang="none", fabric=cast(Any, fabric))
+    (job,) = job_objects(replace(SPEC, env=network["needs"].env, **network), space())
+    pod, notes = job["spec"]["template"]["spec"], job["spec"]["template"]["metadata"]["annotations"]
+    (sidecar,), (ranks,) = pod["initContainers"], pod["containers"]
+    assert sidecar["name"] == f"{fabric}-daemon"
+    devices = [line.split()[-1] for line in notes[f"devices.gke.io/container.{fabric}-daemon"].splitlines()]
+    assert [f"/dev/nvidia{n}" for n in range(8)] == devices[:8] and "/dev/nvidia-uvm" in devices
+    interfaces = json.loads(notes["networking.gke.io/interfaces"])
+    count = {"tcpx": 4, "tcpxo": 8}[fabric]
+    assert [entry["interfaceName"] for entry in interfaces] == [f"eth{n}" for n in range(count + 1)]
+    env = {entry["name"]: entry["value"] for entry in ranks["env"]}
+    used = env[{"tcpx": "NCCL_GPUDIRECTTCPX_SOCKET_IFNAME", "tcpxo": "NCCL_FASTRAK_IFNAME"}[fabric]]
+    assert used.split(",") == [f"eth{n}" for n in range(1, count + 1)]
+    mounted = {mount["mountPath"] for mount in ranks["volumeMounts"]}
+    assert env["LD_LIBRARY_PATH"] in mounted
+    assert "/tmp" not in mounted, "a launcher's pods tell each other there that it has ended"
+    assert "NET_ADMIN" in sidecar["securityContext"]["capabilities"]["add"]
+    assert ("startupProbe" in sidecar) is (fabric == "tcpxo")
+    names = {volume["name"] for volume in pod["volumes"]}
+    assert {mount["name"] for mount in (*ranks["volumeMounts"], *sidecar["volumeMounts"])} <= names
 
 
 @pytest.mark.parametrize("env", [SPEC.env, {}])

@@ -39,7 +39,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.adapters import ComputeAdapters
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import NodeCapacity, imex_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobKind, JobState
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobKind, JobState, PodNeeds
 
 HOST = Host(name="gpu01", sku="dgx-h100", node_name="node-1")
 SETTINGS = NetworkSettings(
@@ -114,15 +114,28 @@ def planned(name: str, **asks: str) -> BenchmarkHost:
 
 
 def test_one_host_needs_no_network_unless_its_adapters_are_measured() -> None:
-    alone = pod_network([planned("a", hca="8")], SETTINGS, gang="volcano")
+    alone = pod_network([planned("a", hca="8")], SETTINGS, gang="volcano", fabric="infiniband")
     assert (alone["gang"], alone["limits"], alone["annotations"]) == ("none", {}, {})
-    looped = pod_network([planned("a", hca="8")], SETTINGS, gang="volcano", alone_with_adapters=True)
+    looped = pod_network(
+        [planned("a", hca="8")], SETTINGS, gang="volcano", fabric="infiniband", alone_with_adapters=True
+    )
     assert (looped["gang"], looped["limits"]) == ("none", {"rdma/hca": "8"})
 
 
 def test_all_pods_of_a_run_ask_for_what_every_host_offers() -> None:
-    found = pod_network([planned("a", hca="16"), planned("b", hca="15")], SETTINGS, gang="volcano")
+    found = pod_network([planned("a", hca="16"), planned("b", hca="15")], SETTINGS, gang="volcano", fabric="infiniband")
     assert (found["gang"], found["limits"], found["annotations"]) == ("volcano", {"rdma/hca": "15"}, {"net": "ib"})
+
+
+def test_what_a_fabric_needs_beside_adapters_comes_with_runs_between_hosts() -> None:
+    needs = PodNeeds(annotations={"net": "vpc1", "devices": "all"}, env={"A": "1"}, host_paths={"lib": "/lib"})
+    settings = replace(SETTINGS, pods={"tcpxo": needs})
+    both = [planned("a", hca="8"), planned("b", hca="8")]
+    found = pod_network(both, settings, gang="none", fabric="tcpxo")
+    # What the site states wins: its networks may have other names.
+    assert (found["annotations"], found["needs"]) == ({"net": "ib", "devices": "all"}, needs)
+    assert pod_network(both, settings, gang="none", fabric="infiniband")["needs"] == PodNeeds()
+    assert pod_network(both[:1], settings, gang="none", fabric="tcpxo")["needs"] == PodNeeds()
 
 
 GKE = {f"networking.gke.io.networks/rdma-{n}": 1 for n in range(8)}
@@ -298,6 +311,6 @@ def test_pods_share_gpu_memory_where_nvlink_reaches_other_hosts(
     placed = [
         BenchmarkHost(**connected_placement(network, replace(HOST, node_name=name), sku, free[name])) for name in names
     ]
-    assert pod_network(placed, SETTINGS, gang="native")["compute_domain"] is claimed
+    assert pod_network(placed, SETTINGS, gang="native", fabric="infiniband")["compute_domain"] is claimed
     asked = {permission.resource for permission in gang_permissions("gang-job", placed, "native")}
     assert ("computedomains" in asked) is (hosts > 1 and any(host.imex for host in placed))

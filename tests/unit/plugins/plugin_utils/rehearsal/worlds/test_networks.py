@@ -36,11 +36,11 @@ def cluster(sku: str, *patches: tuple[str, str, Any], racks: tuple[str, ...] = (
     return healthy_cluster(ModelSpec(name="x", seed=1, nodes=nodes, shapes=shapes), HARDWARE)
 
 
-def ran(model: ClusterModel, *, adapters: int = 1, **env: str) -> tuple[str, float]:
+def ran(model: ClusterModel, *, adapters: int = 1, daemon: bool = True, **env: str) -> tuple[str, float]:
     """The log of all_reduce on both hosts, and its bus bandwidth at the largest size."""
     sku = HARDWARE[model.nodes[0].sku]
     places = tuple(
-        RankPod(hostname=f"pair-{n}", node=node.name, gpus=sku.gpus, adapters=adapters)
+        RankPod(hostname=f"pair-{n}", node=node.name, gpus=sku.gpus, adapters=adapters, daemon=daemon)
         for n, node in enumerate(model.nodes)
     )
     settings = {
@@ -66,6 +66,14 @@ def test_a_unit_of_efa_is_one_device(asked: int, found: int) -> None:
 def test_where_one_unit_is_all_one_brings_all() -> None:
     log, _speed = ran(cluster("p5-48xlarge"), adapters=1)
     assert "(found 32 nics)" in log
+
+
+@pytest.mark.parametrize(
+    ("sku", "name"), [("a3-highgpu-8g", "Socket"), ("a3-megagpu-8g", "Socket"), ("p5-48xlarge", "Libfabric")]
+)
+def test_transports_over_tcp_need_their_daemon_in_the_pod(sku: str, name: str) -> None:
+    log, _speed = ran(cluster(sku), daemon=False)
+    assert f"Using network {name}" in log
 
 
 @pytest.mark.parametrize(
