@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,12 @@ from ...outcome.errors import BringupError, InputError
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 _TRUE = {"1", "true", "yes", "on"}
+_FILES = ("ssl_ca_cert", "cert_file", "key_file")
+_STATED = (*_FILES, "host", "verify_ssl", "tls_server_name", "proxy")
+# Certificates and keys of kubeconfigs, by content; as many as a process sees contexts.
+_IN_MEMORY: dict[bytes, str] = {}
+# The client keeps the names of its files for all its configurations.
+_LOADING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +117,16 @@ def _load_context(connection: Connection, configuration: Any) -> None:
             return
         if connection.kubeconfig:
             named = _file(connection.kubeconfig, "kubeconfig")
-        load_kube_config(
-            config_file=named or None,
-            context=connection.context or None,
-            client_configuration=configuration,
-            persist_config=False,
-        )
+        with _LOADING, tempfile.TemporaryDirectory(prefix="gpufleet-") as passing:
+            load_kube_config(
+                config_file=named or None,
+                context=connection.context or None,
+                client_configuration=configuration,
+                persist_config=False,
+                temp_file_path=passing,
+            )
+            _keep_in_memory(configuration, Path(passing))
+        _renew_token_alone(configuration)
     except BringupError:
         raise
     except ConfigException as error:
@@ -124,6 +136,47 @@ def _load_context(connection: Connection, configuration: Any) -> None:
         # The loader raises whatever a broken file makes of it (YAML errors, KeyError, binascii.Error).
         reason = f"not a valid kubeconfig ({type(error).__name__})."
         raise InputError(f"kubeconfig {named}", reason, "export it again from the cluster") from None
+
+
+def _keep_in_memory(configuration: Any, passing: Path) -> None:
+    """Let the configuration name files in memory in place of those that the client wrote into a passing directory.
+
+    The client removes its own only when Python ends by itself, which a forked worker and a killed process do not: keys
+    would stay in /tmp.
+    """
+    for attribute in _FILES:
+        path = Path(getattr(configuration, attribute) or "")
+        if path.parent == passing:
+            setattr(configuration, attribute, _in_memory(path.read_bytes()))
+
+
+def _renew_token_alone(configuration: Any) -> None:
+    """Let the look for a newer token before a request leave everything else as it is.
+
+    The client sets all that the kubeconfig says once more: files that are gone, and what options replaced.
+    """
+    newer = configuration.refresh_api_key_hook
+    if newer is None:
+        return
+
+    def renew(configuration: Any) -> None:
+        kept = {name: getattr(configuration, name, None) for name in _STATED}
+        newer(configuration)
+        for name, value in kept.items():
+            setattr(configuration, name, value)
+        configuration.refresh_api_key_hook = renew
+
+    configuration.refresh_api_key_hook = renew
+
+
+def _in_memory(content: bytes) -> str:
+    """Return the path of a file that ends with this process, one for each content."""
+    if content not in _IN_MEMORY:
+        file = os.memfd_create("gpufleet", os.MFD_CLOEXEC)
+        with open(file, "wb", closefd=False) as stream:
+            stream.write(content)
+        _IN_MEMORY[content] = f"/proc/self/fd/{file}"
+    return _IN_MEMORY[content]
 
 
 def _overlay(connection: Connection, configuration: Any) -> None:
