@@ -32,6 +32,7 @@ def test_a_loop_within_a_loop_is_found_and_a_plain_one_is_not() -> None:
     assert abs(lines_per_pair(plain, 8)) < MOST
 
 
+@pytest.mark.quickly(1)
 @pytest.mark.parametrize("gate", GATES)
 def test_the_work_of_a_gate_grows_with_the_fleet_and_not_with_its_square(gate: str, tmp_path: Path) -> None:
     serial = count()

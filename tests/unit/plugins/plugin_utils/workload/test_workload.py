@@ -22,8 +22,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_fi
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.render import render
 
 VARIABLES: dict[str, Any] = {
-    "name": "gang-a", "namespace": "ns", "size": 3, "resource": "nvidia.com/gpu", "gpus": 8, "nodes": ["gpu01", "gpu02"], "scheduler": "s",
-    "queue": "q", "image": "pause", "priority_class": "low", "labels": {"k": "v"}, "tolerations": [],
+    "name": "gang-a", "namespace": "ns", "size": 3, "resource": "nvidia.com/gpu", "gpus": 8,
+    "nodes": ["gpu01", "gpu02"], "scheduler": "s", "queue": "q", "image": "pause", "priority_class": "low", "labels": {"k": "v"}, "tolerations": [],
     "deadline_s": 400.5,
 }  # fmt: skip
 

@@ -34,6 +34,7 @@ FAULTS: dict[str, Callable[[tuple[str, ...]], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.quickly(1)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_no_judge_looks_at_all_runs_for_each_host(fault: str, hardware: dict[str, Sku]) -> None:
     @cache

@@ -178,6 +178,7 @@ FAILS: dict[str, tuple[Mutate, tuple[str, str, str]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.quickly(12)
 @pytest.mark.parametrize("name", FAILS)
 def test_fault_fails_with_its_cause_and_subject_and_nothing_else_fails(fleet: AnyFleet, name: str) -> None:
     mutate, expected = FAILS[name]

@@ -71,6 +71,7 @@ def test_mfu_states_its_arithmetic() -> None:
     assert "attention in full" in mfu.expected[0].arithmetic and "6 x 1.644e+09" in mfu.expected[0].arithmetic
 
 
+@pytest.mark.quickly(1)
 @pytest.mark.parametrize(
     ("mfu", "cause", "status"), [(0.30, "mfu-low", "failed"), (0.345, "mfu-marginal", "other"), (0.40, "", "")]
 )
@@ -130,6 +131,7 @@ def test_more_than_half_of_the_hosts_are_found_and_blame_nobody() -> None:
     assert [(check, cause, status) for check, cause, status, _who in found] == [(STRAGGLERS, "ranks-uneven", "other")]
 
 
+@pytest.mark.quickly(1)
 @pytest.mark.parametrize("slow", [range(4), range(4, 8), range(1, 8)])
 def test_slow_hosts_of_one_rack_or_driver_blame_that(slow: range) -> None:
     hosts = [f"gpu{n:02d}" for n in range(8)]
