@@ -171,7 +171,7 @@ def rank_pod(pod: Json, gpus: int) -> RankPod:
 
 
 def _daemon(pod: Json) -> bool:
-    """Whether a container beside the ranks gets the GPUs' devices by annotation, and stays: the daemon of TCPX and TCPXO
+    """Whether a container beside the ranks gets the GPUs' devices by annotation, and stays: the daemon of TCPX(O)
     (GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/best-practice.md)."""
     spec = pod["spec"]
     beside = [c for c in spec.get("initContainers") or [] if c.get("restartPolicy") == "Always"]

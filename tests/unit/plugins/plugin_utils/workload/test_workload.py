@@ -23,7 +23,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.render i
 
 VARIABLES: dict[str, Any] = {
     "name": "gang-a", "namespace": "ns", "size": 3, "resource": "nvidia.com/gpu", "gpus": 8,
-    "nodes": ["gpu01", "gpu02"], "scheduler": "s", "queue": "q", "image": "pause", "priority_class": "low", "labels": {"k": "v"}, "tolerations": [],
+    "nodes": ["gpu01", "gpu02"], "scheduler": "s",
+    "queue": "q", "image": "pause", "priority_class": "low", "labels": {"k": "v"}, "tolerations": [],
     "deadline_s": 400.5,
 }  # fmt: skip
 
