@@ -51,7 +51,8 @@ options:
   dest:
     description:
       - File for the resolved recipe, YAML, or JSON if its name ends so. The NVIDIA tool reads it, too.
-      - Secrets among its values are in it, so that it can be installed from; such a file is of mode 0600 and is named by a warning.
+      - Secrets among its values are in it, so that it can be installed from; such a file is of mode 0600 and is named
+        by a warning.
     type: path
   hydrated_dest:
     description: File for the recipe with the merged chart values of every component.
