@@ -70,8 +70,8 @@ check: setup ## Everything that is checked before a commit, with the seconds of 
 	@python -m tools.check $(ARGS)
 
 .PHONY: catalog-check
-catalog-check: setup ## Prove the recipe catalogue: every layer resolves, nothing dangles, nothing is decided by chance
-	@python -m tools.catalog_check
+catalog-check: setup ## Prove the recipe catalogue: every layer resolves, nothing dangles, nothing is decided by chance (DIR=private data)
+	@python -m tools.catalog_check $(DIR)
 
 .PHONY: catalog-docs
 catalog-docs: setup ## Write docs/catalogue.md, the table of what the recipe catalogue supports

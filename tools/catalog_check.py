@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Proves the recipe catalogue: every layer resolves, nothing dangles, nothing is decided by chance.
 
-Prints every problem with its file and line. A directory may be given instead of recipes/. The exit status is 1 if
-there is a problem.
+Prints every problem with its file and line. A directory may be given: a whole catalogue instead of recipes/, or private
+data, which is proved over recipes/. The exit status is 1 if there is a problem.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ from pathlib import Path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.version import parse_version
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import BASE, load_catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import (
+    BASE,
+    catalogue_directories,
+    load_catalogue,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Layer, Mixin
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.order import find_cycle
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import chain, resolve
@@ -171,13 +175,29 @@ RULES = (depth, resolvable, consistent, unused, ties, loosened, pinned, acyclic,
 
 
 def problems_of(directory: Path) -> list[Problem]:
-    """Return every problem of a catalogue, in the order of its files."""
+    """Return every problem of a catalogue, in the order of its files.
+
+    A directory without a base layer is private data: it is proved as it is used, over the collection's own catalogue,
+    and only what is in it is told.
+    """
+    directory = directory.resolve()
+    directories = (directory,) if directory == RECIPES.resolve() else catalogue_directories([directory])
     try:
-        tree = Tree(load_catalogue([directory]))
+        tree = Tree(load_catalogue(directories))
     except ProblemsError as error:
         return [Problem(problem.subject, problem.reason) for problem in error.problems]
     found = {problem for rule in RULES for problem in rule(tree)}
-    return sorted(found, key=lambda problem: problem.sort_key)
+    found |= {problem for warning in tree.catalogue.warnings for problem in _warning(warning)}
+    inside = (problem for problem in found if problem.place.startswith(str(directory)))
+    return sorted(inside, key=lambda problem: problem.sort_key)
+
+
+def _warning(text: str) -> Iterator[Problem]:
+    """A warning of the loader as a problem; unread files of components have a rule of their own, with each file."""
+    place, _mark, reason = text.partition(": ")
+    names = reason.removeprefix("nothing reads ").partition(":")[0].split(", ")
+    if not all(name.startswith("components/") for name in names):
+        yield Problem(place, reason)
 
 
 def main(arguments: Sequence[str]) -> int:

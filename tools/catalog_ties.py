@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Ties: two layers that one question can get, neither inheriting from the other, that set the same thing differently.
 
-Which of them wins would depend on their names, or on which further layers the question gets. Mixins are merged after
+Between directories one rule decides: a more specific layer wins, and of equally specific ones that of the later
+directory. So a private layer that is less specific than one that sets the same loses, and is told.
+
+In one directory it would depend on their names, or on which further layers the question gets. Mixins are merged after
 all layers, so a mixin must not set what a layer that comes with it sets differently, unless that layer is an ancestor.
 """
 
@@ -14,6 +17,7 @@ from itertools import combinations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import ComponentRef, Fragment, Layer, Mixin
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import specificity
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.yaml_text import Path
 from tools.catalog_tree import Problem, Tree
 
@@ -82,9 +86,21 @@ def _by_chance(tree: Tree, one: Write, other: Write) -> bool:
         return False
     if (one.mixin is None) == (other.mixin is None):
         mine, theirs = one.layer.name, other.layer.name
+        if one.layer.root != other.layer.root and _later_wins(tree, one.layer, other.layer):
+            return False
         return not (tree.inherits(mine, theirs) or tree.inherits(theirs, mine))
     mixed, plain = (one, other) if one.mixin is not None else (other, one)
     return not tree.inherits(mixed.layer.name, plain.layer.name)
+
+
+def _later_wins(tree: Tree, one: Layer, other: Layer) -> bool:
+    """Whether the layer of the later directory wins, whatever is asked.
+
+    A layer is merged together with what inherits from it, so all of that must be no more specific.
+    """
+    later, earlier = (one, other) if one.root > other.root else (other, one)
+    heirs = (heir for heir in (earlier, *tree.descendants(earlier)) if heir.criteria is not None)
+    return all(specificity(heir) <= specificity(later) for heir in heirs if tree.together(heir, later))
 
 
 def ties(tree: Tree) -> Iterator[Problem]:
@@ -101,4 +117,6 @@ def ties(tree: Tree) -> Iterator[Problem]:
                 text = (
                     f"{words} is {one.value!r} by {one.name} and {other.value!r} by {other.name}, which do not inherit."
                 )
-                yield tree.at(one.mixin or one.layer, one.path, text)
+                # Where it is to be corrected: in the later directory.
+                later = other if other.layer.root > one.layer.root else one
+                yield tree.at(later.mixin or later.layer, later.path, text)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path as FilePath
 from typing import Any
 
 from ..outcome.errors import BringupError, InputError
@@ -38,6 +39,17 @@ class Document:
     def problem(self, path: Path, reason: str, hint: str = "") -> InputError:
         """Return a problem at a value."""
         return InputError(self.at(path), reason, hint)
+
+
+def place_of(file: str, path: Path) -> str:
+    """Return `file:line` of a value in a file that was loaded before; of the file alone where it has gone."""
+    if not file:
+        return "the recipe data"
+    try:
+        text = read_text(FilePath(file))
+    except InputError:
+        return file
+    return f"{file}:{line_of(positions(text, file), path)}"
 
 
 def _place(file: TreeFile, text: str, path: Path) -> str:

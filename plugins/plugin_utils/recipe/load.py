@@ -20,7 +20,7 @@ from .model import Catalogue, Check, Component, Layer, Mixin
 from .schema import Dialect, Kind
 from .tree import TreeFile, is_document, tree_files
 from .unread import unread_warnings
-from .verify import verify
+from .verify import unresolvable, verify
 
 BASE = "base"
 _ACCELERATOR = "accelerator"
@@ -43,15 +43,31 @@ class _Loading:
     read: set[Path] = field(default_factory=set)
 
 
-def dialect_of(documents: Iterable[Document]) -> Dialect:
+def dialect_of(documents: Sequence[Document], warnings: list[str]) -> Dialect:
     """Return the merge rules that one directory was written for.
 
-    Upstream changed its rules when it introduced mixins and did not change the API version for it.
+    What its `tree.yaml` states counts. Upstream changed its rules when it introduced mixins and did not change the API
+    version for it, so without that file mixins decide, if a layer names them. Where that is not plain it is told.
     """
+    stated = next((document for document in documents if document.kind is Kind.TREE), None)
+    if stated is not None:
+        return Dialect(stated.data["dialect"])
     foreign = [document for document in documents if document.foreign]
-    if not foreign or any(document.kind is Kind.MIXIN for document in foreign):
+    if not foreign or not all(document.api_version.startswith(_FIRST_GROUPS) for document in foreign):
         return Dialect.CURRENT
-    return Dialect.FIRST if all(d.api_version.startswith(_FIRST_GROUPS) for d in foreign) else Dialect.CURRENT
+    layers = [document for document in documents if document.kind is Kind.OVERLAY]
+    mixins = {document.data["metadata"]["name"] for document in foreign if document.kind is Kind.MIXIN}
+    named = mixins.intersection(name for layer in layers for name in layer.data["spec"].get("mixins") or ())
+    dialect = Dialect.CURRENT if named else Dialect.FIRST
+    if layers and (mixins or not any(layer.file.name == BASE_FILE for layer in layers)):
+        top = str(layers[0].file.path)[: -len(layers[0].file.name) - 1]
+        why = f"a layer names the mixin {min(named)!r}" if named else "its API version is that of upstream 0.11"
+        how = "united" if named else "replaced by those of the later layer"
+        warnings.append(
+            f"{top}: merged by the rules {dialect.value!r}, because {why}: nested values and dependencies are {how}. "
+            f"State it in {top}/tree.yaml: kind {Kind.TREE.value}, dialect {dialect.value}."
+        )
+    return dialect
 
 
 def _widened(known: Dimension, more: Dimension) -> Dimension:
@@ -170,6 +186,7 @@ def _take_layer(loading: _Loading, document: Document, vocabulary: Vocabulary, d
         profile=decode.profile(document.data["spec"].get("profile")),
         dialect=dialect,
         foreign=document.foreign,
+        root=document.file.root,
     )
     if _is_new(loading, document, "overlay", name):
         loading.layers[name] = layer
@@ -232,7 +249,7 @@ def _take(loading: _Loading, document: Document, vocabulary: Vocabulary, dialect
 
 def _read(loading: _Loading, trees: list[dict[str, TreeFile]]) -> list[list[Document]]:
     """Read the documents of each tree; one that a later tree replaces at the same path is not read."""
-    united = ("registry.yaml", "criteria.yaml", "validators/catalog.yaml")
+    united = ("registry.yaml", "criteria.yaml", "validators/catalog.yaml", "tree.yaml")
     read = []
     for index, tree in enumerate(trees):
         replaced = {name for later in trees[index + 1 :] for name in later if name not in united}
@@ -273,7 +290,7 @@ def load_catalogue(directories: Sequence[Path]) -> Catalogue:
     loading = _Loading()
     trees = tree_files(directories, loading.problems)
     read = _read(loading, trees)
-    dialects = [dialect_of(documents) for documents in read]
+    dialects = [dialect_of(documents, loading.warnings) for documents in read]
     base = next((i for i, tree in reversed(list(enumerate(trees))) if BASE_FILE in tree), 0)
     root_dialect = dialects[base] if dialects else Dialect.CURRENT
     all_documents = [document for documents in read for document in documents]
@@ -305,8 +322,12 @@ def _private(
 ) -> Iterator[tuple[Path, dict[str, TreeFile]]]:
     """Yield the directories that are not the collection's own, with their files; our own is held by its tests."""
     for directory, tree in zip(directories, trees, strict=True):
-        if directory.expanduser().resolve() != _OWN_TREE:
+        if not _is_own(directory):
             yield directory, tree
+
+
+def _is_own(directory: Path) -> bool:
+    return directory.expanduser().resolve() == _OWN_TREE
 
 
 def catalogue_directories(extra: Sequence[Path], own: Path = RECIPES) -> tuple[Path, ...]:
@@ -321,6 +342,16 @@ def catalogue_directories(extra: Sequence[Path], own: Path = RECIPES) -> tuple[P
 
 def _verified(catalogue: Catalogue, loading: _Loading, directories: Sequence[Path]) -> Catalogue:
     warnings = verify(catalogue, loading.documents, loading.problems)
+    if not loading.problems:
+        private = {index for index, path in enumerate(directories) if not _is_own(path)}
+        # Several layers may meet one reason, and one may have been told.
+        found = {
+            str(error): (layer, error)
+            for layer, error in unresolvable(catalogue, private)
+            if not any(text.startswith(f"{error.subject}: ") for text in warnings)
+        }
+        loading.problems += [error for layer, error in found.values() if not layer.foreign]
+        warnings = (*warnings, *(text for text, (layer, _error) in found.items() if layer.foreign))
     if loading.problems:
         subject = ", ".join(str(directory) for directory in directories)
         raise ProblemsError(f"recipe data {subject}", tuple(sorted(loading.problems, key=_line_order)))

@@ -89,7 +89,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """One overlay. `criteria` is None for a layer that is only a parent of others.
+    """One overlay. `criteria` is None for a layer that is only a parent of others; `root` is its directory's index.
 
     `regardless_of` names dimensions whose every value the layer is right for, so that stating one is supported.
     """
@@ -104,6 +104,7 @@ class Layer:
     profile: Profile | None = None
     dialect: Dialect = Dialect.CURRENT
     foreign: bool = False
+    root: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,14 @@ from .model import ComponentRef
 from .shape import unknown_hint
 
 
+class DependencyError(InputError):
+    """A component depends on another one that is not there, or that depends on it."""
+
+    def __init__(self, component: str, dependency: str, reason: str, hint: str) -> None:
+        super().__init__(f"component {component}", reason, hint)
+        self.component, self.dependency = component, dependency
+
+
 def find_cycle(edges: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
     """Return one cycle (`a`, `b`, `a`) of a graph of names, or nothing."""
     finished: set[str] = set()
@@ -58,7 +66,9 @@ def sorted_graph(edges: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
             if missing[dependent] == 0:
                 heapq.heappush(ready, dependent)
     if len(result) != len(edges):
-        raise InputError("dependencyRefs", f"form a cycle: {' -> '.join(find_cycle(edges))}.", "Remove one of them.")
+        cycle = find_cycle(edges)
+        reason = f"the dependencies form a cycle: {' -> '.join(cycle)}."
+        raise DependencyError(cycle[0], cycle[1], reason, "Remove one of them.")
     return tuple(result)
 
 
@@ -75,6 +85,6 @@ def deployment_order(components: Sequence[ComponentRef]) -> tuple[str, ...]:
         for name in component.dependency_refs:
             if name not in declared:
                 reason = f"depends on {name!r}, which is not a component of this recipe."
-                raise InputError(f"component {component.name}", reason, unknown_hint(name, declared))
+                raise DependencyError(component.name, name, reason, unknown_hint(name, declared))
     enabled = {component.name: component.dependency_refs for component in components if component.enabled}
     return sorted_graph(enabled)

@@ -34,7 +34,7 @@ _EXPECTED: tuple[tuple[str, Kind], ...] = (
     ("mixins/", Kind.MIXIN),
     ("validators/", Kind.CHECKS),
 )
-_EXPECTED_FILES = {"registry": Kind.REGISTRY, "criteria": Kind.VOCABULARY}
+_EXPECTED_FILES = {"registry": Kind.REGISTRY, "criteria": Kind.VOCABULARY, "tree": Kind.TREE}
 # The quick look at the files of our own tree, whose form our tests hold, and at what is not YAML at all.
 _PLAIN = re.compile(rf"^kind:[ \t]*(?:{'|'.join(_KINDS)})[ \t]*$", re.MULTILINE)
 _SPEAKS_OF_US = re.compile(rf"{'|'.join(_KINDS)}|{re.escape(_OWN_GROUP)}|\baicr\.(?:nvidia\.com|run)/")

@@ -11,12 +11,21 @@ from types import MappingProxyType
 
 from ..outcome.errors import InputError
 from .criteria import Criteria
+from .document import place_of
 from .merge import Draft
 from .model import Catalogue, Component, ComponentRef, Layer, Mixin, Phase, RecipeResult, copied
-from .order import deployment_order
+from .order import DependencyError, deployment_order
 from .shape import unknown_hint
 
 BASE = "base"
+
+
+class MixinError(InputError):
+    """A mixin sets a constraint that is already set to something else."""
+
+    def __init__(self, mixin: str, constraint: str, reason: str) -> None:
+        super().__init__(f"mixin {mixin}", reason, "Say it in one place: the layer or the mixin.")
+        self.mixin, self.constraint = mixin, constraint
 
 
 def chain(layer: Layer, catalogue: Catalogue) -> tuple[Layer, ...]:
@@ -32,7 +41,11 @@ def chain(layer: Layer, catalogue: Catalogue) -> tuple[Layer, ...]:
 
 
 def matching_leaves(criteria: Criteria, catalogue: Catalogue) -> tuple[Layer, ...]:
-    """Return the matching layers that no other matching layer inherits from, least specific first, ties by name."""
+    """Return the matching layers that no other matching layer inherits from, in the order in which they are merged.
+
+    Least specific first; of equally specific ones that of the earlier directory first, so that a later directory wins;
+    within a directory by name.
+    """
     # Criteria.matches() for all of them, the question turned into a set once.
     stated = frozenset(criteria.stated)
     matches = [
@@ -42,10 +55,11 @@ def matching_leaves(criteria: Criteria, catalogue: Catalogue) -> tuple[Layer, ..
     ]
     inherited = {ancestor.name for layer in matches for ancestor in chain(layer, catalogue)[:-1]}
     leaves = [layer for layer in matches if layer.name not in inherited]
-    return tuple(sorted(leaves, key=lambda layer: (_specificity(layer), layer.name)))
+    return tuple(sorted(leaves, key=lambda layer: (specificity(layer), layer.root, layer.name)))
 
 
-def _specificity(layer: Layer) -> int:
+def specificity(layer: Layer) -> int:
+    """Return how many criteria a layer states."""
     return layer.criteria.specificity if layer.criteria is not None else 0
 
 
@@ -74,7 +88,7 @@ def with_mixin(draft: Draft, mixin: Mixin) -> Draft:
         known = draft.constraints.get(constraint.name)
         if known is not None and known.value != constraint.value:
             reason = f"its constraint {constraint.name} ({constraint.value}) is already set to {known.value}."
-            raise InputError(f"mixin {mixin.name}", reason, "Say it in one place: the layer or the mixin.")
+            raise MixinError(mixin.name, constraint.name, reason)
     return draft.with_fragment(mixin.fragment, mixin.dialect)
 
 
@@ -147,13 +161,39 @@ def _own_phase(phase: Phase) -> Phase:
     return replace(phase, node_selection=copied(dict(phase.node_selection)))
 
 
+def located_mixin(error: MixinError, mixins: tuple[Mixin, ...]) -> InputError:
+    """Return the error with file and line of the constraint."""
+    mixin = next(mixin for mixin in mixins if mixin.name == error.mixin)
+    names = [constraint.name for constraint in mixin.fragment.constraints]
+    at = place_of(mixin.file, ("spec", "constraints", names.index(error.constraint)))
+    return InputError(at, f"{error.subject}: {error.reason}", error.hint)
+
+
+def _ordered(
+    components: tuple[ComponentRef, ...], layers: tuple[Layer, ...], mixins: tuple[Mixin, ...]
+) -> tuple[str, ...]:
+    try:
+        return deployment_order(components)
+    except DependencyError as error:
+        owners: tuple[Layer | Mixin, ...] = (*layers, *mixins)
+        for owner in reversed(owners):
+            for index, ref in enumerate(owner.fragment.components):
+                if ref.name == error.component and error.dependency in ref.dependency_refs:
+                    at = place_of(owner.file, ("spec", "componentRefs", index, "dependencyRefs"))
+                    raise InputError(at, f"{error.subject}: {error.reason}", error.hint) from None
+        raise
+
+
 def finished(
     criteria: Criteria, catalogue: Catalogue, layers: tuple[Layer, ...], profiles: Mapping[str, str]
 ) -> RecipeResult:
     """Return the recipe of layers and profiles that were already chosen."""
     mixins = applied_mixins(layers, catalogue)
     chosen = chosen_profiles(layers, profiles)
-    draft = with_profiles(merged(layers, mixins), layers, chosen)
+    try:
+        draft = with_profiles(merged(layers, mixins), layers, chosen)
+    except MixinError as error:
+        raise located_mixin(error, mixins) from None
     components = tuple(
         _own(with_defaults(draft.components[name], catalogue.registry.get(name))) for name in sorted(draft.components)
     )
@@ -161,7 +201,7 @@ def finished(
         criteria=criteria,
         components=components,
         constraints=tuple(draft.constraints[name] for name in sorted(draft.constraints)),
-        order=deployment_order(components),
+        order=_ordered(components, layers, mixins),
         validation={name: _own_phase(phase) for name, phase in draft.validation.items()},
         layers=tuple(layer.name for layer in layers),
         mixins=tuple(mixin.name for mixin in mixins),

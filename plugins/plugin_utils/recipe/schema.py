@@ -22,10 +22,11 @@ class Kind(str, Enum):
     REGISTRY = "ComponentRegistry"
     VOCABULARY = "CriteriaVocabulary"
     CHECKS = "ValidatorCatalog"
+    TREE = "RecipeTree"
 
 
 class Dialect(str, Enum):
-    """The merge rules that a tree was written for.
+    """The merge rules that a tree was written for, as its `tree.yaml` states or as its documents show.
 
     FIRST (upstream 0.11): overrides replace whole top-level keys, dependencyRefs and phases are replaced.
     CURRENT (upstream since mixins, and ours): overrides merge deep, dependencyRefs and phases are united.
@@ -232,10 +233,16 @@ CHECKS = Table(
     required=("kind", "apiVersion", "validators"),
 )
 
+TREE = Table(
+    {"kind": Text(), "apiVersion": Text(), "dialect": Text(("first", "current")), "description": Text()},
+    required=("kind", "apiVersion", "dialect"),
+)
+
 SHAPES: dict[Kind, Table] = {
     Kind.OVERLAY: OVERLAY,
     Kind.MIXIN: MIXIN,
     Kind.REGISTRY: REGISTRY,
     Kind.VOCABULARY: VOCABULARY,
     Kind.CHECKS: CHECKS,
+    Kind.TREE: TREE,
 }

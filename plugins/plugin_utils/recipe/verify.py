@@ -5,13 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from ..outcome.errors import BringupError
+from ..constraint.model import Constraint
+from ..constraint.wording import misspelled_name, wrong_value
+from ..outcome.errors import BringupError, InputError
 from .document import Document
 from .model import Catalogue, ComponentRef, Fragment, Layer, Mixin, Profile
 from .order import find_cycle
+from .resolve import applied_layers, finished
 from .shape import unknown_hint
 from .tree import unsafe_reason
 from .yaml_text import Path
@@ -19,7 +23,7 @@ from .yaml_text import Path
 BASE = "base"
 
 
-@dataclass(slots=True)
+@dataclass
 class _Verifier:
     """Collects the unresolved references of every layer and mixin."""
 
@@ -31,6 +35,36 @@ class _Verifier:
     def _report(self, document: Document | None, path: Path, reason: str, hint: str) -> None:
         if document is not None:
             self.problems.append(document.problem(path, reason, hint))
+
+    @cached_property
+    def components(self) -> frozenset[str]:
+        """Every component that a layer or a mixin has."""
+        owners: tuple[Layer | Mixin, ...] = (*self.catalogue.layers.values(), *self.catalogue.mixins.values())
+        return frozenset(ref.name for owner in owners for ref in owner.fragment.components)
+
+    def _judge(self, owner: Layer | Mixin, document: Document | None, path: Path, reason: str, hint: str) -> None:
+        """Report a problem; in an upstream tree it is a warning, as its tool loads the tree."""
+        if not owner.foreign:
+            self._report(document, path, reason, hint)
+        elif document is not None:
+            self.warnings.append(f"{document.at(path)}: {reason} {hint}".rstrip())
+
+    def _constraints(self, owner: Layer | Mixin, document: Document | None) -> None:
+        for index, constraint in enumerate(owner.fragment.constraints):
+            at: Path = ("spec", "constraints", index)
+            meant = misspelled_name(constraint.name)
+            if meant:
+                reason = f"the constraint {constraint.name!r} is about nothing that is measured."
+                self._judge(owner, document, (*at, "name"), reason, f"Did you mean {meant!r}?")
+            self._value(owner, document, (*at, "value"), constraint)
+        for name, phase in owner.fragment.validation.items():
+            for index, constraint in enumerate(phase.constraints or ()):
+                self._value(owner, document, ("spec", "validation", name, "constraints", index, "value"), constraint)
+
+    def _value(self, owner: Layer | Mixin, document: Document | None, at: Path, constraint: Constraint) -> None:
+        wrong = wrong_value(constraint)
+        if wrong:
+            self._judge(owner, document, at, f"the constraint {constraint.name}: {wrong}", "")
 
     def layer(self, layer: Layer) -> None:
         """Check one layer."""
@@ -68,6 +102,7 @@ class _Verifier:
         for index, component in enumerate(owner.fragment.components):
             self._component(owner, component, document, ("spec", "componentRefs", index))
         self._checks(owner, owner.fragment, document)
+        self._constraints(owner, document)
 
     def _component(self, owner: Layer | Mixin, component: ComponentRef, document: Document | None, at: Path) -> None:
         registry = self.catalogue.registry
@@ -86,6 +121,11 @@ class _Verifier:
         files += [("manifestFiles", name) for name in component.manifest_files]
         for key, name in files:
             self._file(document, (*at, key), key, name)
+        for name in component.dependency_refs:
+            if name not in registry and name not in self.components:
+                reason = f"{component.name} depends on {name!r}, which is no component of any layer."
+                hint = unknown_hint(name, {*registry, *self.components})
+                self._judge(owner, document, (*at, "dependencyRefs"), reason, hint)
 
     def _file(self, document: Document | None, at: Path, key: str, name: str) -> None:
         unsafe = unsafe_reason(name)
@@ -115,6 +155,16 @@ class _Verifier:
         if cycle:
             reason = f"the parents form a cycle: {' -> '.join(cycle)}."
             self._report(self.documents.get(f"overlay {cycle[0]}"), ("spec", "base"), reason, "Remove one of them.")
+
+
+def unresolvable(catalogue: Catalogue, private: Collection[int]) -> Iterator[tuple[Layer, InputError]]:
+    """Yield the layers of these directories whose own question gives no recipe, each with the reason."""
+    for layer in catalogue.layers.values():
+        if layer.root in private and layer.criteria is not None and layer.name != BASE:
+            try:
+                finished(layer.criteria, catalogue, applied_layers(layer.criteria, catalogue), {})
+            except InputError as error:
+                yield layer, error
 
 
 def verify(catalogue: Catalogue, documents: Mapping[str, Document], problems: list[BringupError]) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ LAYERS = [
     (
         "missing dependency",
         {"criteria": {"service": "metal3"}, "componentRefs": ref("nfd", dependencyRefs=["volcano"])},
-        "does not resolve: component nfd: depends on 'volcano'",
+        "component nfd: depends on 'volcano'",
     ),
     (
         "mixin that redefines",
@@ -246,3 +246,37 @@ def test_the_command(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"{spoiled.root}/overlays/new.yaml:")
     assert lines[-1] == "catalog-check: FAILED: 1 problem(s)"
+
+
+PRIVATE = "apiVersion: gpufleet.bringup/v1\nkind: RecipeMetadata\nmetadata: {name: mine}\nspec:\n"
+
+
+@pytest.mark.parametrize(
+    ("criteria", "wins"),
+    [("{service: generic, intent: training}", True), ("{service: generic, intent: training, os: ubuntu}", True),
+     ("{intent: training}", False)],
+)  # fmt: skip
+def test_private_data_is_proved_over_the_catalogue(
+    criteria: str, wins: bool, tmp_path: Path, problems: Callable[[Path], list[str]]
+) -> None:
+    path = tmp_path / "overlays" / "mine.yaml"
+    path.parent.mkdir()
+    text = f"{PRIVATE}  criteria: {criteria}\n  componentRefs:\n    - name: kube-prometheus-stack\n      overrides:\n"
+    path.write_text(f"{text}        defaultRules: {{create: false}}\n", encoding="utf-8")
+    assert problems(tmp_path) == []
+    path.write_text(f"{PRIVATE}  criteria: {criteria}\n  componentRefs: [{{name: nfdd}}]\n", encoding="utf-8")
+    only(problems(tmp_path), path, "'nfdd' is not in the registry")
+    # Something that a layer of the catalogue sets for generic training.
+    loses = f"{PRIVATE}  criteria: {criteria}\n  constraints:\n    - {{name: K8s.server.version, value: '>= 1.99'}}\n"
+    path.write_text(loses, encoding="utf-8")
+    found = problems(tmp_path)
+    assert all("K8s.server.version is" in problem and "which do not inherit" in problem for problem in found)
+    assert bool(found) is not wins
+
+
+def test_a_file_of_private_data_that_nothing_reads_is_a_problem(
+    tmp_path: Path, problems: Callable[[Path], list[str]]
+) -> None:
+    (tmp_path / "components" / "nfd").mkdir(parents=True)
+    (tmp_path / "components" / "nfd" / "value.yaml").write_text("a: 1\n", encoding="utf-8")
+    assert [text.partition(": ")[2][:30] for text in problems(tmp_path)] == ["nothing names this file."]

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...constraint.evaluate import evaluate, evaluate_nodes
 from ...constraint.model import Constraint, ConstraintResult, ConstraintStatus, Quantifier, Severity
+from ...constraint.names import KERNEL_RELEASE, OS_ID, OS_VERSION, SERVER_VERSION
 from ...outcome.errors import InputError
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ...recipe.os_image import os_release
@@ -28,11 +29,10 @@ SPEC = CheckSpec(
     requires=("kubernetes",),
     causes=("constraint-not-met",),
 )
-_SERVER = "K8s.server.version"
 _PER_NODE: dict[str, Callable[[NodeState], str | None]] = {
-    "OS.release.ID": lambda node: os_release(node.os_image)[0],
-    "OS.release.VERSION_ID": lambda node: os_release(node.os_image)[1],
-    "OS.sysctl./proc/sys/kernel/osrelease": lambda node: node.kernel or None,
+    OS_ID: lambda node: os_release(node.os_image)[0],
+    OS_VERSION: lambda node: os_release(node.os_image)[1],
+    KERNEL_RELEASE: lambda node: node.kernel or None,
 }
 
 
@@ -72,7 +72,7 @@ def _constraint(entry: dict[str, Any]) -> Constraint:
 
 
 def _evaluated(constraint: Constraint, cluster: ClusterState, context: JudgeContext) -> ConstraintResult:
-    if constraint.name == _SERVER:
+    if constraint.name == SERVER_VERSION:
         return evaluate(constraint, cluster.version)
     read = _PER_NODE.get(constraint.name)
     if read is None:
