@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .model import JobSpec, JobState, PodRole
+from .pending import held_by_gates
 
 Json = dict[str, Any]
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
@@ -232,7 +233,9 @@ def _not_scheduled(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     if not waiting:
         return None
     messages = [str(_condition(pod, "PodScheduled").get("message") or "") for pod in waiting]
-    reason = next((message for message in messages if message), "the scheduler gives no reason")
+    # A gated pod is never offered to a scheduler, so that says nothing of it.
+    held = [text for pod in waiting if (text := held_by_gates(pod))]
+    reason = next((message for message in (*held, *messages) if message), "the scheduler gives no reason")
     text = f"{len(waiting)} of {len(seen.pods)} pods not scheduled after {spec.placing_s:.0f} s: {reason}"
     return Ending("unschedulable", text)
 

@@ -32,6 +32,7 @@ from .follow import (
 from .manifests import job_objects
 from .model import JobResult, JobSpec, PodResult
 from .namespace import TemporaryNamespace
+from .pending import suspended
 
 Json = dict[str, Any]
 _LOG_S = 20.0
@@ -70,8 +71,11 @@ class RunningJob:
         try:
             for obj in job_objects(self.spec, self.namespace):
                 kind = self.cluster.kind(obj["apiVersion"], obj["kind"])
-                self.cluster.create(kind, obj, self.namespace.name)
+                made = self.cluster.create(kind, obj, self.namespace.name)
                 self._made.append((kind, obj["metadata"]["name"]))
+                if why := suspended(made):
+                    self.end(Ending("refused", why))
+                    return
         except (RefusedError, ForbiddenError, NotFoundError, ConflictError) as error:
             self.end(Ending("refused", f"{error.subject}: {error.reason}"))
 

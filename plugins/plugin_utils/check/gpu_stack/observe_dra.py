@@ -23,12 +23,12 @@ from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...workload.capacity import open_nodes
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
+from ...workload.pending import HELD_HINT, held_by_gates, why_pending
 from ...workload.render import render
 from ..kit.settings import setting
 from ..kit.tolerations import tolerations_of
 from ..spec import ObserveContext, observer_of
 from .claimed_container import SHOW_GPUS, ContainerSeen, look_into
-from .pending import HELD_HINT, held_by_gates, why_pending
 
 _CHECK_ID = "dra-allocation"
 Json = dict[str, Any]

@@ -23,13 +23,13 @@ from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...workload.capacity import NodeCapacity, read_node_capacity
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
+from ...workload.pending import HELD_HINT, held_by_gates, why_pending
 from ...workload.queue import queue_for
 from ...workload.render import render
 from ..kit.settings import setting
 from ..kit.tolerations import tolerations_of
 from ..spec import ObserveContext, observer_of
 from .capacity import Slots, slots_of
-from .pending import HELD_HINT, held_by_gates, why_pending
 
 _CHECK_ID = "gang-admission"
 

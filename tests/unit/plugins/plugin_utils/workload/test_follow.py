@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import node_capacity
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow import (
@@ -19,6 +21,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow i
     order_of,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.running import RunningJob
 
 Json = dict[str, Any]
 SPEC = JobSpec(name="pair", nodes=("gpu01", "gpu02"), gpus_per_node=8, image="nccl", command=("all_reduce_perf",))
@@ -192,3 +196,41 @@ def test_a_large_gang_gets_the_time_that_a_cluster_needs_to_place_it() -> None:
     assert ending_of(large, ObservedJob(pods=waits, age_s=80)) is None
     late = ending_of(large, ObservedJob(pods=waits, age_s=82))
     assert late is not None and late.reason.startswith("512 of 512 pods not scheduled after 81 s")
+
+
+def test_a_pod_that_a_gate_holds_is_not_laid_on_the_scheduler() -> None:
+    pods = [unplaced(number, "") for number in range(2)]
+    for pod in pods:
+        pod["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
+    ending = ending_of(SPEC, ObservedJob(pods=pods, age_s=1e4))
+    assert ending is not None and ending.state == "unschedulable"
+    assert "is held by the scheduling gate kueue.x-k8s.io/admission" in ending.reason
+
+
+@pytest.mark.parametrize("kind", ["gang-job", "mpijob"])
+@pytest.mark.parametrize("held", [False, True])
+def test_a_job_that_was_suspended_when_it_was_made_ends_at_once_and_says_so(kind: Any, held: bool) -> None:
+    """Where Kueue manages jobs without a queue name, its webhook suspends them."""
+
+    class Api:
+        def kind(self, api_version: str, name: str) -> Kind:
+            return Kind(api_version=api_version, kind=name, plural=f"{name.lower()}s")
+
+        def create(self, _kind: Kind, body: Json, _namespace: str) -> Json:
+            spec = body["spec"]
+            where = spec if kind == "gang-job" else spec["runPolicy"]
+            where["suspend"] = held
+            return body
+
+        def delete(self, *_args: Any, **_more: Any) -> None:
+            return None
+
+    api = cast(Cluster, Api())
+    job = RunningJob(replace(SPEC, kind=kind, gang="none"), api, TemporaryNamespace(api, "test-abc", 60.0, ()))
+    job.create()
+    if not held:
+        assert job.result is None
+        return
+    assert job.result is not None and job.result.state == "refused"
+    assert "was suspended when it was made" in job.result.reason
+    assert "gpufleet.io/purpose=test" in job.result.reason

@@ -23,7 +23,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.o
     free_devices,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangResult
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.pending import held_by_gates, why_pending
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.dra import dra_kinds
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
@@ -32,6 +31,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity
     node_capacity,
     open_nodes,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.pending import held_by_gates, why_pending
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.render import render
 
 from .conftest import context, recipe

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 Json = dict[str, Any]
-HELD_HINT = (
-    "whoever set the gate must admit the test: for kueue.x-k8s.io/admission exclude namespaces with the label "
-    "gpufleet.io/purpose=test from Kueue's managed namespaces (managedJobsNamespaceSelector)"
+_EXCLUDE = (
+    "exclude namespaces with the label gpufleet.io/purpose=test from its managed ones (managedJobsNamespaceSelector)"
 )
+HELD_HINT = f"whoever set the gate must admit the test: for kueue.x-k8s.io/admission of Kueue {_EXCLUDE}"
 
 
 def held_by_gates(pod: Json) -> str:
@@ -22,6 +22,19 @@ def held_by_gates(pod: Json) -> str:
     """
     gates = [str(gate.get("name", "")) for gate in (pod.get("spec") or {}).get("schedulingGates") or []]
     return f"pod {pod['metadata']['name']} is held by the scheduling gate {', '.join(gates)}" if gates else ""
+
+
+def suspended(job: Json) -> str:
+    """Return why an object that makes the pods of a test makes none, from the answer to its creation; empty if it does.
+
+    Kueue's webhook suspends jobs that name no queue where it is told to manage them (manageJobsWithoutQueueName,
+    pkg/controller/jobframework/defaults.go), and starts them only once a queue admits them.
+    """
+    spec = job.get("spec") or {}
+    if not (spec.get("suspend") or (spec.get("runPolicy") or {}).get("suspend")):
+        return ""
+    text = f"{job.get('kind', 'job')} {job['metadata']['name']} was suspended when it was made, so it makes no pods"
+    return f"{text}; if Kueue did it, {_EXCLUDE}"
 
 
 def why_pending(pod: Json) -> str:
