@@ -9,11 +9,13 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
+from role_bench import RoleUser, assert_refused_by_name, role_user
 from seeds import drawing
 from sites import make_site
 from waiting import await_model, eventually
@@ -56,6 +58,11 @@ class Bench:
     recipe: dict[str, Any]
     serial: int = 0
 
+    @cached_property
+    def user(self) -> RoleUser:
+        """Who looks: somebody with the roles of this gate alone."""
+        return role_user(GATE, self.kubeconfig, self.site(), self.recipe)
+
     @property
     def model(self) -> Path:
         return self.work / "rehearsal" / "model.yaml"
@@ -82,7 +89,7 @@ class Bench:
         write_spec(replace(before, faults=faults), self.model)
         try:
             self._settle(adapters=not fault.startswith("rdma-resource-missing"))
-            return self._observe()
+            return self.observed()
         finally:
             write_spec(before, self.model)
 
@@ -99,7 +106,8 @@ class Bench:
 
             eventually(lambda: offering() == (COUNT if adapters else COUNT - 1))
 
-    def _observe(self) -> tuple[Outcome, ...]:
+    def observed(self, *, may_fail: bool = False) -> tuple[Outcome, ...]:
+        """Observe the gate and judge it from what was saved."""
         self.serial += 1
         site, run_dir = self.site(), self.work / f"own-{self.serial}"
         context = ObserveContext(
@@ -108,10 +116,10 @@ class Bench:
             today=TODAY,
             hardware=HARDWARE,
             recipe=self.recipe,
-            connections={"kubeconfig": self.kubeconfig},
+            connections=self.user.connections,
         )
         seen = observe(observers_of(GATE)["nccl"], GATE, context)
-        assert seen.error is None
+        assert may_fail or seen.error is None
         return judge_gate(
             declare(GATE, site), JudgeContext(gate=GATE, site=site, today=TODAY, hardware=HARDWARE), run_dir
         )
@@ -163,6 +171,14 @@ def test_faults(bench: Bench, fault: str) -> None:
     names = [entry.name for entry in found[0].subjects]
     assert (subject if CATALOGUE[fault].kind != "gpu" else subject.partition("/")[0]) in names
     assert any(o.status is Status.PASSED for o in outcomes)
+
+
+def test_a_right_that_is_missing_is_named_and_leaves_nothing(bench: Bench) -> None:
+    """All tests of this file look as somebody who has just the roles of the gate; now one right less."""
+    for right in bench.user.drawn():
+        with bench.user.without(right):
+            assert_refused_by_name(bench.user, right, bench.observed(may_fail=True))
+        assert bench.user.objects_left() == []
 
 
 def test_nothing_is_left_in_the_cluster(bench: Bench) -> None:

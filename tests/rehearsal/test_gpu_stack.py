@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from role_bench import assert_refused_by_name, role_user
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import (
@@ -50,6 +51,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.m
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import save_results
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
@@ -71,6 +73,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease im
 
 NODES = 4
 OURS = "gpufleet.io/purpose=test"
+SKUS = Path(__file__).resolve().parents[2] / "recipes" / "hardware"
+HARDWARE = load_hardware([SKUS])
 
 
 def _ref(name: str, version: str, *needs: str, **values: Any) -> dict[str, Any]:
@@ -120,7 +124,7 @@ class Bench:
 
     def observing(self, **settings: Any) -> ObserveContext:
         return ObserveContext(
-            site=_site(settings), run_dir=self.directory, today=date.today(), recipe=RECIPE,
+            site=_site(settings), run_dir=self.directory, today=date.today(), recipe=RECIPE, hardware=HARDWARE,
             connections={"kubeconfig": self.kubeconfig},
         )  # fmt: skip
 
@@ -162,8 +166,13 @@ def bench(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterato
 
 @pytest.fixture(scope="module")
 def stack(bench: Bench) -> Bench:
-    """The bench with its components installed."""
-    assert {entry.state for entry in bench.install()} == {"ready"}
+    """The bench with its components installed, by somebody who has the role for that alone."""
+    roles = role_objects(["gpu_stack"], ["install"], every_choice())
+    put_objects(bench.cluster, [*roles, *bindings(roles, Subject(kind="User", name="installer"))], dry_run=False)
+    connection = Connection(kubeconfig=bench.kubeconfig, impersonate_user="installer")
+    with Cluster(connection) as cluster:
+        theirs = replace(bench, helm=Helm(connection, binary=bench.helm_program), cluster=cluster)
+        assert {entry.state for entry in theirs.install()} == {"ready"}
     return bench
 
 
@@ -271,9 +280,11 @@ from pathlib import Path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import observe_gang
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
-hosts = tuple(Host(name=f"gpu{{n:02d}}", sku="x", node_name=f"gpu{{n:02d}}") for n in range(1, {NODES + 1}))
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+hosts = tuple(Host(name=f"gpu{{n:02d}}", sku="dgx-h100", node_name=f"gpu{{n:02d}}") for n in range(1, {NODES + 1}))
 site = Site(name="lab", profile=SiteProfile.CLOUD, hosts=hosts, settings={{"gang-admission": {{"settle_s": 60}}}})
 observe_gang.observe(ObserveContext(site=site, run_dir=Path("."), today=date.today(), recipe={RECIPE!r},
+                                    hardware=load_hardware([Path({str(SKUS)!r})]),
                                     connections={{"kubeconfig": {stack.kubeconfig!r}}}))
 """
     victim = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
@@ -313,28 +324,37 @@ def test_somebody_without_rights_is_told_which_are_missing(stack: Bench) -> None
     assert "list nodes" in outcome.summary
 
 
-def test_the_gate_runs_under_its_role_and_names_the_verb_that_it_lacks(stack: Bench) -> None:
+def test_the_gate_runs_under_its_role_and_names_a_right_that_it_lacks(stack: Bench) -> None:
     roles = role_objects(["gpu_stack"], ["test"], every_choice())
     objects = [*roles, *bindings(roles, Subject(kind="User", name="acceptance"))]
     assert put_objects(stack.cluster, objects, dry_run=False)[0]
     assert not put_objects(stack.cluster, objects, dry_run=False)[0], "nothing is changed twice"
-    context = stack.observing(**{"gang-admission": {"settle_s": 2}})
-    mine = replace(context, connections={**context.connections, "impersonate_user": "acceptance"})
+    assert remove_objects(stack.cluster, objects, dry_run=False)[0]
+    user = role_user("gpu_stack", stack.kubeconfig, _site({}), RECIPE)
+    mine = replace(stack.observing(**{"gang-admission": {"settle_s": 2}}), connections=user.connections)
     seen = observe_cluster.observe(mine)
     assert seen.denied == () and seen.workloads and seen.components
     assert sorted(observe_gang.observe(mine).bound.values()) == [0, 3]
     assert len({device.device for device in observe_dra.observe(mine).devices}) == 2
-    assert stack.left_behind() == []
-    (role,) = [role for role in roles if role["kind"] == "ClusterRole"]
-    rules = [rule for rule in role["rules"] if rule["resources"] != ["priorityclasses"]]
-    put_objects(stack.cluster, [{**role, "rules": rules}], dry_run=False)
-    until(lambda: observe_cluster.observe(mine).denied, Deadline.after(10), "the smaller role to count")
-    (outcome,) = api_permissions.judge(observe_cluster.observe(mine), stack.judging())
-    assert outcome.status is Status.FAILED
-    assert outcome.summary == (
-        "not allowed: create priorityclasses.scheduling.k8s.io, delete priorityclasses.scheduling.k8s.io"
-    )
-    assert remove_objects(stack.cluster, objects, dry_run=False)[0]
+    for right in user.drawn():
+        with user.without(right):
+            found = api_permissions.judge(observe_cluster.observe(mine), stack.judging())
+            assert [outcome.cause for outcome in found] == ["permission-denied"]
+            assert_refused_by_name(user, right, found)
+    assert user.objects_left() == []
+
+
+def test_check_mode_needs_the_role_for_looking_alone_and_waits_for_nothing(stack: Bench) -> None:
+    roles = role_objects(["gpu_stack"], ["observe"], every_choice())
+    put_objects(stack.cluster, [*roles, *bindings(roles, Subject(kind="User", name="looker"))], dry_run=False)
+    connections = {"kubeconfig": stack.kubeconfig, "impersonate_user": "looker"}
+    context = replace(stack.observing(), connections=connections, check_mode=True)
+    until(lambda: not observe_cluster.observe(context).denied, Deadline.after(10), "the role to count")
+    bare = make_site([Host(name="gone", sku="dgx-h100", node_name="gone")], settings={"gpu_stack": {"settle_s": 600.0}})
+    begun = time.monotonic()
+    assert observe_cluster.observe(replace(context, site=bare)).denied == ()
+    assert time.monotonic() - begun < 60
+    assert observe_cluster.observe(replace(context, check_mode=False)).denied
 
 
 def test_an_api_server_that_is_not_there(stack: Bench) -> None:

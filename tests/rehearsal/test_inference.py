@@ -9,11 +9,13 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
+from role_bench import RoleUser, assert_refused_by_name, role_user
 from seeds import drawing
 from sites import make_site
 from waiting import await_model, eventually
@@ -39,7 +41,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
     write_spec,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.settings import inference_settings
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 
 GATE = "inference_acceptance"
 COUNT = 4
@@ -62,6 +64,11 @@ class Bench:
     first: Rehearsed
     full: bool
     serial: int = 0
+
+    @cached_property
+    def user(self) -> RoleUser:
+        """Who looks: somebody with the roles of this gate alone."""
+        return role_user(GATE, self.kubeconfig, self.site({}))
 
     @property
     def model(self) -> Path:
@@ -89,27 +96,30 @@ class Bench:
         write_spec(spec, self.model)
         try:
             await_model(self.model)
-            return self._observe(settings)
+            return self.observed(settings)
         finally:
             write_spec(before, self.model)
 
-    def _observe(self, settings: dict[str, Any]) -> tuple[Outcome, ...]:
-        self.serial += 1
+    def site(self, settings: dict[str, Any]) -> Site:
         nodes = read_spec(self.model).nodes
         hosts = tuple(Host(name=node.name, sku=node.sku, node_name=node.name, rack=node.rack) for node in nodes)
         healthy = healthy_cluster(replace(read_spec(self.model), faults=()), HARDWARE)
         own = {**inference_settings(healthy, full=self.full), **settings}
-        site = make_site(hosts, name="rehearsal", capabilities=("kubernetes", "multi_node"), settings={GATE: own})
-        run_dir = self.work / f"own-{self.serial}"
+        return make_site(hosts, name="rehearsal", capabilities=("kubernetes", "multi_node"), settings={GATE: own})
+
+    def observed(self, settings: dict[str, Any], *, may_fail: bool = False) -> tuple[Outcome, ...]:
+        """Observe the gate and judge it from what was saved."""
+        self.serial += 1
+        site, run_dir = self.site(settings), self.work / f"own-{self.serial}"
         context = ObserveContext(
             site=site,
             run_dir=run_dir,
             today=TODAY,
             hardware=HARDWARE,
-            connections={"kubeconfig": self.kubeconfig},
+            connections=self.user.connections,
         )
         seen = observe(observers_of(GATE)["inference"], GATE, context)
-        assert seen.error is None
+        assert may_fail or seen.error is None
         return judge_gate(
             declare(GATE, site), JudgeContext(gate=GATE, site=site, today=TODAY, hardware=HARDWARE), run_dir
         )
@@ -216,6 +226,14 @@ def test_an_address_where_nobody_answers(bench: Bench) -> None:
 
 def test_hosts_one_after_the_other(bench: Bench) -> None:
     assert _found(bench.judged(parallel=3)) == []
+
+
+def test_a_right_that_is_missing_is_named_and_leaves_nothing(bench: Bench) -> None:
+    """All tests of this file look as somebody who has just the roles of the gate; now one right less."""
+    for right in bench.user.drawn():
+        with bench.user.without(right):
+            assert_refused_by_name(bench.user, right, bench.observed({}, may_fail=True))
+        assert bench.user.objects_left() == []
 
 
 def test_nothing_is_left_in_the_cluster(bench: Bench) -> None:

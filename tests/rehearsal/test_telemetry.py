@@ -11,12 +11,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
+from role_bench import RoleUser, assert_refused_by_name, role_user
 from seeds import drawing
 from sites import make_site
 from waiting import await_model, eventually
@@ -77,6 +78,11 @@ class Bench:
     healthy: Rehearsed
     serial: int = 0
 
+    @cached_property
+    def user(self) -> RoleUser:
+        """Who looks: somebody with the roles of this gate alone."""
+        return role_user(GATE, self.kubeconfig, self.site())
+
     @property
     def model(self) -> Path:
         return self.work / "rehearsal" / "model.yaml"
@@ -127,7 +133,7 @@ class Bench:
             )
 
     def observed(
-        self, keys: tuple[str, ...], model: ClusterModel | None = None, **settings: Any
+        self, keys: tuple[str, ...], model: ClusterModel | None = None, *, may_fail: bool = False, **settings: Any
     ) -> tuple[Outcome, ...]:
         """Look and judge; what is not looked at is taken from the healthy run."""
         self.serial += 1
@@ -141,10 +147,10 @@ class Bench:
         if model is not None:
             _leave_evidence(model, run_dir)
         context = ObserveContext(
-            site=site, run_dir=run_dir, today=TODAY, hardware=HARDWARE, connections={"kubeconfig": self.kubeconfig}
+            site=site, run_dir=run_dir, today=TODAY, hardware=HARDWARE, connections=self.user.connections
         )
         for key in keys:
-            assert observe(observers_of(GATE)[key], GATE, context).error is None
+            assert observe(observers_of(GATE)[key], GATE, context).error is None or may_fail
         return judge_gate(
             declare(GATE, site), JudgeContext(gate=GATE, site=site, today=TODAY, hardware=HARDWARE), run_dir
         )
@@ -238,6 +244,14 @@ def test_forwarding_a_port_says_what_is_wrong(bench: Bench) -> None:
         connection.end()
         with pytest.raises(NotFoundError):
             connect_to_pod(cluster, "nobody", place[1], 9090, Deadline.after(5))
+
+
+def test_a_right_that_is_missing_is_named_and_leaves_nothing(bench: Bench) -> None:
+    """All tests of this file look as somebody who has just the roles of the gate; now one right less."""
+    for right in bench.user.drawn():
+        with bench.user.without(right):
+            assert_refused_by_name(bench.user, right, bench.observed(("metrics", "alert"), may_fail=True))
+        assert bench.user.objects_left() == []
 
 
 def test_nothing_is_left_in_the_cluster(bench: Bench) -> None:

@@ -9,11 +9,13 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
+from role_bench import RoleUser, assert_refused_by_name, role_user
 from seeds import drawing
 from sites import make_site
 from waiting import await_model, eventually
@@ -57,6 +59,11 @@ class Bench:
     recipe: dict[str, Any]
     serial: int = 0
 
+    @cached_property
+    def user(self) -> RoleUser:
+        """Who looks: somebody with the roles of this gate alone."""
+        return role_user(GATE, self.kubeconfig, self.site(), self.recipe)
+
     @property
     def model(self) -> Path:
         return self.work / "rehearsal" / "model.yaml"
@@ -98,7 +105,7 @@ class Bench:
 
             eventually(lambda: lacking() == short)
 
-    def observed(self, **settings: Any) -> tuple[Outcome, ...]:
+    def observed(self, *, may_fail: bool = False, **settings: Any) -> tuple[Outcome, ...]:
         """Observe the gate and judge it from what was saved."""
         self.serial += 1
         site, run_dir = self.site(**settings), self.work / f"own-{self.serial}"
@@ -108,10 +115,10 @@ class Bench:
             today=TODAY,
             hardware=HARDWARE,
             recipe=self.recipe,
-            connections={"kubeconfig": self.kubeconfig},
+            connections=self.user.connections,
         )
         seen = observe(observers_of(GATE)["training"], GATE, context)
-        assert seen.error is None
+        assert may_fail or seen.error is None
         return judge_gate(
             declare(GATE, site), JudgeContext(gate=GATE, site=site, today=TODAY, hardware=HARDWARE), run_dir
         )
@@ -166,6 +173,14 @@ def test_without_a_gang_scheduler_a_job_is_half_placed(bench: Bench) -> None:
     found = _findings(bench.judged("training-memory-short@gpu03", gang="none"))
     assert [(o.cause, o.subjects[0].name) for o in found] == [("half-placed", "gpu03")]
     assert "Insufficient memory" in found[0].summary
+
+
+def test_a_right_that_is_missing_is_named_and_leaves_nothing(bench: Bench) -> None:
+    """All tests of this file look as somebody who has just the roles of the gate; now one right less."""
+    for right in bench.user.drawn():
+        with bench.user.without(right):
+            assert_refused_by_name(bench.user, right, bench.observed(may_fail=True))
+        assert bench.user.objects_left() == []
 
 
 def test_nothing_is_left_in_the_cluster(bench: Bench) -> None:

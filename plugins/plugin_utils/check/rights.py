@@ -13,9 +13,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..clients.kube.permission import Permission
+from ..clients.kube.permission import Permission, stream_permissions
 from ..component_stack.facts import stack_facts
-from ..site.model import Site
+from ..hardware.sku import Sku
+from ..site.model import DriverOwner, Site
 from ..workload.model import JobKind
 from ..workload.permission import BASIC, HOLDING, job_permissions
 from .kit.settings_layers import checked_settings
@@ -25,7 +26,7 @@ LEVELS = ("observe", "test", "install")
 CONTACT = (Permission("get", "namespaces"), Permission("list", "nodes"))
 _READING = ("get", "list", "watch")
 _WAYS = {
-    "port-forward": (Permission("create", "pods", subresource="portforward"),),
+    "port-forward": stream_permissions("portforward"),
     "service-proxy": tuple(Permission(verb, "services", subresource="proxy") for verb in ("get", "create")),
 }
 _GATES = ("gpu_stack", "telemetry", "fabric_validation", "training_acceptance", "inference_acceptance")
@@ -34,13 +35,16 @@ _GATES = ("gpu_stack", "telemetry", "fabric_validation", "training_acceptance", 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
     """What of a site decides how its gates work: who admits gangs (names of recipes/gpu_stack.yaml), how jobs are
-    launched, whether GPUs are given out by claims, how Prometheus is reached, and settings of the servers."""
+    launched, whether GPUs are given out by claims, how Prometheus is reached, settings of the servers, whether NVLink
+    reaches hosts of a rack, and whether the driver's tools are in pods."""
 
     gangs: tuple[str, ...]
     kinds: tuple[JobKind, ...]
     by_dra: bool
     ways: tuple[str, ...]
     servers: tuple[Any, ...]
+    rack_wide: bool = False
+    driver_in_pods: bool = False
 
 
 def every_choice() -> Choices:
@@ -51,12 +55,13 @@ def every_choice() -> Choices:
     other = replace(shipped.server, reach="service-proxy", claim={"accessModes": ["ReadWriteMany"]})
     servers = (shipped, replace(shipped, server=other))
     return Choices(
-        gangs=tuple(stack_facts().gangs), kinds=("gang-job", "mpijob"), by_dra=True, ways=tuple(_WAYS), servers=servers
-    )
+        gangs=tuple(stack_facts().gangs), kinds=("gang-job", "mpijob"), by_dra=True, ways=tuple(_WAYS), servers=servers,
+        rack_wide=True, driver_in_pods=True,
+    )  # fmt: skip
 
 
-def choices_of(site: Site, recipe: Mapping[str, Any] | None) -> Choices:
-    """Return the choices of a site, with the settings of the gates in its scope.
+def choices_of(site: Site, recipe: Mapping[str, Any] | None, hardware: Mapping[str, Sku] | None = None) -> Choices:
+    """Return the choices of a site, with the settings of the gates in its scope and the facts of its SKUs.
 
     Raises:
         ProblemsError: a setting is wrong.
@@ -83,7 +88,12 @@ def choices_of(site: Site, recipe: Mapping[str, Any] | None) -> Choices:
 
         servers = (checked_settings(InferenceSettings, INFERENCE, site.settings.get(INFERENCE, {})),)
     gangs = (gang,) if len(site.in_scope) > 1 else ()
-    return Choices(gangs=gangs, kinds=kinds, by_dra="dra" in site.capabilities, ways=ways, servers=servers)
+    skus = ((hardware or {}).get(host.sku) for host in site.in_scope)
+    return Choices(
+        gangs=gangs, kinds=kinds, by_dra="dra" in site.capabilities, ways=ways, servers=servers,
+        rack_wide=len(site.in_scope) > 1 and any(sku is not None and sku.nvlink_domain == "rack" for sku in skus),
+        driver_in_pods=site.driver_owner is DriverOwner.OPERATOR,
+    )  # fmt: skip
 
 
 def gate_permissions(gate: str, level: str, choices: Choices) -> tuple[Permission, ...]:
@@ -111,13 +121,14 @@ def needed_permissions(gates: Iterable[str], levels: Iterable[str], choices: Cho
 
 
 def _plain(permission: Permission) -> bool:
-    # To read through the proxy of a service is to speak with what is behind it; the Lease is for who tests.
-    return permission.subresource != "proxy" and permission.resource != "leases"
+    # Through a proxy or stream one speaks with what is behind it; the Lease is for who tests.
+    return permission.subresource not in ("proxy", "portforward", "exec") and permission.resource != "leases"
 
 
 def _gpu_stack(choices: Choices) -> tuple[Permission, ...]:
     known = stack_facts().permissions
-    return (*BASIC, *known["observe"], *known["test"], *_groups(choices))
+    tools = stream_permissions("exec") if choices.driver_in_pods else ()
+    return (*BASIC, *known["observe"], *known["test"], *_groups(choices), *tools)
 
 
 def _telemetry(choices: Choices) -> tuple[Permission, ...]:
@@ -143,7 +154,11 @@ def _inference(choices: Choices) -> tuple[Permission, ...]:
 
 def _jobs(kind: JobKind, choices: Choices) -> tuple[Permission, ...]:
     apis = [stack_facts().gangs[name].api_version for name in choices.gangs] or [""]
-    return tuple(entry for api in apis for entry in job_permissions(kind, gang_api=api, by_dra=choices.by_dra))
+    return tuple(
+        entry
+        for api in apis
+        for entry in job_permissions(kind, gang_api=api, by_dra=choices.by_dra, imex=choices.rack_wide)
+    )
 
 
 def _groups(choices: Choices) -> tuple[Permission, ...]:

@@ -115,7 +115,8 @@ class ObserveContext:
     `connections` holds non-secret connection settings (`kubeconfig` path, `context`); `evidence` is where whole
     texts are kept; `saved_settings` are those of settings.json, by gate or check id and name; `holder` is the run that
     holds the cluster (workload/lease.py), empty outside of a run; `cluster_uid` is the UID of the cluster
-    behind the connection, None for a gate that asks none.
+    behind the connection, None for a gate that asks none; in `check_mode` this run has changed nothing and tests
+    nothing.
     """
 
     site: Site
@@ -128,6 +129,7 @@ class ObserveContext:
     emit: Emit = silent
     saved_settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     holder: str = ""
+    check_mode: bool = False
 
     def settings_of(self, key: str, kind: type[T]) -> T:
         """Return the settings of a gate or check.

@@ -68,7 +68,7 @@ def _check_api(run: Run, options: Mapping[str, Any], emit: Emit) -> list[Bringup
             version = cluster.version()
             emit(f"contact: API server answers with version {version}")
             levels = LEVELS[:1] if run.record.check_mode else LEVELS
-            if denied := denied_rights(cluster, run.site.gates, levels, choices_of(run.site, run.recipe)):
+            if denied := denied_rights(cluster, run.site.gates, levels, choices_of(run.site, run.recipe, run.hardware)):
                 return denied
             simulated = _simulated_nodes(cluster)
             seen = {"version": version, "uid": _uid(cluster), "simulated_nodes": len(simulated)}

@@ -33,6 +33,7 @@ def observe_gate(
     With `refused` nobody looks: that is why nothing could be seen.
     """
     progress = Progress(context.emit)
+    context = replace(context, check_mode=check_mode)
     seen = []
     for observer, disturbs in _needed(declaration, context):
         progress.say(f"{declaration.gate}: looking at {observer.key}")

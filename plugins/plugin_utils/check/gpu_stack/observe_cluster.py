@@ -43,13 +43,16 @@ Promises = dict[tuple[str, int], tuple[tuple[Promised, ...] | None, str]]
 def observe(context: ObserveContext) -> ClusterState:
     """Look until what was installed has settled, at most `settle_s` seconds (settings of gpu_stack).
 
+    A run in check mode has installed nothing, so there is nothing to wait for: it looks once.
+
     Raises:
         BringupError: the API server or helm does not answer.
     """
     if context.recipe is None:
         raise InputError("recipe", "none is resolved.", "resolve it before the gate runs (role gpu_stack does)")
     connection = connection_from(context.connections)
-    deadline = Deadline.after(context.settings_of(GATE, GpuStackSettings).settle_s)
+    settle_s = context.settings_of(GATE, GpuStackSettings).settle_s
+    deadline = Deadline.after(0.0 if context.check_mode else settle_s)
     components = components_of(context.recipe)
     with Cluster(connection) as cluster:
         permissions = ask_all(cluster, _wanted(context))
@@ -69,8 +72,8 @@ def observe(context: ObserveContext) -> ClusterState:
 
 def _wanted(context: ObserveContext) -> tuple[Permission, ...]:
     """Return what the gate looks at and tests; a run in check mode does not test."""
-    choices = choices_of(context.site, context.recipe)
-    return needed_permissions((GATE,), LEVELS[:2], choices)
+    choices = choices_of(context.site, context.recipe, context.hardware)
+    return needed_permissions((GATE,), LEVELS[: 1 if context.check_mode else 2], choices)
 
 
 def _look(

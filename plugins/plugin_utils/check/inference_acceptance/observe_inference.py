@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...clients.kube.cluster import Cluster
-from ...clients.kube.permission import Permission
+from ...clients.kube.permission import Permission, stream_permissions
 from ...hardware.sku import Sku
 from ...outcome.codec import from_plain
 from ...outcome.errors import InputError
@@ -80,7 +80,7 @@ def permissions(settings: InferenceSettings, *, by_dra: bool = False) -> tuple[P
         Permission("create", "services"),
     ]
     if server.reach == "port-forward":
-        wanted.append(Permission("create", "pods", subresource="portforward"))
+        wanted += stream_permissions("portforward")
     if server.reach == "service-proxy":
         wanted += [Permission(verb, "services", subresource="proxy") for verb in ("get", "create")]
     if server.token_secret:

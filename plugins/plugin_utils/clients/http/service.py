@@ -25,7 +25,8 @@ def service_route(cluster: Cluster, service: ServiceRef, way: str = PORT_FORWARD
     Args:
         cluster: where it is.
         service: the Service and its port.
-        way: `port-forward` (needs get on services, list on pods, create on pods/portforward; http only) or
+        way: `port-forward` (needs get on services, list on pods, get and create on
+            pods/portforward; http only) or
             `service-proxy` (needs get and create on services/proxy).
 
     Raises:

@@ -58,7 +58,7 @@ def run_in_pod(
 
     Raises:
         NotFoundError: no such pod or container.
-        ForbiddenError: we may not create pods/exec there.
+        ForbiddenError: we may not get and create pods/exec there.
         UnreachableError: the connection breaks.
     """
     from websocket import WebSocketException
@@ -149,7 +149,7 @@ def _handshake_error(host: str, path: str, text: str) -> BringupError | Handshak
     if status == 404:
         cause: BringupError = NotFoundError(subject, "no such pod or container.", "list the pods: kubectl get pods -A")
     elif status == 403:
-        cause = ForbiddenError(subject, "forbidden: pods/exec.", "grant create on pods/exec in that namespace")
+        cause = ForbiddenError(subject, "forbidden: pods/exec.", "grant get and create on pods/exec in that namespace")
     else:
         cause = BringupError(subject, f"refused: {text[:300]}.", "is the container running?")
     return HandshakeError(status, cause)

@@ -36,6 +36,15 @@ class Permission:
         return f"{self.verb} {self.resource}{part}{group}{place}"
 
 
+def stream_permissions(subresource: str) -> tuple[Permission, ...]:
+    """Return what a stream of a pod (`exec`, `portforward`) needs.
+
+    A websocket begins with GET, which is `get` for the server (kubernetes/kubernetes#78741); since 1.35 it wants
+    `create` as well, as for SPDY (kubernetes/kubernetes#134577).
+    """
+    return tuple(Permission(verb, "pods", subresource=subresource) for verb in ("get", "create"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedPermission(Permission):
     """A permission with the server's answer."""

@@ -133,7 +133,8 @@ class _Reader(io.RawIOBase):
 def connect_to_pod(cluster: Cluster, pod: str, namespace: str, port: int, deadline: Deadline) -> PodConnection:
     """Return an open connection to a port of a pod; `end` it after use.
 
-    Needs the permission to create `pods/portforward` there. Whether somebody listens shows with the first bytes.
+    Needs the permission to get and create `pods/portforward` there. Whether somebody listens shows with the first
+    bytes.
 
     Raises:
         NotFoundError: no such pod.

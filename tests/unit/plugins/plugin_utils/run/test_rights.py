@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,12 +26,14 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.perm
     AskedPermission,
     Permission,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.contact import denied_rights
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import Subject, bindings, role_objects
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner, Host
 
 GATES = ("gpu_stack", "telemetry", "fabric_validation", "training_acceptance", "inference_acceptance")
 HOSTS = (Host(name="a", sku="h100", node_name="a"), Host(name="b", sku="h100", node_name="b"))
+SKUS = load_hardware([Path(__file__).resolve().parents[5] / "recipes" / "hardware"])
 # What the gates of a healthy rehearsal of two hosts asked the API server, recorded at its address.
 REQUESTS = yaml.safe_load(
     (Path(__file__).resolve().parents[4] / "data" / "requests_of_gates.yaml").read_text(encoding="utf-8")
@@ -96,7 +99,35 @@ def test_telemetry_alone_asks_for_nothing_of_the_stack() -> None:
     site = make_site(HOSTS, gates=("telemetry",), capabilities=("kubernetes",))
     asked = texts(site.gates, choices_of(site, None))
     assert "list secrets" not in asked and not any("deployments" in text or "jobs" in text for text in asked)
-    assert {"create pods/portforward", "create prometheusrules.monitoring.coreos.com"} <= asked
+    assert {"get pods/portforward", "create prometheusrules.monitoring.coreos.com"} <= asked
+
+
+def test_tools_in_the_pods_of_the_operator_need_the_right_to_run_them() -> None:
+    """The stream is a GET, and since 1.35 the server wants `create` too (kubernetes/kubernetes#134577)."""
+    site = make_site(HOSTS, gates=("gpu_stack",), capabilities=("kubernetes",))
+    operators = replace(site, driver_owner=DriverOwner.OPERATOR)
+    streams = {"get pods/exec", "create pods/exec"}
+    assert not streams & texts(site.gates, choices_of(site, None))
+    assert streams <= texts(site.gates, choices_of(operators, None))
+    assert not streams & texts(site.gates, choices_of(operators, None), LEVELS[:1])
+
+
+def test_jobs_over_a_rack_need_compute_domains() -> None:
+    site = make_site(HOSTS, gates=("fabric_validation",), capabilities=("kubernetes",))
+    domains = {"list computedomains.resource.nvidia.com", "create computedomains.resource.nvidia.com"}
+    h100 = SKUS["dgx-h100"]
+    assert not domains & texts(site.gates, choices_of(site, None, {"h100": h100}))
+    assert domains <= texts(site.gates, choices_of(site, None, {"h100": replace(h100, nvlink_domain="rack")}))
+    alone = make_site(HOSTS[:1], gates=("fabric_validation",), capabilities=("kubernetes",))
+    assert not domains & texts(alone.gates, choices_of(alone, None, {"h100": replace(h100, nvlink_domain="rack")}))
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_the_shipped_roles_hold_what_any_choice_of_a_site_needs(gate: str) -> None:
+    shipped = {entry.text for level in LEVELS[:2] for entry in gate_permissions(gate, level, every_choice())}
+    for gang in ("volcano", "kai-scheduler", "none"):
+        site = make_site(HOSTS, gates=GATES, capabilities=("kubernetes", "dra"))
+        assert texts((gate,), choices_of(site, {"deploymentOrder": [gang]}), LEVELS[:2]) <= shipped
 
 
 def test_gates_without_a_cluster_ask_for_nothing() -> None:
@@ -129,7 +160,7 @@ def test_rights_follow_the_choices_of_a_site(
 @pytest.mark.parametrize(
     ("telemetry", "wanted"),
     [
-        ({}, {"create pods/portforward"}),
+        ({}, {"get pods/portforward", "create pods/portforward"}),
         ({"way": "service-proxy"}, {"get services/proxy", "create services/proxy"}),
         ({"url": "https://prometheus.example.org"}, set()),
     ],
