@@ -23,7 +23,13 @@ class ActionModule(ModuleAction):
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
         if self.check_mode or not needs_hold(run):
-            return {"changed": False, "holder": "", "swept": []}
+            return {"changed": False, "holder": "", "swept": [], "not_removed": []}
         with problem_recorded(run), working(run.path):
             hold = take_hold(run, options, self.emit)
-        return {"changed": bool(hold.swept), "holder": hold.holder, "swept": list(hold.swept)}
+        return {
+            "changed": bool(hold.swept),
+            "holder": hold.holder,
+            "swept": list(hold.swept),
+            "not_removed": list(hold.remains),
+            "warnings": list(hold.remains),
+        }

@@ -60,4 +60,10 @@ swept:
   elements: str
   returned: always
   sample: [gpufleet-test-nccl-1a2b3c]
+not_removed:
+  description: What dead runs left and could not be removed, each with the reason and the command.
+  type: list
+  elements: str
+  returned: always
+  sample: []
 """

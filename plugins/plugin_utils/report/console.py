@@ -49,12 +49,12 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
     if record.check_mode:
         return [*banner, *gates_table(record), "", f"verdict  {run_summary(record)}", *paths]
     paths += [f"results  {run_dir / 'ctrf'}/  {run_dir / 'junit'}/", f"metrics  {run_dir / 'metrics.prom'}"]
-    resumed = [f"resumed  {line}" for line in record.resumed]
+    told = [f"note     {line}" for line in record.notes] + [f"resumed  {line}" for line in record.resumed]
     return [
         *banner,
         *gates_table(record),
         "",
-        *resumed,
+        *told,
         *stuck,
         f"verdict  {run_summary(record)}",
         *paths,

@@ -6,16 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
+from ..clients.kube.transport import PATIENCE_S
+from ..outcome.errors import BringupError
 from ..outcome.gates import GATE_IDS
 from ..runtime.process_id import controller_pid
 from ..runtime.progress import Emit
 from ..workload.keeping import claim_of, end_keeper, hold_cluster, hold_hosts
-from ..workload.lease import Claim
+from ..workload.lease import Claim, HeldError, LostError
 from ..workload.namespace import sweep_left
 from .controller import needs_api
 from .gpu_users import save_gpu_users
@@ -23,25 +25,33 @@ from .run import Run
 
 WAIT = "wait"
 _CLEANUP_S = 120.0
+# For a cluster that a run could do without.
+_PATIENCE_S = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """What a run holds: `holder` as its Lease says (empty for nothing), and what dead runs had left."""
+    """What a run holds: `holder` as its Lease says (empty for nothing), what dead runs had left, and what of it could
+    not be removed, with the reason and the command."""
 
     holder: str = ""
     swept: tuple[str, ...] = ()
+    remains: tuple[str, ...] = ()
 
 
 def needs_hold(run: Run) -> bool:
-    """Tell whether a gate in scope installs or tests; the first two only look."""
+    """Tell whether a gate in scope installs, tests or loads hosts; the first two only look."""
     return any(gate in run.site.gates for gate in GATE_IDS[GATE_IDS.index("nodes") :])
 
 
 def take_hold(run: Run, options: Mapping[str, Any], emit: Emit) -> Hold:
     """Hold the cluster until the run ends, and remove what dead runs left there before anything counts its room.
 
-    A later task of the same run finds it held, and asks only whether it still is.
+    A later task of the same run finds it held, and asks only whether it still is. What cannot be removed becomes a note
+    of the run, which every report shows.
+
+    Gate nodes alone asks no API server, and may run before there is one. It holds the cluster where the site names one
+    and it answers; else the hosts.
 
     Args:
         run: the run.
@@ -55,18 +65,40 @@ def take_hold(run: Run, options: Mapping[str, Any], emit: Emit) -> Hold:
     """
     wait_s = float(options.get("wait_s") or 0.0) if options.get("when_held") == WAIT else 0.0
     claim = claim_of_run(run)
-    if not needs_api(run.site):
-        hold_hosts(claim, run.path, pid=controller_pid(), wait_s=wait_s, emit=emit)
-        return Hold(holder=claim.holder)
-    with Cluster(connection_from(options)) as cluster:
+    if needs_api(run.site):
+        return _of_cluster(run, options, claim, wait_s, emit)
+    if "kubernetes" in run.site.capabilities and _names_cluster(options):
+        try:
+            return _of_cluster(run, options, claim, wait_s, emit, patience_s=_PATIENCE_S)
+        except (HeldError, LostError):
+            raise
+        except BringupError as error:
+            emit(f"gate nodes goes on without the cluster, hosts alone are held: {error.reason}"[:199])
+    hold_hosts(claim, run.path, pid=controller_pid(), wait_s=wait_s, emit=emit)
+    return Hold(holder=claim.holder)
+
+
+def _names_cluster(options: Mapping[str, Any]) -> bool:
+    """Tell whether the site says which cluster it is; a kubeconfig in the home directory may be of another."""
+    connection = connection_from(options)
+    return bool(connection.kubeconfig or connection.context or connection.host)
+
+
+def _of_cluster(
+    run: Run, options: Mapping[str, Any], claim: Claim, wait_s: float, emit: Emit, patience_s: float = PATIENCE_S
+) -> Hold:
+    remains: list[str] = []
+    with Cluster(connection_from(options), patience_s=patience_s) as cluster:
         swept: tuple[str, ...] = ()
         if hold_cluster(cluster, claim, run.path, pid=controller_pid(), wait_s=wait_s, emit=emit):
-            swept = sweep_left(cluster, claim.holder, cleanup_s=_CLEANUP_S, emit=emit)
+            swept = sweep_left(cluster, claim.holder, cleanup_s=_CLEANUP_S, emit=emit, remains=remains)
             users = save_gpu_users(cluster, run.site, run.path)
             if users and "nodes" in run.site.gates:
                 host, pods = next(iter(users.items()))
                 emit(f"GPUs of {len(users)} hosts are in use, of {host} by pod {pods[0]}"[:199])
-    return Hold(holder=claim.holder, swept=swept)
+    if remains:
+        run.save_record(replace(run.record, notes=(*run.record.notes, *remains)))
+    return Hold(holder=claim.holder, swept=swept, remains=tuple(remains))
 
 
 def end_hold(run: Run) -> None:

@@ -248,6 +248,7 @@ def sweep_left(
     makers: tuple[Kind, ...] = (),
     of_holder: bool = False,
     emit: Emit = silent,
+    remains: list[str] | None = None,
 ) -> tuple[str, ...]:
     """Remove what dead runs left behind; return the names of the namespaces that were removed.
 
@@ -261,6 +262,7 @@ def sweep_left(
         makers: kinds to remove before the pods, beside MAKERS.
         of_holder: remove only what the holder left itself.
         emit: takes the progress lines.
+        remains: gets what could not be removed, each with the reason and the command that removes it.
 
     Raises:
         LostError: the holder does not hold the cluster.
@@ -268,6 +270,7 @@ def sweep_left(
     """
     confirm(cluster, holder)
     swept = []
+    remains = [] if remains is None else remains
     for found in cluster.list_objects(NAMESPACES, labels=_SELECTOR):
         name = found["metadata"]["name"]
         of = (found["metadata"].get("annotations") or {}).get(HOLDER)
@@ -276,15 +279,23 @@ def sweep_left(
         # One that is going away already may still be held by a finalizer within: emptied again, not counted.
         if not found["metadata"].get("deletionTimestamp"):
             emit(f"removing what a dead run left: {name}")
-            swept.append(name)
         more = tuple(kind for kind in kinds if kind not in GROUPS)
         every = (*MAKERS, *(kind for kind in makers if kind not in MAKERS))
-        TemporaryNamespace(cluster, name, cleanup_s, (*GROUPS, *more), emit, makers=every).close()
-    _sweep_rules(cluster, holder, of_holder=of_holder, emit=emit)
+        dead = TemporaryNamespace(cluster, name, cleanup_s, (*GROUPS, *more), emit, makers=every)
+        dead.close()
+        remains += [remaining(text, f"namespace,priorityclass {name}") for text in dead.leftovers[:1]]
+        if not dead.leftovers and not found["metadata"].get("deletionTimestamp"):
+            swept.append(name)
+    _sweep_rules(cluster, holder, of_holder=of_holder, emit=emit, remains=remains)
     return tuple(swept)
 
 
-def _sweep_rules(cluster: Cluster, holder: str, *, of_holder: bool, emit: Emit) -> None:
+def remaining(text: str, objects: str) -> str:
+    """Return how it is told that something of a dead run is still there: what, why, and the command."""
+    return f"not removed of a dead run: {text.rstrip('.')}. Remove it: kubectl delete {objects}"
+
+
+def _sweep_rules(cluster: Cluster, holder: str, *, of_holder: bool, emit: Emit, remains: list[str]) -> None:
     """Remove rules of dead tests of alerts, which may lie in a namespace that is not ours."""
     try:
         rules = cluster.find_all(PROMETHEUS_RULES, labels=_SELECTOR) or []
@@ -296,4 +307,9 @@ def _sweep_rules(cluster: Cluster, holder: str, *, of_holder: bool, emit: Emit) 
         mine = (metadata.get("annotations") or {}).get(HOLDER) == holder
         if (metadata.get("labels") or {}).get(TEST) not in _OPEN and (mine or not of_holder):
             emit(f"removing the rule of a dead test: {metadata['namespace']}/{metadata['name']}"[:199])
-            cluster.delete(PROMETHEUS_RULES, metadata["name"], metadata["namespace"])
+            try:
+                cluster.delete(PROMETHEUS_RULES, metadata["name"], metadata["namespace"])
+            except BringupError as error:
+                place = f"{metadata['namespace']} {metadata['name']}"
+                remains.append(remaining(f"rule {metadata['name']}: {error.reason}", f"prometheusrule -n {place}"))
+                emit(remains[-1][:199])

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from lease_cluster import MemoryCluster
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
     JOBS,
     NAMESPACES,
     PODS,
     PROMETHEUS_RULES,
+    Kind,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import namespace as module
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import Claim, LostError, acquire
@@ -101,3 +103,33 @@ def test_pods_that_a_kubelet_does_not_let_go_are_named_with_their_nodes(
     namespace = TemporaryNamespace(cluster.api, "t-one", 0.3, ())
     namespace.close()
     assert "server-0 on node gpu01" in namespace.leftovers[0]
+
+
+def test_what_a_sweep_cannot_remove_is_told_with_its_reason_and_the_command(
+    cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PATIENCE_S", 0.1)
+    left(cluster, "t-stuck", DEAD)
+    left(cluster, "t-goes", DEAD)
+    cluster.objects["Pod", "t-goes", "server-0"]["metadata"]["name"] = "other"
+    cluster.objects["Pod", "t-goes", "other"] = cluster.objects.pop(("Pod", "t-goes", "server-0"))
+    cluster.create(NAMESPACES, {"metadata": {"name": "monitoring"}})
+    labels = {**OWNER_LABELS, "gpufleet.io/test": "t-dead"}
+    cluster.create(PROMETHEUS_RULES, {"metadata": {"name": "t-dead", "labels": labels}}, "monitoring")
+    cluster.pods_stay = {"server-0"}
+    delete = cluster.delete
+
+    def forbidding(kind: Kind, name: str, namespace: str = "", **more: Any) -> bool:
+        if kind is PROMETHEUS_RULES:
+            raise ForbiddenError("delete prometheusrules", "forbidden.", "grant it")
+        return delete(kind, name, namespace, **more)
+
+    monkeypatch.setattr(cluster, "delete", forbidding)
+    remains: list[str] = []
+    assert sweep_left(cluster.api, MINE, cleanup_s=0.3, remains=remains) == ("t-goes",)
+    pod, rule = remains
+    assert "server-0 on node gpu01" in pod and pod.endswith("Remove it: kubectl delete namespace,priorityclass t-stuck")
+    assert rule == (
+        "not removed of a dead run: rule t-dead: forbidden. "
+        "Remove it: kubectl delete prometheusrule -n monitoring t-dead"
+    )
