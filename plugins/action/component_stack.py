@@ -12,9 +12,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.drift import with_drift
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.foreign import with_existing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Installer, Limits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import components_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan, policies_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import (
     changed,
@@ -52,9 +53,10 @@ class ActionModule(ModuleAction):
         helm.check_version()
         with Cluster(connection) as cluster:
             require_same_cluster(run.path, cluster)
-            adopt, downgrade = options["adopt"], options["allow_downgrade"]
+            policies = policies_of(components, options["adopt"], options["foreign"])
             found = with_drift(helm, cluster, components, installed(helm, cluster, components))
-            plan = make_plan(components, found, adopt=adopt, allow_downgrade=downgrade)
+            found = with_existing(cluster, components, found)
+            plan = make_plan(components, found, policies=policies, allow_downgrade=options["allow_downgrade"])
             limits = Limits(
                 ready_s=options["ready_timeout_s"], pull_grace_s=options["pull_grace_s"], parallel=options["parallel"]
             )

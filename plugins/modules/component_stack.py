@@ -20,9 +20,10 @@ description:
     longer in the recipe is not removed. Components of type Kustomize are refused by name.
   - Waiting ends at once where it cannot succeed (an image that cannot be pulled, a container that crashes again and
     again, a failed Job).
-  - A release that somebody else installed is reported and left alone unless it is named in O(adopt). A release that
-    another helm works on is never touched. An older version is never put in place of a newer one unless
-    O(allow_downgrade) is set.
+  - An installation of a component that is not ours, under whatever release name and by whatever owner (helm, Argo CD,
+    Flux, OLM, an add-on of the cloud, kubectl), is recognised by what it runs and registers, and refused until
+    O(foreign) says what is to become of it. A release that another helm works on is never touched. An older version is
+    never put in place of a newer one unless O(allow_downgrade) is set.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
   - gpufleet.bringup.run
@@ -63,10 +64,22 @@ options:
       - When set, nothing else is asked for charts.
     type: str
   adopt:
-    description: Names of components whose release somebody else installed and that may be taken over.
+    description:
+      - Names of components whose release somebody else installed and that may be taken over.
+      - The short form of V(adopt) in O(foreign).
     type: list
     elements: str
     default: []
+  foreign:
+    description:
+      - What is to become of an installation that is not ours, by name of the component. A component that is not named
+        here is refused where somebody else has installed it, and what depends on it waits.
+      - V(use) leaves it alone, counts it as installed, tells its version and judges whether it works.
+      - V(adopt) takes it over. It is possible for a release of the component's name and namespace, and for objects
+        without an owner in its namespace; what Argo CD, Flux, OLM or a cloud puts back cannot be adopted.
+      - V(refuse) is the default.
+    type: dict
+    default: {}
   allow_downgrade:
     description: Put an older version in place of a newer one where the recipe says so.
     type: bool
@@ -112,7 +125,7 @@ EXAMPLES = r"""
   gpufleet.bringup.component_stack:
     run_dir: "{{ gpufleet_run }}"
     chart_mirror: /srv/charts
-    adopt: [cert-manager]
+    foreign: {cert-manager: use, kube-prometheus-stack: adopt}
 """
 
 RETURN = r"""
@@ -127,7 +140,7 @@ plan:
       type: str
       sample: gpu-operator
     action:
-      description: One of install, upgrade, adopt, unchanged, foreign, pending, downgrade.
+      description: One of install, upgrade, adopt, recover, unchanged, foreign, refuse, pending, downgrade.
       type: str
       sample: install
     found:

@@ -21,6 +21,7 @@ from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import (
     api_permissions,
+    component_health,
     dra_allocation,
     gang_admission,
     observe_cluster,
@@ -42,6 +43,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.wait import until
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.drift import with_drift
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.foreign import with_existing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Done, Installer, Limits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (
     Component,
@@ -113,6 +115,7 @@ class Bench:
     def plan(self, recipe: dict[str, Any] | None = None, **more: Any) -> tuple[Plan, tuple[Component, ...]]:
         components = components_of(recipe or RECIPE)
         found = with_drift(self.helm, self.cluster, components, installed(self.helm, self.cluster))
+        found = with_existing(self.cluster, components, found)
         return make_plan(components, found, **more), components
 
     def install(self, recipe: dict[str, Any] | None = None, **more: Any) -> tuple[Done, ...]:
@@ -188,15 +191,46 @@ def test_components_are_installed_after_what_they_need_and_only_once(stack: Benc
     assert not plan.changes
 
 
-def test_a_foreign_release_is_left_alone_until_it_is_adopted(stack: Bench) -> None:
+def test_an_installation_that_is_not_ours_is_recognised_and_used(stack: Bench) -> None:
+    """KAI as Argo CD renders it: no helm release, another namespace, another name."""
+    name, labels = "scheduling-operator", {"app": "scheduling-operator"}
+    metadata = {
+        "name": name, "namespace": "default", "labels": {"app.kubernetes.io/version": "v0.12.1"},
+        "annotations": {"argocd.argoproj.io/tracking-id": f"batch:apps/Deployment:default/{name}"},
+    }  # fmt: skip
+    containers = [{"name": "operator", "image": "mirror.lab/kai-scheduler/operator:v0.12.1"}]
+    template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+    recipe = {**RECIPE, "componentRefs": [_ref("kai-scheduler", "v0.13.0")], "deploymentOrder": ["kai-scheduler"]}
+    assert stack.plan(recipe)[0].steps[0].action.value == "install"
+    stack.cluster.create(DEPLOYMENTS, body, "default")
+    (refused,) = stack.install(recipe)
+    assert (refused.state, refused.cause) == ("refused", "component-foreign")
+    assert f"kai-scheduler v0.12.1 is already installed by Argo CD Application batch (Deployment default/{name})" in (
+        refused.reason
+    )
+    assert "gpu_stack_foreign: {kai-scheduler: use}" in refused.hint
+    (used,) = stack.install(recipe, policies={"kai-scheduler": "use"})
+    assert used.state == "foreign" and "the recipe wants v0.13.0" in used.reason
+    context = replace(stack.observing(gpu_stack={"settle_s": 0}), recipe=recipe)
+    judging = replace(stack.judging(), recipe=recipe)
+    (outcome,) = component_health.judge(observe_cluster.observe(context), judging)
+    assert outcome.status is Status.PASSED and "Argo CD Application batch" in outcome.summary
+    stack.cluster.delete(DEPLOYMENTS, name, "default")
+    (outcome,) = component_health.judge(observe_cluster.observe(context), judging)
+    assert (outcome.status, outcome.cause) == (Status.FAILED, "workload-missing")
+
+
+def test_a_foreign_release_is_refused_until_it_is_used_or_adopted(stack: Bench) -> None:
     component = next(c for c in components_of(RECIPE) if c.name == "cert-manager")
     request = replace(Installer(stack.helm, stack.cluster, str(stack.mirror)).request(component, 0), labels={})
     stack.helm.uninstall("cert-manager", "cert-manager")
     stack.helm.upgrade(request)
-    assert stack.plan()[0].step("cert-manager").action.value == "foreign"
-    assert {entry.state for entry in stack.install()} == {"ready", "foreign"}
-    assert stack.plan(adopt=["cert-manager"])[0].step("cert-manager").action.value == "adopt"
-    stack.install(adopt=["cert-manager"])
+    states = {entry.component: entry.state for entry in stack.install()}
+    assert (states["cert-manager"], states["gpu-operator"]) == ("refused", "waiting")
+    assert {entry.state for entry in stack.install(policies={"cert-manager": "use"})} == {"ready", "foreign"}
+    stack.install(policies={"cert-manager": "adopt"})
     assert stack.plan()[0].step("cert-manager").action.value == "unchanged"
 
 

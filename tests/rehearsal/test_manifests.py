@@ -190,8 +190,8 @@ def test_an_object_of_somebody_else_is_left_alone_until_it_is_adopted(bench: Ben
     assert "ConfigMap last was made by somebody else and is left alone" in step.reason
     bench.install(wanted)
     assert bench.said("last") == "mine"
-    assert bench.actions(wanted, adopt=["cert-manager"]) == ["adopt", "unchanged"]
-    assert bench.install(wanted, adopt=["cert-manager"])["cert-manager"] == "ready"
+    assert bench.actions(wanted, policies={"cert-manager": "adopt"}) == ["adopt", "unchanged"]
+    assert bench.install(wanted, policies={"cert-manager": "adopt"})["cert-manager"] == "ready"
     assert bench.said("last") == "hello"
     assert bench.actions(wanted) == ["unchanged", "unchanged"]
 

@@ -21,7 +21,7 @@ from .apply import apply_manifests, preview_manifests
 from .crds import apply_crds
 from .facts import stack_facts
 from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, REVISION_LABEL, Action, Component, Plan, Step
-from .read import read_workloads, release_state, reported_state
+from .read import belongs, read_workloads, readiness, reported_state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +54,11 @@ class Done:
 
 # One node's trouble must not keep the rest of the stack away.
 _GO_ON = ("ready", "foreign", "degraded")
+_REFUSED = {
+    Action.PENDING: "release-pending",
+    Action.DOWNGRADE: "component-version",
+    Action.REFUSE: "component-foreign",
+}
 
 
 @dataclass(slots=True)
@@ -118,16 +123,16 @@ class Installer:
                 state="refused",
                 reason=step.reason,
                 hint=step.hint,
-                cause="release-pending" if step.action is Action.PENDING else "component-version",
+                cause=_REFUSED[step.action],
             )
         try:
             if step.action.changes:
                 self._apply(component, step)
-            state, works = self._wait(component)
+            state, works = self._wait(component, step)
             after = [manifest for manifest in component.manifests if not manifest.before]
             if step.action.changes and after and component.has_chart and state.phase is Phase.OK:
                 apply_manifests(self.cluster, component, after, self.emit, take_over=step.take_over)
-                state, works = self._wait(component)
+                state, works = self._wait(component, step)
         except BringupError as error:
             self.emit(f"{component.name}: {error.reason}"[:199])
             reason = f"{error.subject}: {error.reason}"
@@ -175,15 +180,18 @@ class Installer:
         self.emit(f"{step.component}: {step.reason}; {done}"[:199])
         return revision
 
-    def _wait(self, component: Component) -> tuple[State, bool]:
+    def _wait(self, component: Component, step: Step) -> tuple[State, bool]:
         """Return how far it got, and whether its own workloads work."""
         conditions = stack_facts().ready_when.get(component.name, ())
+        namespaces = component.namespaces | {title.partition(" ")[2].partition("/")[0] for title in step.workloads}
+        namespaces |= {step.found_release.partition("/")[0]} if step.found_release else set()
         works = False
 
         def read() -> dict[str, State]:
             nonlocal works
-            workloads = read_workloads(self.cluster, component.namespaces, self.limits.pull_grace_s)
-            state = release_state(component.release, workloads)
+            workloads = read_workloads(self.cluster, namespaces, self.limits.pull_grace_s)
+            own = [workload for workload in workloads if belongs(workload, component, step)]
+            state = readiness(own, step.workloads)
             works = state.phase is Phase.OK
             if works and conditions:
                 operands = [workload for workload in workloads if not workload.release]

@@ -62,7 +62,7 @@ class Component:
 
 
 class Action(str, Enum):
-    """What is to be done about a component."""
+    """What is to be done about a component: `foreign` is used as its owner has it, `refuse` waits for a choice."""
 
     INSTALL = "install"
     UPGRADE = "upgrade"
@@ -70,6 +70,7 @@ class Action(str, Enum):
     RECOVER = "recover"
     UNCHANGED = "unchanged"
     FOREIGN = "foreign"
+    REFUSE = "refuse"
     PENDING = "pending"
     DOWNGRADE = "downgrade"
 
@@ -81,12 +82,16 @@ class Action(str, Enum):
     @property
     def refused(self) -> bool:
         """Whether nothing can go on until a person decides."""
-        return self in (Action.PENDING, Action.DOWNGRADE)
+        return self in (Action.PENDING, Action.DOWNGRADE, Action.REFUSE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What is to be done about one component, and why."""
+    """What is to be done about one component, and why.
+
+    `owner` names whose the installation is that is used in its place, `found_release` its helm release
+    (`namespace/name`, empty: none) and `workloads` its controllers (`Deployment namespace/name`).
+    """
 
     component: str
     namespace: str
@@ -97,6 +102,9 @@ class Step:
     take_over: bool = False
     reason: str = ""
     hint: str = ""
+    owner: str = ""
+    found_release: str = ""
+    workloads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,12 @@ from ..clients.helm.helm import Release
 from ..constraint.version import parse_version
 from ..outcome.errors import InputError
 from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, REVISION_LABEL, Action, Component, Plan, Step
+from .owners import Existing
 
 # What stands for the version of a component that has no chart.
 _MANIFESTS = "manifests"
+# What may be done about an installation that is not ours.
+ADOPT, USE, REFUSE = POLICIES = ("adopt", "use", "refuse")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +26,16 @@ class Installed:
 
     A component that is only manifests counts as a release, and a release whose manifests are not applied as the recipe
     says is `incomplete`. `foreign` are objects of manifests that somebody else made; `drift` is what
-    was changed by hand in a release of ours.
+    was changed by hand in a release of ours; `existing` are installations of components that somebody else made,
+    `leftovers` definitions of components that nobody runs, both by component.
     """
 
     releases: Mapping[str, Release] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     foreign: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     drift: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    existing: Mapping[str, Existing] = field(default_factory=dict)
+    leftovers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def is_ours(self, key: str) -> bool:
         """Whether we installed or adopted that release."""
@@ -40,11 +46,35 @@ class Installed:
         return self.is_ours(key) and self.labels[key].get(REVISION_LABEL) == str(self.releases[key].revision)
 
 
+def policies_of(
+    components: Collection[Component], adopt: Collection[str], foreign: Mapping[str, str]
+) -> dict[str, str]:
+    """Return what is to be done about installations that are not ours, by component.
+
+    Args:
+        components: those of the recipe.
+        adopt: names of components that may be taken over, the short form of a policy.
+        foreign: name of a component to its policy.
+
+    Raises:
+        InputError: no such component or policy, or two policies for one component.
+    """
+    names = {component.name for component in components}
+    for name, policy in foreign.items():
+        if policy not in POLICIES:
+            raise InputError(f"foreign: {name}", f"is {policy!r}.", f"give one of {', '.join(POLICIES)}")
+        if name not in names:
+            raise InputError(f"foreign: {name}", "is no component of the recipe.", f"it has {', '.join(sorted(names))}")
+        if policy != ADOPT and name in adopt:
+            raise InputError(f"foreign: {name}", f"is {policy}, and adopt names it too.", "take it out of one of them")
+    return {**dict.fromkeys(adopt, ADOPT), **foreign}
+
+
 def make_plan(
     components: Collection[Component],
     installed: Installed,
     *,
-    adopt: Collection[str] = (),
+    policies: Mapping[str, str] | None = None,
     allow_downgrade: bool = False,
 ) -> Plan:
     """Return what is to be done about each component.
@@ -52,20 +82,22 @@ def make_plan(
     Args:
         components: what should be, in deployment order.
         installed: what is.
-        adopt: names of components whose foreign release we may take over.
+        policies: what is to be done about installations that are not ours, by component (policies_of); the others are
+            refused.
         allow_downgrade: whether an older version than the installed one may be put in its place.
     """
     steps = []
     for component in components:
-        step = _step(component, installed, adopt, allow_downgrade)
-        steps.append(replace(step, take_over=component.name in adopt))
+        policy = (policies or {}).get(component.name, REFUSE)
+        step = _step(component, installed, policy, allow_downgrade)
+        steps.append(replace(step, take_over=policy == ADOPT))
     return Plan(steps=tuple(steps))
 
 
-def _step(component: Component, installed: Installed, adopt: Collection[str], allow_downgrade: bool) -> Step:
+def _step(component: Component, installed: Installed, policy: str, allow_downgrade: bool) -> Step:
     release = installed.releases.get(component.release)
     if release is None:
-        return _absent(component, installed)
+        return _absent(component, installed, policy)
     if release.is_pending and installed.is_our_revision(component.release):
         reason = f"release {component.release} is {release.status} since a run of ours died while helm worked on it"
         return _made(component, Action.RECOVER, release, reason)
@@ -75,13 +107,12 @@ def _step(component: Component, installed: Installed, adopt: Collection[str], al
             f"-n {component.namespace}, or helm uninstall if it has only one revision"
         )
         return _made(component, Action.PENDING, release, reason, hint)
-    if not installed.is_ours(component.release) and component.name not in adopt:
-        reason = f"release {component.release} was installed by somebody else and is left alone"
-        return _made(component, Action.FOREIGN, release, reason, f"to take it over, add {component.name} to adopt")
+    if not installed.is_ours(component.release) and (step := _not_ours(component, installed, release, policy)):
+        return step
     if not allow_downgrade and _is_older(component.version, release.chart_version):
         reason = f"the recipe wants {component.version}, older than the installed {release.chart_version}"
         return _made(component, Action.DOWNGRADE, release, reason, "correct the recipe, or set allow_downgrade")
-    return _ours(component, installed, release, component.name in adopt)
+    return _ours(component, installed, release, policy == ADOPT)
 
 
 def _ours(component: Component, installed: Installed, release: Release, take_over: bool) -> Step:
@@ -105,17 +136,90 @@ def _ours(component: Component, installed: Installed, release: Release, take_ove
     return _made(component, Action.UNCHANGED, release)
 
 
-def _absent(component: Component, installed: Installed) -> Step:
+def _not_ours(component: Component, installed: Installed, release: Release, policy: str) -> Step | None:
+    """Return the step for a release of our name that somebody else made, None where it is to be taken over."""
+    if not component.has_chart:
+        if policy == ADOPT:
+            return None
+        reason = f"objects of {component.release} were made by somebody else and are left alone"
+        return _made(component, Action.FOREIGN, release, reason, _choice(component, "adopt them"))
+    found = installed.existing.get(component.name) or _release_of_others(release)
+    if policy == ADOPT and not found.reconciles:
+        return None
+    return _chosen(component, found, policy, release)
+
+
+def _absent(component: Component, installed: Installed, policy: str) -> Step:
     chart = component.chart.rpartition("/")[2]
     # Two GPU operators on one cluster break both, whatever their releases are called.
     others = installed.releases.values() if component.has_chart else ()
     other = next((release for release in others if release.chart == chart), None)
-    if other is None:
-        return _made(component, Action.INSTALL, None)
-    where = f"{other.namespace}/{other.name}"
-    reason = f"chart {chart} is already installed as release {where} and is left alone"
-    hint = f"set the component's name and namespace to {where} in the recipe and adopt it, or uninstall that release"
-    return _made(component, Action.FOREIGN, other, reason, hint)
+    if other and installed.is_ours(_key(other)):
+        reason = f"a run of ours installed it as release {_key(other)}, and the recipe wants {component.release}"
+        hint = "take that name and namespace in the recipe, or remove that release first (playbook remove)"
+        return _made(component, Action.REFUSE, other, reason, hint)
+    found = installed.existing.get(component.name) or (_release_of_others(other) if other else None)
+    if found is None:
+        left = installed.leftovers.get(component.name, ())
+        reason = f"definitions of an earlier installation are there: {', '.join(left)}" if left else ""
+        return _made(component, Action.INSTALL, None, reason)
+    return _chosen(component, found, policy, installed.releases.get(found.release) or other)
+
+
+def _chosen(component: Component, found: Existing, policy: str, release: Release | None) -> Step:
+    """Return what becomes of an installation that is not ours, by the site's choice."""
+    seen = ", ".join(found.seen[:3]) + (f" and {len(found.seen) - 3} more" if len(found.seen) > 3 else "")
+    version = (release.chart_version if release else "") or found.version
+    what = f"{component.name} {version}".rstrip() + f" is already installed by {found.owner} ({seen})"
+    made = _made(component, Action.REFUSE, release)
+    # One in another place would stand beside ours, not become it.
+    movable = not found.release and not found.reconciles and set(found.namespaces) <= {component.namespace}
+    if policy == USE:
+        wanted = component.version
+        differs = (
+            f"; the recipe wants {wanted}" if wanted and version.removeprefix("v") != wanted.removeprefix("v") else ""
+        )
+        made = replace(made, action=Action.FOREIGN, reason=f"{what} and used as it is{differs}")
+        made = replace(made, owner=found.owner, found_release=found.release, workloads=found.workloads)
+    elif policy == ADOPT and movable:
+        made = replace(made, action=Action.ADOPT, reason=f"{what}; taken over as told")
+    elif policy == ADOPT and found.reconciles:
+        reason = f"{what}, which would undo what we change, so it cannot be adopted"
+        made = replace(made, reason=reason, hint=_choice(component, found.leave))
+    elif policy == ADOPT:
+        reason = (
+            f"{what}, under another name or in another namespace than {component.release}, so ours would be a second"
+        )
+        made = replace(made, reason=reason, hint=_choice(component, found.leave))
+    else:
+        way = "adopt it" if movable or (found.release == component.release and not found.reconciles) else found.leave
+        made = replace(made, reason=what, hint=_choice(component, way))
+    return replace(made, found_version=version)
+
+
+def _choice(component: Component, way: str) -> str:
+    """Return the ways that a site has, as settings."""
+    name = component.name
+    if way.startswith("adopt"):
+        way = f"gpu_stack_foreign: {{{name}: adopt}} to take over"
+    return f"gpu_stack_foreign: {{{name}: use}} to leave it and count it as installed; or {way}"
+
+
+def _release_of_others(release: Release) -> Existing:
+    key = _key(release)
+    return Existing(
+        owner=f"helm release {key}",
+        reconciles=False,
+        leave=f"set the component's name and namespace to {key} in the recipe and adopt it, or helm uninstall it",
+        release=key,
+        version=release.chart_version,
+        namespaces=(release.namespace,),
+        seen=(f"release {key}",),
+    )
+
+
+def _key(release: Release) -> str:
+    return f"{release.namespace}/{release.name}"
 
 
 def _made(component: Component, action: Action, release: Release | None, reason: str = "", hint: str = "") -> Step:

@@ -17,9 +17,9 @@ from ..clients.kube.wait import OK, State, failed, pending
 from ..outcome.errors import NotFoundError
 from .apply import ManifestState, manifest_state
 from .facts import ReadyWhen
-from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
+from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component, Step
 from .plan import Installed
-from .workloads import Workload, workload_of
+from .workloads import Workload, workload_of, workload_title
 
 # A release some of whose manifests are not there, or not as the recipe says.
 INCOMPLETE = "incomplete"
@@ -75,9 +75,24 @@ def read_workloads(cluster: Cluster, namespaces: Iterable[str], grace_s: float) 
     return found
 
 
-def release_state(release: str, workloads: Iterable[Workload]) -> State:
-    """Return how ready a release is, by its own workloads; one that has none is ready."""
-    own = [workload for workload in workloads if workload.release == release]
+def belongs(workload: Workload, component: Component, step: Step) -> bool:
+    """Tell whether a workload is the component's: of its release, or of the installation that is used in its place."""
+    if step.workloads and workload_title(workload) in step.workloads:
+        return True
+    return workload.release == (step.found_release or component.release)
+
+
+def readiness(own: Sequence[Workload], promised: Iterable[str] = ()) -> State:
+    """Return how ready a component is, by its own workloads; one that has none is ready.
+
+    Args:
+        own: its workloads.
+        promised: those that must be there (`Deployment namespace/name`).
+    """
+    titles = {workload_title(workload) for workload in own}
+    for title in promised:
+        if title not in titles:
+            return pending(f"{title} is gone")
     broken = [workload for workload in own if workload.state == "failed"]
     if broken:
         return failed(broken[0].cause, f"{broken[0].kind} {broken[0].name}: {broken[0].reason}")

@@ -54,6 +54,11 @@ def release_of(obj: Mapping[str, Any]) -> str:
     return f"{namespace}/{name}" if name else str(annotations.get(COMPONENT_ANNOTATION, ""))
 
 
+def workload_title(workload: Workload) -> str:
+    """Return how plans name a workload: `Deployment namespace/name`."""
+    return f"{workload.kind} {workload.namespace}/{workload.name}"
+
+
 def workload_of(kind: str, obj: Json, pods: Iterable[Json], now: datetime, grace_s: float) -> Workload:
     """Return what is to be said about one workload.
 

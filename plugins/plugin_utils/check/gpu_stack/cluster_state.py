@@ -10,7 +10,7 @@ from functools import cached_property
 
 from ...clients.kube.permission import AskedPermission
 from ...component_stack.promised import Promised
-from ...component_stack.workloads import Workload
+from ...component_stack.workloads import Workload, workload_title
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,8 @@ class ComponentState:
     """A component of the recipe as installed: its release (`namespace/name`, empty: none) with status and version.
 
     `promised` are the workloads that its manifest contains, None where that was not read; `unread` says why.
+    `owner` names who installed what is used in the component's place, empty where the component is ours or nobody was
+    asked; `used` are then its controllers (`Deployment namespace/name`).
     `installing` is what the installer said about it (`waiting`, `failed`, `refused`, ...), with its reason and hint.
     """
 
@@ -44,6 +46,8 @@ class ComponentState:
     status: str = ""
     version: str = ""
     ours: bool = False
+    owner: str = ""
+    used: tuple[str, ...] = ()
     promised: tuple[Promised, ...] | None = None
     unread: str = ""
     installing: str = ""
@@ -130,5 +134,11 @@ class ClusterState:
         """Return the component of that name, None if it was not looked at."""
         return next((component for component in self.components or () if component.name == name), None)
 
-    def workloads_of(self, release: str) -> tuple[Workload, ...]:
-        return tuple(workload for workload in self.workloads or () if workload.release == release and release)
+    def workloads_for(self, component: ComponentState) -> tuple[Workload, ...]:
+        """Return the workloads of a component: of its release, and the controllers that are used in its place."""
+        return tuple(
+            workload
+            for workload in self.workloads or ()
+            if (component.release and workload.release == component.release)
+            or workload_title(workload) in component.used
+        )

@@ -20,6 +20,7 @@ SPEC = CheckSpec(
     duration_s=5.0,
     requires=("kubernetes",),
     causes=(
+        "component-foreign",
         "component-missing",
         "component-version",
         "container-runtime-hook-failed",
@@ -64,7 +65,7 @@ def _one(cluster: ClusterState, context: JudgeContext, name: str) -> Outcome:
     if fault is None:
         return _healthy(answer, cluster, component, context)
     cause, text, hint = fault
-    if not component.release:
+    if not component.release and not component.owner and cause != "component-foreign":
         root = _sick_dependency(cluster, context, name)
         if component.installing == "waiting":
             # The installer waits for workloads, or for the operator's policy where every component is healthy.
@@ -86,7 +87,7 @@ def _unread(answer: Answer, component: ComponentState) -> Outcome:
 
 
 def _runs_something(cluster: ClusterState, component: ComponentState) -> bool:
-    return any(workload.kind != "Job" for workload in cluster.workloads_of(component.release))
+    return any(workload.kind != "Job" for workload in cluster.workloads_for(component))
 
 
 def _sick_dependency(cluster: ClusterState, context: JudgeContext, name: str) -> str:
@@ -99,14 +100,17 @@ def _sick_dependency(cluster: ClusterState, context: JudgeContext, name: str) ->
 
 
 def _healthy(answer: Answer, cluster: ClusterState, component: ComponentState, context: JudgeContext) -> Outcome:
-    count = len(cluster.workloads_of(component.release))
-    whose = "" if component.ours else ", installed by somebody else"
-    text = f"{component.release} {component.version} deployed{whose}, {count} of {count} workloads ready"
+    count = len(cluster.workloads_for(component))
+    whose = "" if component.ours else f", installed by {component.owner or 'somebody else'}"
+    wanted = wanted_version(component.name, context)
+    differs = f" (the recipe has {wanted})" if component.owner and component.version != wanted else ""
+    what = f"{component.release or component.name} {component.version or 'of unknown version'}{differs}"
+    text = f"{what} deployed{whose}, {count} of {count} workloads ready"
     return answer.passed(text, **_facts(cluster, component, context))
 
 
 def _facts(cluster: ClusterState, component: ComponentState, context: JudgeContext) -> dict[str, tuple[object, ...]]:
-    workloads = cluster.workloads_of(component.release)
+    workloads = cluster.workloads_for(component)
     ready = sum(workload.state == "ready" for workload in workloads)
     lines = "\n".join(f"{w.kind} {w.name} {w.ready}/{w.desired} {w.reason}".rstrip() for w in workloads)
     return {
@@ -116,12 +120,19 @@ def _facts(cluster: ClusterState, component: ComponentState, context: JudgeConte
             Measure("workloads ready", ready, "count"),
         ),
         "expected": (
-            Expectation("version", "==", wanted_version(component.name, context), Basis.RECIPE),
+            *_wanted(component, context),
             Expectation("status", "==", "deployed", Basis.RULE),
             Expectation("workloads ready", "==", len(workloads), Basis.RULE, "count"),
         ),
         "evidence": (Evidence("helm list; workloads of the release", component.release, lines[:1200]),),
     }
+
+
+def _wanted(component: ComponentState, context: JudgeContext) -> tuple[Expectation, ...]:
+    """Return the recipe's version; what a site uses as its owner installed it need not have it."""
+    if component.owner:
+        return ()
+    return (Expectation("version", "==", wanted_version(component.name, context), Basis.RECIPE),)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

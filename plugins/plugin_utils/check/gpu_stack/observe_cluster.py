@@ -85,10 +85,13 @@ def _look(
     promises: Promises,
 ) -> ClusterState:
     found = installed(helm, cluster, components)
-    results = _install_results(context)
-    states = tuple(_component(component, found, results, helm, promises) for component in components)
+    results, used = _install_results(context), _used(context)
+    states = tuple(
+        _component(component, found, results, helm, promises, used.get(component.name)) for component in components
+    )
     namespaces = {name for component in components for name in component.namespaces}
     namespaces |= {state.release.partition("/")[0] for state in states if state.release}
+    namespaces |= {title.partition(" ")[2].partition("/")[0] for state in states for title in state.used}
     # A chart may put a workload into another namespace than its own.
     namespaces |= {entry.namespace for state in states for entry in state.promised or ()}
     workloads = tuple(read_workloads(cluster, namespaces, _PULL_GRACE_S))
@@ -117,17 +120,30 @@ def _install_results(context: ObserveContext) -> dict[str, dict[str, Any]]:
     return {entry["component"]: entry for entry in _installed_by(context).get("results", [])}
 
 
+def _used(context: ObserveContext) -> dict[str, dict[str, Any]]:
+    """Return the plan's steps of components in whose place this run uses what others installed."""
+    steps = (_installed_by(context).get("plan") or {}).get("steps") or ()
+    return {step["component"]: step for step in steps if step.get("owner")}
+
+
 def _installed_by(context: ObserveContext) -> dict[str, Any]:
     path = context.run_dir / INSTALL_RESULT
     return load_json(path) if path.is_file() else {}
 
 
 def _component(
-    component: Component, state: Installed, results: dict[str, dict[str, Any]], helm: Helm, promises: Promises
+    component: Component,
+    state: Installed,
+    results: dict[str, dict[str, Any]],
+    helm: Helm,
+    promises: Promises,
+    used: dict[str, Any] | None,
 ) -> ComponentState:
     said = results.get(component.name, {})
     chart = component.chart.rpartition("/")[2]
-    release = state.releases.get(component.release)
+    release = state.releases.get(used["found_release"] if used else component.release)
+    if used and release is None:
+        return _in_its_place(component, used, said)
     # A foreign release of the same chart under another name serves as well.
     release = release or next((entry for entry in state.releases.values() if entry.chart == chart), None)
     key = f"{release.namespace}/{release.name}" if release else ""
@@ -138,12 +154,30 @@ def _component(
         status=release.status if release else "",
         version=release.chart_version if release else "",
         ours=state.is_ours(key),
+        owner=used["owner"] if used else "",
+        used=tuple(used["workloads"]) if used else (),
         promised=promised,
         unread=unread,
         installing=str(said.get("state", "")),
         installing_cause=str(said.get("cause", "")),
         installing_reason=str(said.get("reason", "")),
         installing_hint=str(said.get("hint", "")),
+    )
+
+
+def _in_its_place(component: Component, used: dict[str, Any], said: dict[str, Any]) -> ComponentState:
+    """Return a component in whose place something is used that is no helm release."""
+    titles = (title.partition(" ") for title in used["workloads"])
+    places = ((kind, *place.partition("/")[::2]) for kind, _space, place in titles)
+    return ComponentState(
+        name=component.name,
+        status="deployed",
+        version=str(used["found_version"]),
+        owner=used["owner"],
+        used=tuple(used["workloads"]),
+        promised=tuple(Promised(kind=kind, namespace=namespace, name=name) for kind, namespace, name in places),
+        installing=str(said.get("state", "")),
+        installing_reason=str(said.get("reason", "")),
     )
 
 

@@ -76,7 +76,7 @@ def component_fault(
     if broken:
         return *broken, _put_back(component)
     bad = bad_nodes(cluster, context)
-    own = [w for w in cluster.workloads_of(component.release) if w.state != "ready" and not excused(w, bad)]
+    own = [w for w in cluster.workloads_for(component) if w.state != "ready" and not excused(w, bad)]
     if not own:
         return None
     # What failed for good explains what still waits.
@@ -116,6 +116,11 @@ def _put_back(component: ComponentState) -> str:
 
 def _release_fault(component: ComponentState, wanted: str) -> tuple[str, str, str] | None:
     name = component.name
+    if component.installing_cause == "component-foreign":
+        return "component-foreign", component.installing_reason, component.installing_hint
+    if component.owner and not component.release:
+        text = f"no controller of {name} was found for {component.owner}"
+        return None if component.used else ("component-missing", text, "mend it, or let this collection install it")
     if not component.release:
         why = component.installing_reason or "it was never installed"
         hint = component.installing_hint or "run role gpu_stack, or install the component"
@@ -128,7 +133,7 @@ def _release_fault(component: ComponentState, wanted: str) -> tuple[str, str, st
         why = f": {component.installing_reason}" if component.installing_reason else ""
         hint = component.installing_hint or f"helm history {name} -n {namespace}"
         return "release-not-deployed", f"release {component.release} is {component.status}{why}", hint
-    if component.version != wanted:
+    if component.version != wanted and not component.owner:
         text = f"release {component.release} has version {component.version or 'unknown'}, the recipe wants {wanted}"
         why = f"; {component.installing_reason}" if component.installing_reason else ""
         return "component-version", text + why, component.installing_hint or "upgrade it, or correct the recipe"

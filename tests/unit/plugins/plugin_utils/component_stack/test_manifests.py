@@ -114,7 +114,7 @@ def test_action(
 ) -> None:
     releases = {} if release is None else {"ns/tuning": release}
     installed = Installed(releases=releases, labels={"ns/tuning": labels}, foreign={"ns/tuning": foreign})
-    (step,) = make_plan([component()], installed, adopt=adopt).steps
+    (step,) = make_plan([component()], installed, policies=dict.fromkeys(adopt, "adopt")).steps
     assert step.action is action
     assert step.take_over is bool(adopt)
     assert step.wanted_version == "manifests"

@@ -47,11 +47,20 @@ OURS = {MANAGED_BY_LABEL: MANAGED_BY, DIGEST_LABEL: COMPONENT.digest}
         (replace(RELEASE, status="pending-install"), {**OURS, REVISION_LABEL: "1"}, {}, Action.RECOVER),
         (replace(RELEASE, status="pending-upgrade", revision=5), {**OURS, REVISION_LABEL: "4"}, {}, Action.PENDING),
         (replace(RELEASE, status="pending-upgrade"), {REVISION_LABEL: "1"}, {}, Action.PENDING),
-        (RELEASE, {}, {}, Action.FOREIGN),
-        (RELEASE, {}, {"adopt": ["operator"]}, Action.ADOPT),
-        (replace(RELEASE, chart_version="v1.3.0"), {}, {"adopt": ["operator"]}, Action.DOWNGRADE),
-        (replace(RELEASE, name="somebody", namespace="elsewhere"), {}, {}, Action.FOREIGN),
-        (replace(RELEASE, name="somebody", namespace="elsewhere"), {}, {"adopt": ["operator"]}, Action.FOREIGN),
+        (RELEASE, {}, {}, Action.REFUSE),
+        (RELEASE, {}, {"policies": {"operator": "use"}}, Action.FOREIGN),
+        (RELEASE, {}, {"policies": {"operator": "adopt"}}, Action.ADOPT),
+        (replace(RELEASE, chart_version="v1.3.0"), {}, {"policies": {"operator": "adopt"}}, Action.DOWNGRADE),
+        (replace(RELEASE, name="somebody", namespace="elsewhere"), {}, {}, Action.REFUSE),
+        (
+            replace(RELEASE, name="somebody", namespace="elsewhere"),
+            {},
+            {"policies": {"operator": "use"}},
+            Action.FOREIGN,
+        ),
+        (replace(RELEASE, name="other", namespace="b"), {}, {"policies": {"operator": "adopt"}}, Action.REFUSE),
+        # Ours under another name: whatever the policy says, a second one is not put beside it.
+        (replace(RELEASE, name="old"), OURS, {"policies": {"operator": "use"}}, Action.REFUSE),
     ],
 )
 def test_action(release: Release | None, labels: dict[str, str], more: dict[str, Any], action: Action) -> None:
@@ -60,7 +69,7 @@ def test_action(release: Release | None, labels: dict[str, str], more: dict[str,
     plan = make_plan([COMPONENT], installed, **more)
     assert plan.steps[0].action is action
     assert plan.changes is action.changes
-    if action.refused or action is Action.FOREIGN:
+    if action.refused:
         assert plan.steps[0].hint
 
 

@@ -1,0 +1,221 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Whose an object is, and which objects are a component under whatever name: recipes/owners.yaml. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from ..runtime.recipe_files import RECIPES
+from ..runtime.strict import decode, read_yaml
+from .model import MANAGED_BY, MANAGED_BY_LABEL
+from .workloads import release_of
+
+Json = dict[str, Any]
+_OLM = "ClusterServiceVersion"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerMark:
+    """What the objects of one kind of owner carry; see the head of the file."""
+
+    id: str
+    title: str
+    source: str
+    leave: str
+    reconciles: bool
+    label: str = ""
+    annotation: str = ""
+    owner_kind: str = ""
+    manager: str = ""
+    needs_kind: str = ""
+    release: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentMarks:
+    """What a component runs, registers and defines, whatever its release is called."""
+
+    source: str
+    images: tuple[str, ...] = ()
+    webhooks: tuple[str, ...] = ()
+    api_services: tuple[str, ...] = ()
+    crds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """The whole file."""
+
+    owners: tuple[OwnerMark, ...]
+    components: dict[str, ComponentMarks]
+
+
+@cache
+def marks() -> Marks:
+    """Return the marks.
+
+    Raises:
+        InputError: the file is not what it should be.
+    """
+    path = RECIPES / "owners.yaml"
+    return decode(Marks, read_yaml(path), str(path))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objects:
+    """What of a cluster is looked at: `registered` are webhook configurations and APIServices that somebody serves,
+    `crds` names of definitions."""
+
+    workloads: tuple[Json, ...] = ()
+    registered: tuple[Json, ...] = ()
+    crds: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Existing:
+    """An installation of a component that is not ours.
+
+    `owner` names whose it is, `release` its helm release (`namespace/name`, empty: none), `workloads` its controllers
+    (`Deployment namespace/name`), `seen` everything by which it was recognised; `leave` is how its owner lets it go.
+    """
+
+    owner: str
+    reconciles: bool
+    leave: str
+    release: str = ""
+    version: str = ""
+    namespaces: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()
+
+
+def existing_of(component: str, objects: Objects, ours: Iterable[str]) -> Existing | None:
+    """Return the installation of a component that somebody else made, None if there is none.
+
+    Args:
+        component: its name in the recipe.
+        objects: what is in the cluster.
+        ours: releases of ours (`namespace/name`), whose objects do not count.
+    """
+    known, ours = marks().components.get(component), frozenset(ours)
+    if known is None:
+        return None
+    workloads = [
+        obj
+        for obj in objects.workloads
+        if _installs(obj) and not _is_ours(obj, ours) and any(_has_image(obj, image) for image in known.images)
+    ]
+    registered = [
+        obj
+        for obj in objects.registered
+        if not _is_ours(obj, ours) and not _names(obj).isdisjoint({*known.webhooks, *known.api_services})
+    ]
+    found = [*workloads, *registered]
+    if not found:
+        return None
+    first = found[0]
+    mark, name = _owner(first, objects.crds)
+    return Existing(
+        owner=f"{mark.title} {name}" if mark else "somebody without a mark (kubectl apply, or helm template)",
+        reconciles=bool(mark and mark.reconciles),
+        leave=mark.leave if mark else "kubectl delete its objects first",
+        release=_release(first),
+        version=next((version for obj in workloads if (version := _version(obj))), ""),
+        namespaces=tuple(sorted({obj["metadata"]["namespace"] for obj in workloads})),
+        workloads=tuple(_title(obj) for obj in workloads),
+        seen=tuple(_title(obj) for obj in found),
+    )
+
+
+def is_known(obj: Json) -> bool:
+    """Tell whether a webhook configuration or an APIService is one that a component of the file registers."""
+    names = _names(obj)
+    return any(not names.isdisjoint({*known.webhooks, *known.api_services}) for known in marks().components.values())
+
+
+def leftover_crds(component: str, objects: Objects) -> tuple[str, ...]:
+    """Return the component's definitions that are in the cluster."""
+    known = marks().components.get(component)
+    return tuple(name for name in known.crds if name in objects.crds) if known else ()
+
+
+def _owner(obj: Mapping[str, Any], crds: frozenset[str]) -> tuple[OwnerMark | None, str]:
+    for mark in marks().owners:
+        if mark.needs_kind and mark.needs_kind not in crds:
+            continue
+        if mark.release == "without" and _release(obj):
+            continue
+        name = _marked(obj, mark)
+        if name:
+            return mark, name
+    return None, ""
+
+
+def _marked(obj: Mapping[str, Any], mark: OwnerMark) -> str:
+    metadata = obj["metadata"]
+    if mark.annotation:
+        value = str((metadata.get("annotations") or {}).get(mark.annotation) or "")
+        if value:
+            return _release(obj) if mark.id == "helm" else value.partition(":")[0]
+    labels = metadata.get("labels") or {}
+    if mark.label and labels.get(mark.label):
+        # Flux names the namespace in a label of its own beside the name's.
+        space = labels.get(f"{mark.label.removesuffix('/name')}/namespace", "")
+        return f"{space}/{labels[mark.label]}".lstrip("/")
+    if mark.owner_kind:
+        for reference in metadata.get("ownerReferences") or ():
+            if reference.get("kind") == mark.owner_kind:
+                return str(reference.get("name"))
+    if mark.manager and any(entry.get("manager") == mark.manager for entry in metadata.get("managedFields") or ()):
+        return str(metadata["name"])
+    return ""
+
+
+def _installs(obj: Json) -> bool:
+    """Tell whether an object was installed, not made by an operator for its own resources."""
+    references = obj["metadata"].get("ownerReferences") or ()
+    return all(reference.get("kind") == _OLM for reference in references if reference.get("controller"))
+
+
+def _is_ours(obj: Json, ours: frozenset[str]) -> bool:
+    labels = obj["metadata"].get("labels") or {}
+    return labels.get(MANAGED_BY_LABEL) == MANAGED_BY or (bool(_release(obj)) and _release(obj) in ours)
+
+
+def _release(obj: Mapping[str, Any]) -> str:
+    annotations = obj["metadata"].get("annotations") or {}
+    return release_of(obj) if annotations.get("meta.helm.sh/release-name") else ""
+
+
+def _images(obj: Json) -> list[str]:
+    pod = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
+    return [str(container.get("image") or "") for container in pod.get("containers") or ()]
+
+
+def _has_image(obj: Json, wanted: str) -> bool:
+    """Tell whether a container's image ends with these parts of a path; a mirror puts other parts before them."""
+    plain = (image.partition("@")[0].rpartition("/") for image in _images(obj))
+    paths = (f"/{path}/{last.partition(':')[0]}" for path, _slash, last in plain)
+    return any(path.endswith(f"/{wanted}") for path in paths)
+
+
+def _version(obj: Json) -> str:
+    label = (obj["metadata"].get("labels") or {}).get("app.kubernetes.io/version")
+    tags = (image.partition("@")[0].rpartition("/")[2].partition(":")[2] for image in _images(obj))
+    return str(label or next((tag for tag in tags if tag), ""))
+
+
+def _names(obj: Json) -> frozenset[str]:
+    hooks = (str(hook.get("name")) for hook in obj.get("webhooks") or ())
+    return frozenset((*hooks, str(obj["metadata"]["name"])))
+
+
+def _title(obj: Json) -> str:
+    metadata = obj["metadata"]
+    place = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
+    return f"{obj['kind']} {place}{metadata['name']}"

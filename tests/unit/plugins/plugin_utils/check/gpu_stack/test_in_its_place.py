@@ -1,0 +1,69 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Components that somebody else installed: refused without a choice, judged where the site uses them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.cluster_state import ClusterState
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.promised import Promised
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+
+from .conftest import changed_component, context, healthy, judged, workload
+
+SCHEDULER = "Deployment batch/volcano-scheduler"
+
+
+def _used(*titles: str, release: str = "") -> ClusterState:
+    """Volcano as somebody else installed it, in place of the recipe's."""
+    view = healthy()
+    own = tuple(entry for entry in view.workloads or () if not entry.release.endswith("/volcano"))
+    promised = tuple(Promised(kind="Deployment", namespace="batch", name=title.rpartition("/")[2]) for title in titles)
+    return changed_component(
+        replace(view, workloads=own), "volcano", release=release, version="2.9.0", ours=False, promised=promised,
+        owner="Flux HelmRelease ops/batch", used=titles,
+    )  # fmt: skip
+
+
+def _about_volcano(view: ClusterState) -> Outcome:
+    (found,) = (o for o in judged(view, context()) if o.check == "component-health" and o.subjects[0].name == "volcano")
+    return found
+
+
+@pytest.mark.parametrize("release", ["", "batch/volcano"])
+def test_what_is_used_as_its_owner_has_it_passes_with_its_version_told(release: str) -> None:
+    view = _used(SCHEDULER, release=release)
+    mine = workload("volcano-scheduler", release, namespace="batch")
+    view = replace(view, workloads=(*(view.workloads or ()), mine))
+    assert {outcome.status for outcome in judged(view, context())} == {Status.PASSED}
+    assert _about_volcano(view).summary == (
+        f"{release or 'volcano'} 2.9.0 (the recipe has 3.0.0) deployed, installed by Flux HelmRelease ops/batch, "
+        "1 of 1 workloads ready"
+    )
+
+
+def test_what_is_used_and_does_not_work_fails() -> None:
+    gone = _about_volcano(_used(SCHEDULER))
+    assert (gone.status, gone.cause) == (Status.FAILED, "workload-missing")
+    view = _used(SCHEDULER)
+    sick = workload("volcano-scheduler", "", namespace="batch", ready=0, state="pending", reason="0 of 1 ready")
+    waits = _about_volcano(replace(view, workloads=(*(view.workloads or ()), sick)))
+    assert (waits.status, waits.cause) == (Status.FAILED, "workload-not-ready")
+    none = _about_volcano(_used())
+    assert (none.status, none.cause) == (Status.FAILED, "component-missing")
+
+
+@pytest.mark.parametrize("release", ["", "batch/volcano"])
+def test_what_is_not_ours_fails_until_somebody_chooses(release: str) -> None:
+    view = changed_component(
+        healthy(), "volcano", release=release, ours=False, installing="refused", installing_cause="component-foreign",
+        installing_reason="volcano is already installed by Flux", installing_hint="gpu_stack_foreign: {volcano: use}",
+    )  # fmt: skip
+    said = _about_volcano(view)
+    assert (said.status, said.cause, said.summary) == (
+        Status.FAILED, "component-foreign", "volcano is already installed by Flux",
+    )  # fmt: skip
+    assert [o.check for o in judged(view, context()) if o.status is Status.FAILED] == ["component-health"]
