@@ -32,6 +32,7 @@ BUDGET_S, BUDGET_NODES = 180.0, 16
 FLEET_RATIO = 2.5
 _PLAY = re.compile(r"PLAY \[(.+?)\]")
 _GATE = re.compile(r"Gate (\d), ")
+_READING = re.compile(r"Read the (?:hosts|adapters)")
 # Plays that belong to a stage by their name; a gate's own play and what collects for it are named below.
 _STAGES = {
     "Start the rehearsal": "start of the control plane",
@@ -102,6 +103,9 @@ def _followed(command: list[str]) -> Timings:
             # What ended in this stage is not told apart: its figures are its parent's now.
             timings.whose.setdefault(owner, Counter())[stage] += max(used[owner] - spent[owner], 0.0)
         timings.cpu[stage] = timings.cpu.get(stage, 0.0) + used.total() - spent.total()
+        print(
+            f"    {stage}: {now - since:.1f} s, CPU {used.total() - spent.total():.1f} s", file=sys.stderr, flush=True
+        )
         timings.peak_mb = max(timings.peak_mb, _memory_mb())
         since, spent = now, used
 
@@ -203,7 +207,8 @@ def _memory_mb() -> float:
 
 def _stage_of(play: str) -> str:
     gate = _GATE.match(play)
-    return f"gate {gate.group(1)}" if gate else _STAGES.get(play, _BEFORE)
+    reading = "reading the hosts around loads" if _READING.match(play) else _BEFORE
+    return f"gate {gate.group(1)}" if gate else _STAGES.get(play, reading)
 
 
 def table(timings: Timings, other: Timings | None = None) -> list[str]:

@@ -7,7 +7,9 @@
 For each gate and size a run of a healthy fleet is made (tests/support/big_runs.py), and the gate is decided as its role
 does it: evidence read and parsed, judged, CTRF and JUnit written and read back, verdict, every report. Measured is the
 time of the process on a CPU, in a fresh process each, so that others on the machine hardly matter; making the evidence
-is not measured. `runs to make` is the part of gate fabric_validation that asks, step by step, what to run next.
+is not measured, except where an observer looks at evidence alone (`observing`). `runs to make` is the part of gate
+fabric_validation that asks, step by step, what to run next. A gate that does not pass is no figure of a healthy fleet:
+the benchmark ends with 1.
 The exponent is the slope of a line through the logarithms (least squares): 1 is linear, 2 is quadratic. What a gate
 costs with any fleet makes it smaller, so the exponent of the two largest sizes stands beside it, and both count.
 """
@@ -48,6 +50,8 @@ def measure(gate: str, hosts: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory(prefix="gpufleet-scale-") as directory:
         made = BigRun(Path(directory), gate, hosts)
         run, spent = made.make(), {}
+        if made.observing_s:
+            spent[f"{gate}: observing"] = made.observing_s
         if made.steps:
             steps = [replace(results) for results in made.steps]
             begun = process_time()
@@ -80,18 +84,20 @@ def told(part: str, figures: Figures) -> bool:
     return kept
 
 
-def _measured(gate: str, hosts: int) -> dict[str, Figures]:
+def _measured(gate: str, hosts: int) -> tuple[dict[str, Figures], bool]:
+    """Return the seconds of each part, and whether all checks of the gate passed."""
     command = [sys.executable, __file__, "--one", gate, "--hosts", str(hosts)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     found = json.loads(done.stdout.splitlines()[-1])
     counts = ", ".join(f"{count} {word}" for word, count in found["counts"].items() if count)
     print(f"    {gate}, {hosts} hosts: {counts or 'no result'}; {found['peak_mb']} MB", file=sys.stderr, flush=True)
     spent: dict[str, Figures] = {part: {str(hosts): seconds} for part, seconds in found["spent"].items()}
-    return spent
+    counted: dict[str, int] = found["counts"]
+    return spent, counted.get("passed", 0) > 0 and not any(counted[word] for word in counted if word != "passed")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print CPU seconds and exponents; 1 if one is over the budget."""
+    """Print CPU seconds and exponents; 1 if one is over the budget or a gate did not pass."""
     from big_runs import GATES
 
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
@@ -110,7 +116,11 @@ def main(arguments: Sequence[str]) -> int:
     for gate in given.gates.split(","):
         parts: dict[str, Figures] = {}
         for size in sizes:
-            for part, figures in _measured(gate, size).items():
+            spent, passed = _measured(gate, size)
+            if not passed:
+                print(f"  {gate} of {size} hosts did not pass   NOT HEALTHY", flush=True)
+                kept = False
+            for part, figures in spent.items():
                 parts.setdefault(part, {}).update(figures)
         for part, figures in parts.items():
             kept = told(part, figures) and kept

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     HostEvidence,
     ToolRun,
     evidence_file,
+    prepare_evidence,
     unreached,
     write_evidence,
 )
@@ -34,12 +36,22 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requ
     positive,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import DeadlineError, InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
+    BringupError,
+    DeadlineError,
+    InputError,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.gpu_users import guard_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import elapsed_text, now_utc
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.interrupt import Interrupted
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import excerpt
+
+# Ansible's main process loads this before it forks a worker for every host: what all of them need is made once.
+with suppress(ImportError, BringupError):
+    load_host_tools()
+    prepare_evidence()
 
 
 class ActionModule(ModuleAction):

@@ -57,7 +57,7 @@ from ansible.utils.display import Display
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.enclosed import run_enclosed
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import read_host
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import read_host
 
 display = Display()
 

@@ -49,7 +49,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts, tools_path
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import tools_path
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.process_table import identify
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.spec import SupervisorSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import (

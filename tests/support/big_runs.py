@@ -15,9 +15,11 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
 from pathlib import Path
+from time import process_time
 from types import ModuleType
 from typing import Any
 
+from big_fabric import fabric_tools, guid_of_host, with_guids
 from gpu_metrics import Metrics
 from llm_fleet import LEGS, export, fleet, load, server
 from nccl_fleet import Fleet
@@ -41,6 +43,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_ac
     SavedObservation as SavedTraining,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
+    FABRIC,
     HOSTS,
     HostEvidence,
     evidence_file,
@@ -65,20 +68,23 @@ _SMALLEST = 1 << 29
 
 
 GATES = (
-    "facility", "nodes", "gpu_stack", "telemetry", "fabric_validation", "training_acceptance", "inference_acceptance",
+    "facility", "fabric", "nodes", "gpu_stack", "telemetry",
+    "fabric_validation", "training_acceptance", "inference_acceptance",
 )  # fmt: skip
 _CONFTESTS = Path(__file__).resolve().parents[1] / "unit/plugins/plugin_utils/check"
 
 
 @dataclass
 class BigRun:
-    """A run of one gate over so many hosts. `steps` is what was known before each step of its benchmark."""
+    """A run of one gate over so many hosts. `steps` is what was known before each step of its benchmark; `observing_s`
+    the CPU time of observers that look at evidence alone."""
 
     path: Path
     gate: str
     count: int
     hardware: dict[str, Sku] = field(default_factory=lambda: load_hardware([RECIPES / "hardware"]))
     steps: list[Results] = field(default_factory=list)
+    observing_s: float = 0.0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,6 +95,7 @@ class BigRun:
         """Write the run directory and return the run, ready to be decided."""
         makers = {
             "facility": self._facility,
+            "fabric": self._fabric,
             "nodes": self._nodes,
             "gpu_stack": self._gpu_stack,
             "telemetry": self._telemetry,
@@ -124,11 +131,12 @@ class BigRun:
 
     def _observe(self, *keys: str) -> None:
         """Let observers look that need no cluster."""
-        run = Run(self.path)
+        run, begun = Run(self.path), process_time()
         for key in keys:
             observer = observers_of(self.gate)[key]
             context = ObserveContext(site=run.site, run_dir=self.path, today=TODAY, hardware=run.hardware)
             observe_gate(observer, self.gate, context)
+        self.observing_s += process_time() - begun
 
     def _multiply(self, evidence: HostEvidence, kinds: Iterable[str]) -> None:
         """Write the evidence of every host from that of the first one."""
@@ -158,6 +166,20 @@ class BigRun:
         stated = {"capabilities": (*site.capabilities, "facility_record"), "settings": {"facility": {**paths}}}
         self._start(replace(site, **stated), {SKU: self.hardware[SKU]})
         self._observe("facility-record")
+
+    def _fabric(self) -> None:
+        """Every adapter of a rail on a leaf of its own for each 32 hosts, two trunks from every leaf to the spines."""
+        site = self._site()
+        words = (*site.capabilities, "infiniband", "subnet_manager")
+        self._start(replace(site, capabilities=words), {SKU: _conftest("nodes").SKU})
+        pattern = _pattern(self.path)
+        rails = [line.split("'")[1] for line in pattern.tools["ibstat"].stdout.splitlines() if line.startswith("CA ")]
+        tools = {name: pattern.tools[name] for name in ("ibstat", "nvidia_smi_topo")}
+        tools["ibstat"] = replace(tools["ibstat"], stdout=with_guids(tools["ibstat"].stdout))
+        self._multiply(replace(pattern, tools=tools), [HOSTS])
+        seen = fabric_tools(self.names, rails)
+        write_evidence(self.path, replace(pattern, host=self.names[0], tools=seen), FABRIC)
+        self._observe("fabric")
 
     def _nodes(self) -> None:
         self._start(self._site(), {SKU: _conftest("nodes").SKU})
@@ -246,9 +268,10 @@ class _Course(Fleet):
         return next_runs(results, self.hardware)
 
 
-def _words(number: int) -> tuple[str, str, str]:
-    """What of a host's evidence is its own: its name, and how UUIDs and serial numbers of its GPUs begin."""
-    return f"gpu{number + 1:05}", f"GPU-{number:04}-", f"165{number:07}"
+def _words(number: int) -> tuple[str, str, str, str]:
+    """What of a host's evidence is its own: its name, how UUIDs and serial numbers of its GPUs begin, and how the GUIDs
+    of its adapters."""
+    return f"gpu{number + 1:05}", f"GPU-{number:04}-", f"165{number:07}", guid_of_host(number)
 
 
 @cache

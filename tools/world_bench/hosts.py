@@ -23,11 +23,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_stat
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import node_requests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.loaded import mark_loaded
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import (
     host_directory,
     tools_path,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.loaded import mark_loaded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import Node
 
 from .place import Place

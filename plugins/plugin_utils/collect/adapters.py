@@ -14,7 +14,7 @@ from ..probe.ibstat import Hca
 from ..probe.nvidia_smi_topo import Topology
 from ..runtime.host_tools import load_host_tools
 from ..site.adapters import ComputeAdapters, compute_adapters, port_names
-from ..site.model import Site
+from ..site.model import Host, Site
 from .host_facts import read_tools
 from .tool_reading import ProbeFailure
 
@@ -49,16 +49,15 @@ class HostAdapters:
 def read_adapters(run_dir: Path, site: Site, hardware: Mapping[str, Sku]) -> dict[str, HostAdapters]:
     """Return the adapters of every host of the site whose SKU is known; hosts without evidence are among them."""
     return {
-        host.name: _host_adapters(run_dir, site, host.name, hardware[host.sku])
+        host.name: _host_adapters(run_dir, site, host, hardware[host.sku])
         for host in site.hosts
         if host.sku in hardware
     }
 
 
-def _host_adapters(run_dir: Path, site: Site, name: str, sku: Sku) -> HostAdapters:
-    host = next(entry for entry in site.hosts if entry.name == name)
+def _host_adapters(run_dir: Path, site: Site, host: Host, sku: Sku) -> HostAdapters:
     tools = [load_host_tools().of_fact(fact) for fact in _TOOLS]
-    hcas, topology = read_tools(name, run_dir, site.driver_owner, tools)
+    hcas, topology = read_tools(host.name, run_dir, site.driver_owner, tools)
     there: tuple[Hca, ...] | None = None if isinstance(hcas, ProbeFailure) else hcas
     matrix: Topology | None = None if isinstance(topology, ProbeFailure) else topology
     guids = {port: entry.guid for port, entry in port_names(there or ()).items() if entry.guid}

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..outcome.codec import dumps, load, load_json
+from ..outcome.codec import dumps, load, load_json, prepare
 from ..outcome.errors import InputError
 from ..runtime.clock import now_utc
 from ..runtime.files import write_atomic
@@ -60,6 +60,11 @@ class HostEvidence:
     tools: dict[str, ToolRun] = field(default_factory=dict)
     run_id: str = ""
     schema_version: int = _SCHEMA_VERSION
+
+
+def prepare_evidence() -> None:
+    """Make now what writing evidence for the first time would make."""
+    prepare(HostEvidence)
 
 
 def evidence_file(host: str, kind: str = HOSTS) -> str:

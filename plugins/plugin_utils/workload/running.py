@@ -37,6 +37,9 @@ from .pending import suspended
 Json = dict[str, Any]
 _LOG_S = 20.0
 _LOG_WORKERS = 8
+# What is read of the log of one pod: so much, and so much more for every rank whose output it may hold. With NCCL's
+# lines (NCCL_DEBUG=INFO) a rank of a healthy run writes some tens of kB.
+_LOG_BYTES, _LOG_BYTES_OF_RANK = 32 << 20, 64 << 10
 # Longer than the grace of its pods and what a kubelet needs to take devices back.
 _CLEAR_S = 120.0
 
@@ -157,6 +160,7 @@ class RunningJob:
     def _log(self, pod: Json) -> tuple[str, str]:
         path = PODS.path(pod["metadata"]["name"], self.namespace.name, "log")
         try:
-            return self.cluster.transport.text("GET", path, timeout_s=_LOG_S, patient=False), ""
+            most_bytes = _LOG_BYTES + _LOG_BYTES_OF_RANK * self.spec.ranks
+            return self.cluster.transport.text("GET", path, timeout_s=_LOG_S, patient=False, most_bytes=most_bytes), ""
         except BringupError as error:
             return "", error.reason

@@ -13,6 +13,7 @@ from ...probe import nccl_debug, nccl_tests
 from ...probe.error_lines import NAME, find_error
 from ...probe.nccl_debug_model import NcclDebug
 from ...probe.nccl_tests_model import NcclTest
+from ...runtime.capped import left_out_of
 from ..benchmark.problem import Problem, launch_problem
 from .failures import first_warning, known_failure
 from .model import ONE_RANK, Record, Run
@@ -31,7 +32,8 @@ _NOT_SPLIT_TEXT = (
 
 def parse_run(record: Record, log: str, settings: FabricValidationSettings) -> Run:
     """Return a run with what its log says, or with the problem that leaves it without a figure."""
-    debug = _debug(log)
+    # What NCCL said of a rank may be in the part that is not there.
+    debug = None if left_out_of(log) else _debug(log)
     try:
         test: NcclTest | None = nccl_tests.parse(log)
         unreadable = ""
@@ -66,6 +68,9 @@ def _problem(
     failures = nccl_tests.failure_lines(log)
     if record.state != "succeeded" or record.exit_code not in (0, None) or failures:
         return _failed("run-crashed", "crashed", log, failures[0] if failures else record.reason)
+    left_out = left_out_of(log)
+    if left_out:
+        return Problem("output-incomplete", left_out)
     if test is None:
         return Problem("output-incomplete", f"its output cannot be read: {unreadable}"[:400])
     return _incomplete(record, test, settings)

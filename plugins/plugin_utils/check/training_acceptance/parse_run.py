@@ -13,6 +13,7 @@ from ...outcome.errors import InputError
 from ...probe.error_lines import SHARED_MEMORY, ErrorLine, find_error
 from ...probe.training_log import parse, torchrun_failures
 from ...probe.training_log_model import ESSENCE, PodLog, RankLog, Setup, essence_of
+from ...runtime.capped import left_out_of
 from ..benchmark.problem import launch_problem
 from .model import HostProblem, PodRecord, Rank, Record, Run
 from .never_met import STARTS, never_met, words
@@ -32,7 +33,11 @@ def parse_run(record: Record, logs: Mapping[str, str], settings: TrainingSetting
     unreadable: dict[str, str] = {}
     for host, text in logs.items():
         try:
-            pods[host] = parse(text)
+            # The lines that are not there may be those of a rank that failed.
+            if left_out := left_out_of(text):
+                unreadable[host] = left_out
+            else:
+                pods[host] = parse(text)
         except InputError as error:
             unreadable[host] = error.reason
     problem = _problem(record, pods, unreadable, logs, settings)
@@ -56,6 +61,11 @@ def _problem(
         return _launch(*launch, _named(record) or record.hosts)
     if record.state not in ("succeeded", "timeout", "failed"):
         return _ended("run-crashed", f"ended as {record.state!r}: {record.reason}", record.hosts)
+    cut = [host for host in record.hosts if left_out_of(logs.get(host, ""))]
+    if record.state != "succeeded" and cut:
+        # Who failed first may stand in the part that is not there.
+        text = f"{cut[0]}: {left_out_of(logs[cut[0]])}; the run ended as {record.state}: {record.reason}"
+        return _ended("output-incomplete", text, record.hosts)
     if record.state != "succeeded" and not unreadable:
         problem = never_met(record, pods, logs)
         if problem is not None:

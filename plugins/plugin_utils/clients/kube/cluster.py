@@ -26,6 +26,7 @@ Json = dict[str, Any]
 FIELD_MANAGER = "gpufleet-bringup"
 _APPLY = "application/apply-patch+yaml"
 _PATCHES = {"merge": "application/merge-patch+json", "strategic": "application/strategic-merge-patch+json"}
+_LOG_BYTES = 8 << 20
 _PAGE = 500
 _CHANGE_TRIES = 6
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -338,13 +339,14 @@ class Cluster:
     def logs(
         self, pod: str, namespace: str, *, container: str = "", tail_lines: int = 0, previous: bool = False
     ) -> str:
-        """Return what a container wrote; the last `tail_lines` lines if given."""
+        """Return what a container wrote; the last `tail_lines` lines if given. Of a long log the middle is left out."""
         query: dict[str, str | int | bool] = {"previous": previous}
         if container:
             query["container"] = container
         if tail_lines:
             query["tailLines"] = tail_lines
-        return self.transport.text("GET", PODS.path(pod, namespace, "log"), query=query, patient=False)
+        path = PODS.path(pod, namespace, "log")
+        return self.transport.text("GET", path, query=query, patient=False, most_bytes=_LOG_BYTES)
 
     def can_i(self, permission: Permission) -> AskedPermission:
         """Ask the server whether the credentials allow that."""

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 from ...outcome.errors import BringupError, UnavailableError
 from ...runtime.backoff import retry_after_s
+from ...runtime.capped import Capped
 from ...runtime.clock import Deadline
 from .connection import Connection, load_configuration
 from .errors import (
@@ -49,6 +50,7 @@ class Asking(TypedDict, total=False):
     accept: str
     repeatable: bool | None
     patient: bool
+    most_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,7 @@ class Transport:
         repeatable: bool | None = None,
         patient: bool = True,
         rival: bool = False,
+        most_bytes: int = 0,
     ) -> Answered:
         """Return the answer to a request, whatever its status, once the faults that can be survived are survived.
 
@@ -195,6 +198,7 @@ class Transport:
             repeatable: sending it twice does no harm; by default so for GET, PATCH and DELETE.
             patient: False gives up after a few answers that somebody behind the server has no time.
             rival: a conflict with another writer is the caller's business, and not tried again.
+            most_bytes: how much is kept of a text without end (runtime.capped), 0 for all; it is never whole in memory.
 
         Raises:
             TlsError: the certificate is not what it should be.
@@ -208,10 +212,11 @@ class Transport:
         tries = Tries(self.outage) if patient else Tries(self.outage, patient=False, answered=_IMPATIENT)
         limit_s = timeout_s or self._timeout_s
         return self._persist(
-            lambda: self._request(method, self.url(path, query), headers, payload, limit_s, True),
+            lambda: self._request(method, self.url(path, query), headers, payload, limit_s, not most_bytes),
             tries,
             repeatable,
             rival=rival,
+            most_bytes=most_bytes,
         )
 
     def exchange(
@@ -264,13 +269,14 @@ class Transport:
         repeatable: bool,
         is_the_servers: Callable[[bytes], bool] = lambda _data: True,
         rival: bool = False,
+        most_bytes: int = 0,
     ) -> Answered:
         """Send until there is an answer that stands, or one that is not the API server's own."""
         while True:
             seen, problem = self._renewed, ""
             try:
                 response = send()
-                data = bytes(response.data)
+                data = self._capped(response, most_bytes) if most_bytes else bytes(response.data)
             except UnreachableError as error:
                 if tries.again(Fault(sent=error.sent, silent=error.silent), repeatable=repeatable):
                     continue
@@ -317,6 +323,24 @@ class Transport:
             response.close()
             raise connection_error(self.host, ConnectionError("the answer broke off before its length was said"))
         return response
+
+    def _capped(self, response: Any, most_bytes: int) -> bytes:
+        """Return the beginning and the end of an answer as it streams in.
+
+        Raises:
+            UnreachableError: the connection breaks before the answer's end.
+        """
+        from urllib3.exceptions import HTTPError
+
+        kept = Capped(most_bytes)
+        try:
+            for chunk in response.stream(65536, decode_content=True):
+                kept.add(chunk)
+        except (HTTPError, OSError) as error:
+            response.close()
+            raise connection_error(self.host, error) from None
+        response.release_conn()
+        return kept.content()
 
     def lines(self, path: str, query: Query, verb: str, deadline: Deadline) -> Iterator[bytes]:
         """Yield the whole lines of a streamed answer until the server ends it or the deadline is over.

@@ -44,6 +44,8 @@ _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _MOUNT_ATTR_RDONLY = 442, -100, 0x8000
 # sys_nice, sys_resource, audit_write, setfcap. Everything else could reach the machine behind the overlay.
 _KEPT_CAPABILITIES = frozenset((0, 1, 3, 4, 5, 6, 7, 8, 10, 14, 18, 23, 24, 29, 31))
 _LAST_CAPABILITY = 63
+# Beside this file, which the command sees as well: see sitecustomize.py there.
+_PYTHON_START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python_start")
 _OWN_TREES = ("/proc", "/sys", "/dev", "/run")
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
@@ -273,7 +275,7 @@ def _separate(*, as_user: bool) -> None:
 def _environment(host: str) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TERM", "TZ") if name in os.environ}
     account = {"HOME": "/root", "USER": "root", "LOGNAME": "root", "SHELL": "/bin/sh"}
-    return {**kept, **account, "PATH": SEARCH_PATH, "GPUFLEET_REHEARSAL_HOST": host}
+    return {**kept, **account, "PATH": SEARCH_PATH, "PYTHONPATH": _PYTHON_START, "GPUFLEET_REHEARSAL_HOST": host}
 
 
 def _run(host: str, command: str) -> int:

@@ -28,12 +28,12 @@ from ...outcome.errors import NotFoundError, UnavailableError
 from ..model.values import ClusterModel, Node, ToolState
 from . import dcgm, nvidia_smi_text, pci_bridges, system_tools
 from .accelerators import printed_facts
+from .host_record import SCHEMA_VERSION, host_directory
 from .loaded import loaded_node
 from .nvidia_smi_xml import XmlRenderer
 
 HOST_VARIABLE = "GPUFLEET_REHEARSAL_HOST"
 _BOOTED_BEFORE = timedelta(days=2)
-_SCHEMA_VERSION = 1
 _BROKEN_TOOLS = {
     "hang": "#!/bin/sh\nexec sleep 86400\n",
     "empty": "#!/bin/sh\nexit 0\n",
@@ -50,16 +50,6 @@ class RealTools(Protocol):
 
     def host_files(self, node: Node) -> Mapping[str, str]:
         """Return the files of that host by name."""
-
-
-def host_directory(root: Path, name: str) -> Path:
-    """Return the directory of one simulated host."""
-    return root / "hosts" / name
-
-
-def tools_path(root: Path, name: str) -> Path:
-    """Return the directory with that host's tools, to be put first on PATH (KWOK's ClusterExec)."""
-    return host_directory(root, name) / "bin"
 
 
 def prepare_hosts(
@@ -98,21 +88,6 @@ def prepare_hosts(
     except OSError as error:
         hint = "give the rehearsal a directory on a local disk with room"
         raise UnavailableError(str(root), f"cannot be written: {error.strerror} ({error.filename}).", hint) from None
-
-
-def read_host(root: Path, name: str) -> dict[str, object]:
-    """Return what the connection must know of a host: `reachable`, `name`.
-
-    Raises:
-        NotFoundError: there is no such host.
-    """
-    path = host_directory(root, name) / "host.json"
-    try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        reason = f"no such host in the rehearsal at {root} ({error})."
-        raise NotFoundError(f"simulated host {name!r}", reason, "make rehearse starts one") from None
-    return dict(facts)
 
 
 def remove_hosts(root: Path) -> None:
@@ -169,7 +144,7 @@ class _Writer:
         for tool, script in self._tools.items():
             self._write_tool(home / "bin" / tool, script, node.tools.get(tool, "ok"))
         self._write_own_files(home / "layers" / "root" / "upper" / "etc", node)
-        facts = {"schema_version": _SCHEMA_VERSION, "name": node.name, "reachable": node.reachable}
+        facts = {"schema_version": SCHEMA_VERSION, "name": node.name, "reachable": node.reachable}
         (home / "host.json").write_text(json.dumps(facts) + "\n", encoding="utf-8")
 
     def _outputs(self, node: Node) -> dict[str, str | bytes]:

@@ -17,6 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.erro
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NAMESPACES, NODES, PODS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, UnavailableError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.capped import left_out_of
 
 CONFLICT = (409, status("Conflict"), {})
 SURVIVED_BY_READS = [
@@ -42,6 +43,19 @@ def test_a_log_that_is_cut_is_no_empty_log(api: Api, cluster: Cluster, fault: st
     api.objects["/api/v1/namespaces/ns/pods/x/log"] = {"said": "everything"}
     api.faults = [fault]
     assert json.loads(cluster.logs("x", "ns")) == {"said": "everything"}
+
+
+def test_of_a_long_log_beginning_and_end_are_kept(api: Api, cluster: Cluster) -> None:
+    lines = [f"line {number}" for number in range(200_000)]
+    api.objects["/api/v1/namespaces/ns/pods/x/log"] = lines
+    path = PODS.path("x", "ns", "log")
+    whole = cluster.transport.text("GET", path)
+    assert not left_out_of(whole)
+    assert cluster.transport.text("GET", path, most_bytes=2 * len(whole)) == whole
+    api.faults = [CUT_BODY, RESET]
+    kept = cluster.transport.text("GET", path, most_bytes=1000)
+    assert len(kept) <= 1000
+    assert left_out_of(kept + "\n").startswith(f"{len(whole)} bytes")
 
 
 def test_a_server_that_says_500_for_ever_is_believed_after_ten_tries(api: Api, cluster: Cluster) -> None:

@@ -32,6 +32,9 @@ NO_ROWS = spoil("gpu04", ("node",), lambda text: text[: text.index(HEAD_END) + l
 HEAD_END = "time  algbw  busbw  #wrong\n"
 UNCHECKED = spoil("gpu04", ("node",), lambda text: text.replace(" 0  10.0", " N/A  10.0"))
 FEW_RANKS = spoil("gpu04", ("node",), lambda text: text.replace("#  Rank 7 ", "#  Kram 7 "))
+LEFT_OUT = spoil(
+    "gpu04", ("node",), lambda text: text.replace("\n", "\n[gpufleet: 99 bytes of this log are left out here]\n", 1)
+)
 HOLE = spoil(
     "gpu04", ("node",), lambda text: "\n".join(x for x in text.splitlines() if not x.startswith("  1073741824 "))
 )
@@ -44,6 +47,7 @@ HOLE = spoil(
         (CUT, "output-incomplete"),
         (NO_ROWS, "output-incomplete"),
         (HOLE, "output-incomplete"),
+        (LEFT_OUT, "output-incomplete"),
         (UNCHECKED, "not-validated"),
         (FEW_RANKS, "output-incomplete"),
         (spoil("gpu04", ("node",), lambda _text: ""), "output-incomplete"),

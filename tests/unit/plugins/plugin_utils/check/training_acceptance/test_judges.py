@@ -310,10 +310,27 @@ def test_ranks_that_never_began() -> None:
     assert waiting.findings() == [(STARTS, "not-started", "other", "gpu02")]
 
 
+def _with_a_gap(text: str) -> str:
+    """Every line of ours is there; what else was said in between is not."""
+    return text.replace("\n", "\n[gpufleet: 99 bytes of this log are left out here]\n", 1)
+
+
+def test_who_failed_first_is_not_guessed_from_a_log_with_a_gap() -> None:
+    def end(_number: int) -> tuple[str, str, dict[int, int]]:
+        return "failed", "gpu02 ended with exit code 1", {0: 0, 1: 1, 2: 0, 3: 0}
+
+    gap = fleet(raw=lambda host, text: _with_a_gap(text) if host == "gpu02" else text, end=end)
+    assert {(check, cause, status) for check, cause, status, _who in gap.findings()} == {
+        (COMPLETES, "output-incomplete", "other")
+    }
+
+
 def test_a_log_without_its_end_spoils_only_its_own_host() -> None:
     cut = fleet(raw=lambda host, text: text[: len(text) * 2 // 3] if host == "gpu02" else text)
     assert cut.findings() == [(COMPLETES, "output-incomplete", "other", "gpu02")]
     assert {o.status for o in cut.outcomes() if o.check in (MFU, STEP_TIME)} == {Status.PASSED}
+    middle = fleet(raw=lambda host, text: _with_a_gap(text) if host == "gpu02" else text)
+    assert middle.findings() == [(COMPLETES, "output-incomplete", "other", "gpu02")]
     lacking = fleet(edit=lambda n, lines: lines[:-1] if n == 17 else lines)
     assert lacking.findings() == [(COMPLETES, "output-incomplete", "other", "gpu03")]
     missing = fleet(edit=lambda n, lines: [] if n == 17 else lines)
