@@ -13,7 +13,7 @@ from typing import Any
 from ..check.rights import LEVELS, Choices, choices_of, needed_permissions
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
-from ..clients.kube.identity import cluster_uid
+from ..clients.kube.identity import ClusterIdentity, cluster_identity
 from ..clients.kube.kinds import NODES
 from ..clients.kube.permission import ask_all
 from ..outcome.errors import BringupError, ProblemsError, UnavailableError
@@ -70,13 +70,11 @@ def _check_api(run: Run, options: Mapping[str, Any], emit: Emit) -> list[Bringup
             levels = LEVELS[:1] if run.record.check_mode else LEVELS
             if denied := denied_rights(cluster, run.site.gates, levels, choices_of(run.site, run.recipe, run.hardware)):
                 return denied
-            simulated = _simulated_nodes(cluster)
-            seen = {"version": version, "uid": _uid(cluster), "simulated_nodes": len(simulated)}
+            simulated, identity = _simulated_nodes(cluster), _identity(cluster)
+            seen = {"version": version, "uid": identity.uid, "simulated_nodes": len(simulated)}
             write_atomic(run.path / CLUSTER, json.dumps(seen) + "\n")
-            if simulated and not run.site.rehearsal:
-                emit(
-                    f"contact: REHEARSAL: {len(simulated)} nodes are simulated (KWOK), {simulated[0]} for example"[:199]
-                )
+            if (simulated or identity.rehearsal) and not run.site.rehearsal:
+                emit(_why_rehearsal(identity, simulated)[:199])
                 run.save_site(replace(run.site, rehearsal=True))
                 run.save_record(replace(run.record, rehearsal=True))
     except BringupError as error:
@@ -94,12 +92,18 @@ def _simulated_nodes(cluster: Cluster) -> list[str]:
     return [str(node["name"]) for node in nodes if _SIMULATED in (node.get("annotations") or {})]
 
 
-def _uid(cluster: Cluster) -> str:
-    """Return what tells this cluster from every other; empty where this user may not read it."""
+def _identity(cluster: Cluster) -> ClusterIdentity:
+    """Return what tells this cluster from every other; nothing where this user may not read it."""
     try:
-        return cluster_uid(cluster)
+        return cluster_identity(cluster)
     except BringupError:
-        return ""
+        return ClusterIdentity(uid="", rehearsal=False)
+
+
+def _why_rehearsal(identity: ClusterIdentity, simulated: list[str]) -> str:
+    if identity.rehearsal:
+        return f"contact: REHEARSAL: the cluster {identity.uid} was started for a rehearsal (annotation of kube-system)"
+    return f"contact: REHEARSAL: {len(simulated)} nodes are simulated (KWOK), {simulated[0]} for example"
 
 
 def denied_rights(

@@ -5,16 +5,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from .cluster import Cluster
 from .kinds import NAMESPACES
+from .rehearsal_mark import MARK
 
 
-def cluster_uid(cluster: Cluster) -> str:
-    """Return what tells a cluster from every other: the UID of its namespace kube-system, which lives as long as it
-    does.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterIdentity:
+    """`uid` tells a cluster from every other: the UID of its namespace kube-system, which lives as long as it does.
+    `rehearsal`: that namespace says that the cluster was started for a rehearsal."""
+
+    uid: str
+    rehearsal: bool
+
+
+def cluster_identity(cluster: Cluster) -> ClusterIdentity:
+    """Return which cluster it is.
 
     Raises:
         BringupError: this user may not read it, or the server does not answer.
     """
-    found = cluster.get(NAMESPACES, "kube-system")
-    return str((found.get("metadata") or {}).get("uid") or "")
+    found = cluster.get(NAMESPACES, "kube-system").get("metadata") or {}
+    return ClusterIdentity(uid=str(found.get("uid") or ""), rehearsal=MARK in (found.get("annotations") or {}))
+
+
+def cluster_uid(cluster: Cluster) -> str:
+    """Return the UID of a cluster, see cluster_identity."""
+    return cluster_identity(cluster).uid

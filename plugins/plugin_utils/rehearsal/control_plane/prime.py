@@ -19,6 +19,7 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
+from ...clients.kube.rehearsal_mark import MARK
 from ...outcome.codec import from_plain
 from ...outcome.errors import UnavailableError
 from ...runtime.clock import Deadline
@@ -40,14 +41,14 @@ class LocalApi:
     context: ssl.SSLContext
     local: threading.local
 
-    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Return status and decoded body of a request."""
+    def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> tuple[int, Any]:
+        """Return status and decoded body of a request, whose body is of this content type."""
         connection: http.client.HTTPSConnection | None = getattr(self.local, "connection", None)
         if connection is None:
             connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=self.context)
             self.local.connection = connection
         text = None if body is None else json.dumps(body)
-        connection.request(method, path, text, {"Content-Type": "application/json"})
+        connection.request(method, path, text, {"Content-Type": kind})
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
 
@@ -68,6 +69,20 @@ def open_api(directory: Path, port: int) -> LocalApi:
     context = ssl.create_default_context(cafile=pki.ca)
     context.load_cert_chain(pki.cert("admin"), pki.key("admin"))
     return LocalApi(port, context, threading.local())
+
+
+def mark_cluster(api: LocalApi) -> None:
+    """Say on the namespace whose UID is that of the cluster that it is a rehearsal's; it is made if it is not there.
+
+    Raises:
+        UnavailableError: the API server refuses it.
+    """
+    name = "kube-system"
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": {MARK: "true"}}}
+    path = f"/api/v1/namespaces/{name}?fieldManager=gpufleet-rehearsal&force=true"
+    status, answer = api.call("PATCH", path, body, "application/apply-patch+yaml")
+    if status not in _CREATED:
+        raise UnavailableError(f"namespace {name}", f"{status}: {answer.get('message')}")
 
 
 def prime_definitions(api: LocalApi) -> None:
@@ -107,6 +122,7 @@ def main(step: str, directory: str, port: str) -> None:
     """Do one step: `crds` or `nodes`."""
     api = open_api(Path(directory), int(port))
     if step == "crds":
+        mark_cluster(api)
         prime_definitions(api)
         return
     source = Path(directory) / "nodes.json"

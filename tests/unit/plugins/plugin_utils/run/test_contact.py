@@ -6,11 +6,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from sites import make_site
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.rehearsal_mark import MARK
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.prime import (
+    LocalApi,
+    mark_cluster,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import contact
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import Inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
@@ -21,10 +26,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run impor
 class Api:
     """An API server with two nodes."""
 
-    annotations: dict[str, str]
-
-    def __init__(self, annotations: dict[str, str]) -> None:
-        self.annotations = annotations
+    def __init__(self, annotations: dict[str, str], of_cluster: dict[str, str]) -> None:
+        self.annotations, self.of_cluster = annotations, of_cluster
 
     def __enter__(self) -> Api:
         return self
@@ -39,7 +42,23 @@ class Api:
         return [{"name": "n1"}, {"name": "n2", "annotations": self.annotations}]
 
     def get(self, _kind: object, _name: str) -> dict[str, Any]:
-        return {"metadata": {"uid": "1-2-3"}}
+        return {"metadata": {"uid": "1-2-3", "annotations": self.of_cluster}}
+
+
+def contacted(run_dir: Path, monkeypatch: pytest.MonkeyPatch, api: Api) -> list[str]:
+    """What the contact says of a run whose hosts have a connection of real ones."""
+    hosts = (Host(name="gpu01", sku="h100", node_name="n1"),)
+    site = make_site(hosts, name="here", gates=("gpu_stack",), capabilities=("kubernetes",))
+    run = Run(run_dir)
+    run.save_site(site)
+    run.save_hardware({})
+    run.save_record(new_run("r1", "here", "2026-11-22T10:00:00Z", site.gates, rehearsal=False))
+    monkeypatch.setattr(contact, "Cluster", lambda _connection, **_options: api)
+    monkeypatch.setattr(contact, "connection_from", lambda options: options)
+    monkeypatch.setattr(contact, "ask_all", lambda _cluster, _wanted: ())
+    lines: list[str] = []
+    contact.check_contact(run, {}, Inventory({}, {}, simulated=False), lines.append)
+    return lines
 
 
 @pytest.mark.parametrize(
@@ -48,19 +67,35 @@ class Api:
 def test_simulated_nodes_mark_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, annotations: dict[str, str], rehearsal: bool
 ) -> None:
-    hosts = (Host(name="gpu01", sku="h100", node_name="n1"),)
-    site = make_site(hosts, name="here", gates=("gpu_stack",), capabilities=("kubernetes",))
-    run = Run(tmp_path)
-    run.save_site(site)
-    run.save_hardware({})
-    run.save_record(new_run("r1", "here", "2026-11-22T10:00:00Z", site.gates, rehearsal=False))
-    monkeypatch.setattr(contact, "Cluster", lambda _connection, **_options: Api(annotations))
-    monkeypatch.setattr(contact, "connection_from", lambda options: options)
-    monkeypatch.setattr(contact, "ask_all", lambda _cluster, _wanted: ())
-    lines: list[str] = []
-    contact.check_contact(run, {}, Inventory({}, {}, simulated=False), lines.append)
+    lines = contacted(tmp_path, monkeypatch, Api(annotations, {}))
     again = Run(tmp_path)
     assert (again.record.rehearsal, again.site.rehearsal) == (rehearsal, rehearsal)
     assert ("REHEARSAL" in run_summary(again.record)) == rehearsal
     assert any("simulated (KWOK), n2" in line for line in lines) == rehearsal
     assert json.loads((tmp_path / "cluster.json").read_text("utf-8"))["simulated_nodes"] == int(rehearsal)
+
+
+def test_the_object_that_tells_a_cluster_from_others_says_that_it_is_a_rehearsal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No node has to be there, and no connection of a host has to say it."""
+    lines = contacted(tmp_path, monkeypatch, Api({}, {MARK: "true"}))
+    again = Run(tmp_path)
+    assert (again.record.rehearsal, again.site.rehearsal) == (True, True)
+    assert any("the cluster 1-2-3 was started for a rehearsal" in line for line in lines)
+
+
+def test_a_rehearsal_marks_its_cluster_on_the_object_with_its_uid() -> None:
+    class Local:
+        asked: tuple[str, ...] = ()
+        body: Any = None
+
+        def call(self, method: str, path: str, body: Any = None, kind: str = "") -> tuple[int, Any]:
+            self.asked, self.body = (method, path.partition("?")[0], kind), body
+            return 200, {}
+
+    api = Local()
+    mark_cluster(cast(LocalApi, api))
+    # Server-side apply: made if it is not there yet, and nothing of it is replaced.
+    assert api.asked == ("PATCH", "/api/v1/namespaces/kube-system", "application/apply-patch+yaml")
+    assert api.body["metadata"] == {"name": "kube-system", "annotations": {MARK: "true"}}
