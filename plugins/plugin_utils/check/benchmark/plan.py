@@ -108,8 +108,11 @@ def placement(host: Host, sku: Sku, capacity: NodeCapacity, least: int = 0) -> P
 
 def _in_parts(sku: Sku, capacity: NodeCapacity) -> str:
     """Return why a node that gives its GPUs out in parts runs no benchmark: two parts may lie on one GPU."""
+    if capacity.by_dra or capacity.total == sku.gpus:
+        # A claim names whole GPUs, also where their possible slices are listed beside them.
+        return ""
     parts = {GPU: capacity.total, **capacity.parts} if capacity.total > sku.gpus else capacity.parts
-    if not parts or capacity.total == sku.gpus:
+    if not parts:
         return ""
     offered = ", ".join(f"{name}: {number}" for name, number in sorted(parts.items()))
     return f"{capacity.name} gives out its {sku.gpus} GPUs in parts ({offered}), and the gate needs whole ones"

@@ -88,6 +88,12 @@ def test_gpus_in_parts_are_no_place_for_a_benchmark(dgx: Sku, total: int, parts:
     assert placement(HOST, dgx, capacity)["closed"] == why
 
 
+def test_whole_gpus_are_there_beside_slices_that_a_claim_could_make(dgx: Sku) -> None:
+    """The DRA driver may list each GPU and the slices that it could be cut into."""
+    capacity = NodeCapacity(name="node-1", total=64, used=0, by_dra=True)
+    assert placement(HOST, dgx, capacity)["closed"] == ""
+
+
 def test_devices_are_asked_of_dra_where_the_plugin_has_none() -> None:
     host = BenchmarkHost(name="a", node="a", sku="x")
     assert device_class(host) == ""
