@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.listing import listing
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.listing import listing, listing_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import catalogue_of
 
 
@@ -23,4 +23,4 @@ class ActionModule(ModuleAction):
         del task_vars
         catalogue = catalogue_of([Path(text) for text in options["recipe_data"]])
         found = listing(catalogue, parse_criteria(options["criteria"], catalogue.vocabulary))
-        return {"exit_code": 0, "listing": found}
+        return {"exit_code": 0, "msg": listing_lines(found), "listing": found}

@@ -24,6 +24,7 @@ class ActionModule(ModuleAction):
         found = difference(left.result, left.catalogue, right.result, right.catalogue)
         return {
             "exit_code": 0,
+            "msg": found.lines(),
             "difference": to_plain(found),
             "same": found.same,
             "warnings": [*left.warnings, *right.warnings],

@@ -36,6 +36,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+msg:
+  description: The listing for people, line by line.
+  type: list
+  elements: str
+  returned: success
 listing:
   description: What the catalogue supports.
   type: dict
@@ -61,7 +66,7 @@ listing:
       elements: dict
       returned: always
     criteria:
-      description: The values of every criterion.
+      description: The values of every criterion that a supported combination has.
       type: dict
       returned: always
 exit_code:

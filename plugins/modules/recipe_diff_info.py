@@ -42,6 +42,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+msg:
+  description: The difference for people, line by line.
+  type: list
+  elements: str
+  returned: success
 difference:
   description: What differs from the first recipe to the other.
   type: dict

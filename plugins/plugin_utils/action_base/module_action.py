@@ -116,5 +116,12 @@ def _defect(module: str, crash: Exception) -> BringupError:
 
 
 def failed_result(error: BringupError) -> dict[str, Any]:
-    """Return the failed result for an error."""
-    return {"failed": True, "msg": str(error), "error": error.to_dict(), "exit_code": error.exit_code}
+    """Return the failed result for an error; what `msg` says already is not said again."""
+    told = {name: value for name, value in error.to_dict().items() if name in ("kind", "subject")}
+    evidence = [text for text in error.evidence if text not in str(error)]
+    return {
+        "failed": True,
+        "msg": str(error),
+        "error": {**told, **({"evidence": evidence} if evidence else {})},
+        "exit_code": error.exit_code,
+    }

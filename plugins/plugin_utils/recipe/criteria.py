@@ -23,7 +23,8 @@ UPSTREAM_DIMENSIONS = ("service", "accelerator", "intent", "os", "platform")
 class Dimension:
     """One dimension of the criteria: its values and their aliases.
 
-    `number`: any whole number is a value and 0 is `any`. `advisory`: told, never matched.
+    `number`: any whole number is a value and 0 is `any`. `advisory`: told, never matched. `meant`: what people mean by
+    words that are no values. `unsuggested`: values that nobody wants who did not state them.
     """
 
     name: str
@@ -31,6 +32,8 @@ class Dimension:
     aliases: Mapping[str, str] = field(default_factory=dict)
     number: bool = False
     advisory: bool = False
+    meant: Mapping[str, str] = field(default_factory=dict)
+    unsuggested: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +125,9 @@ def _canonical(dimension: Dimension, value: Any) -> str:
         return ANY
     if text not in dimension.values:
         known = dimension.values | set(dimension.aliases)
-        raise InputError(
-            f"criteria {dimension.name}", f"{text!r} is not a known value.", unknown_hint(text, known - {""})
-        )
+        meant = dimension.meant.get(text)
+        hint = f"Did you mean {meant!r}?" if meant else unknown_hint(text, known - {""})
+        raise InputError(f"criteria {dimension.name}", f"{text!r} is not a known value.", hint)
     return text
 
 

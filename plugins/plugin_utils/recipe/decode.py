@@ -98,4 +98,6 @@ def dimension(name: str, data: Mapping[str, Any]) -> Dimension:
         aliases=dict(data.get("aliases") or {}),
         number=bool(data.get("number")),
         advisory=bool(data.get("advisory")),
+        meant=dict(data.get("meant") or {}),
+        unsuggested=frozenset(_texts(data, "unsuggested")),
     )

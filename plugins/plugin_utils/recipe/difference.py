@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from ..runtime.redaction import MASK
 from ..runtime.secret_keys import redact_data
 from .model import Catalogue, RecipeResult, copied
-from .paths import leaves, shown
+from .paths import leaves, parse_path, shown
 from .query import query_map
 
 
@@ -43,6 +44,38 @@ class Difference:
     def same(self) -> bool:
         """Nothing differs."""
         return not (self.components_added or self.components_removed or self.changes)
+
+    def lines(self) -> list[str]:
+        """Return it for people: what comes and goes, then the values of each component, then the rest."""
+        if self.same:
+            return ["nothing differs"]
+        lines = [f"added: {', '.join(self.components_added)}"] if self.components_added else []
+        lines += [f"removed: {', '.join(self.components_removed)}"] if self.components_removed else []
+        groups: dict[str, list[str]] = {}
+        for change in self.changes:
+            group, path = _grouped(change.path)
+            groups.setdefault(group, []).append(f"  {path}: {_told(change)}")
+        for group, told in groups.items():
+            lines += [group, *told]
+        return lines
+
+
+def _grouped(path: str) -> tuple[str, str]:
+    """Return under what a value is shown, and its path there."""
+    steps = parse_path(path)
+    if len(steps) > 2 and steps[0] == "components":
+        return str(steps[1]), shown(steps[2:])
+    return ("constraints", shown(steps[1:])) if len(steps) > 1 and steps[0] == "constraints" else ("recipe", path)
+
+
+def _told(change: Change) -> str:
+    left, right = (json.dumps(value, ensure_ascii=False, default=str) for value in (change.left, change.right))
+    if isinstance(change.left, list) and isinstance(change.right, list):
+        gone = [item for item in change.left if item not in change.right]
+        new = [item for item in change.right if item not in change.left]
+        if not gone and not new:
+            return f"another order: {', '.join(str(item) for item in change.right)}"
+    return {"added": f"{right} (new)", "removed": f"{left} (gone)"}.get(change.kind, f"{left} -> {right}")
 
 
 def _flat(

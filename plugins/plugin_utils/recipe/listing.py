@@ -5,15 +5,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from .criteria import ANY, Criteria
+from .criteria import Criteria
 from .lattice import Lattice, lattice
 from .model import Catalogue
 from .resolve import matching_leaves
 from .support import supported_combinations
 
 EVERYTHING = Criteria()
+
+
+def listing_lines(found: Mapping[str, Any]) -> list[str]:
+    """Return a listing for people: a row for each service and for each component."""
+    lines = [f"{found['supported']} questions are supported. By service (two values of a row need not go together):"]
+    for row in found["environments"]:
+        values = [f"{name}: {', '.join(items)}" for name, items in row.items() if name != "service"]
+        lines.append(f"  {row['service']}")
+        lines += [f"    {value}" for value in values]
+    if not found["environments"]:
+        lines.append("  none with these criteria")
+    width = max((len(entry["name"]) for entry in found["components"]), default=0)
+    lines.append("Components:")
+    return lines + [
+        f"  {entry['name']:{width}}  {entry['version'] or '-'}" + (f"  {entry['source']}" if entry["source"] else "")
+        for entry in found["components"]
+    ]
 
 
 def environments(supported: Lattice, catalogue: Catalogue, stated: Criteria) -> list[dict[str, Any]]:
@@ -67,6 +85,6 @@ def listing(catalogue: Catalogue, stated: Criteria = EVERYTHING) -> dict[str, An
             for name, entry in sorted(catalogue.registry.items())
         ],
         "criteria": {
-            name: sorted(catalogue.vocabulary.dimensions[name].values - {ANY}) for name in catalogue.vocabulary.names
+            name: [value for _name, value in supported.items if _name == name] for name in catalogue.vocabulary.names
         },
     }

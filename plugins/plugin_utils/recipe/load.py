@@ -77,6 +77,8 @@ def _widened(known: Dimension, more: Dimension) -> Dimension:
         aliases={**known.aliases, **more.aliases},
         number=known.number or more.number,
         advisory=known.advisory or more.advisory,
+        meant={**known.meant, **more.meant},
+        unsuggested=known.unsuggested | more.unsuggested,
     )
 
 
@@ -90,6 +92,12 @@ def _foreign_values(documents: Iterable[Document]) -> dict[str, set[str]]:
                 if isinstance(value, str) and value.strip() and value.strip().lower() != ANY:
                     used.setdefault(name, set()).add(value.strip().lower())
     return used
+
+
+def _stated_dimensions(documents: Iterable[Document]) -> set[str]:
+    """Return the dimensions that the criteria of some layer name."""
+    specs = [document.data["spec"] for document in documents if document.kind is Kind.OVERLAY]
+    return {str(name) for spec in specs if isinstance(spec.get("criteria"), dict) for name in spec["criteria"]}
 
 
 def _detection(document: Document, problems: list[BringupError]) -> list[DetectionRule]:
@@ -150,12 +158,15 @@ def _vocabulary(
     if dialect is Dialect.FIRST:
         for name, aliases in legacy.items():
             dimensions[name] = _widened(dimensions[name], Dimension(name=name, aliases=aliases))
-        # Nothing was advisory then: a stated number of nodes was matched exactly.
-        dimensions = {name: replace(known, advisory=False) for name, known in dimensions.items()}
+        # Nothing was advisory then: a number of nodes that a layer states was matched exactly.
+        stated = _stated_dimensions(documents)
+        dimensions = {
+            name: replace(known, advisory=known.advisory and name not in stated) for name, known in dimensions.items()
+        }
     return Vocabulary(dimensions, query_keys, tuple(rules))
 
 
-def _layer_criteria(document: Document, vocabulary: Vocabulary) -> Criteria | None:
+def _layer_criteria(document: Document, vocabulary: Vocabulary, told: list[str]) -> Criteria | None:
     data = document.data["spec"].get("criteria")
     if data is None:
         return None
@@ -169,6 +180,12 @@ def _layer_criteria(document: Document, vocabulary: Vocabulary) -> Criteria | No
             for problem in error.problems
         )
         raise ProblemsError(str(document.file.path), problems) from None
+    alone = {name: value for name, value in data.items() if value not in (None, "", ANY)}
+    if alone and not criteria.stated and document.foreign:
+        words = ", ".join(f"{name}: {value}" for name, value in alone.items())
+        told.append(
+            f"{document.at(('spec', 'criteria'))}: {words} means any in this tree, so the layer is for everything."
+        )
     kept = {name: value for name, value in criteria.stated if not vocabulary.dimensions[name].advisory}
     return make_criteria(kept)
 
@@ -179,7 +196,7 @@ def _take_layer(loading: _Loading, document: Document, vocabulary: Vocabulary, d
         name=name,
         file=str(document.file.path),
         base=document.data["spec"].get("base") or "",
-        criteria=_layer_criteria(document, vocabulary),
+        criteria=_layer_criteria(document, vocabulary, loading.warnings),
         regardless_of=tuple(document.data["spec"].get("regardlessOf") or ()),
         mixins=tuple(document.data["spec"].get("mixins") or ()),
         fragment=decode.fragment(document.data["spec"]),

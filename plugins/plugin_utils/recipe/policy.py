@@ -23,12 +23,17 @@ class Unsupported(str, Enum):
 
 def unsupported_reason(criteria: Criteria, catalogue: Catalogue) -> tuple[str, str]:
     """Return what is not supported about a question and what would be; two empty texts if all of it is."""
+    dimensions = catalogue.vocabulary.dimensions
+    if all(dimensions[name].advisory for name, _value in criteria.stated):
+        known = [name for name in catalogue.vocabulary.names if not dimensions[name].advisory]
+        return f"{criteria} chooses no recipe: it is only told.", f"State one of: {', '.join(known)}."
     lost = not_honoured(criteria, catalogue)
     if not lost:
         return "", ""
     words = ", ".join(f"{name}={value}" for name, value in lost)
     near = "; ".join(str(suggestion) for suggestion in suggestions(criteria, catalogue))
-    return f"no recipe is for {criteria}: no layer that fits honours {words}.", f"Nearest supported: {near}."
+    reason = f"no recipe is for {criteria}: no layer that fits honours {words}."
+    return reason, f"Nearest supported: {near}." if near else "List what is supported (gpufleet_recipe_command=list)."
 
 
 def require_supported(result: RecipeResult, catalogue: Catalogue, policy: Unsupported) -> tuple[str, ...]:

@@ -190,7 +190,15 @@ REGISTRY = Table(
 )
 
 _DIMENSION = Table(
-    {"values": _TEXTS, "aliases": Named(Text()), "number": Flag(), "advisory": Flag(), "description": Text()},
+    {
+        "values": _TEXTS,
+        "aliases": Named(Text()),
+        "meant": Named(Text()),
+        "unsuggested": _TEXTS,
+        "number": Flag(),
+        "advisory": Flag(),
+        "description": Text(),
+    },
 )
 _DETECTION = Table(
     {"dimension": Text(), "value": Text(), "fact": Text(), "pattern": Text()},

@@ -78,7 +78,7 @@ def suggestions(criteria: Criteria, catalogue: Catalogue, limit: int = 3) -> tup
     found: dict[Criteria, Suggestion] = {}
     for near in dict.fromkeys(_near(criteria, catalogue)):
         candidate = honoured_part(near, catalogue)
-        if candidate.stated and candidate not in found:
+        if candidate.stated and candidate not in found and not _unwanted(candidate, criteria, catalogue):
             add = tuple(item for item in candidate.stated if item not in criteria.stated)
             drop = tuple(item for item in criteria.stated if item not in candidate.stated)
             found[candidate] = Suggestion(criteria=candidate, add=add, drop=drop)
@@ -88,6 +88,13 @@ def suggestions(criteria: Criteria, catalogue: Catalogue, limit: int = 3) -> tup
         if not any(kind < suggestion.kind for kind in nearest):
             nearest.setdefault(suggestion.kind, []).append(suggestion)
     return tuple(_joined(alike) for alike in list(nearest.values())[:limit])
+
+
+def _unwanted(candidate: Criteria, criteria: Criteria, catalogue: Catalogue) -> bool:
+    """Tell whether a question has a value that nobody wants who did not state it, such as a test cluster."""
+    dimensions = catalogue.vocabulary.dimensions
+    new = (item for item in candidate.stated if item not in criteria.stated)
+    return any(value in dimensions[name].unsuggested for name, value in new)
 
 
 def _joined(alike: list[Suggestion]) -> Suggestion:

@@ -132,7 +132,7 @@ def test_every_listed_combination_is_supported(upstream: Catalogue, own: Catalog
             "accelerator=h100",
             "[service=eks, accelerator=h100, intent=inference] (add intent=inference; or training)",
         ),
-        ({"service": "oke"}, "service=oke", "[service=aks] (service=aks instead of oke; or eks, kind)"),
+        ({"service": "oke"}, "service=oke", "[service=aks] (service=aks instead of oke; or eks)"),
     ],
 )  # fmt: skip
 def test_what_nobody_supports(stated: dict[str, str], lost: str, first: str, upstream: Catalogue) -> None:
