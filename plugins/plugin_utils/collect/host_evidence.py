@@ -25,6 +25,7 @@ _READ = (1, _SCHEMA_VERSION)
 
 _WRITTEN = ("host", "reached", "reason", "started", "tools", "schema_version")
 _OF_TOOL = ("argv", "rc", "stdout", "stderr", "duration_s", "timed_out", "missing", "truncated")
+_OF_TOOL_SINCE_2 = ("withheld",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +125,8 @@ def _refuse_incomplete(path: Path) -> None:
     """
     document = load_json(path)
     missing = [name for name in _WRITTEN if name not in document]
-    missing += [f"tools.{name}.{key}" for name, run in document["tools"].items() for key in _OF_TOOL if key not in run]
+    of_tool = _OF_TOOL if document.get("schema_version") == 1 else _OF_TOOL + _OF_TOOL_SINCE_2
+    missing += [f"tools.{name}.{key}" for name, run in document["tools"].items() for key in of_tool if key not in run]
     if missing:
         raise InputError(str(path), f"has no {missing[0]}, which is always written.", "collect it again")
 

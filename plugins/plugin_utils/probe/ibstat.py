@@ -12,6 +12,7 @@ from .text import guid, plain, unreadable, whole
 
 TOOL = "ibstat"
 _CA = re.compile(r"CA '([^']+)'")
+_GUID = re.compile(r"0x[0-9a-fA-F]{16}")
 _FIELD = re.compile(r"\s+([A-Za-z][A-Za-z0-9 ]*?):\s*(.*?)\s*")
 
 
@@ -53,8 +54,8 @@ def parse(text: str) -> tuple[Hca, ...]:
     """
     clean = plain(text)
     parts = _CA.split(clean)
-    if len(parts) < 3:
-        raise unreadable(TOOL, clean[:80], "a line such as `CA 'mlx5_0'`")
+    if len(parts) < 3 or _fields(parts[0]):
+        raise unreadable(TOOL, clean[:80], "a line such as `CA 'mlx5_0'` before the fields of an adapter")
     return tuple(_hca(parts[n], parts[n + 1]) for n in range(1, len(parts), 2))
 
 
@@ -69,9 +70,10 @@ def _hca(name: str, body: str) -> Hca:
         raise unreadable(TOOL, f"{len(ports)} ports of {name}", f"{expected} ports")
     return Hca(
         name=name,
-        kind=head.get("CA type", ""),
-        firmware=head.get("Firmware version", ""),
-        node_guid=head.get("Node GUID", ""),
+        # The kernel has no value of either for some adapters; the line is printed all the same.
+        kind=_line(head, "CA type", name),
+        firmware=_line(head, "Firmware version", name),
+        node_guid=_guid(head, "Node GUID", name),
         ports=ports,
     )
 
@@ -84,10 +86,10 @@ def _port(hca: str, number: str, body: str) -> IbPort:
         state=_need(fields, "State", where),
         physical_state=_need(fields, "Physical state", where),
         rate_gbps=whole(_need(fields, "Rate", where), TOOL, f"Rate of {where}"),
-        base_lid=whole(fields.get("Base lid", "0"), TOOL, f"Base lid of {where}"),
-        sm_lid=whole(fields.get("SM lid", "0"), TOOL, f"SM lid of {where}"),
+        base_lid=whole(_need(fields, "Base lid", where), TOOL, f"Base lid of {where}"),
+        sm_lid=whole(_need(fields, "SM lid", where), TOOL, f"SM lid of {where}"),
         link_layer=_need(fields, "Link layer", where),
-        port_guid=fields.get("Port GUID", ""),
+        port_guid=_guid(fields, "Port GUID", where),
     )
 
 
@@ -95,7 +97,20 @@ def _fields(body: str) -> dict[str, str]:
     return {match.group(1): match.group(2) for line in body.splitlines() if (match := _FIELD.fullmatch(line))}
 
 
-def _need(fields: dict[str, str], name: str, where: str) -> str:
-    if not fields.get(name):
+def _line(fields: dict[str, str], name: str, where: str) -> str:
+    if name not in fields:
         raise unreadable(TOOL, f"no {name} for {where}", f"a line `{name}:`")
+    return fields[name]
+
+
+def _guid(fields: dict[str, str], name: str, where: str) -> str:
+    text = _need(fields, name, where)
+    if not _GUID.fullmatch(text):
+        raise unreadable(TOOL, f"{name} of {where}: {text}", "16 hexadecimal digits")
+    return text
+
+
+def _need(fields: dict[str, str], name: str, where: str) -> str:
+    if not _line(fields, name, where):
+        raise unreadable(TOOL, f"no {name} for {where}", f"a value in the line `{name}:`")
     return fields[name]

@@ -47,12 +47,16 @@ def parse(text: str) -> tuple[PciDevice, ...]:
     """Return the devices in the tool's order.
 
     Raises:
-        InputError: no device, an unindented line that is not a device, or an address that is listed twice.
+        InputError: no device, an unindented line that is not a device, one without the numbers that others have, or an
+            address that is listed twice.
     """
     lines = [line for line in plain(text).splitlines() if line.strip() and not line[0].isspace()]
     devices = tuple(device_of_line(line) for line in lines)
     if not devices:
         raise unreadable(TOOL, plain(text)[:80], "at least one device line")
+    cut = next((device for device in devices if not device.pci_id), None)
+    if cut is not None and any(device.pci_id for device in devices):
+        raise unreadable(TOOL, f"{cut.address} {cut.name}", "vendor and device of each, such as [10de:2330]")
     addresses = [device.address for device in devices]
     if len(set(addresses)) < len(addresses):
         twice = next(address for address in addresses if addresses.count(address) > 1)

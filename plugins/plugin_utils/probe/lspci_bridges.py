@@ -23,6 +23,9 @@ _PORT = re.compile(r"\] Express \(v\d+\) ([A-Z][A-Za-z -]{0,40})")
 _KINDS: dict[str, PortKind] = {"Root Port": "root", "Upstream Port": "upstream", "Downstream Port": "downstream"}
 _ACS = "] Access Control Services"
 _CONTROL = "ACSCtl:"
+_SWITCH = re.compile(r"[A-Za-z]+[+-]")
+# The first switch and the last one: a line with both is whole.
+_SWITCHES = {"SrcValid", "DirectTrans"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,8 @@ def _note(line: str, bridge: _Reading) -> None:
     elif line.startswith(_CONTROL):
         # ACSCap lists what the bridge could do, in the same words: only ACSCtl counts.
         words = line.removeprefix(_CONTROL).split()
+        if not all(map(_SWITCH.fullmatch, words)) or not {word[:-1] for word in words} >= _SWITCHES:
+            raise unreadable(TOOL, line, "every switch of ACS, from SrcValid to DirectTrans")
         bridge.controls.append(tuple(word[:-1] for word in words if word.endswith("+")))
 
 

@@ -14,6 +14,7 @@ TOOL = "nvidia-smi topo -m"
 _WORD = re.compile(r"X|SYS|NODE|PHB|PXB|PIX|NV\d+|OK|CNS|GNS|TNS|DR|NS|U|N/A")
 _GPU = re.compile(r"GPU\d+")
 _TAIL = re.compile(r"(CPU Affinity|NUMA Affinity|GPU NUMA ID).*", re.S)
+_NUMBERED = re.compile(r"NIC\d+")
 _NIC_LEGEND = re.compile(r"^\s*(NIC\d+):\s*(\S+)\s*$", re.M)
 
 
@@ -32,7 +33,7 @@ def parse(text: str) -> Topology:
     """Return the matrix.
 
     Raises:
-        InputError: no header, a row that does not fit it, or a word that is no path.
+        InputError: no header, a row that does not fit it, a word that is no path, or a NIC without its name.
     """
     clean = plain(text)
     lines = [line for line in clean.splitlines() if line.strip()]
@@ -45,6 +46,9 @@ def parse(text: str) -> Topology:
         header, below = f"{header} {below[0].strip()}", below[1:]
     columns = _TAIL.sub("", header).split()
     names = dict(_NIC_LEGEND.findall(clean))
+    nameless = [name for name in columns if _NUMBERED.fullmatch(name) and name not in names]
+    if nameless:
+        raise unreadable(TOOL, f"no name for {', '.join(nameless)}", "every NIC in the legend below the matrix")
     rows = [line.split() for line in below]
     gpu_rows = {row[0]: row[1:] for row in rows if _GPU.fullmatch(row[0]) and len(row) > 1}
     gpus = tuple(name for name in columns if _GPU.fullmatch(name))

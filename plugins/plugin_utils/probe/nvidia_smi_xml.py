@@ -34,7 +34,9 @@ def parse(text: str) -> SmiLog:
     root = _root(document(text))
     schema = _SCHEMA.search(text[:600])
     attached = _required(root, "attached_gpus")
-    gpus = tuple(_gpu(element) for element in root.findall("gpu"))
+    readers = [_Reader(element) for element in root.findall("gpu")]
+    gpus = tuple(_gpu(reader) for reader in readers)
+    _refuse_gaps(gpus, readers)
     return SmiLog(
         schema=schema.group(1) if schema else "",
         driver_version=_version(root),
@@ -63,11 +65,32 @@ def _root(text: str) -> ElementTree.Element:
     return root
 
 
+def _refuse_gaps(gpus: tuple[Gpu, ...], readers: list[_Reader]) -> None:
+    """Refuse a document that lacks of one GPU what it has of another one of the same product.
+
+    A driver prints the same elements of both, and N/A where there is no value; only of a GPU that it cannot talk to it
+    prints fewer. Read as if the driver did not say it, a lost line would say that nothing is wrong.
+
+    Raises:
+        InputError: the first element that is missing.
+    """
+    sound = [(gpu, reader) for gpu, reader in zip(gpus, readers, strict=True) if not gpu.trouble]
+    for product in {gpu.product for gpu, _reader in sound}:
+        same = [(gpu, reader) for gpu, reader in sound if gpu.product == product]
+        everywhere = set().union(*(reader.read for _gpu, reader in same))
+        for gpu, reader in same:
+            missing = [path for path in sorted(everywhere - reader.read) if not reader.mentions(path)]
+            if missing:
+                raise unreadable(TOOL, f"no <{missing[0]}> of {gpu.bus_id}", "what it prints of the other GPUs")
+
+
 def _without_clocks(text: str) -> str:
     # Not an expression: one that looks for the end of every beginning looks through a cut document once for each.
     kept, at = [], 0
     while (begin := text.find(_CLOCKS, at)) >= 0 and (end := text.find(_CLOCKS_END, begin)) >= 0:
         kept.append(text[at:begin])
+        if text.find(_CLOCKS, begin + len(_CLOCKS), end) >= 0:
+            raise unreadable(TOOL, f"{_CLOCKS} twice", f"{_CLOCKS_END} between them")
         at = end + len(_CLOCKS_END)
     return "".join([*kept, text[at:]])
 
@@ -107,6 +130,8 @@ class _Reader:
     def __init__(self, element: ElementTree.Element) -> None:
         self.element = element
         self.trouble = ""
+        # The paths that were asked for and are there, with or without a value.
+        self.read: set[str] = set()
         # One walk instead of a search per field: a fleet has thousands of these elements.
         self._texts: dict[str, str] = {}
         _walk(element, "", self._texts)
@@ -114,10 +139,17 @@ class _Reader:
     def text(self, path: str) -> str | None:
         """Return the text, None if there is no such element or the driver says that there is no value."""
         raw = self._texts.get(path, "")
+        if path in self._texts:
+            self.read.add(path)
         if raw.lower().strip("[]") in _TROUBLE:
             self.trouble = self.trouble or raw
             return None
         return None if raw.lower() in _ABSENT else raw
+
+    def mentions(self, path: str) -> bool:
+        """Whether there is such an element, or a word (N/A) in the place of a whole section that it is in."""
+        parts = path.split("/")
+        return path in self._texts or any(self._texts.get("/".join(parts[:n])) for n in range(1, len(parts)))
 
     def whole(self, path: str) -> int | None:
         text = self.text(path)
@@ -136,8 +168,8 @@ class _Reader:
         return text.lower() == "yes"
 
 
-def _gpu(element: ElementTree.Element) -> Gpu:
-    reader = _Reader(element)
+def _gpu(reader: _Reader) -> Gpu:
+    element = reader.element
     product, uuid = _required(element, "product_name"), _required(element, "uuid")
     repair = "ecc_errors"
     fields = {
@@ -160,8 +192,8 @@ def _gpu(element: ElementTree.Element) -> Gpu:
         "mig_pending": reader.text("mig_mode/pending_mig"),
         "mig_devices": _mig_devices(element),
         "fabric": _fabric(reader),
-        "clock_events": _clock_events(element),
-        "slowdown_us": _slowdowns(element),
+        "clock_events": _clock_events(reader),
+        "slowdown_us": _slowdowns(reader),
         **_link(reader),
         **_state(reader),
     }
@@ -274,27 +306,29 @@ def _mig_devices(element: ElementTree.Element) -> tuple[MigDevice, ...]:
     )
 
 
-def _slowdowns(element: ElementTree.Element) -> dict[str, int]:
+def _slowdowns(reader: _Reader) -> dict[str, int]:
     base = "clocks_event_reasons_counters"
     texts = {
-        counter.tag.removeprefix(f"{base}_"): (counter.text or "").strip() for counter in element.findall(f"{base}/*")
+        counter.tag.removeprefix(f"{base}_"): (counter.text or "").strip()
+        for counter in reader.element.findall(f"{base}/*")
     }
+    reader.read |= {f"{base}/{base}_{name}" for name in texts}
     return {name: whole(text, TOOL, name) for name, text in texts.items() if text[:1].isdigit()}
 
 
 _SLOWDOWNS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
 
 
-def _clock_events(element: ElementTree.Element) -> tuple[str, ...] | None:
+def _clock_events(reader: _Reader) -> tuple[str, ...] | None:
     """Return the names of the active reasons; before driver 535.54 they were called throttle reasons.
 
     None where one of the slowdowns is not listed: then nobody knows whether it is active.
     """
-    listed = {
-        reason.tag.removeprefix(f"clocks_{word}_reason_"): (reason.text or "").strip()
-        for word in ("event", "throttle")
-        for reason in element.findall(f"clocks_{word}_reasons/*")
-    }
+    listed: dict[str, str] = {}
+    for word in ("event", "throttle"):
+        for reason in reader.element.findall(f"clocks_{word}_reasons/*"):
+            reader.read.add(f"clocks_{word}_reasons/{reason.tag}")
+            listed[reason.tag.removeprefix(f"clocks_{word}_reason_")] = (reason.text or "").strip()
     if any(listed.get(name) not in ("Active", "Not Active") for name in _SLOWDOWNS):
         return None
     return tuple(name for name, word in listed.items() if word == "Active")

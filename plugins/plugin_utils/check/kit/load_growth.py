@@ -31,6 +31,7 @@ from ...site.model import DriverOwner, Site
 from ..spec import CheckSpec, Disturbance, JudgeContext, ObserveContext, Observer
 from .finding import Finding, Report
 from .host_context import HostContext, per_host
+from .load_alike import unmatched_gpus, unmatched_nvlinks, unmatched_ports
 from .load_counters import nvlink_findings, port_findings, unmatched, unmatched_links
 from .settings import setting
 
@@ -162,12 +163,14 @@ def _no_counters(host: LoadedHost, fact: str) -> bool:
     return fact == "port_counters" and all(isinstance(v, ProbeFailure) and v.kind == "empty" for v in values)
 
 
-def _counters(host: LoadedHost, findings: list[Finding], compared: list[str]) -> Outcome | None:
-    """Judge error counters of NVLinks and ports; return an outcome where the readings do not count the same."""
-    missing = ""
+def _counters(host: LoadedHost, findings: list[Finding], compared: list[str], missing: str) -> Outcome | None:
+    """Judge error counters of NVLinks and ports; return an outcome where the readings do not say the same things.
+
+    `missing` is what else only one of them has.
+    """
     if links := host.pair("nvlink_errors", NvlinkErrors):
         findings += nvlink_findings(*links, lambda index: host.part(SubjectKind.GPU, f"gpu{index}"))
-        missing = unmatched_links(*links)
+        missing = missing or unmatched_links(*links)
         compared.append("NVLink errors")
     if ports := host.pair("port_counters", tuple):
         allowed = host.settings(LoadGrowthSettings).port_counters
@@ -176,7 +179,7 @@ def _counters(host: LoadedHost, findings: list[Finding], compared: list[str]) ->
         compared.append("port counters")
     if not missing or findings:
         return None
-    text = f"only one of the readings counts {missing}"
+    text = f"only one of the readings has {missing}"
     hint = "run the gate again; an adapter or a link that is gone now is the fault"
     return host.answer.unknown("counters-not-comparable", text, hint, evidence=_evidence(host))
 
@@ -184,14 +187,18 @@ def _counters(host: LoadedHost, findings: list[Finding], compared: list[str]) ->
 def _judge(host: LoadedHost) -> Report | Outcome:
     notes: list[str] = []
     findings: list[Finding] = []
+    missing = ""
     if smi := host.pair("smi", SmiLog):
         findings += _gpus(host, *smi)
+        missing = unmatched_gpus(*smi)
     if nvlink := host.pair("nvlink", NvlinkStatus):
         # A GPU that is gone has no links, either.
         gone = {finding.subjects for finding in findings if finding.cause == "gpu-lost-under-load"}
         findings += [finding for finding in _nvlinks(host, *nvlink) if finding.subjects not in gone]
+        missing = missing or unmatched_nvlinks(*nvlink)
     if hcas := host.pair("hcas", tuple):
         findings += _ports(host, *hcas)
+        missing = missing or unmatched_ports(*hcas)
     if logs := host.pair("kernel", KernelLog):
         findings += _kernel(host, *logs, notes)
     if not findings and logs and not host.bracket.log_continues:
@@ -199,7 +206,7 @@ def _judge(host: LoadedHost) -> Report | Outcome:
         hint = "`journalctl --list-boots` on the node; run the gate again"
         return host.answer.unknown("kernel-log-restarted", text, hint, evidence=_evidence(host))
     counted: list[str] = []
-    if (incomparable := _counters(host, findings, counted)) is not None:
+    if (incomparable := _counters(host, findings, counted, missing)) is not None:
         return incomparable
     pairs = {"GPUs": smi, "NVLinks": nvlink, "ports": hcas, "kernel log": logs}
     compared = [word for word, pair in pairs.items() if pair] + counted

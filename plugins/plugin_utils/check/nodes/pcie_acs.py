@@ -32,6 +32,7 @@ SPEC = CheckSpec(
     causes=("acs-enabled",),
 )
 _NETWORK = ("0200", "0207")
+_MELLANOX = "15b3:"
 _BRIDGE = "0604"
 _REDIRECT = {"ReqRedir", "CmpltRedir"}
 _TRANSLATED = "DirectTrans"
@@ -51,6 +52,7 @@ def _judge(host: NodeContext) -> Report | Outcome:
     bridges = _bridges(host, devices)
     if isinstance(bridges, Outcome):
         return bridges
+    unseen = _unseen(host, devices)
     gpus = tuple(device.address for device in devices if device.is_nvidia_gpu and not device.dead)
     concerned = _between(bridges, gpus, devices)
     active = [bridge for bridge in concerned if bridge.acs]
@@ -58,6 +60,8 @@ def _judge(host: NodeContext) -> Report | Outcome:
     # A virtual machine would have passed: what is on can be judged only where it is known that this is none.
     if findings and isinstance(virtual, ProbeFailure):
         return host.tool_failure("virtual", virtual)
+    if unseen is not None and not findings:
+        return unseen
     elsewhere = sum(1 for bridge in bridges if bridge.acs) - len(active)
     note = f"; ACS is on at {count(elsewhere, 'other bridge')}" if elsewhere else ""
     if active and not findings:
@@ -76,6 +80,23 @@ def _uses_pcie(host: NodeContext) -> bool:
     return host.sku.nvlink_links == 0 or host.sku.compute_hcas > 0
 
 
+def _unseen(host: NodeContext, devices: Sequence[PciDevice]) -> Outcome | None:
+    """Return why not all paths are known: a GPU or an adapter that the bus does not show may be behind a switch."""
+    gpus = sum(device.is_nvidia_gpu and not device.dead for device in devices)
+    if gpus < host.sku.gpus:
+        because = f"{count(gpus, 'GPU')} of {host.sku.gpus} on the PCI bus"
+        return host.answer.blocked(by="pci-census", because=because)
+    hcas = host.facts.hcas
+    # Of other vendors ibstat does not tell which device of the bus an adapter is.
+    adapters = sum(device.class_id in _NETWORK and device.pci_id.startswith(_MELLANOX) for device in devices)
+    named = 0 if isinstance(hcas, ProbeFailure) else sum(hca.kind.startswith("MT") for hca in hcas)
+    if adapters < named:
+        text = f"`lspci -Dnn` lists {count(adapters, 'adapter')} by Mellanox, `ibstat` {named}"
+        hint = "run both on the node, compare, and run the gate again"
+        return host.answer.unknown("acs-unclear", text, hint, evidence=host.evidence("pci"))
+    return None
+
+
 def _bridges(host: NodeContext, devices: Sequence[PciDevice]) -> tuple[PciBridge, ...] | Outcome:
     """Return the bridges with their ACS; an outcome where they are not those that the bus shows."""
     shown = {device.address for device in devices if device.class_id == _BRIDGE}
@@ -87,18 +108,26 @@ def _bridges(host: NodeContext, devices: Sequence[PciDevice]) -> tuple[PciBridge
     told = {bridge.address for bridge in bridges}
     gpus = [device.address for device in devices if device.is_nvidia_gpu and not device.dead]
     hidden = [gpu for gpu in gpus if not any(bridge.leads_to(gpu) for bridge in bridges)]
-    nameless = [bridge.address for bridge in bridges if bridge.port == "other" and any(map(bridge.leads_to, gpus))]
+    nameless = [bridge.address for bridge in bridges if bridge.port == "other" and _has_a_kind(bridge, bridges, gpus)]
     text = ""
     if told != shown:
         text = f"`lspci -Dnn` and `lspci -vvv` list different bridges: {', '.join(sorted(told ^ shown))[:200]}"
     elif hidden:
         text = f"no bridge leads to {', '.join(hidden)}"
     elif nameless:
-        text = f"above a GPU, neither a root port nor a port of a switch: {', '.join(nameless)}"
+        text = f"above a GPU or within a switch, neither a root port nor a port of a switch: {', '.join(nameless)}"
     if text:
         hint = "run `lspci -Dnnvvv -d ::0604` on the node, compare, and run the gate again"
         return host.answer.unknown("acs-unclear", text, hint, evidence=host.evidence("bridges"))
     return bridges
+
+
+def _has_a_kind(bridge: PciBridge, bridges: Sequence[PciBridge], gpus: Sequence[str]) -> bool:
+    """Whether a bridge must be a port of PCI Express: above a GPU, beside or above the ports of a switch."""
+    domain, bus, _device = bridge.address.split(":")
+    within = {tuple(port.address.split(":")[:2]) for port in bridges if port.port == "downstream"}
+    below = (domain, f"{bridge.first_bus:02x}")
+    return any(map(bridge.leads_to, gpus)) or (domain, bus) in within or below in within
 
 
 def _between(bridges: Sequence[PciBridge], gpus: Sequence[str], devices: Sequence[PciDevice]) -> tuple[PciBridge, ...]:

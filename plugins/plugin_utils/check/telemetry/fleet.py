@@ -78,6 +78,11 @@ class Fleet:
             seen[series.uuid].add(series.instance)
         return tuple(gpu for gpu in host.gpus if gpu.uuid not in seen or not set(gpu.instances) <= seen[gpu.uuid])
 
+    def lacking(self, host: ExpectedHost) -> int:
+        """Return how many GPUs of a host lack a proof, by their UUIDs if they are known, else by their number."""
+        by_number = 0 if host.gpus else host.count - len(self.seen_uuids(host))
+        return len(self.missing(host)) or max(by_number, 0)
+
     def seen_uuids(self, host: ExpectedHost) -> frozenset[str]:
         """Return the UUIDs with a proof at a host."""
         return frozenset(series.uuid for series in self.relevant(host))
@@ -154,12 +159,7 @@ class Fleet:
         if self.blind or self.strangers:
             return False
         return not any(
-            self.missing(host)
-            or (not host.gpus and len(self.seen_uuids(host)) < host.count)
-            or self.stale(host)
-            or self.doubles(host)
-            for host in self.metrics.hosts
-            if host.in_scope
+            self.lacking(host) or self.stale(host) or self.doubles(host) for host in self.metrics.hosts if host.in_scope
         )
 
 

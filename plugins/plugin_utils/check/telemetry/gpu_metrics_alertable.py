@@ -15,7 +15,7 @@ from ..kit.answer import Answer
 from ..kit.counting import count
 from ..spec import Check, CheckSpec, JudgeContext
 from .fleet import Fleet
-from .metrics_host import seen_in, without_metrics
+from .metrics_host import COMPLETE, seen_in, without_metrics
 from .model import FleetMetrics
 from .observe_metrics import OBSERVER
 
@@ -45,8 +45,9 @@ def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
     if unread or unseen:
         text = f"not recorded: {', '.join(unread) or 'the series'} of {', '.join(unseen) or 'the hosts'}"
         return (answer.unknown("fields-unread", text, "run the gate again"),)
-    # A host that has no metrics at all is told by check gpu-metrics-complete.
-    speaking = [host.name for host in seen.hosts if host.in_scope and not fleet.is_silent(host)]
+    # A host that has no metrics at all is told by check gpu-metrics-complete, and the rest is not all.
+    silent = [host.name for host in seen.hosts if host.in_scope and fleet.is_silent(host)]
+    speaking = [host.name for host in seen.hosts if host.in_scope and host.name not in silent]
     having = {entry.field: frozenset(entry.hosts) for entry in seen.alert_fields}
     lacking = {field: [name for name in speaking if name not in hosts] for field, hosts in having.items()}
     fields = ", ".join(lacking) or "no series"
@@ -56,6 +57,9 @@ def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
         "evidence": seen_in(seen, fields),
     }
     missing = {field: names for field, names in lacking.items() if names}
+    if silent and not missing:
+        because = f"there are no GPU metrics of {', '.join(silent[:_SHOWN])}"
+        return (answer.blocked(by=COMPLETE, because=because),)
     if not missing:
         return (answer.passed(f"{fields} at {count(len(speaking), 'host')}", **details),)
     text = "; ".join(f"no {field} {_where(names, len(speaking))}" for field, names in missing.items())

@@ -48,7 +48,7 @@ def _judge_host(host: MetricsHost) -> Outcome:
         return host.answer.failed("profiling-field-missing", text, hint, more_subjects=host.gpus(unprofiled), **details)
     if fleet.is_silent(expected):
         return _host_missing(host, field, details)
-    if missing or (not expected.gpus and seen < expected.count):
+    if fleet.lacking(expected):
         names = ", ".join(subject.name for subject in host.gpus(missing))
         text = f"{count(expected.count - seen, 'GPU')} of {expected.count} without a usable {field}" + (
             f": {names}" if names else ""

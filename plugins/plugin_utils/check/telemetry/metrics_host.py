@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from ...outcome.model import Evidence, Measure, Outcome, Subject, SubjectKind
+from ...outcome.model import Evidence, Measure, Outcome, Status, Subject, SubjectKind
 from ..kit import host_context
 from ..kit.answer import Answer
 from ..kit.finding import Report
@@ -58,15 +58,21 @@ def per_host(
         metrics: what was seen.
         context: the context of the judgement.
         judge_host: judges one host.
-        needs_series: a host without any series is reported by check gpu-metrics-complete alone.
+        needs_series: what lacks is reported by check gpu-metrics-complete alone: a host without any series is not
+            judged, and one with series of some of its GPUs does not pass.
     """
 
     def before(host: MetricsHost) -> Outcome | None:
         return without_metrics(host.answer, host.seen) or _not_known(host, needs_series)
 
+    def judge_seen(host: MetricsHost) -> Report | Outcome:
+        result = judge_host(host)
+        passed = result.status is Status.PASSED if isinstance(result, Outcome) else not result.findings
+        return (_not_whole(host) if needs_series and passed else None) or result
+
     # How many GPUs are expected was found out when the observer looked.
     outcomes = host_context.per_host(
-        MetricsHost, spec, Fleet(metrics), context, judge_host, before=before, needs_sku=False
+        MetricsHost, spec, Fleet(metrics), context, judge_seen, before=before, needs_sku=False
     )
     return told_once(outcomes, (*context.site.waivers, *context.site.acceptances))
 
@@ -87,6 +93,15 @@ def _not_known(host: MetricsHost, needs_series: bool) -> Outcome | None:
     if needs_series and not host.seen.relevant(host.expected):
         return host.answer.blocked(by=COMPLETE, because=f"there are no GPU metrics of {host.name}")
     return None
+
+
+def _not_whole(host: MetricsHost) -> Outcome | None:
+    """Return why a host passes nothing whose GPUs are not all seen: what is not there may be old or double, too."""
+    lacking = host.seen.lacking(host.expected)
+    if not lacking:
+        return None
+    because = f"{lacking} of {host.expected.count} GPUs of {host.name} are without metrics"
+    return host.answer.blocked(by=COMPLETE, because=because)
 
 
 def seen_in(metrics: FleetMetrics, query: str, excerpt: str = "") -> tuple[Evidence, ...]:

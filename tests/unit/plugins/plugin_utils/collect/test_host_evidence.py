@@ -53,6 +53,17 @@ def test_evidence_of_another_shape_is_refused(tmp_path: Path, change: dict[str, 
         read_evidence(path)
 
 
+@pytest.mark.parametrize("field", ["rc", "truncated", "withheld"])
+def test_evidence_without_a_field_that_is_always_written_is_refused(tmp_path: Path, field: str) -> None:
+    """Read by its default it would say that nothing was wrong."""
+    path = write_evidence(tmp_path, evidence_from_exec("gpu01", {"uname": ToolRun(argv=("uname",), rc=0)}))
+    document = json.loads(path.read_text())
+    del document["tools"]["uname"][field]
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError, match=field):
+        read_evidence(path)
+
+
 def test_evidence_of_another_host_is_not_taken_for_this_one(tmp_path: Path) -> None:
     source = write_evidence(
         tmp_path, evidence_from_exec("gpu01", {"uname": ToolRun(argv=("uname",), rc=0, stdout="6")})

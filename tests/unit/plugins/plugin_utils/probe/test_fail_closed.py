@@ -56,8 +56,9 @@ SAMPLES: dict[str, tuple[Callable[[str], Any], str]] = {
     ),
     "ibstat": (
         ibstat.parse,
-        "CA 'mlx5_0'\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 400\n"
-        "\t\tLink layer: InfiniBand\n",
+        "CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tFirmware version: 28.43.2566\n"
+        "\tNode GUID: 0x1070fd0300a4103a\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 400\n"
+        "\t\tBase lid: 7\n\t\tSM lid: 1\n\t\tPort GUID: 0x1070fd0300a4103b\n\t\tLink layer: InfiniBand\n",
     ),
     "chronyc": (
         chronyc.parse,
@@ -70,7 +71,7 @@ SAMPLES: dict[str, tuple[Callable[[str], Any], str]] = {
         "\tBus: primary=17, secondary=18, subordinate=1c, sec-latency=0\n"
         "\tCapabilities: [68] Express (v2) Downstream Port (Slot+), MSI 00\n"
         "\tCapabilities: [f24 v1] Access Control Services\n"
-        "\t\tACSCap:\tSrcValid+ ReqRedir+\n\t\tACSCtl:\tSrcValid- ReqRedir+\n",
+        "\t\tACSCap:\tSrcValid+ ReqRedir+\n\t\tACSCtl:\tSrcValid- ReqRedir+ DirectTrans-\n",
     ),
     "nvlink_errors": (
         nvidia_smi_nvlink_errors.parse,
@@ -219,3 +220,57 @@ def test_line_without_end_is_refused_unread(name: str, word: str) -> None:
     parse, sample = SAMPLES[name]
     with pytest.raises(InputError):
         parse(sample + word * (4_000_000 // len(word)))
+
+
+TWO = GPU.replace("<uuid>", "<persistence_mode>Enabled</persistence_mode><uuid>")
+LOG = "<nvidia_smi_log><driver_version>580.1</driver_version><attached_gpus>2</attached_gpus>{}{}</nvidia_smi_log>"
+
+
+@pytest.mark.parametrize("word", ["<dram_uncorrectable>0</dram_uncorrectable>", "N/A"])
+def test_a_gpu_of_which_less_is_printed_than_of_its_like_is_refused(word: str) -> None:
+    """A line that was lost would else say what a driver says by not printing it: nothing. N/A is a word of its own."""
+    second = TWO.replace("53:", "64:").replace("<dram_uncorrectable>0</dram_uncorrectable>", word)
+    whole = LOG.format(TWO, second)
+    assert len(nvidia_smi_xml.parse(whole).gpus) == 2
+    with pytest.raises(InputError, match="no <persistence_mode> of 0000:53"):
+        nvidia_smi_xml.parse(whole.replace("<persistence_mode>Enabled</persistence_mode>", "", 1))
+    lost = whole.replace("<persistence_mode>Enabled</persistence_mode>", "", 1).replace("81559 MiB", "GPU is lost", 1)
+    assert nvidia_smi_xml.parse(lost).gpus[0].trouble == "GPU is lost"
+    other = whole.replace("<persistence_mode>Enabled</persistence_mode>", "", 1).replace("NVIDIA H100", "NVIDIA A2", 1)
+    assert [gpu.persistence for gpu in nvidia_smi_xml.parse(other).gpus] == [None, "Enabled"]
+
+
+def test_a_list_of_clocks_without_its_end_is_refused() -> None:
+    """What is left out with it would be the rest of one GPU and the beginning of the next."""
+    clocks = "<supported_clocks><value>1980 MHz</value></supported_clocks></gpu>"
+    text = LOG.format(TWO.replace("</gpu>", clocks), TWO.replace("53:", "64:").replace("</gpu>", clocks))
+    assert len(nvidia_smi_xml.parse(text).gpus) == 2
+    with pytest.raises(InputError, match="supported_clocks"):
+        nvidia_smi_xml.parse(text.replace("</supported_clocks>", "", 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "cut"),
+    [
+        *[("ibstat", line) for line in (
+            "\tCA type: MT4129\n", "\tFirmware version: 28.43.2566\n", "\tNode GUID: 0x1070fd0300a4103a\n",
+            "\t\tBase lid: 7\n", "\t\tSM lid: 1\n", "\t\tPort GUID: 0x1070fd0300a4103b\n", "CA 'mlx5_0'\n", "0a4103b",
+        )],
+        ("lspci_bridges", " DirectTrans-"), ("lspci_bridges", "SrcValid- "),
+        ("nvidia_smi_topo", "  NIC0: mlx5_0\n"),
+    ],
+)  # fmt: skip
+def test_output_without_a_line_that_is_always_printed_is_refused(name: str, cut: str) -> None:
+    parse, sample = SAMPLES[name]
+    assert cut in sample
+    head, _cut, tail = sample.rpartition(cut)
+    with pytest.raises(InputError):
+        parse(head + tail)
+
+
+def test_a_device_of_the_bus_without_the_numbers_that_others_have_is_refused() -> None:
+    parse, sample = SAMPLES["lspci"]
+    second = "0000:64:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2330] (rev a1)\n"
+    assert len(parse(sample + second)) == 2
+    with pytest.raises(InputError, match="vendor and device"):
+        parse(sample + second[: second.index(" [10de")] + "\n")

@@ -231,7 +231,10 @@ class FakeHost:
                 if gpu.on_pci
             )
             + "".join(f"{_ROOT.format(gpu.bus[5:7])} PCI bridge [0604]: Intel [8086:352a]\n" for gpu in self.gpus)
-            + "0000:99:00.0 Infiniband controller [0207]: Mellanox Technologies MT2910 [ConnectX-7] [15b3:1021]\n",
+            + "".join(
+                f"0000:99:00.{n} Infiniband controller [0207]: Mellanox Technologies MT2910 [ConnectX-7] [15b3:1021]\n"
+                for n in range(max(len(self.hcas), 1))
+            ),
             "lspci_bridges": "".join(_bridge(gpu.bus[5:7]) for gpu in self.gpus),
             "virtualisation": "none\n",
             "ibstat": "".join(_ca(name, values) for name, values in self.hcas.items()),
@@ -313,10 +316,12 @@ def _ca(name: str, values: dict[str, str]) -> str:
         "type": "MT4129",
         "firmware": "28.39.1002",
     } | values
+    guid = f"0x9c0591f8f7{int(''.join(filter(str.isdigit, name)) or 0):06x}"
     return (
-        f"CA '{name}'\n\tCA type: {v['type']}\n\tNumber of ports: 1\n\tFirmware version: {v['firmware']}\n\tPort 1:\n"
+        f"CA '{name}'\n\tCA type: {v['type']}\n\tNumber of ports: 1\n\tFirmware version: {v['firmware']}\n"
+        f"\tNode GUID: {guid}\n\tPort 1:\n"
         f"\t\tState: {v['state']}\n\t\tPhysical state: {v['physical']}\n\t\tRate: {v['rate']}\n\t\tBase lid: 7\n"
-        f"\t\tSM lid: {v['sm']}\n\t\tLink layer: {v['layer']}\n"
+        f"\t\tSM lid: {v['sm']}\n\t\tPort GUID: {guid}\n\t\tLink layer: {v['layer']}\n"
     )
 
 

@@ -46,7 +46,6 @@ def test_gpus_that_work_may_be_warm_and_capped_by_power(fleet: AnyFleet) -> None
     ("values", "check", "cause"),
     [
         ({"limit": "N/A"}, "gpu-power-limit", "power-limit-not-reported"),
-        ({"slow": "none"}, "gpu-throttle", "gpu-throttle-not-reported"),
         ({"persistence": "N/A"}, "gpu-persistence", "persistence-mode-not-reported"),
         ({"vbios": "N/A"}, "vbios-uniform", "vbios-not-reported"),
     ],
@@ -58,6 +57,14 @@ def test_state_that_is_not_reported_is_not_good(
     outcomes = fleet.judge()
     assert {(c, w) for c, w, _subject in said(outcomes, Status.OTHER)} == {(check, cause)}
     assert not said(outcomes, Status.FAILED)
+
+
+def test_a_driver_that_lists_no_reasons_for_lower_clocks_is_not_good(fleet: AnyFleet) -> None:
+    for part in fleet.hosts["gpu02"].gpus:
+        part.values |= {"slow": "none"}
+    assert {(c, w) for c, w, _subject in said(fleet.judge(), Status.OTHER)} == {
+        ("gpu-throttle", "gpu-throttle-not-reported")
+    }
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
@@ -46,6 +47,14 @@ def _append(line: str) -> Edit:
     return lambda text: text + f"2026-11-21T09:30:00+00:00 gpu02 kernel: {line}\n"
 
 
+def _hot(text: str) -> str:
+    """Every GPU counts; the first one was slowed down by heat."""
+    first, *others = text.split("<fb_memory_usage>")
+    return "<fb_memory_usage>".join(
+        [first + HOT.format(4_000_000), *(f"{o}{HOT.format(0)}" for o in others[:-1]), others[-1]]
+    )
+
+
 def _replace(old: str, new: str, count: int = 1) -> Edit:
     return lambda text: text.replace(old, new, count)
 
@@ -67,8 +76,7 @@ GROWTH: dict[str, tuple[str, Edit, str, str]] = {
         "nvidia_smi_xml", _replace("<total>81559 MiB", "<total>GPU is lost"), "gpu-lost-under-load", "gpu0",
     ),
     "heat": (
-        "nvidia_smi_xml", _replace("<fb_memory_usage>", HOT.format(4_000_000) + "<fb_memory_usage>"),
-        "gpu-throttled-under-load", "gpu0",
+        "nvidia_smi_xml", _hot, "gpu-throttled-under-load", "gpu0",
     ),
     "xid": ("kernel_log", _append(XID.format(48, "DBE")), "xid-under-load", ""),
     "recovery action": (
@@ -187,11 +195,40 @@ def test_ports_without_counters_pass_and_are_not_said_to_be_compared(fleet: AnyF
         ("port_counters", lambda text: text.replace("mlx5_3", "mlx5_7"), "counters-not-comparable"),
         ("nvidia_smi_nvlink_errors", lambda text: text[: len(text) // 2], "counters-not-comparable"),
         ("nvidia_smi_nvlink_errors", lambda _text: "", "host-state-unreadable"),
+        ("nvidia_smi_xml", lambda text: re.sub("<gpu_recovery_action>.*?</.*?>", "", text), "counters-not-comparable"),
+        ("nvidia_smi_xml", lambda text: re.sub("<replay_counter>.*?</.*?>", "", text), "counters-not-comparable"),
+        (
+            "nvidia_smi_xml",
+            lambda text: re.sub("<remapped_rows>.*?</remapped_rows>", "", text),
+            "counters-not-comparable",
+        ),
+        (
+            "nvidia_smi_xml",
+            lambda text: re.sub("<gpu_recovery_action>.*?</.*?>", "", text, count=1),
+            "host-state-unreadable",
+        ),
     ],
 )
 def test_counters_that_one_reading_lacks_are_unknown(fleet: AnyFleet, name: str, change: Edit, cause: str) -> None:
     _after_diag(fleet, name, change)
     assert said(fleet.judge(only=CHECK), Status.OTHER) == {(CHECK, cause, "gpu02")}
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("nvidia_smi_nvlink", lambda text: re.sub(r"GPU 1: .*\n(\s.*\n)*", "", text)),
+        ("nvidia_smi_nvlink", lambda text: re.sub(r"\t Link 3: .*\n", "", text, count=1)),
+        ("ibstat", lambda text: text[: text.rindex("CA '")]),
+    ],
+)
+def test_what_was_not_listed_before_the_load_is_unknown(fleet: AnyFleet, name: str, change: Edit) -> None:
+    """A link or a port that is only in the second reading did not stay as it was: nobody knows what it was."""
+    one = fleet.hosts["gpu02"]
+    one.after[name] = one.evidence().tools[name]
+    one.tools[name] = replace(one.after[name], stdout=change(one.after[name].stdout))
+    assert one.tools[name].stdout != one.after[name].stdout
+    assert said(fleet.judge(only=CHECK), Status.OTHER) == {(CHECK, "counters-not-comparable", "gpu02")}
 
 
 def test_harmless_lines_of_the_load_are_noted(fleet: AnyFleet) -> None:

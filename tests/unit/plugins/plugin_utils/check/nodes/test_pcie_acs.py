@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ MENDED = "SrcValid- TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- Dir
 # What NVIDIA has set on hosts of virtual machines, where adapters translate addresses by themselves (ATS).
 TRANSLATED = "SrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans+"
 GPUS = ("0000:1b:00.0", "0000:43:00.0", "0000:52:00.0", "0000:61:00.0")
-ADAPTER, ALONE = "0000:1a:00.0", "0000:90:00.0"
+ADAPTER, ALONE = "0000:1a:00.0", ("0000:90:00.0", "0000:91:00.0", "0000:92:00.0")
 ROOT, UP = "Root Port (Slot-)", "Upstream Port"
 DOWN = "Downstream Port (Slot+)"
 
@@ -49,7 +50,8 @@ def _tree(**controls: str) -> str:
     return "".join(blocks)
 
 
-def _judged(fleet: AnyFleet, tree: str, virtual: str = "none", **run: object) -> tuple[Outcome, ...]:
+def _judged(fleet: AnyFleet, tree: str, virtual: str = "none", gone: str = "", **run: object) -> tuple[Outcome, ...]:
+    """Judge a host with that tree; `gone` is a device that `lspci -Dnn` does not list."""
     host = fleet.hosts["gpu02"]
     for gpu, bus in zip(host.gpus, GPUS, strict=True):
         gpu.bus = bus
@@ -58,10 +60,14 @@ def _judged(fleet: AnyFleet, tree: str, virtual: str = "none", **run: object) ->
         argv=("lspci", "-Dnn"), rc=0,
         stdout="".join(
             [f"{bus} 3D controller [0302]: NVIDIA Corporation GH100 [10de:2330] (rev a1)\n" for bus in GPUS]
-            + [f"{bus} Infiniband controller [0207]: Mellanox MT2910 [15b3:1021]\n" for bus in (ADAPTER, ALONE)]
+            + [f"{bus} Infiniband controller [0207]: Mellanox MT2910 [15b3:1021]\n" for bus in (ADAPTER, *ALONE)]
             + [f"{line}\n" for line in listed]
         ),
     )  # fmt: skip
+    if gone:
+        host.tools["lspci"] = replace(
+            host.tools["lspci"], stdout=re.sub(f"{gone} .*\n", "", host.tools["lspci"].stdout)
+        )
     host.tools["lspci_bridges"] = ToolRun(argv=("lspci",), rc=0, stdout=tree)
     host.tools["virtualisation"] = ToolRun(argv=("systemd-detect-virt",), rc=int(virtual == "none"), stdout=virtual)
     host.tools |= run
@@ -80,6 +86,23 @@ def test_a_switch_that_redirects_between_gpu_and_adapter_fails(fleet: AnyFleet, 
     assert (outcome.status, outcome.cause) == (Status.FAILED, "acs-enabled")
     assert "ReqRedir+" in outcome.summary and "setpci" in outcome.hint
     assert [subject.name for subject in outcome.subjects[1:]] == (["gpu02/gpu0"] if place != "nic" else [])
+
+
+@pytest.mark.parametrize(("gone", "cause"), [(GPUS[1], "blocked-by-pci-census"), (ADAPTER, "acs-unclear")])
+def test_where_the_bus_lacks_a_device_its_switches_are_not_passed(fleet: AnyFleet, gone: str, cause: str) -> None:
+    """What is not listed may be behind a switch that redirects; one that is seen to redirect fails all the same."""
+    (outcome,) = _judged(fleet, _tree(), gone=gone)
+    assert (outcome.status, outcome.cause) == (Status.OTHER, cause)
+    (outcome,) = _judged(fleet, _tree(gpu=BROKEN), gone=gone)
+    assert outcome.cause == "acs-enabled"
+
+
+@pytest.mark.parametrize("bus", ["0000:16:00.0", "0000:17:00.0", "0000:17:01.0"])
+def test_a_port_of_a_switch_whose_kind_is_not_said_is_not_passed_over(fleet: AnyFleet, bus: str) -> None:
+    blocks = _tree().split("0000:")
+    cut = [re.sub(r"\tCapabilities: \[68\].*\n", "", b) if f"0000:{b}".startswith(bus) else b for b in blocks]
+    (outcome,) = _judged(fleet, "0000:".join(cut))
+    assert (outcome.status, outcome.cause) == (Status.OTHER, "acs-unclear") and bus in outcome.summary
 
 
 def test_many_ports_are_one_outcome(fleet: AnyFleet) -> None:

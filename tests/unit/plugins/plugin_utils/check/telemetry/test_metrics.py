@@ -202,7 +202,27 @@ def test_a_missing_host_is_told_with_what_its_target_says() -> None:
     (lost,) = (o for o in metrics.outcomes() if o.cause == "host-missing")
     assert "connection refused" in lost.summary
     waiting = [o for o in metrics.outcomes() if o.cause == "blocked-by-gpu-metrics-complete"]
-    assert {subject.name for o in waiting for subject in o.subjects} == {"gpu02"}
+    assert {subject.name for o in waiting for subject in o.subjects} == {"gpu02", "here"}
+
+
+def test_a_host_of_which_a_gpu_is_not_seen_passes_nothing() -> None:
+    """The series that is not there may be old or double, too; a fault of those that are there is told."""
+    metrics = Metrics()
+    metrics.drop("gpu02", 5)
+    of_host = {o.check: o for o in metrics.outcomes() if o.subjects[0].name == "gpu02"}
+    assert of_host["gpu-metrics-complete"].cause == "gpu-missing"
+    assert {o.status for o in of_host.values()} == {Status.FAILED, Status.OTHER}
+    assert "1 of 8 GPUs" in of_host["gpu-metrics-fresh"].summary
+    metrics.of("gpu02")[0].age_s = 250.0
+    assert {cause for _check, cause, _on in findings(metrics.outcomes())} == {"gpu-missing", "stale-series"}
+
+
+def test_the_series_that_alerts_need_are_not_passed_while_a_host_has_none() -> None:
+    metrics = Metrics()
+    metrics.drop("gpu02")
+    (alertable,) = [o for o in metrics.outcomes() if o.check == "gpu-metrics-alertable"]
+    assert (alertable.status, alertable.blocked_by) == (Status.OTHER, "gpu-metrics-complete")
+    assert "gpu02" in alertable.summary
 
 
 def test_a_host_in_mig_mode_whose_exporter_is_down_is_missing() -> None:
