@@ -91,9 +91,10 @@ def parse(text: str) -> DiagReport:
     driver = str(meta.get("Driver Version Detected") or body.get("Driver Version Detected") or "")
     if "runtime_error" in body:
         return DiagReport(schema, version, driver, runtime_error=str(body["runtime_error"]) or "no reason given")
+    categories = [_object(entry, "category") for entry in _list(body.get("test_categories"), "test_categories")]
     tests = tuple(
-        _test(str(_object(category, "category").get("category", "")), test)
-        for category in _list(body.get("test_categories"), "test_categories")
+        _test(str(category.get("category", "")), test)
+        for category in categories
         for test in _list(category.get("tests"), "tests")
     )
     if not tests:

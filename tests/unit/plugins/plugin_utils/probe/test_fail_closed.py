@@ -173,6 +173,12 @@ def test_diagnostic_without_a_known_answer_is_refused(tests: str) -> None:
         dcgmi_diag.parse(diag(tests))
 
 
+@pytest.mark.parametrize("category", ["null", "[]", "7"])
+def test_diagnostic_with_a_category_that_is_none_is_refused(category: str) -> None:
+    with pytest.raises(InputError, match="category"):
+        dcgmi_diag.parse(f'{{"DCGM Diagnostic":{{"test_categories":[{category}]}}}}')
+
+
 def test_diagnostic_that_did_not_run_says_why() -> None:
     report = dcgmi_diag.parse('{"DCGM GPU Diagnostic":{"runtime_error":"Unable to complete diagnostic"}}')
     assert report.runtime_error == "Unable to complete diagnostic" and report.tests == ()
