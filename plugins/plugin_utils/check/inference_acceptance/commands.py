@@ -17,6 +17,7 @@ from .settings import InferenceSettings
 _SCRIPT = """\
 set -u
 if [ -n "$PACKAGE" ]; then
+  PATH=${HOME:-/tmp}/.local/bin:$PATH
   tries=0
   until python3 -m pip install --quiet --no-cache-dir --root-user-action=ignore "$PACKAGE"; do
     tries=$((tries + 1))

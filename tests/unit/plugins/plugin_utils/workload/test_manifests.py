@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -19,6 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_vali
     FabricValidationSettings,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import (
     access_objects,
     domain_objects,
@@ -32,6 +34,8 @@ SPEC = JobSpec(
     name="pair", nodes=("gpu01", "gpu02"), gpus_per_node=8, image="host/nccl:1", command=COMMAND,
     env={"NCCL_DEBUG": "INFO", "NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1"}, limits={"rdma/x": "1"},
 )  # fmt: skip
+# Workloads whose pods are root: images made for it, sshd, and locked memory.
+ROOT = ("job-gang", "job-torchrun", "mpijob", "vllm")
 GROUPS = {
     "native": "scheduling.k8s.io/v1alpha2",
     "volcano": "scheduling.volcano.sh/v1beta1",
@@ -78,6 +82,39 @@ def test_pods_may_be_privileged_in_the_network_of_their_node(kind: str) -> None:
             wanted,
             "ClusterFirstWithHostNet" if wanted else None,
         )
+
+
+@pytest.mark.parametrize("path", sorted(RECIPES.joinpath("workloads").glob("*.yaml.j2")), ids=lambda path: path.stem)
+def test_no_container_keeps_rights_that_it_does_not_need(path: Path) -> None:
+    """Whoever needs root, or a seccomp profile of the cluster, says why."""
+    text = path.read_text(encoding="utf-8")
+    containers = len(re.findall(r"^ +image: ", text, re.MULTILINE))
+    assert text.count("drop: [ALL]") == text.count("allowPrivilegeEscalation: false") == containers
+    if not containers:
+        return
+    assert "automountServiceAccountToken: false" in text
+    rootless = "runAsNonRoot: true, runAsUser: 65534, seccompProfile: {type: RuntimeDefault}" in text
+    assert rootless is (path.name.removesuffix(".yaml.j2") not in ROOT), "a pod of ours is root where it has to be"
+    assert rootless or "# Root" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "added"),
+    [
+        ("plain-job", set()),
+        ("torchrun", {"IPC_LOCK"}),
+        # Measured with OpenSSH 9.2: without SYS_CHROOT, SETUID and SETGID it ends before the key is looked at.
+        ("gang-job", {"IPC_LOCK", "SETUID", "SETGID", "SYS_CHROOT", "AUDIT_WRITE"}),
+        ("mpijob", {"IPC_LOCK", "SETUID", "SETGID", "SYS_CHROOT", "AUDIT_WRITE"}),
+    ],
+)
+def test_ranks_have_the_capabilities_that_they_need_and_no_other(kind: str, added: set[str]) -> None:
+    nodes = SPEC.nodes[:1] if kind == "plain-job" else SPEC.nodes
+    job = job_objects(replace(SPEC, kind=kind, nodes=nodes, gang="none", limits={}), space())[-1]  # type: ignore[arg-type]
+    pod = job["spec"]["mpiReplicaSpecs"]["Worker"] if kind == "mpijob" else job["spec"]
+    context = pod["template"]["spec"]["containers"][0]["securityContext"]
+    assert context["allowPrivilegeEscalation"] is False and context["capabilities"]["drop"] == ["ALL"]
+    assert set(context["capabilities"].get("add", ())) == added
 
 
 def test_one_node_needs_no_peer_and_a_job_may_go_without_a_gang() -> None:
