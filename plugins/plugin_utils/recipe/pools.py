@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,6 +16,7 @@ from .hydrate import component_values, constraint_data, hydrated
 from .model import Catalogue, ComponentRef, RecipeResult, copied
 from .order import deployment_order
 from .resolve import resolve
+from .tree import read_text
 
 # What one cluster has once: a chart is installed in one version from one place.
 _ONCE = ("chart", "version", "source", "namespace", "type", "tag", "path")
@@ -50,7 +52,7 @@ def resolve_pools(pools: Sequence[Pool], catalogue: Catalogue) -> PooledRecipe:
 
     Raises:
         InputError: no pool, two of one name, or nothing that all pools state.
-        ProblemsError: pools need different charts or versions of one component.
+        ProblemsError: pools need different charts or versions of one component, or define one object differently.
     """
     if not pools or len({pool.name for pool in pools}) < len(pools):
         raise InputError("pools", "need at least one pool, and a name of its own for each.")
@@ -61,6 +63,7 @@ def resolve_pools(pools: Sequence[Pool], catalogue: Catalogue) -> PooledRecipe:
     for pool, result in resolved:
         for component in result.components:
             components[component.name] = _joined(components.get(component.name), component, pool.name, problems)
+    problems += same_objects(resolved, catalogue)
     if problems:
         raise ProblemsError("pools", tuple(problems))
     ordered = tuple(components[name] for name in sorted(components))
@@ -68,6 +71,43 @@ def resolve_pools(pools: Sequence[Pool], catalogue: Catalogue) -> PooledRecipe:
     mixins = tuple(dict.fromkeys([*common.mixins, *(name for _pool, result in resolved for name in result.mixins)]))
     whole = replace(common, components=ordered, order=deployment_order(ordered), layers=layers, mixins=mixins)
     return PooledRecipe(result=whole, pools=resolved)
+
+
+def same_objects(resolved: Sequence[tuple[Pool, RecipeResult]], catalogue: Catalogue) -> list[BringupError]:
+    """Return a problem for every object that two files of different pools define: the one applied last would win."""
+    problems: list[BringupError] = []
+    defined: dict[tuple[str, ...], tuple[str, str]] = {}
+    for pool, result in resolved:
+        for component in result.components:
+            for file in (*component.pre_manifest_files, *component.manifest_files) if component.enabled else ():
+                for name in _objects(file, catalogue):
+                    first = defined.setdefault((component.name, *name), (file, pool.name))
+                    if first[0] != file:
+                        reason = (
+                            f"{component.name} defines {name[0]} {name[1]} in {file}, pool {first[1]} in {first[0]}; "
+                            "one cluster has one of it."
+                        )
+                        hint = "give it another name and the pool's node selector in a private file, or leave one out"
+                        problems.append(InputError(f"pool {pool.name}", reason, hint))
+    return problems
+
+
+_KIND = re.compile(r"^kind:[ \t]*[\"']?(\w+)", re.MULTILINE)
+# In block style or in flow style, wherever among the other fields.
+_NAME = re.compile(
+    r"^metadata:(?:.*\bname:|(?:\n[ \t]+.*|\n[ \t]*#.*)*?\n[ \t]+name:)[ \t]*[\"']?([^\s\"'},]+)", re.MULTILINE
+)
+
+
+def _objects(file: str, catalogue: Catalogue) -> list[tuple[str, str]]:
+    """Return kind and name of a file's objects; by its text, for a file with template expressions is no YAML."""
+    path = catalogue.files.get(file)
+    found = []
+    for document in re.split(r"^---", read_text(path) if path is not None else "", flags=re.MULTILINE):
+        kind, name = _KIND.search(document), _NAME.search(document)
+        if kind and name:
+            found.append((kind[1], name[1]))
+    return found
 
 
 def _joined(
