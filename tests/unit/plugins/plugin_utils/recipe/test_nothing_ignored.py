@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.yaml_dump import dump_yaml
 
 from .conftest import OWN, Tree
 
@@ -55,7 +55,7 @@ TAKEN: dict[str, tuple[str, dict[str, Any], Callable[[Catalogue], bool]]] = {
 
 def plain(data: Any) -> str:
     """Return data as YAML."""
-    return str(yaml.safe_dump(data, sort_keys=False))
+    return dump_yaml(data)
 
 
 SPELLINGS: dict[str, Callable[[Any], str]] = {
@@ -70,7 +70,7 @@ SPELLINGS: dict[str, Callable[[Any], str]] = {
     "value on the next line": lambda data: plain(data).replace("kind: ", "kind:\n  "),
     "carriage returns": lambda data: plain(data).replace("\n", "\r\n"),
     "anchored": lambda data: plain(data).replace("kind: ", "kind: &kind "),
-    "flow": lambda data: str(yaml.safe_dump(data, default_flow_style=True)),
+    "flow": lambda data: f"%YAML 1.2\n--- {json.dumps(data)}\n",
 }  # fmt: skip
 
 
