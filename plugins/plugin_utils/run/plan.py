@@ -17,6 +17,7 @@ from ..outcome.gates import GATES
 from ..recipe.hydrate import plain
 from ..runtime.clock import elapsed_text
 from ..site.model import Site
+from .images import image_lines
 from .inventory import Inventory, checked_inventory
 from .preflight import answer_for, site_lines, with_dra
 from .run import components_of, needs_recipe
@@ -46,6 +47,7 @@ def planned(options: Mapping[str, Any], inventory: Inventory) -> Plan:
     checked = checked_inventory(options, inventory)
     site, waves = checked.site, diagnostic_waves(checked, inventory.forks)
     notes = [*site_lines(site, options), *_disturbed(site), *(waves.lines() if waves else ())]
+    notes += image_lines(checked.settings, site.gates)
     warnings = _warnings(site)
     components: tuple[str, ...] = ()
     if needs_recipe(site):

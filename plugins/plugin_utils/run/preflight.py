@@ -25,6 +25,7 @@ from ..site.decisions import component_problems
 from ..site.model import Site
 from ..verdict.run import RunRecord, new_run, unproven_before, with_site
 from .driver_layer import driver_overrides
+from .images import image_lines
 from .inventory import Inventory, checked_inventory, checks_by_id, hosts_to_read, tool_options
 from .pending import write_pending_suites
 from .run import Run, needs_recipe
@@ -55,7 +56,8 @@ def check_inventory(run: Run, options: Mapping[str, Any], inventory: Inventory, 
     run.save_record(replace(_scoped(run, site), notes=tuple(options["notes"])))
     write_pending_suites(run)
     waves = diagnostic_waves(checked, inventory.forks)
-    for line in (*site_lines(site, options), *(waves.lines() if waves else ())):
+    images = image_lines(checked.settings, site.gates)
+    for line in (*site_lines(site, options), *(waves.lines() if waves else ()), *images):
         emit(line)
     return {
         "gates": list(site.gates),

@@ -168,6 +168,20 @@ def test_every_assignment_that_cannot_be_read_is_reported() -> None:
     assert "check.option=value" in str(caught.value)
 
 
+def test_the_plan_names_images_of_tests_that_have_a_tag_alone() -> None:
+    digest = "registry.example/vllm@sha256:" + "0f" * 32
+    stated = OPTIONS | {"gates": ["inference_acceptance", "telemetry"]}
+    pins = ["inference_acceptance.image", "inference_acceptance.load_image", "telemetry.image"]
+
+    def told(*pinned: str) -> list[str]:
+        options = stated | {"set": [f"{name}={digest}" for name in pinned]}
+        return [line.rpartition(": ")[2] for line in planned(options, inventory()).notes if "by tag alone" in line]
+
+    assert told() == [", ".join(pins)]
+    assert told(*pins[:2]) == ["telemetry.image"]
+    assert told(*pins) == []
+
+
 def test_the_plan_names_the_components_and_what_keeps_gate_facility_from_passing(tmp_path: Path) -> None:
     plan = planned(OPTIONS, inventory())
     lines = plan_lines(plan)

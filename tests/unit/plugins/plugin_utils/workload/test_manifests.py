@@ -69,6 +69,12 @@ def test_a_gang_is_one_group_and_one_indexed_job(gang: str, api_version: str) ->
     assert env["NCCL_IB_HCA"] == "=mlx5_0:1,mlx5_1:1"
 
 
+def test_an_image_may_have_a_digest() -> None:
+    image = "registry.example:5000/nccl-tests:12.8@sha256:" + "0f" * 32
+    job = job_objects(replace(SPEC, image=image, gang="none"), space())[-1]
+    assert job["spec"]["template"]["spec"]["containers"][0]["image"] == image
+
+
 @pytest.mark.parametrize("kind", ["gang-job", "torchrun", "mpijob"])
 def test_pods_may_be_privileged_in_the_network_of_their_node(kind: str) -> None:
     """As Nebius and OCI run them, whose nodes offer no resource for adapters."""

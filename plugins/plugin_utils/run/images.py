@@ -1,0 +1,38 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which images of tests are named by a tag, which a registry may give to another image tomorrow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ..check.kit.settings_layers import Loaded
+
+# Checks with an image of their own.
+_CHECKS = {"gang-admission": "gpu_stack", "dra-allocation": "gpu_stack"}
+_DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
+
+
+def image_lines(settings: Loaded, gates: Iterable[str]) -> list[str]:
+    """Return what a person should know of the images of these gates' tests, as lines; nothing where all have a digest.
+
+    Args:
+        settings: every setting that applies, by gate or check id and name.
+        gates: in scope.
+    """
+    scope = set(gates)
+    names = [
+        f"{key}.{name}"
+        for key, entries in sorted(settings.items())
+        for name, entry in sorted(entries.items())
+        if (name == "image" or name.endswith("_image"))
+        and (key in scope or (key in _CHECKS and _CHECKS[key] in scope))
+        and not _DIGEST.search(str(entry.value))
+    ]
+    if not names:
+        return []
+    count = f"{len(names)} test images are" if len(names) > 1 else "1 test image is"
+    pins = "so the registry decides what runs; NAME@sha256:DIGEST pins"
+    return [f"{count} named by tag alone, {pins}: {', '.join(names)}"]
