@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...outcome.errors import InputError, NotFoundError
+from ...runtime.strict import read_yaml
+
+SUMS, INDEX = "SHA256SUMS", "index.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +32,11 @@ def chart_source(component: str, chart: str, version: str, source: str, mirror: 
         chart: chart name; a repository alias in front of it (`nvidia/gpu-operator`) is dropped.
         version: exact chart version.
         source: the recipe's repository or OCI address.
-        mirror: directory or URL prefix that holds `<chart>-<version>.tgz`; when set nothing else is asked.
+        mirror: directory or URL prefix that holds `<chart>-<version>.tgz`; when set nothing else is asked. A package of
+            a directory has the digest that SHA256SUMS or index.yaml there states.
 
     Raises:
-        InputError: no version, or no source and no mirror.
+        InputError: no version, no source and no mirror, or a package with another digest.
         NotFoundError: the mirror directory lacks the package.
     """
     name = chart.rpartition("/")[2] or component
@@ -62,4 +67,35 @@ def _mirrored(component: str, name: str, version: str, mirror: str) -> ChartSour
         found = f"there is {', '.join(there)}" if there else "no version of that chart is there"
         hint = f"put {package} into the mirror (gpufleet_chart_mirror), or correct the recipe's version"
         raise NotFoundError(f"component {component}", f"{path} does not exist; {found}.", hint)
+    _require_digest(component, path, _stated_digest(directory, name, version, package))
     return ChartSource(str(path), (), str(path))
+
+
+def _stated_digest(directory: Path, name: str, version: str, package: str) -> str | None:
+    """Return the SHA-256 that the mirror states of a package: in SHA256SUMS, which then has to name every package, else
+    in the index that `helm repo index` makes; None where it states none."""
+    sums, index = directory / SUMS, directory / INDEX
+    if sums.is_file():
+        lines = (line.split() for line in sums.read_text(encoding="utf-8").splitlines())
+        stated = {words[1].lstrip("*").removeprefix("./"): words[0] for words in lines if len(words) == 2}
+        return stated.get(package, "")
+    if not index.is_file():
+        return None
+    document = read_yaml(index)
+    entries = (document.get("entries") or {}).get(name) if isinstance(document, dict) else None
+    for entry in entries or ():
+        if str(entry.get("version")) == version and entry.get("digest"):
+            return str(entry["digest"])
+    return None
+
+
+def _require_digest(component: str, path: Path, stated: str | None) -> None:
+    if stated is None:
+        return
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if found != stated.lower().removeprefix("sha256:"):
+        said = f"the mirror states {stated}" if stated else f"{SUMS} beside it does not name it"
+        hint = (
+            f"take the package from its source again; if it is the right one, write its digest: sha256sum {path.name}"
+        )
+        raise InputError(f"component {component}", f"{path} has SHA-256 {found}, but {said}.", hint)

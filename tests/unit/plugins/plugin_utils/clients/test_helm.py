@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from time import monotonic
@@ -151,3 +152,32 @@ def test_the_definitions_of_a_chart_are_those_of_its_crds_alone(tmp_path: Path) 
     (tmp_path / "said").write_text("".join(f"---\n# Source: op/{text}\n" for text in documents), encoding="utf-8")
     found = _helm(tmp_path, f"cat {tmp_path}/said").crds(_request(tmp_path))
     assert list(yaml.safe_load_all(found)) == [{"a": 1}, {"b": 2}, {"c": 3}]
+
+
+INDEX = "apiVersion: v1\nentries:\n  op:\n    - {{name: op, version: '1.0', digest: {digest}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "refused"),
+    [
+        ("SHA256SUMS", "{digest}  op-1.0.tgz\n", ""),
+        ("SHA256SUMS", "{digest} *./op-1.0.tgz\n", ""),
+        ("SHA256SUMS", "{other}  op-1.0.tgz\n", "the mirror states"),
+        ("SHA256SUMS", "{digest}  other-1.0.tgz\n", "does not name it"),
+        ("index.yaml", INDEX, ""),
+        ("index.yaml", INDEX.replace("{digest}", "{other}"), "the mirror states"),
+        # An index that does not know the package says nothing about it.
+        ("index.yaml", "apiVersion: v1\nentries: {{}}\n", ""),
+    ],
+)
+def test_a_package_of_a_mirror_has_the_digest_that_the_mirror_states(
+    tmp_path: Path, name: str, text: str, refused: str
+) -> None:
+    (tmp_path / "op-1.0.tgz").write_bytes(b"chart")
+    digest = hashlib.sha256(b"chart").hexdigest()
+    (tmp_path / name).write_text(text.format(digest=digest, other="f" * 64))
+    if not refused:
+        assert chart_source("c", "x/op", "1.0", "", str(tmp_path)).reference == str(tmp_path / "op-1.0.tgz")
+        return
+    with pytest.raises(InputError, match=refused):
+        chart_source("c", "x/op", "1.0", "", str(tmp_path))
