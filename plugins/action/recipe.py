@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.foreign_data import foreign_warnings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output import (
     Written,
     documents,
@@ -33,10 +35,12 @@ class ActionModule(ModuleAction):
             found, texts = recipe.result, pool_documents(recipe, catalogue, options)
         else:
             answered = answer(request_of(options))
-            found, warnings = answered.result, answered.warnings
+            found, catalogue, warnings = answered.result, answered.catalogue, answered.warnings
             texts = documents(answered.result, answered.catalogue, options)
             if answered.detection is not None:
                 result["detection"] = to_plain(answered.detection)
+        dest = Path(options["dest"]).expanduser() if options.get("dest") else None
+        told = foreign_warnings(found, catalogue, dest, self_contained=bool(options["self_contained"]))
         written = write_documents(texts, check_mode=self.check_mode)
         if self._task.diff:
             result["diff"] = [_diff_of(file) for file in written if file.changed]
@@ -44,7 +48,7 @@ class ActionModule(ModuleAction):
             "changed": any(file.changed for file in written),
             "recipe": summary(found),
             "files": [str(file.path) for file in written],
-            "warnings": [*warnings, *(line for file in written for line in file.warnings)],
+            "warnings": [*warnings, *told, *(line for file in written for line in file.warnings)],
         }
 
 

@@ -58,7 +58,9 @@ options:
     description: File for the recipe with the merged chart values of every component.
     type: path
   self_contained:
-    description: Put all chart values into the recipe's overrides, for a tool that does not have this catalogue.
+    description:
+      - Put all chart values into the recipe's overrides, for a tool that does not have this catalogue.
+      - Manifest files are written beside O(dest), into V(<dest less its ending>-data), for C(--data) of the NVIDIA tool.
     type: bool
     default: false
   run_dir:

@@ -14,6 +14,7 @@ from typing import Any
 from ..outcome.errors import InputError
 from ..runtime.files import PRIVATE_FILE, write_atomic
 from ..runtime.secret_keys import redact_data
+from .foreign_data import data_files
 from .hydrate import hydrated, plain, self_contained
 from .installable import needs
 from .model import Catalogue, RecipeResult
@@ -94,6 +95,9 @@ def documents(result: RecipeResult, catalogue: Catalogue, options: Mapping[str, 
     if dest is not None:
         data = self_contained(result, catalogue) if options.get("self_contained") else plain(result)
         texts[dest] = _document(dest, data, options)
+        if options.get("self_contained"):
+            files = data_files(result, catalogue, dest)
+            texts |= {path: Document(text=text) for path, text in files.items()}
     return texts
 
 

@@ -1,0 +1,69 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A recipe for the NVIDIA tool: what it looks up by name is in its own program, unless a directory is given to it.
+
+A values file or a manifest file of ours is not in there, and one of the same path says something else.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from .hydrate import value_files
+from .model import Catalogue, RecipeResult
+from .schema import RESULT_API
+from .tree import read_text
+from .yaml_dump import dump_yaml
+
+# What the tool knows of a registry entry; it would refuse, or pass over, what only we know.
+_KNOWN = ("name", "displayName", "valueOverrideKeys", "helm", "kustomize", "nodeScheduling", "podScheduling")
+
+
+def manifest_files(result: RecipeResult) -> tuple[str, ...]:
+    """Return every manifest file that a recipe names, each once."""
+    files = (file for item in result.components for file in (*item.pre_manifest_files, *item.manifest_files))
+    return tuple(dict.fromkeys(files))
+
+
+def data_directory(dest: Path) -> Path:
+    """Return where the data of a self-contained recipe lies: beside it."""
+    return dest.with_name(f"{dest.stem}-data")
+
+
+def data_files(result: RecipeResult, catalogue: Catalogue, dest: Path) -> dict[Path, str]:
+    """Return the directory for the tool's `--data`: a registry, and the manifest files; nothing if there are none."""
+    names = [name for name in manifest_files(result) if name in catalogue.files]
+    if not names:
+        return {}
+    root = data_directory(dest)
+    entries: list[dict[str, Any]] = []
+    for component in result.components:
+        entry = catalogue.registry.get(component.name)
+        if entry is not None:
+            entries.append({key: entry.data[key] for key in _KNOWN if entry.data.get(key) is not None})
+    registry = {"apiVersion": RESULT_API, "kind": "ComponentRegistry", "components": entries}
+    texts = {root / "registry.yaml": dump_yaml(registry)}
+    return texts | {root / name: read_text(catalogue.files[name]) for name in names}
+
+
+def foreign_warnings(
+    result: RecipeResult, catalogue: Catalogue, dest: Path | None, *, self_contained: bool
+) -> tuple[str, ...]:
+    """Return what whoever gives the recipe to the NVIDIA tool must know."""
+    if dest is None:
+        return ()
+    files = manifest_files(result)
+    if self_contained:
+        if not files:
+            return ()
+        root = data_directory(dest)
+        return (f"{dest} names {len(files)} manifest file(s): give the NVIDIA tool --data {root}, where they are.",)
+    values = [name for component in result.components for name in value_files(component, catalogue)]
+    if not (values or files):
+        return ()
+    return (
+        f"{dest} names {len(values)} values file(s) and {len(files)} manifest file(s) of this catalogue: the NVIDIA tool "
+        "would take its own of the same name. For that tool, write it with self_contained.",
+    )
