@@ -20,11 +20,13 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import Connection
+from ..clients.kube.errors import ForbiddenError
 from ..outcome.errors import BringupError
 from ..runtime.process_id import ProcessId
 from .keeping import KeeperRequest, lock_record, request_from
@@ -50,6 +52,7 @@ class Keeper:
         self.told_to_stop = False
         told = request.connection
         self.cluster = Cluster(Connection(**told), _REQUEST_S, _PATIENCE_S) if told else None
+        self.renewed = time.monotonic()
         self._files: list[int] = []
 
     def begin(self) -> str:
@@ -70,15 +73,13 @@ class Keeper:
 
     def keep(self) -> None:
         """Renew until the run has ended, then clear up."""
-        renewed = tried = time.monotonic()
+        self.renewed = tried = time.monotonic()
         while self._runs():
             self._pause()
             if self.cluster is None or time.monotonic() - tried < RENEW_S:
                 continue
             tried = time.monotonic()
-            if self._renewed():
-                renewed = time.monotonic()
-            elif time.monotonic() - renewed > RENEW_DEADLINE_S:
+            if not self._renewed() and time.monotonic() - self.renewed > RENEW_DEADLINE_S:
                 self._end_run()
                 return
         self._clear_up()
@@ -100,6 +101,7 @@ class Keeper:
             sys.exit(1)
         except BringupError:
             return False
+        self.renewed = time.monotonic()
         return True
 
     def _end_run(self) -> None:
@@ -111,11 +113,24 @@ class Keeper:
     def _clear_up(self) -> None:
         if self.cluster is None:
             return
+        cluster, holder = self.cluster, self.claim.holder
         self._await_workers()
-        with suppress(BringupError):
-            sweep_left(self.cluster, self.claim.holder, cleanup_s=_SWEEP_S, of_holder=True)
-        with suppress(BringupError):
-            release(self.cluster, self.claim)
+        self._insist(lambda: sweep_left(cluster, holder, cleanup_s=_SWEEP_S, of_holder=True))
+        self._insist(lambda: release(cluster, self.claim))
+
+    def _insist(self, action: Callable[[], object]) -> None:
+        """Do it once the API server lets us, which may be away just when the run ends: without that, the next run
+        would wait until the Lease expires. Later than that another may hold the cluster."""
+        while True:
+            try:
+                action()
+                return
+            except (LostError, ForbiddenError):
+                return
+            except BringupError:
+                if time.monotonic() - self.renewed > RENEW_DEADLINE_S:
+                    return
+                time.sleep(_LOOK_S)
 
     def _await_workers(self) -> None:
         end, tried = time.monotonic() + _WORKERS_S, time.monotonic()

@@ -7,7 +7,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +132,31 @@ def test_a_run_that_could_not_renew_is_ended_before_another_may_begin(
     monkeypatch.setattr(module, "renew", away)
     keeper_of(playbook, held_cluster()).keep()
     assert playbook.wait(5) == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("tries", [2, 10**6])
+def test_an_api_server_that_is_away_when_the_run_ends_is_waited_for_while_the_lease_is_ours(
+    playbook: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, tries: int
+) -> None:
+    cluster, left = held_cluster(), dict.fromkeys(("sweep_left", "release"), tries)
+
+    def away(name: str, really: Callable[..., Any]) -> Callable[..., Any]:
+        def answer(*args: Any, **more: Any) -> Any:
+            left[name] -= 1
+            if left[name] >= 0:
+                raise UnavailableError("API server", "is away.")
+            return really(*args, **more)
+
+        return answer
+
+    for name in left:
+        monkeypatch.setattr(module, name, away(name, getattr(module, name)))
+    thread = begun(keeper_of(playbook, cluster))
+    playbook.kill()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert (holder_of(cluster.api).holder == "") is (tries == 2)
+    assert (cluster.find(NAMESPACES, "t-one") is None) is (tries == 2)
 
 
 def test_hosts_without_cluster_are_held_by_one_run_of_this_controller(
