@@ -11,12 +11,21 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.modul
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NAMESPACES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.drift import with_drift
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.foreign import with_existing
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.holdings import holdings_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Installer, Limits
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import components_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import Component, components_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan, policies_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.removal import (
+    plan_removal,
+    removable_namespaces,
+    removal_diff,
+    removal_rows,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.remove import Remover, removal_failure
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import (
     changed,
     failure,
@@ -26,9 +35,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.t
     result_rows,
     save_results,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import begin_history
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import take_hold
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import end_hold, take_hold
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rollback import last_good_run, rollback_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.same_cluster import require_same_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets import recipe_with_secrets
@@ -44,7 +55,9 @@ class ActionModule(ModuleAction):
         """Plan, and with state present install."""
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
-        recipe = recipe_with_secrets(run, options)
+        back = options["state"] == "rolled_back"
+        source = last_good_run(run, options["store"], options["rollback_to"]) if back else run
+        recipe = recipe_with_secrets(source, options)
         if recipe is None:
             raise InputError(str(run.path), "holds no resolved recipe (recipe.json).", "resolve the recipe first")
         components = components_of(recipe)
@@ -53,10 +66,20 @@ class ActionModule(ModuleAction):
         helm.check_version()
         with Cluster(connection) as cluster:
             require_same_cluster(run.path, cluster)
-            policies = policies_of(components, options["adopt"], options["foreign"])
+            if back:
+                require_same_cluster(source.path, cluster)
+            if options["state"] == "absent":
+                return self._remove(run, components, helm, cluster, options)
+            adopt, foreign = options["adopt"], options["foreign"]
+            if back:
+                # They are about the newer recipe, which may have more components.
+                names = {component.name for component in components}
+                adopt = [name for name in adopt if name in names]
+                foreign = {name: policy for name, policy in foreign.items() if name in names}
+            policies = policies_of(components, adopt, foreign)
             found = with_drift(helm, cluster, components, installed(helm, cluster, components))
             found = with_existing(cluster, components, found)
-            plan = make_plan(components, found, policies=policies, allow_downgrade=options["allow_downgrade"])
+            plan = make_plan(components, found, policies=policies, allow_downgrade=options["allow_downgrade"] or back)
             limits = Limits(
                 ready_s=options["ready_timeout_s"], pull_grace_s=options["pull_grace_s"], parallel=options["parallel"]
             )
@@ -64,13 +87,17 @@ class ActionModule(ModuleAction):
             preview = self.check_mode or options["state"] == "planned"
             checked = installer.preview(plan, components) if preview else {}
             result: dict[str, Any] = {
-                "changed": plan.changes and (self.check_mode or options["state"] == "present"),
+                "changed": plan.changes and (self.check_mode or options["state"] != "planned"),
                 "plan": plan_rows(plan, checked),
                 "diff": plan_diff(plan),
             }
-            if preview:
+            if back:
+                result["rollback"] = rollback_facts(source, run)
+                self.emit(f"back to the recipe of run {source.record.run_id}")
+            if preview or back:
                 for line in preview_lines(plan, checked):
                     self.emit(line)
+            if preview:
                 if self.check_mode:
                     # The observer of the gate looks with the same helm.
                     save_results(run.path, plan, (), options["helm"])
@@ -84,3 +111,33 @@ class ActionModule(ModuleAction):
         if problem and options["not_ready"] == "fail":
             raise problem
         return {**result, "changed": changed(done), "results": result_rows(done), "ready": problem is None}
+
+    def _remove(
+        self, run: Run, components: tuple[Component, ...], helm: Helm, cluster: Cluster, options: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Plan, and outside of check mode take away what is ours."""
+        crds = options["remove_crds"]
+        found = with_existing(cluster, components, installed(helm, cluster, components))
+        have = holdings_of(helm, cluster, components, found, mirror=options["chart_mirror"] or "", remove_crds=crds)
+        removals = plan_removal(components, found, have, remove_crds=crds)
+        namespaces = removable_namespaces(removals, components) if options["remove_namespaces"] else ()
+        there = [name for name in namespaces if cluster.find(NAMESPACES, name) is not None]
+        result = {
+            "changed": bool(there) or any(entry.action == "remove" for entry in removals),
+            "removal": removal_rows(removals),
+            "diff": removal_diff(removals, there),
+        }
+        if self.check_mode:
+            return result
+        take_hold(run, options, self.emit)
+        try:
+            begin_history(run, "gpu_stack", options["store"])
+            with working(run.path):
+                gone = Remover(helm, cluster, options["drain_timeout_s"], self.emit).run(removals, there)
+        finally:
+            end_hold(run)
+        problem = removal_failure(gone)
+        if problem:
+            raise problem
+        changed = any(entry.state == "removed" for entry in gone)
+        return {**result, "changed": changed, "removed": to_plain(list(gone))}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: component_stack
-short_description: Install the components of a resolved recipe in dependency order
+short_description: Install, or remove, the components of a resolved recipe in dependency order
 version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
 description:
@@ -43,10 +43,35 @@ options:
       - A history that cannot be written ends the task before anything is installed.
     type: path
   state:
-    description: V(planned) only says what is to be done; V(present) does it.
+    description:
+      - V(planned) only says what is to be done; V(present) does it.
+      - V(absent) removes what is ours, backwards. Of each component first its custom resources, while its operator can
+        still clean up after them, then its release and its manifests. What cannot be deleted is named with its
+        finalizers, and what it needs stays. Definitions, namespaces and what others installed stay.
+      - V(rolled_back) goes back to the recipe of the last run whose gates passed with another recipe than this run's,
+        older versions included. The plan is shown first. Components that the older recipe does not have stay.
     type: str
-    choices: [planned, present]
+    choices: [planned, present, absent, rolled_back]
     default: present
+  rollback_to:
+    description:
+      - With O(state=rolled_back), the directory of the run to whose recipe the site goes back. Without it O(store)
+        tells which run passed last, and that run's directory must be beside O(run_dir).
+    type: path
+  remove_crds:
+    description: With O(state=absent), remove the definitions as well, and with them every object of their kinds.
+    type: bool
+    default: false
+  remove_namespaces:
+    description:
+      - With O(state=absent), remove the namespaces of the components as well, unless a workload or a volume claim of
+        somebody else is in them. V(default) and those that begin with C(kube-) always stay.
+    type: bool
+    default: false
+  drain_timeout_s:
+    description: Seconds until a deleted object must be gone, its finalizers done.
+    type: int
+    default: 120
   recipe_data:
     description:
       - Directories with recipe data as preflight was given them. A run directory has no secrets, so values that are
@@ -121,6 +146,13 @@ EXAMPLES = r"""
     run_dir: "{{ gpufleet_run }}"
     state: planned
 
+- name: Show what a removal would take away
+  gpufleet.bringup.component_stack:
+    run_dir: "{{ gpufleet_run }}"
+    state: absent
+  check_mode: true
+  diff: true
+
 - name: Install the components from the mirror of an air-gapped site
   gpufleet.bringup.component_stack:
     run_dir: "{{ gpufleet_run }}"
@@ -181,6 +213,40 @@ results:
       description: Seconds until it was ready.
       type: float
       sample: 12.4
+rollback:
+  description: With O(state=rolled_back), the run to whose recipe the site goes back, and the components that stay.
+  type: dict
+  returned: O(state=rolled_back)
+  sample: {run_id: 20261121T101500Z-3fa2, stays: []}
+removal:
+  description: What is taken away of each component, in this order.
+  type: list
+  elements: dict
+  returned: O(state=absent)
+  contains:
+    component:
+      description: Name of the component.
+      type: str
+      sample: gpu-operator
+    action:
+      description: One of remove, absent, foreign (not ours), refuse.
+      type: str
+      sample: remove
+    reason:
+      description: Why it is left or refused, or what goes or stays besides.
+      type: str
+      sample: ""
+    objects:
+      description: Objects that go besides those of the release.
+      type: list
+      elements: str
+      sample: [ClusterPolicy cluster-policy]
+removed:
+  description: What became of each component, and of each namespace (state and reason as in RV(results)).
+  type: list
+  elements: dict
+  returned: O(state=absent) and not in check mode
+  sample: [{component: gpu-operator, state: removed, reason: "", duration_s: 3.1}]
 ready:
   description: Whether every component is ready.
   type: bool

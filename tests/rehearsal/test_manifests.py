@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,13 @@ import pytest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import CONFIG_MAPS, NAMESPACES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+    CONFIG_MAPS,
+    CRDS,
+    NAMESPACES,
+    Kind,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.holdings import holdings_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Installer, Limits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (
     MANAGED_BY,
@@ -25,6 +32,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.m
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed, read_workloads
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.removal import Removal, plan_removal
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.remove import Gone, Remover
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import RehearsalRequest
@@ -33,6 +42,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 
+TUNINGS = Kind("bringup.example/v1", "Tuning", "tunings")
+# What nobody removes: it ends by itself, or belongs to the nodes and the cluster.
+PASSING = ("events", "leases", "endpoints", "endpointslices", "nodes", "csinodes", "componentstatuses")
 CHART = {"name": "cert-manager", "namespace": "cert-manager", "chart": "cert-manager", "version": "v1.17.2"}
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{say: {say}}}\n"
 DEFINITION = """---
@@ -90,6 +102,30 @@ class Bench:
     helm: Helm
     cluster: Cluster
     mirror: Path
+    before: frozenset[str]
+
+    def objects(self) -> frozenset[str]:
+        """What of every kind there is, but for what comes and goes by itself."""
+        ask = self.cluster.transport.json
+        groups = [f"/apis/{entry['preferredVersion']['groupVersion']}" for entry in ask("GET", "/apis")["groups"]]
+        found: set[str] = set()
+        for root in ("/api/v1", *groups):
+            for entry in ask("GET", root)["resources"]:
+                if "list" in entry["verbs"] and entry["name"] not in PASSING:
+                    kind = Kind(root.split("/", 2)[2], entry["kind"], entry["name"], entry["namespaced"])
+                    metadata = self.cluster.list_metadata(kind)
+                    found |= {f"{kind.title} {item.get('namespace', '')}/{item['name']}" for item in metadata}
+        return frozenset(found)
+
+    def removals(self, wanted: dict[str, Any], *, crds: bool) -> tuple[Removal, ...]:
+        components = components_of(wanted)
+        found = installed(self.helm, self.cluster, components)
+        have = holdings_of(self.helm, self.cluster, components, found, mirror=str(self.mirror), remove_crds=crds)
+        return plan_removal(components, found, have, remove_crds=crds)
+
+    def remove(self, wanted: dict[str, Any], *namespaces: str, crds: bool = False) -> dict[str, Gone]:
+        done = Remover(self.helm, self.cluster, drain_s=5.0).run(self.removals(wanted, crds=crds), namespaces)
+        return {entry.component: entry for entry in done}
 
     def plan(self, wanted: dict[str, Any], **more: Any) -> Plan:
         components = components_of(wanted)
@@ -125,7 +161,9 @@ def bench(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterato
     try:
         connection = Connection(kubeconfig=str(up.kubeconfig))
         with Cluster(connection) as cluster:
-            yield Bench(Helm(connection, binary=up.programs["helm"]), cluster, directory / "mirror")
+            made = Bench(Helm(connection, binary=up.programs["helm"]), cluster, directory / "mirror", frozenset())
+            made.before = made.objects()
+            yield made
     finally:
         stop(request.directory)
 
@@ -202,3 +240,39 @@ def test_a_manifest_that_the_server_refuses_fails_its_component(bench: Bench) ->
     assert found["cert-manager"] == "ready"
     assert found["tuning"].startswith("failed")
     assert "dta" in found["tuning"]
+
+
+def test_removal_names_what_holds_it_and_leaves_nothing_of_ours(bench: Bench) -> None:
+    wanted = recipe()
+    bench.install(wanted)
+    mine = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine"}, "data": {}}
+    bench.cluster.create(CONFIG_MAPS, mine, "default")
+    held = {"metadata": {"finalizers": ["bringup.example/held"]}}
+    bench.cluster.patch(TUNINGS, "nodes", held, "tuning")
+    shown = bench.removals(wanted, crds=False)
+    assert [(entry.component, entry.action) for entry in shown] == [("tuning", "remove"), ("cert-manager", "remove")]
+    assert bench.actions(wanted) == ["unchanged", "unchanged"], "a plan removes nothing"
+
+    gone = bench.remove(wanted)
+    assert (gone["tuning"].state, gone["cert-manager"].state) == ("blocked", "waiting")
+    assert "Tuning tuning/nodes is still there" in gone["tuning"].reason
+    assert "finalizers: bringup.example/held" in gone["tuning"].reason
+    assert "kubectl patch tunings.bringup.example nodes -n tuning" in gone["tuning"].hint
+    assert "cert-manager/cert-manager" in bench.helm.releases()
+
+    bench.cluster.patch(TUNINGS, "nodes", {"metadata": {"finalizers": None}}, "tuning")
+    assert {entry.state for entry in bench.remove(wanted).values()} == {"removed"}
+    assert bench.cluster.find(CRDS, "tunings.bringup.example") is not None, "definitions stay"
+    assert bench.cluster.find(NAMESPACES, "tuning") is not None, "namespaces stay"
+    assert {entry.action for entry in bench.removals(wanted, crds=False)} == {"absent"}
+
+    namespaces = ("cert-manager", "tuning", "tuning-pods")
+    gone = bench.remove(wanted, *namespaces, crds=True)
+    assert {name: gone[f"namespace {name}"].state for name in namespaces} == dict.fromkeys(namespaces, "removed")
+    left: frozenset[str] = frozenset()
+    for _try in range(30):
+        left = bench.objects() ^ bench.before
+        if left == {"configmaps default/mine"}:
+            break
+        time.sleep(1.0)
+    assert left == {"configmaps default/mine"}

@@ -63,6 +63,15 @@ def _standing(live: Json | None, manifest: Manifest) -> str:
     return "same" if labels.get(DIGEST_LABEL) == manifest.digest else "different"
 
 
+def own_manifests(cluster: Cluster, component: Component) -> tuple[Manifest, ...]:
+    """Return those of a component's manifests whose objects are there and are ours."""
+    return tuple(
+        manifest
+        for manifest in component.manifests
+        if _standing(_live(cluster, component, manifest), manifest) in ("same", "different")
+    )
+
+
 def _namespace(component: Component, manifest: Manifest) -> str:
     return str(manifest.body["metadata"].get("namespace") or component.namespace)
 

@@ -42,6 +42,16 @@ def with_existing(cluster: Cluster, components: Collection[Component], found: In
     return replace(found, existing={name: entry for name, entry in there.items() if entry}, leftovers=left)
 
 
+def unserved(cluster: Cluster) -> list[tuple[Kind, str]]:
+    """Return webhook configurations and APIServices of known components whose service is gone: (kind, name)."""
+    return [
+        (kind, str(obj["metadata"]["name"]))
+        for kind in (*_WEBHOOKS, _API_SERVICES)
+        for obj in cluster.list_objects(kind)
+        if is_known(obj) and not _served(cluster, obj)
+    ]
+
+
 def _objects(cluster: Cluster) -> Objects:
     workloads = [_of(kind, obj) for kind in (DEPLOYMENTS, DAEMON_SETS) for obj in cluster.list_objects(kind)]
     registered = [_of(kind, obj) for kind in (*_WEBHOOKS, _API_SERVICES) for obj in cluster.list_objects(kind)]

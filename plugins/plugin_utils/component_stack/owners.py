@@ -138,6 +138,17 @@ def is_known(obj: Json) -> bool:
     return any(not names.isdisjoint({*known.webhooks, *known.api_services}) for known in marks().components.values())
 
 
+def is_of_others(obj: Json, ours: Iterable[str], crds: Iterable[str]) -> bool:
+    """Tell whether an object carries the mark of an owner that is not us.
+
+    Args:
+        obj: the object.
+        ours: releases of ours (`namespace/name`).
+        crds: names of the definitions in the cluster.
+    """
+    return not _is_ours(obj, frozenset(ours)) and _owner(obj, frozenset(crds))[0] is not None
+
+
 def leftover_crds(component: str, objects: Objects) -> tuple[str, ...]:
     """Return the component's definitions that are in the cluster."""
     known = marks().components.get(component)

@@ -121,6 +121,23 @@ class Store:
         without = without.where(*mine, gate.c.status.not_in(opened), ~answered.exists())
         return (*map(_non_pass, self._rows(_newest(bad))), *map(_silence, self._rows(_newest(without))))
 
+    def good_runs(self, site: str, gate: str, *, rehearsal: bool) -> tuple[str, ...]:
+        """Return the runs of that site, the newest first, that passed the gate and whose other gates did not fail.
+
+        Raises:
+            BringupError: the file cannot be read.
+        """
+        from sqlalchemy import select
+
+        run, table = tables().run, tables().gate
+        other = table.alias()
+        opened = (Status.PASSED.value, Status.SKIPPED.value)
+        failed = select(other.c.gate).where(other.c.run_id == table.c.run_id, other.c.status.not_in(opened))
+        query = select(table.c.run_id).join(run, run.c.run_id == table.c.run_id)
+        query = query.where(run.c.site == site, run.c.rehearsal.is_(rehearsal), table.c.gate == gate)
+        query = query.where(table.c.status == Status.PASSED.value, table.c.decided.is_not(None), ~failed.exists())
+        return tuple(row["run_id"] for row in self._rows(query.order_by(table.c.decided.desc())))
+
     def sites(self, *, rehearsal: bool) -> tuple[str, ...]:
         """Return the names of the sites that recorded anything.
 

@@ -131,9 +131,11 @@ class Helm:
         argv += ["--namespace", request.namespace, "--include-crds"]
         return self._with_values(argv, request, f"template {request.name}").stdout
 
-    def uninstall(self, name: str, namespace: str) -> bool:
-        """Uninstall a release; tell whether there was one."""
+    def uninstall(self, name: str, namespace: str, *, wait: bool = False) -> bool:
+        """Uninstall a release, and with `wait` until its objects are gone; tell whether there was one."""
         argv = ["uninstall", name, "--namespace", namespace, "--ignore-not-found"]
+        # Helm's own limit comes first, so that it says what it waits for.
+        argv += ["--wait", "--timeout", f"{max(1, int(self._timeout_s - _GRACE_S))}s"] if wait else []
         return "uninstalled" in self._run(argv, f"uninstall {name}").stdout
 
     def crds(self, request: ReleaseRequest) -> str:

@@ -1,0 +1,127 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Reads what each component has in the cluster, for its removal."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ..clients.helm.helm import Helm
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.kinds import CRDS, Kind
+from ..outcome.errors import UnavailableError
+from ..runtime.plain_yaml import documents
+from .apply import own_manifests
+from .install import Installer
+from .model import Component
+from .owners import is_of_others, marks
+from .plan import Installed
+from .removal import Holdings, Ref, custom_refs, definitions_in, is_definition, is_own, ref_of
+
+Json = dict[str, Any]
+
+
+def holdings_of(
+    helm: Helm,
+    cluster: Cluster,
+    components: Collection[Component],
+    installed: Installed,
+    *,
+    mirror: str = "",
+    remove_crds: bool = False,
+) -> dict[str, Holdings]:
+    """Return what each component has that is ours, by name.
+
+    Args:
+        helm: helm.
+        cluster: the cluster.
+        components: those of the recipe.
+        installed: what is installed.
+        mirror: where charts are, for the definitions in them.
+        remove_crds: whether definitions are to be taken away: only then are charts asked for theirs.
+
+    Raises:
+        BringupError: helm or the API server does not answer, or a chart is not there.
+    """
+    names = frozenset(str(metadata["name"]) for metadata in cluster.list_metadata(CRDS))
+    installer = Installer(helm, cluster, mirror)
+    return {component.name: _one(installer, component, installed, names, remove_crds) for component in components}
+
+
+def _one(
+    installer: Installer, component: Component, installed: Installed, names: frozenset[str], remove_crds: bool
+) -> Holdings:
+    ours = frozenset(key for key in installed.releases if installed.is_ours(key))
+    # Helm marks what is in a chart's crds/ with nothing: after the release only the chart tells what it had brought.
+    left = component.has_chart and component.release not in installed.releases
+    left = left and component.name not in installed.existing
+    cluster, chart = installer.cluster, component.has_chart and component.release in ours
+    text = installer.helm.manifest(component.name, component.namespace) if chart else ""
+    bodies = _bodies(text, component.name)
+    groups = {name.partition(".")[2] for name in names}
+    own = own_manifests(cluster, component)
+    plain = [manifest for manifest in own if not is_definition(manifest.body)]
+    custom = custom_refs([*bodies, *(manifest.body for manifest in plain)], groups, component.namespace)
+    refs = {manifest.title: ref_of(manifest.body, component.namespace) for manifest in plain}
+    after = [refs[m.title] for m in plain if not m.before and refs[m.title] not in custom]
+    before = [refs[m.title] for m in plain if m.before and refs[m.title] not in custom]
+    with_release = [name for name in definitions_in(bodies) if name in names]
+    crds = {*with_release, *(definitions_in(manifest.body for manifest in own))}
+    if chart and not remove_crds:
+        known = marks().components.get(component.name)
+        crds |= set(known.crds) if known else set()
+    if remove_crds and (chart or left):
+        brought = installer.helm.crds(installer.request(component, 0))
+        crds |= set(definitions_in(_bodies(brought, component.name)))
+    strangers: dict[str, int] = {}
+    for name in sorted(crds & names):
+        definition = cluster.find(CRDS, name)
+        if definition is None or is_of_others(definition, ours, names):
+            crds.discard(name)
+            continue
+        kind = _kind_of(definition)
+        found = [metadata for metadata in cluster.list_metadata(kind) if not _is_made(metadata)]
+        others = [metadata for metadata in found if not is_own({"metadata": metadata}, component.release)]
+        if left and others:
+            crds.discard(name)
+            continue
+        strangers[name] = len(others)
+        if remove_crds:
+            custom += tuple(ref for metadata in others if (ref := _ref(kind, metadata)) not in custom)
+    return Holdings(
+        custom=custom,
+        after=tuple(after),
+        before=tuple(before),
+        crds=tuple(sorted(crds & names)),
+        with_release=tuple(with_release),
+        strangers=strangers,
+    )
+
+
+def _bodies(text: str, component: str) -> list[Json]:
+    try:
+        return [body for body in documents(text) if isinstance(body, dict) and body.get("metadata")]
+    except ValueError as error:
+        raise UnavailableError(
+            f"component {component}", f"its release is not YAML: {error}.", "helm get manifest"
+        ) from None
+
+
+def _kind_of(definition: Mapping[str, Any]) -> Kind:
+    spec = definition["spec"]
+    version = next(entry["name"] for entry in spec["versions"] if entry.get("storage"))
+    namespaced = spec.get("scope") == "Namespaced"
+    return Kind(f"{spec['group']}/{version}", spec["names"]["kind"], spec["names"]["plural"], namespaced)
+
+
+def _is_made(metadata: Mapping[str, Any]) -> bool:
+    """Tell whether a controller made an object for another one, with which it goes."""
+    return any(reference.get("controller") for reference in metadata.get("ownerReferences") or ())
+
+
+def _ref(kind: Kind, metadata: Mapping[str, Any]) -> Ref:
+    return Ref(
+        api_version=kind.api_version, kind=kind.kind, name=metadata["name"], namespace=metadata.get("namespace", "")
+    )

@@ -1,0 +1,239 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What is taken away, and in which order: from what is installed to the steps of a removal. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..clients.helm.helm import Release
+from ..clients.kube.kinds import CRDS, NAMESPACES
+from .model import Component
+from .plan import Installed
+from .workloads import release_of
+
+Json = dict[str, Any]
+# Namespaces that no component owns.
+_OF_THE_CLUSTER = ("default", "gpufleet-system")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ref:
+    """One object to be deleted."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str = ""
+
+    @property
+    def title(self) -> str:
+        """How messages name it."""
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holdings:
+    """What a component has in the cluster.
+
+    `custom` are resources of its release and its manifests whose kind a definition brings; `after` and `before` its
+    other manifests that are ours; `crds` the definitions that it brought, and `with_release` those of them that helm
+    takes away with the release; `strangers` the number of objects by definition that are not its own.
+    """
+
+    custom: tuple[Ref, ...] = ()
+    after: tuple[Ref, ...] = ()
+    before: tuple[Ref, ...] = ()
+    crds: tuple[str, ...] = ()
+    with_release: tuple[str, ...] = ()
+    strangers: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """What is taken away of one component, in this order: `custom`, `after`, the release, `before`, `crds`.
+
+    `action` is remove, absent, foreign (not ours, left alone) or refuse; `depends_on_it` are the components that must
+    be gone first.
+    """
+
+    component: str
+    namespace: str
+    action: str
+    reason: str = ""
+    hint: str = ""
+    release: str = ""
+    version: str = ""
+    custom: tuple[Ref, ...] = ()
+    after: tuple[Ref, ...] = ()
+    before: tuple[Ref, ...] = ()
+    crds: tuple[str, ...] = ()
+    depends_on_it: tuple[str, ...] = ()
+
+
+def plan_removal(
+    components: Collection[Component],
+    installed: Installed,
+    holdings: Mapping[str, Holdings],
+    *,
+    remove_crds: bool = False,
+) -> tuple[Removal, ...]:
+    """Return the steps of a removal: releases of ours that the recipe does not name, then its components backwards.
+
+    Args:
+        components: those of the recipe, in deployment order.
+        installed: what is.
+        holdings: what each component has, by name.
+        remove_crds: whether definitions go as well, and with them every object of their kinds.
+    """
+    named = {component.release for component in components}
+    others = [
+        release
+        for key, release in sorted(installed.releases.items())
+        if installed.is_ours(key) and key not in named and release.chart
+    ]
+    steps = [_without_recipe(release) for release in others]
+    for component in reversed(list(components)):
+        needed_by = tuple(entry.name for entry in components if component.name in entry.depends_on)
+        have = holdings.get(component.name, Holdings())
+        steps.append(_one(component, installed, have, remove_crds, needed_by))
+    return tuple(steps)
+
+
+def _without_recipe(release: Release) -> Removal:
+    return Removal(
+        component=release.name,
+        namespace=release.namespace,
+        action="remove",
+        reason="ours, and no component of this recipe",
+        release=f"{release.namespace}/{release.name}",
+        version=release.chart_version,
+    )
+
+
+def _one(
+    component: Component, installed: Installed, have: Holdings, remove_crds: bool, needed_by: tuple[str, ...]
+) -> Removal:
+    release = installed.releases.get(component.release) if component.has_chart else None
+    own = (*have.custom, *have.after, *have.before)
+
+    def made(action: str, reason: str = "", hint: str = "") -> Removal:
+        takes = action == "remove"
+        return Removal(
+            component=component.name,
+            namespace=component.namespace,
+            action=action,
+            reason=reason,
+            hint=hint,
+            release=component.release if takes and release else "",
+            version=release.chart_version if release else "",
+            custom=have.custom if takes else (),
+            after=have.after if takes else (),
+            before=have.before if takes else (),
+            crds=have.crds if takes and remove_crds else (),
+            depends_on_it=needed_by,
+        )
+
+    if release and not installed.is_ours(component.release):
+        return made("foreign", f"release {component.release} is not ours and is left alone")
+    worked_on = release and release.is_pending and release.status != "uninstalling"
+    if release and worked_on and not installed.is_our_revision(component.release):
+        reason = f"release {component.release} is {release.status}: another helm works on it or died while it did"
+        return made("refuse", reason, f"helm history {component.name} -n {component.namespace}")
+    lost = {name: have.strangers[name] for name in have.with_release if have.strangers.get(name)}
+    if release and lost and not remove_crds:
+        named = ", ".join(f"{count} of {name}" for name, count in sorted(lost.items()))
+        reason = f"helm would take definitions away with the release, and with them objects of others: {named}"
+        return made("refuse", reason, "delete or save those objects (kubectl get -A), or set remove_crds")
+    if not release and not own and not (remove_crds and have.crds):
+        return made("absent")
+    stays = {name: count for name, count in have.strangers.items() if count and name not in have.with_release}
+    told = ", ".join(f"{count} of {name}" for name, count in sorted(stays.items()))
+    word = "go with their definitions" if remove_crds else "stay, and nobody looks after them"
+    taken = ", ".join(have.with_release) if release else ""
+    reasons = [f"helm takes away with the release: {taken}"] if taken else []
+    reasons += [f"objects that are not ours {word}: {told}"] if told else []
+    return made("remove", "; ".join(reasons))
+
+
+def custom_refs(bodies: Iterable[Json], groups: Collection[str], namespace: str) -> tuple[Ref, ...]:
+    """Return the objects whose kind a definition brings; what helm is told to keep is left out.
+
+    Args:
+        bodies: the objects as they are written.
+        groups: API groups of definitions.
+        namespace: of the release, for objects that name none.
+    """
+    return tuple(
+        ref_of(body, namespace)
+        for body in bodies
+        if str(body.get("apiVersion", "")).rpartition("/")[0] in groups and not _kept(body)
+    )
+
+
+def ref_of(body: Mapping[str, Any], namespace: str) -> Ref:
+    """Return the reference to an object; `namespace` is that of its component."""
+    metadata = body["metadata"]
+    return Ref(
+        api_version=str(body["apiVersion"]),
+        kind=str(body["kind"]),
+        name=str(metadata["name"]),
+        namespace=str(metadata.get("namespace") or namespace),
+    )
+
+
+def is_definition(body: Mapping[str, Any]) -> bool:
+    """Tell whether an object is one that goes only on request: a definition or a namespace."""
+    return body.get("kind") in (CRDS.kind, NAMESPACES.kind)
+
+
+def _kept(body: Mapping[str, Any]) -> bool:
+    annotations = (body.get("metadata") or {}).get("annotations") or {}
+    return annotations.get("helm.sh/resource-policy") == "keep"
+
+
+def definitions_in(bodies: Iterable[Json]) -> tuple[str, ...]:
+    """Return the names of the definitions among objects that helm takes away with its release."""
+    return tuple(str(body["metadata"]["name"]) for body in bodies if body.get("kind") == CRDS.kind and not _kept(body))
+
+
+def is_own(obj: Mapping[str, Any], release: str) -> bool:
+    """Tell whether an object belongs to that release or component (`namespace/name`)."""
+    return release_of(obj) == release
+
+
+def removable_namespaces(removals: Iterable[Removal], components: Collection[Component]) -> tuple[str, ...]:
+    """Return the namespaces of components that are taken away and shared with none that stays."""
+    stays = {entry.namespace for entry in removals if entry.action in ("foreign", "refuse")}
+    named = {name for component in components for name in component.namespaces}
+    return tuple(sorted(n for n in named - stays if n not in _OF_THE_CLUSTER and not n.startswith("kube-")))
+
+
+def removal_diff(removals: Iterable[Removal], namespaces: Iterable[str]) -> dict[str, str]:
+    """Return the diff that `--diff` shows: what is there and goes, one object a line."""
+    lines: list[str] = []
+    for entry in removals:
+        lines += [f"{entry.component}: {ref.title}" for ref in (*entry.custom, *entry.after)]
+        lines += [f"{entry.component}: release {entry.release} {entry.version}"] if entry.release else []
+        lines += [f"{entry.component}: {ref.title}" for ref in entry.before]
+        lines += [f"{entry.component}: {CRDS.kind} {name}" for name in entry.crds]
+    lines += [f"Namespace {name}" for name in namespaces]
+    text = "\n".join(lines) + "\n" if lines else ""
+    return {"before": text, "after": "", "before_header": "of this recipe", "after_header": "removed"}
+
+
+def removal_rows(removals: Iterable[Removal]) -> list[dict[str, Any]]:
+    """Return one row for each component."""
+    return [
+        {
+            "component": entry.component,
+            "action": entry.action,
+            "reason": f"{entry.reason}; {entry.hint}" if entry.hint else entry.reason,
+            "objects": [ref.title for ref in (*entry.custom, *entry.after, *entry.before)]
+            + [f"{CRDS.kind} {name}" for name in entry.crds],
+        }
+        for entry in removals
+    ]

@@ -1,0 +1,186 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Takes away what we installed, one component after the other: custom resources while their operator still runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from ..clients.helm.helm import Helm
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.kinds import (
+    CRDS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    NAMESPACES,
+    PODS,
+    STATEFUL_SETS,
+    VOLUME_CLAIMS,
+    Kind,
+)
+from ..outcome.errors import BringupError, DeadlineError, NotFoundError
+from ..runtime.clock import Deadline, elapsed_text
+from ..runtime.progress import Emit, silent
+from .foreign import unserved
+from .removal import Ref, Removal
+
+Json = dict[str, Any]
+_POLL_S = 0.5
+# What somebody still uses a namespace for; certificates and settings that operators leave in it are nobody's.
+_USES = (DEPLOYMENTS, DAEMON_SETS, STATEFUL_SETS, JOBS, PODS, VOLUME_CLAIMS)
+_STOPS = ("refused", "blocked", "failed", "waiting")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    """What became of one component, or of a namespace.
+
+    `state` is removed, absent (there was nothing), foreign (not ours, left alone), refused, blocked (something cannot
+    be deleted, and it is named), failed (helm refused), waiting (what depends on it is still there) or kept (a
+    namespace that others use).
+    """
+
+    component: str
+    state: str
+    reason: str = ""
+    hint: str = ""
+    duration_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Remover:
+    """Removes the components of one cluster; `drain_s` is how long deleted objects may take to be gone."""
+
+    helm: Helm
+    cluster: Cluster
+    drain_s: float = 120.0
+    emit: Emit = silent
+    _done: dict[str, Gone] = field(default_factory=dict)
+
+    def run(self, removals: Collection[Removal], namespaces: Iterable[str] = ()) -> tuple[Gone, ...]:
+        """Return what became of every component, and of every namespace, in this order."""
+        for entry in removals:
+            started = monotonic()
+            done = self._one(entry)
+            self._done[entry.component] = Gone(
+                component=entry.component,
+                state=done.state,
+                reason=done.reason,
+                hint=done.hint,
+                duration_s=round(monotonic() - started, 1),
+            )
+            self.emit(f"{entry.component}: {done.state}" + (f": {done.reason}" if done.reason else ""))
+        if any(gone.state in _STOPS for gone in self._done.values()):
+            return tuple(self._done.values())
+        return (*self._done.values(), *(self._namespace(name) for name in namespaces))
+
+    def _one(self, entry: Removal) -> Gone:
+        if entry.action != "remove":
+            word = "refused" if entry.action == "refuse" else entry.action
+            return Gone(component=entry.component, state=word, reason=entry.reason, hint=entry.hint)
+        there = [name for name in entry.depends_on_it if name in self._done and self._done[name].state in _STOPS]
+        if there:
+            return Gone(
+                component=entry.component,
+                state="waiting",
+                reason=f"{there[0]}, which needs it, is still there",
+                hint=f"mend {there[0]} first",
+            )
+        try:
+            self._drain(entry, entry.custom)
+            self._drain(entry, entry.after[::-1])
+            if entry.release:
+                known = set(unserved(self.cluster))
+                self.helm.uninstall(entry.component, entry.namespace, wait=True)
+                self._unregister(known)
+            self._drain(entry, entry.before[::-1])
+            self._drain(entry, [_definition(name) for name in entry.crds])
+        except DeadlineError as error:
+            return Gone(component=entry.component, state="blocked", reason=error.reason, hint=error.hint)
+        except BringupError as error:
+            reason = f"{error.subject}: {error.reason}"
+            return Gone(component=entry.component, state="failed", reason=reason, hint=error.hint)
+        return Gone(component=entry.component, state="removed", reason=entry.reason)
+
+    def _drain(self, entry: Removal, refs: Iterable[Ref]) -> None:
+        """Delete objects and wait until they are gone: their controllers have something to do before.
+
+        Raises:
+            DeadlineError: one is still there, with what holds it.
+        """
+        left = [(kind, ref) for ref in refs if (kind := self._kind(ref)) is not None]
+        for kind, ref in left:
+            self.cluster.delete(kind, ref.name, ref.namespace if kind.namespaced else "")
+        deadline = Deadline.after(self.drain_s)
+        while left := [(kind, ref) for kind, ref in left if self._find(kind, ref) is not None]:
+            if deadline.left_s <= 0:
+                raise self._held(entry, *left[0])
+            time.sleep(min(_POLL_S, deadline.left_s))
+
+    def _kind(self, ref: Ref) -> Kind | None:
+        try:
+            return self.cluster.kind(ref.api_version, ref.kind)
+        except NotFoundError:
+            return None
+
+    def _find(self, kind: Kind, ref: Ref) -> Json | None:
+        return self.cluster.find(kind, ref.name, ref.namespace if kind.namespaced else "")
+
+    def _held(self, entry: Removal, kind: Kind, ref: Ref) -> DeadlineError:
+        metadata = (self._find(kind, ref) or {}).get("metadata") or {}
+        finalizers = ", ".join(metadata.get("finalizers") or ()) or "none"
+        what = f"{ref.title} is still there {elapsed_text(self.drain_s)} after it was deleted; finalizers: {finalizers}"
+        place = f" -n {ref.namespace}" if kind.namespaced else ""
+        hint = (
+            f"read the log of the controller of {entry.component} in namespace {entry.namespace}, then run again; to "
+            f"give up what it would clean: kubectl patch {kind.title} {ref.name}{place} --type merge "
+            """-p '{"metadata":{"finalizers":null}}'"""
+        )
+        return DeadlineError(ref.title, f"{what}.", hint)
+
+    def _unregister(self, known: set[tuple[Kind, str]]) -> None:
+        """Delete what an operator registered while it ran and nobody serves any more: it would refuse every write.
+
+        `known` are those that nobody served before, which are not its own.
+        """
+        for kind, name in set(unserved(self.cluster)) - known:
+            self.cluster.delete(kind, name)
+            self.emit(f"{kind.kind} {name}, which nobody serves, removed"[:199])
+
+    def _namespace(self, name: str) -> Gone:
+        for kind in _USES:
+            used = self.cluster.list_metadata(kind, name)
+            if used:
+                reason = f"holds {kind.kind} {used[0]['name']}, which is not ours"
+                return Gone(component=f"namespace {name}", state="kept", reason=reason)
+        entry = Removal(component=f"namespace {name}", namespace=name, action="remove")
+        try:
+            self._drain(entry, [Ref(api_version="v1", kind="Namespace", name=name)])
+        except DeadlineError as error:
+            conditions = ((self.cluster.find(NAMESPACES, name) or {}).get("status") or {}).get("conditions") or ()
+            said = [str(entry.get("message")) for entry in conditions if entry.get("status") == "True"]
+            reason = f"{error.reason} {' '.join(said)}".strip()
+            return Gone(
+                component=entry.component, state="blocked", reason=reason[:400], hint=f"kubectl get ns {name} -o yaml"
+            )
+        return Gone(component=entry.component, state="removed")
+
+
+def _definition(name: str) -> Ref:
+    return Ref(api_version=CRDS.api_version, kind=CRDS.kind, name=name)
+
+
+def removal_failure(gone: Iterable[Gone]) -> BringupError | None:
+    """Return the error for what could not be removed, None if all of ours is gone."""
+    bad = [entry for entry in gone if entry.state in _STOPS]
+    if not bad:
+        return None
+    first = min(bad, key=lambda entry: entry.state == "waiting")
+    texts = tuple(f"{entry.component}: {entry.state}: {entry.reason}" for entry in bad)
+    return BringupError(f"component {first.component}", f"{first.state}: {first.reason}", first.hint, texts)
