@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,15 @@ def chart_files(name: str, version: str, stand_in: StandIn, fault: str = "") -> 
     """
     values = {"nameOverride": "", "fullnameOverride": "", **stand_in.values}
     files = {
-        "Chart.yaml": _json(_chart(name, version)),
+        "Chart.yaml": _json(_chart(name, version, stand_in.kube_version)),
         "values.yaml": _json(values),
         "templates/_helpers.tpl": _template("_helpers.tpl"),
         "templates/rights.yaml": _rights(),
     }
+    if stand_in.refuses:
+        files["templates/refuses.yaml"] = "".join(
+            f"{{{{- if {one.when} }}}}{{{{ fail {json.dumps(one.says)} }}}}{{{{ end }}}}\n" for one in stand_in.refuses
+        )
     for crd in stand_in.crds:
         files[f"crds/{crd.plural}.{crd.group}.yaml"] = _json(crd_document(crd))
     for number, workload in enumerate(stand_in.workloads):
@@ -65,8 +70,9 @@ def crd_document(crd: Crd) -> dict[str, Any]:
     }
 
 
-def _chart(name: str, version: str) -> Mapping[str, Any]:
+def _chart(name: str, version: str, kube_version: str) -> Mapping[str, Any]:
     return {
+        **({"kubeVersion": kube_version} if kube_version else {}),
         "apiVersion": "v2",
         "name": name,
         "version": version,
@@ -106,10 +112,12 @@ def _workload(chart: str, workload: Workload, fault: str) -> str:
     pod: dict[str, Any] = {"metadata": {"labels": selector}, "spec": _pod_spec(workload)}
     spec: dict[str, Any] = {"selector": {"matchLabels": selector}, "template": pod}
     if workload.kind == "Deployment":
-        spec["replicas"] = 1
+        spec["replicas"] = f"@read:1:{workload.reads['replicas']}" if "replicas" in workload.reads else 1
+    # KWOK plays a fault, see roles/rehearsal/files/kwok/stages.yaml.tpl.
     if fault:
-        # KWOK plays it, see roles/rehearsal/files/kwok/stages.yaml.tpl.
         pod["metadata"]["annotations"] = {FAULT_ANNOTATION: fault}
+    elif workload.crashes_when:
+        pod["metadata"]["annotations"] = f"@crashes:{workload.crashes_when}"
     metadata = {"name": workload.name, "namespace": "{{ .Release.Namespace }}", "labels": "@labels"}
     text = _helm_json({"apiVersion": "apps/v1", "kind": workload.kind, "metadata": metadata, "spec": spec}, app)
     return f"{{{{- if {workload.when} }}}}\n{text}\n{{{{- end }}}}\n" if workload.when else f"{text}\n"
@@ -120,9 +128,40 @@ def _pod_spec(workload: Workload) -> dict[str, Any]:
         {"name": name, "image": f"rehearsal/{name}:{{{{ .Chart.AppVersion }}}}"} for name in workload.containers
     ]
     spec: dict[str, Any] = {"serviceAccountName": '{{ include "standin.fullname" . }}', "containers": containers}
-    if workload.kind == "DaemonSet":
+    if workload.kind == "DaemonSet" and "tolerations" not in workload.reads:
         spec["tolerations"] = [{"operator": "Exists"}]
+    for name, path in workload.reads.items():
+        if name != "replicas":
+            spec[name] = f"@read:{_NOTHING[name]}:{path}"
+    if workload.selects:
+        spec["nodeSelector"] = dict(workload.selects)
     return spec
+
+
+# What a field is where the values do not say, as Helm text.
+_NOTHING = {
+    "nodeSelector": "dict",
+    "tolerations": "list",
+    "affinity": "dict",
+    "priorityClassName": "nil",
+    "runtimeClassName": "nil",
+}
+_CRASHES = re.compile(r'"@crashes:([^"]*)"')
+_READ = re.compile(r'"@read:([^:]*):([^"]*)"')
+
+
+def _crashes(match: re.Match[str]) -> str:
+    """Return the Helm text for the annotations of a pod that keeps failing under a condition."""
+    found = json.dumps({FAULT_ANNOTATION: "CrashLoopBackOff"})
+    return f"{{{{ if {match[1]} }}}}{found}{{{{ else }}}}{{}}{{{{ end }}}}"
+
+
+def _read(match: re.Match[str]) -> str:
+    """Return the Helm text for a value at a dotted path, as JSON; an empty text is nothing at all."""
+    nothing = {"dict": "(dict)", "list": "(list)", "nil": '""'}.get(match[1], match[1])
+    steps = " ".join(json.dumps(step) for step in match[2].split("."))
+    found = f"dig {steps} {nothing} .Values.AsMap"
+    return f"{{{{ {found} | default nil | toJson }}}}" if match[1] == "nil" else f"{{{{ {found} | toJson }}}}"
 
 
 def _helm_json(document: Mapping[str, Any], more_labels: Mapping[str, str] | None = None) -> str:
@@ -130,6 +169,7 @@ def _helm_json(document: Mapping[str, Any], more_labels: Mapping[str, str] | Non
     text = json.dumps(document, indent=2)
     # json escapes the quotes of Helm expressions; inside a JSON string Helm needs them raw, its output has none.
     text = text.replace('\\"', '"')
+    text = _CRASHES.sub(_crashes, _READ.sub(_read, text))
     labels = "".join(f", {json.dumps(key)}: {json.dumps(value)}" for key, value in (more_labels or {}).items())
     common = '{{ include "standin.labels" . | fromYaml | toJson | trimSuffix "}" }}' + labels + "}"
     return text.replace('"@labels"', common)

@@ -30,13 +30,28 @@ class Crd:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One Deployment or DaemonSet; `name` and `when` are Helm text."""
+    """One Deployment or DaemonSet; `name`, `when` and `crashes_when` are Helm text.
+
+    `reads` says where in the values what of its pods stands (nodeSelector, tolerations, affinity, priorityClassName,
+    runtimeClassName), and how many there are (replicas). `selects` are labels of nodes that its pods want.
+    """
 
     kind: str
     name: str
     containers: tuple[str, ...]
     labels: Mapping[str, str] = field(default_factory=dict)
     when: str = ""
+    crashes_when: str = ""
+    reads: Mapping[str, str] = field(default_factory=dict)
+    selects: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a chart does not render with: a Helm condition, and what it says."""
+
+    when: str
+    says: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +62,8 @@ class StandIn:
     workloads: tuple[Workload, ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict)
     templates: tuple[str, ...] = ()
+    refuses: tuple[Refusal, ...] = ()
+    kube_version: str = ""
 
 
 def parse_crd(line: str) -> Crd:
@@ -74,7 +91,21 @@ def _workload(entry: Mapping[str, Any]) -> Workload:
         containers=tuple(entry["containers"]),
         labels=entry.get("labels", {}),
         when=entry.get("when", ""),
+        crashes_when=entry.get("crashes_when", ""),
+        reads=_reads(entry.get("reads", {})),
+        selects=entry.get("selects", {}),
     )
+
+
+_POD_FIELDS = ("nodeSelector", "tolerations", "affinity", "priorityClassName")
+
+
+def _reads(given: str | Mapping[str, str]) -> Mapping[str, str]:
+    """Return where each field stands; a text is the one mapping that has all four, `.` for the values themselves."""
+    if not isinstance(given, str):
+        return given
+    prefix = "" if given == "." else f"{given}."
+    return {name: f"{prefix}{name}" for name in _POD_FIELDS}
 
 
 @lru_cache(maxsize=1)
@@ -89,6 +120,8 @@ def load_stand_ins() -> Mapping[str, StandIn]:
             workloads=tuple(_workload(workload) for workload in entry["workloads"]),
             values=entry.get("values", {}),
             templates=tuple(entry.get("templates", [])),
+            refuses=tuple(Refusal(**refusal) for refusal in entry.get("refuses", [])),
+            kube_version=entry.get("kube_version", ""),
         )
         found.update(dict.fromkeys([name, *entry.get("aliases", [])], stand_in))
     return found

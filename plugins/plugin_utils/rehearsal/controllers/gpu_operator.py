@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...clients.kube.kinds import CLUSTER_POLICIES, DAEMON_SETS, DEPLOYMENTS, NODES
+from ...clients.kube.kinds import CLUSTER_POLICIES, DAEMON_SETS, DEPLOYMENTS, NODES, RUNTIME_CLASSES
 from ...runtime.clock import now_utc
 from .cluster_facts import ClusterFacts, NodeFacts
 from .cluster_view import (
@@ -23,7 +23,9 @@ from .cluster_view import (
     is_deleted,
     is_true,
     labels_of,
+    owner_reference,
 )
+from .network_operator import with_waiting_drivers
 from .node_labels import feature_labels, placement_labels
 from .operands import (
     DEVICE_PLUGIN,
@@ -46,9 +48,14 @@ def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
     if deployment is None or not policies or is_deleted(policies[0]):
         return []
     policy, namespace = policies[0], deployment["metadata"]["namespace"]
+    facts = with_waiting_drivers(view, facts)
     wanted = wanted_operands(policy)
     sets = {item["metadata"]["name"]: item for item in _operand_sets(view, namespace)}
-    changes = [*_operands(policy, wanted, sets, namespace), *_nodes(view, facts, policy, wanted)]
+    changes = [
+        *_runtime_class(view, policy),
+        *_operands(policy, wanted, sets, namespace),
+        *_nodes(view, facts, policy, wanted),
+    ]
     waiting = states_not_ready(facts, wanted, sets)
     if facts.policy_state != "ready" and not waiting:
         waiting = [wanted[-1].state]
@@ -56,6 +63,14 @@ def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
         # The status is written by the next pass, which sees the result of these changes.
         return changes
     return [*changes, *_status(policy, namespace, waiting)]
+
+
+def _runtime_class(view: ClusterView, policy: Json) -> Iterable[Change]:
+    """Make the RuntimeClass of the name that the policy says (NVIDIA/gpu-operator, controllers/object_controls.go)."""
+    name = ((policy.get("spec") or {}).get("operator") or {}).get("runtimeClass") or "nvidia"
+    if view.find(RUNTIME_CLASSES, name) is None:
+        metadata = {"name": name, "ownerReferences": [owner_reference(policy, "nvidia.com/v1", "ClusterPolicy")]}
+        yield Change(MANAGER, CREATE, RUNTIME_CLASSES, name, body={"metadata": metadata, "handler": name})
 
 
 def present_operands(view: ClusterView) -> frozenset[str]:

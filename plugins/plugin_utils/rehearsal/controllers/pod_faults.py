@@ -16,6 +16,7 @@ from ..charts.chart import FAULT_ANNOTATION
 from .cluster_facts import ClusterFacts
 from .cluster_view import DELETE, MERGE, Change, ClusterView, Json, annotations_of, is_deleted, key_of, labels_of
 from .gpu_operator import present_operands
+from .network_operator import with_waiting_drivers
 from .operands import fault_of
 
 MANAGER = "rehearsal"
@@ -26,7 +27,7 @@ _OPERATORS_ROOT, _HOSTS_ROOT = "/run/nvidia/driver", "/"
 def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
     """Return the pods to mark as failing, and those to delete because their fault is over."""
     present = present_operands(view)
-    return list(_changes(view, facts, present)) if present else []
+    return list(_changes(view, with_waiting_drivers(view, facts), present)) if present else []
 
 
 def _changes(view: ClusterView, facts: ClusterFacts, present: frozenset[str]) -> Iterable[Change]:
