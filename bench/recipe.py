@@ -27,7 +27,7 @@ from time import perf_counter, process_time
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / ".cache"))
 RUNS = 7
-BUDGETS = {"cold_ms": 100.0, "loaded_ms": 2.0, "all_combinations_ms": 1000.0, "peak_mb": 60.0}
+BUDGETS = {"cold_ms": 100.0, "loaded_ms": 2.0, "hydrated_warm_ms": 10.0, "all_combinations_ms": 1000.0, "peak_mb": 60.0}
 
 
 def milliseconds(work: Callable[[], object]) -> float:
@@ -61,6 +61,7 @@ def cold(directories: list[str]) -> None:
     hydrated(resolve(criteria, catalogue), catalogue)
     done, worked = perf_counter(), process_time()
     single = median(lambda: resolve(criteria, catalogue), 50)
+    warm = median(lambda: hydrated_answer(directories, criteria.to_dict()), 20)
     everything = median(lambda: [resolve(item, catalogue) for item in combinations])
     print(
         json.dumps(
@@ -69,6 +70,7 @@ def cold(directories: list[str]) -> None:
                 "cold_ms": (loaded - imported + done - asked) * 1000,
                 "cold_cpu_ms": (worked - working) * 1000,
                 "loaded_ms": single,
+                "hydrated_warm_ms": warm,
                 "all_combinations_ms": everything,
                 "combinations": len(combinations),
                 "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
@@ -76,6 +78,16 @@ def cold(directories: list[str]) -> None:
             }
         )
     )
+
+
+def hydrated_answer(directories: list[str], criteria: dict[str, str]) -> object:
+    """Answer as a module does, which looks whether a file has changed, and hydrate."""
+    from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
+    from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer, request_of
+
+    private = [text for text in directories if Path(text).resolve() != ROOT / "recipes"]
+    answered = answer(request_of({"criteria": criteria, "recipe_data": private}))
+    return hydrated(answered.result, answered.catalogue)
 
 
 def whole_lattice(directories: list[str]) -> None:

@@ -60,7 +60,7 @@ options:
   self_contained:
     description:
       - Put all chart values into the recipe's overrides, for a tool that does not have this catalogue.
-      - Manifest files are written beside O(dest), into V(<dest less its ending>-data), for C(--data) of the NVIDIA tool.
+      - Manifest files are written beside O(dest), into V(<dest less its ending>-data), for the C(--data) of that tool.
     type: bool
     default: false
   run_dir:

@@ -64,6 +64,6 @@ def foreign_warnings(
     if not (values or files):
         return ()
     return (
-        f"{dest} names {len(values)} values file(s) and {len(files)} manifest file(s) of this catalogue: the NVIDIA tool "
-        "would take its own of the same name. For that tool, write it with self_contained.",
+        f"{dest} names {len(values)} values file(s) and {len(files)} manifest file(s) of this catalogue: the "
+        "NVIDIA tool would take its own of the same name. For that tool, write it with self_contained.",
     )

@@ -24,6 +24,7 @@ from .policy import Unsupported, require_supported
 from .pools import Pool, PooledRecipe, resolve_pools
 from .resolve import resolve
 from .support import relaxed
+from .tree import Signature, signature_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,24 +91,13 @@ def _plain(options: Mapping[str, Any], name: str) -> dict[str, Any]:
     return data
 
 
-_Signature = tuple[tuple[str, int, int, int], ...]
-_loaded: dict[tuple[Path, ...], tuple[_Signature, Catalogue]] = {}
-
-
-def _signature(directories: Sequence[Path]) -> _Signature:
-    """Return what changes whenever a file of the trees does."""
-    found = []
-    for directory in directories:
-        for path in sorted(directory.expanduser().rglob("*")):
-            stat = path.lstat()
-            found.append((str(path), stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size))
-    return tuple(found)
+_loaded: dict[tuple[Path, ...], tuple[Signature, Catalogue]] = {}
 
 
 def catalogue_of(recipe_data: Sequence[Path]) -> Catalogue:
     """Return the catalogue for directories of private data; one that was loaded is used again until a file changes."""
     directories = catalogue_directories(recipe_data)
-    signature = _signature(directories)
+    signature = signature_of(directories)
     known = _loaded.get(directories)
     if known is None or known[0] != signature:
         known = (signature, load_catalogue(directories))

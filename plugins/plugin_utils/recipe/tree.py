@@ -12,6 +12,8 @@ from pathlib import Path, PurePosixPath
 
 from ..outcome.errors import BringupError, InputError, NotFoundError
 
+# Path, times of change of content and of state, and size of every file.
+Signature = tuple[tuple[str, int, int, int], ...]
 MAX_BYTES = 10 * 1024 * 1024
 # Not recipes: chart values and manifests, health checks, SKU facts, kinds of GPU, expectations, templates, simulators.
 _NOT_DOCUMENTS = ("components", "checks", "hardware", "accelerators", "thresholds", "workloads", "rehearsal")
@@ -65,6 +67,24 @@ def tree_files(directories: Sequence[Path], problems: list[BringupError]) -> lis
             raise NotFoundError(f"recipe_data {directory}", "is not a directory.", "Give directories of recipe data.")
         trees.append(_walk(root.resolve(), index, problems))
     return trees
+
+
+def signature_of(directories: Sequence[Path]) -> Signature:
+    """Return what changes whenever a file of the trees does; a directory that is not there adds nothing."""
+    found = []
+    pending = [str(directory.expanduser()) for directory in directories]
+    while pending:
+        directory = pending.pop()
+        if not os.path.isdir(directory):
+            continue
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending += [] if entry.name.startswith(".") else [entry.path]
+                else:
+                    stat = entry.stat(follow_symlinks=False)
+                    found.append((entry.path, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size))
+    return tuple(sorted(found))
 
 
 def is_document(name: str) -> bool:
