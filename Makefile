@@ -56,6 +56,10 @@ thinning: setup ## Take a piece of every kind out of a healthy run; what still p
 world-docs: setup ## Write docs/worlds.md, the list of the worlds of a rehearsal
 	@python -m tools.pages $@
 
+.PHONY: rehearse-catalogue
+rehearse-catalogue: setup ## Install every recipe of the catalogue in turn on one rehearsal cluster (ARGS="--draw 12", "--only service=gke")
+	@python tests/support/catalogue_bench.py $(ARGS)
+
 .PHONY: rehearse-stop
 rehearse-stop: setup ## Stop a rehearsal cluster that was kept, and remove what it left
 	ansible-playbook playbooks/rehearse_stop.yml $(ARGS)

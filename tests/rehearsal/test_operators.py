@@ -31,7 +31,10 @@ CHARTS = {
 BROKEN = {"never-ready": "never-ready", "absent": "install-fails"}
 BROKEN_VERSION = "1.2.3"
 WITH_DCGM = ("--set", "dcgm.enabled=true")
-DRA_VALUES = ("--set", "gpuResourcesEnabledOverride=true", "--set", "nvidiaDriverRoot=/run/nvidia/driver")
+DRA_VALUES = (
+    "--set", "gpuResourcesEnabledOverride=true", "--set", "nvidiaDriverRoot=/run/nvidia/driver",
+    "--set", "controller.affinity=null",
+)  # fmt: skip
 Json = dict[str, Any]
 
 

@@ -51,7 +51,7 @@ def planned(options: Mapping[str, Any], inventory: Inventory) -> Plan:
     warnings = _warnings(site)
     components: tuple[str, ...] = ()
     if needs_recipe(site):
-        answered = answer_for(site, options)
+        answered = answer_for(site, options, checked.hardware)
         recipe = plain(answered.result)
         site, components = with_dra(site, recipe), components_of(recipe)
         warnings += answered.warnings

@@ -13,18 +13,20 @@ from typing import Any
 
 from ..check.gpu_stack.roots import recipe_offers_gpus_by_dra
 from ..component_stack.render import Renderer, rendered
+from ..hardware.sku import Sku
 from ..outcome.errors import BringupError, ProblemsError
 from ..outcome.gates import GATE_IDS
 from ..recipe.hydrate import component_values, hydrated
 from ..recipe.output import RUN_FILE, Document, dump, write_documents
 from ..recipe.overrides import component_name, with_overrides
-from ..recipe.request import Answer, Request, answer, request_of
+from ..recipe.request import Answer, Request, answer, catalogue_of, request_of
 from ..runtime.progress import Emit
 from ..runtime.secret_keys import redact_data
 from ..site.decisions import component_problems
 from ..site.model import Site
 from ..verdict.run import RunRecord, new_run, unproven_before, with_site
 from .driver_layer import driver_overrides
+from .hardware_layers import gpu_counts, hardware_criteria
 from .images import image_lines
 from .inventory import Inventory, checked_inventory, checks_by_id, hosts_to_read, tool_options
 from .pending import write_pending_suites
@@ -114,7 +116,7 @@ def resolve_recipe(run: Run, options: Mapping[str, Any], emit: Emit) -> tuple[st
     site = run.site
     if not needs_recipe(site):
         return ()
-    answered = answer_for(site, options)
+    answered = answer_for(site, options, run.hardware)
     # The run directory is given to others, so its recipe has no secrets, in values or in what is rendered from them.
     recipe = rendered(redact_data(hydrated(answered.result, answered.catalogue)), renderer_of(options))
     path = run.path / RUN_FILE
@@ -132,15 +134,18 @@ def renderer_of(options: Mapping[str, Any]) -> Renderer:
     return Renderer(helm=options.get("helm") or "helm", mirror=options.get("chart_mirror") or "")
 
 
-def answer_for(site: Site, options: Mapping[str, Any]) -> Answer:
-    """Return the recipe that the site asks for.
+def answer_for(site: Site, options: Mapping[str, Any], hardware: Mapping[str, Sku]) -> Answer:
+    """Return the recipe that the site asks for, on its hardware.
 
     Raises:
-        BringupError: wrong criteria, an unsupported combination, wrong recipe data, or a waiver for a component that
-            the recipe does not have.
+        BringupError: wrong criteria, ones that contradict the hardware, an unsupported combination, wrong recipe data,
+            or a waiver for a component that the recipe does not have.
     """
     stated = {"criteria": site.criteria, "recipe_data": options["recipe_data"], "overrides": options["overrides"]}
-    answered, checks = _with_driver_of(site, request_of(stated)), checks_by_id(site.settings)
+    request = request_of(stated)
+    criteria = hardware_criteria(site, hardware, catalogue_of(request.recipe_data))
+    answered = _with_values_of(site, replace(request, criteria=criteria), hardware)
+    checks = checks_by_id(site.settings)
     problems = component_problems("gpufleet_waivers", site.waivers, checks, answered.result.order)
     problems += component_problems("gpufleet_acceptances", site.acceptances, checks, answered.result.order)
     if problems:
@@ -148,13 +153,16 @@ def answer_for(site: Site, options: Mapping[str, Any]) -> Answer:
     return answered
 
 
-def _with_driver_of(site: Site, request: Request) -> Answer:
-    """Return the recipe in whose components the driver belongs to whom the site says."""
+def _with_values_of(site: Site, request: Request, hardware: Mapping[str, Sku]) -> Answer:
+    """Return the recipe in which the driver is whose the site says it is, and GPUs are as many as its hosts have."""
     answered = answer(request)
     catalogue = answered.catalogue
     values = {entry.name: component_values(entry, catalogue) for entry in answered.result.components}
     stated = {component_name(key, list(values), catalogue): value for key, value in request.overrides.items()}
-    overrides = driver_overrides(site.driver_owner, values, stated)
+    overrides = {
+        **driver_overrides(site.driver_owner, values, stated),
+        **gpu_counts(site, hardware, values, stated),
+    }
     if not overrides:
         return answered
     result = with_overrides(answered.result, catalogue, overrides, check=False)

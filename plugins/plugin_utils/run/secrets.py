@@ -56,7 +56,7 @@ def recipe_with_secrets(run: Run, options: Mapping[str, Any]) -> dict[str, Any] 
     if not holds_mask(saved):
         # A recipe that no preflight wrote may have manifests that are not plain.
         return rendered(saved, renderer)
-    answered = answer_for(run.site, options)
+    answered = answer_for(run.site, options, run.hardware)
     full = hydrated(answered.result, answered.catalogue)
     masked = rendered(redact_data(full), renderer, built=saved)
     stated = rendered(full, renderer, built=saved)

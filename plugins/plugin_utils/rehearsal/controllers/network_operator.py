@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Stand-in of the network operator: the state of its policy, and what a GPU driver that asks for nvidia_peermem waits for.
+"""Stand-in of the network operator: the state of its policy, and what a driver that asks for nvidia_peermem waits for.
 
-With driver.rdma.enabled the GPU operator's driver waits, on every node with a NIC of NVIDIA, for the drivers of the NICs:
+With driver.rdma.enabled the GPU operator's driver waits, on every node with a NIC of NVIDIA, for drivers of the NICs:
 for the file that the operator's own OFED container makes, or with useHostMofed for a module of the host
 (NVIDIA/gpu-operator, cmd/nvidia-validator/main.go: MOFED.runValidation, NvidiaPeermem.runValidation). That container
 comes with `ofedDriver` in a NicClusterPolicy, and with nothing else.

@@ -22,7 +22,7 @@ ROCKY = {**UBUNTU, "os": "rocky"}
 
 def _values(owner: DriverOwner, criteria: dict[str, str], **overrides: Any) -> dict[str, dict[str, Any]]:
     site = make_site(criteria=criteria, driver_owner=owner)
-    answered = answer_for(site, {"recipe_data": [], "overrides": overrides})
+    answered = answer_for(site, {"recipe_data": [], "overrides": overrides}, {})
     return {entry.name: component_values(entry, answered.catalogue) for entry in answered.result.components}
 
 

@@ -51,7 +51,7 @@ def run(tmp_path: Path) -> Run:
     found.save_site(site)
     found.save_hardware({})
     found.save_record(new_run("r1", "lab", "2026-11-22T10:00:00Z", site.gates, rehearsal=False))
-    answered = answer_for(site, {"recipe_data": [], "overrides": overrides("cAnArY")})
+    answered = answer_for(site, {"recipe_data": [], "overrides": overrides("cAnArY")}, {})
     files = documents(answered.result, answered.catalogue, {"run_dir": str(tmp_path)})
     write_documents(files, check_mode=False)
     return found

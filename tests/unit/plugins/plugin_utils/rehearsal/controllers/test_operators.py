@@ -20,7 +20,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
     KAI_POD_GROUPS,
     KAI_QUEUES,
     NATIVE_POD_GROUPS,
-    NIC_CLUSTER_POLICIES,
     NODES,
     PODS,
     RESOURCE_SLICES,
@@ -34,7 +33,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control
     dra_driver,
     gpu_operator,
     kai_scheduler,
-    network_operator,
     pod_commands,
     pod_faults,
     site_hands,
@@ -152,44 +150,6 @@ def test_gpus_are_offered_only_while_the_device_plugin_serves(facts: ClusterFact
 
 
 _CLASS: tuple[Kind, Json] = (RUNTIME_CLASSES, {"metadata": _meta("nvidia"), "handler": "nvidia"})
-
-
-@pytest.mark.parametrize(("stated", "made"), [({}, "nvidia"), ({"runtimeClass": "other"}, "other")])
-def test_the_operator_makes_the_runtime_class_that_the_policy_names(
-    facts: ClusterFacts, stated: dict[str, str], made: str
-) -> None:
-    policy = _policy(operator=stated)
-    changes = gpu_operator.reconcile(_view(_deployment("gpu-operator"), policy), facts)
-    assert [(change.name, change.body["handler"]) for change in _of(changes, RUNTIME_CLASSES)] == [(made, made)]
-
-
-@pytest.mark.parametrize(
-    ("rdma", "nics", "waits"),
-    [
-        ({"enabled": False}, {}, False),
-        ({"enabled": True}, {}, True),
-        ({"enabled": True}, {"rdmaSharedDevicePlugin": {}}, True),
-        ({"enabled": True}, {"ofedDriver": {"image": "doca-driver"}}, False),
-        ({"enabled": True, "useHostMofed": True}, {}, False),
-    ],
-)
-def test_a_driver_with_peer_memory_waits_for_drivers_of_the_nics(
-    facts: ClusterFacts, rdma: Json, nics: Json, waits: bool
-) -> None:
-    policy = _policy(driver={"enabled": True, "rdma": rdma})
-    stated = [(NIC_CLUSTER_POLICIES, {"metadata": _meta("nic-cluster-policy"), "spec": nics})] if nics else []
-    view = _view(_deployment("gpu-operator"), _CLASS, policy, *stated, *_sets(policy[1]))
-    status = _of(gpu_operator.reconcile(view, facts), CLUSTER_POLICIES)[0].body["status"]
-    assert status["state"] == ("notReady" if waits else "ready")
-
-
-def test_a_policy_for_nics_is_ready_when_its_operator_runs(facts: ClusterFacts) -> None:
-    policy = (NIC_CLUSTER_POLICIES, {"metadata": _meta("nic-cluster-policy"), "spec": {}})
-    kind, operator = _deployment("x")
-    operator["metadata"]["labels"] = {"app.kubernetes.io/name": "network-operator"}
-    assert network_operator.reconcile(_view(policy), facts) == []
-    (change,) = network_operator.reconcile(_view((kind, operator), policy), facts)
-    assert change.body == {"status": {"state": "ready"}}
 
 
 def test_a_policy_is_ready_when_every_operand_is(facts: ClusterFacts) -> None:
