@@ -46,7 +46,7 @@ class ActionModule(ModuleAction):
             result["diff"] = [_diff_of(file) for file in written if file.changed]
         return result | {
             "changed": any(file.changed for file in written),
-            "recipe": summary(found),
+            "recipe": summary(found, catalogue),
             "files": [str(file.path) for file in written],
             "warnings": [*warnings, *told, *(line for file in written for line in file.warnings)],
         }

@@ -91,6 +91,12 @@ recipe:
       type: dict
       returned: always
       sample: {service: kind, accelerator: a100}
+    without_effect:
+      description: Criteria without each of which the recipe would be the same.
+      type: list
+      elements: str
+      returned: always
+      sample: [nvlink_domain]
     overlays:
       description: Names of the layers, lowest precedence first.
       type: list

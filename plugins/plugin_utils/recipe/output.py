@@ -14,6 +14,7 @@ from typing import Any
 from ..outcome.errors import InputError
 from ..runtime.files import PRIVATE_FILE, write_atomic
 from ..runtime.secret_keys import redact_data
+from .effect import without_effect
 from .foreign_data import data_files
 from .hydrate import hydrated, plain, self_contained
 from .installable import needs
@@ -57,10 +58,11 @@ class Written:
         return [text + "version control, or let the values name a Secret of the cluster (docs/recipes.md)"]
 
 
-def summary(result: RecipeResult) -> dict[str, Any]:
+def summary(result: RecipeResult, catalogue: Catalogue) -> dict[str, Any]:
     """Return the little that a task's result shows of a recipe."""
     return {
         "criteria": result.criteria.to_dict(),
+        "without_effect": list(without_effect(result, catalogue)),
         "overlays": list(result.layers),
         "mixins": list(result.mixins),
         "components": {

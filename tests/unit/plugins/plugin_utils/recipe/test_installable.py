@@ -54,7 +54,19 @@ def test_every_leaf_of_the_catalogue_can_be_installed(own: Catalogue) -> None:
 def test_the_summary_shows_tags_and_what_the_controller_needs(own: Catalogue) -> None:
     criteria = {"service": "generic", "accelerator": "h100", "intent": "training", "os": "ubuntu"}
     with_mpi = parse_criteria({**criteria, "platform": "mpi-operator"}, own.vocabulary)
-    found = summary(resolve(with_mpi, own))
+    found = summary(resolve(with_mpi, own), own)
     assert found["needs"] == {"kustomize": ["mpi-operator"]}
     assert found["components"]["mpi-operator"].startswith("v")
-    assert summary(resolve(parse_criteria(criteria, own.vocabulary), own))["needs"] == {}
+    assert summary(resolve(parse_criteria(criteria, own.vocabulary), own), own)["needs"] == {}
+
+
+def test_criteria_that_change_nothing_are_named(tree: Tree) -> None:
+    tree.registry("nfd")
+    tree.overlay("base", {"componentRefs": [{"name": "nfd"}]})
+    tree.overlay("eks", {"criteria": {"service": "eks"}})
+    tree.overlay("training", {"criteria": {"intent": "training"}, "constraints": [{"name": "x", "value": "1"}]})
+    catalogue = tree.load()
+    asked = parse_criteria({"service": "eks", "intent": "training", "nodes": 4}, catalogue.vocabulary)
+    assert summary(resolve(asked, catalogue), catalogue)["without_effect"] == ["service", "nodes"]
+    alone = parse_criteria({"service": "eks"}, catalogue.vocabulary)
+    assert summary(resolve(alone, catalogue), catalogue)["without_effect"] == []
