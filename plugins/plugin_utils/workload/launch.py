@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,6 @@ from typing import Any
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import (
     EVENTS,
-    PODS,
     SERVICES,
 )
 from ..outcome.errors import InputError
@@ -25,6 +23,7 @@ from .manifests import JOB_LABEL, access_objects, domain_objects
 from .model import JobKind, JobResult, JobSpec, JobState, PodResult, PodRole
 from .namespace import GROUPS, MAKERS, TemporaryNamespace, temporary_namespace, where_they_are
 from .nodes import NodeWatch
+from .pod_view import PodView
 from .queue import queue_for
 from .running import RunningJob
 from .tolerations import Toleration
@@ -32,7 +31,8 @@ from .tolerations import Toleration
 __all__ = ["JobKind", "JobResult", "JobSpec", "JobState", "PodResult", "PodRole", "job_namespace", "run_jobs"]
 
 _POLL_S = 0.4
-_POLL_MOST_S = 2.0
+# A change of a pod ends a pause at once. What no pod tells (a node that is silent, a time limit) waits for its end.
+_POLL_MOST_S = 5.0
 Json = dict[str, Any]
 
 
@@ -94,7 +94,7 @@ def run_jobs(
         progress.tick(queue.progress(len(specs)))
         pause_s = _POLL_S if moved else min(pause_s * 1.2, _POLL_MOST_S)
         if queue.waiting or queue.running or queue.clearing:
-            time.sleep(min(pause_s, deadline.left_s))
+            queue.view.wait(min(pause_s, deadline.left_s))
     return tuple(queue.results[name] for name in names)
 
 
@@ -132,9 +132,10 @@ class _JobQueue:
     # Nodes whose pods did not go in time, each with what is there.
     blocked: dict[str, str] = field(default_factory=dict)
     nodes: NodeWatch = field(init=False)
+    view: PodView = field(init=False)
 
     def __post_init__(self) -> None:
-        self.nodes = NodeWatch(self.cluster)
+        self.nodes, self.view = NodeWatch(self.cluster), PodView(self.cluster, self.namespace.name)
 
     def step(self) -> bool:
         """Start what fits, look at what runs, forget what is gone; return whether anything changed."""
@@ -168,6 +169,7 @@ class _JobQueue:
 
     def abort(self) -> None:
         """End what runs and what waits: the time of the whole run is over."""
+        self.view.forget()
         pods = self._pods()
         for job in list(self.running):
             job.pods = pods.get(job.spec.name, [])
@@ -212,7 +214,7 @@ class _JobQueue:
 
     def _pods(self) -> dict[str, list[Json]]:
         found: dict[str, list[Json]] = {}
-        for pod in self.cluster.list_objects(PODS, self.namespace.name):
+        for pod in self.view.pods():
             job = (pod["metadata"].get("labels") or {}).get(JOB_LABEL, "")
             found.setdefault(job, []).append(pod)
         return found

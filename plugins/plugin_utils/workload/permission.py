@@ -57,6 +57,7 @@ def job_permissions(
     """
     owner, group = ("mpijobs", "kubeflow.org") if kind == "mpijob" else ("jobs", "batch")
     wanted = [Permission(verb, owner, group) for verb in ("create", "delete")]
+    wanted.append(Permission("watch", "pods"))
     if kind in ("gang-job", "torchrun"):
         wanted += _ACCESS
     if kind == "torchrun":

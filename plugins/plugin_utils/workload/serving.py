@@ -26,6 +26,7 @@ from .manifests import JOB_LABEL
 from .model import JobSpec, JobState
 from .namespace import TemporaryNamespace, where_they_are
 from .nodes import NodeWatch
+from .pod_view import PodView
 from .render import render
 
 Json = dict[str, Any]
@@ -199,7 +200,7 @@ def _follow(
         watch.look()
         progress.tick(watch.progress())
         if watch.unsettled:
-            time.sleep(min(pause_s, max(deadline.left_s, 0.0)))
+            watch.view.wait(min(pause_s, max(deadline.left_s, 0.0)))
             pause_s = min(pause_s * 1.15, _POLL_MOST_S)
     return tuple(watch.results[spec.name] for spec in specs)
 
@@ -231,9 +232,10 @@ class _Watch:
     ran_at: dict[str, float] = field(default_factory=dict)
     heard: dict[str, int] = field(default_factory=dict)
     nodes: NodeWatch = field(init=False)
+    view: PodView = field(init=False)
 
     def __post_init__(self) -> None:
-        self.nodes = NodeWatch(self.cluster)
+        self.nodes, self.view = NodeWatch(self.cluster), PodView(self.cluster, self.namespace.name)
 
     @property
     def unsettled(self) -> list[ServerSpec]:
@@ -256,6 +258,8 @@ class _Watch:
         for spec in now:
             self.note_start(spec)
         map_bounded(self.create, now, _CREATORS)
+        if now:
+            self.view.forget()
 
     def note_start(self, spec: ServerSpec) -> None:
         self.began_at[spec.name], self.started[spec.name] = time.monotonic(), now_utc()
@@ -278,7 +282,7 @@ class _Watch:
 
     def look(self) -> None:
         self.pods = {}
-        for pod in self.namespace.pods():
+        for pod in self.view.pods():
             self.pods.setdefault((pod["metadata"].get("labels") or {}).get(JOB_LABEL, ""), []).append(pod)
         refusals = self._refusals()
         lost = self.nodes.lost({spec.node for spec in self.open})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -308,7 +308,7 @@ class Cluster:
 
     def watch(
         self, kind: Kind, deadline: Deadline, namespace: str = "", *, version: str = "", labels: str = ""
-    ) -> Iterator[tuple[str, Json]]:
+    ) -> Generator[tuple[str, Json], None, None]:
         """Yield (type, object) of every change until the deadline or until the server ends the watch.
 
         One that breaks, or is cut in the middle of an event, goes on from the last whole event; bookmarks are not

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from ...clients.kube.kinds import Kind
 from .cluster_facts import ClusterFacts
-from .cluster_view import CREATE, MERGE, Change, ClusterView, is_deleted
+from .cluster_view import CREATE, MERGE, Change, ClusterView, Json, is_deleted, labels_of
 
 MANAGER = "rehearsal"
 CLUSTER_EXECS = Kind("kwok.x-k8s.io/v1alpha1", "ClusterExec", "clusterexecs", namespaced=False)
 TOOLS_VARIABLE = "GPUFLEET_REHEARSAL_TOOLS"
+_JOB_LABEL = "batch.kubernetes.io/job-name"
 _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _COMMON = ("sh", "bash", "cat", "env", "echo", "true", "false", "ls", "uname", "sleep", "timeout")
 
@@ -46,11 +47,16 @@ def make_exec_shims(directory: Path, hosts: Path) -> None:
         os.replace(path, directory / name)
 
 
+def _is_served(pod: Json) -> bool:
+    """Tell whether commands can be run in a pod: Jobs make them by the hundred, and nobody calls into those."""
+    return not is_deleted(pod) and _JOB_LABEL not in labels_of(pod)
+
+
 def reconcile(view: ClusterView, facts: ClusterFacts, hosts: Path) -> list[Change]:
     """Return the ClusterExecs to write: one per node, which names the pods on it."""
     changes: list[Change] = []
     for node in facts.nodes.values():
-        names = sorted(pod["metadata"]["name"] for pod in view.pods_on(node.name) if not is_deleted(pod))
+        names = sorted(pod["metadata"]["name"] for pod in view.pods_on(node.name) if _is_served(pod))
         name = f"host-{node.name}"
         known = view.find(CLUSTER_EXECS, name)
         if known is None:

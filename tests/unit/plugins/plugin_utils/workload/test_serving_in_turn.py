@@ -72,6 +72,9 @@ class World:
     def list_objects(self, _kind: Kind, *_more: Any, **_options: Any) -> list[dict[str, Any]]:
         return []
 
+    def list_with_version(self, _kind: Kind, *_more: Any) -> tuple[list[dict[str, Any]], str]:
+        return self.pods(), ""
+
     def find(self, _kind: Kind, name: str, *_more: Any) -> dict[str, Any]:
         return {"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 

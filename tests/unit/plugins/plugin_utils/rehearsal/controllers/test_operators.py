@@ -321,6 +321,12 @@ def test_commands_of_a_node_go_to_its_own_host(facts: ClusterFacts, tmp_path: Pa
     assert variables["PATH"].startswith(f"{tmp_path}/gpu02/bin:")
 
 
+def test_pods_of_jobs_take_no_commands(facts: ClusterFacts, tmp_path: Path) -> None:
+    kind, pod = _pod("a", "gpu01", "x")
+    pod["metadata"]["labels"] = {**pod["metadata"]["labels"], "batch.kubernetes.io/job-name": "nccl"}
+    assert pod_commands.reconcile(_view((kind, pod)), facts, tmp_path) == []
+
+
 def test_doors_lead_to_the_tools_of_the_named_host(tmp_path: Path) -> None:
     import subprocess
 
