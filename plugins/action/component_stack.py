@@ -79,7 +79,13 @@ class ActionModule(ModuleAction):
             policies = policies_of(components, adopt, foreign)
             found = with_drift(helm, cluster, components, installed(helm, cluster, components))
             found = with_existing(cluster, components, found)
-            plan = make_plan(components, found, policies=policies, allow_downgrade=options["allow_downgrade"] or back)
+            plan = make_plan(
+                components,
+                found,
+                policies=policies,
+                allow_downgrade=options["allow_downgrade"] or back,
+                allow_skipped_minors=options["allow_skipped_minors"],
+            )
             limits = Limits(
                 ready_s=options["ready_timeout_s"], pull_grace_s=options["pull_grace_s"], parallel=options["parallel"]
             )

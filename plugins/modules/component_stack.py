@@ -109,6 +109,12 @@ options:
     description: Put an older version in place of a newer one where the recipe says so.
     type: bool
     default: false
+  allow_skipped_minors:
+    description:
+      - Go over minor versions that the component's project wants to be gone through one at a time, as for cert-manager.
+        Without it such a step is refused with the versions between.
+    type: bool
+    default: false
   parallel:
     description: How many components are installed at a time, at most.
     type: int
@@ -172,7 +178,8 @@ plan:
       type: str
       sample: gpu-operator
     action:
-      description: One of install, upgrade, adopt, recover, unchanged, foreign, refuse, pending, downgrade.
+      description: One of install, upgrade, adopt, recover, unchanged, foreign, refuse, pending, downgrade,
+        skips.
       type: str
       sample: install
     found:

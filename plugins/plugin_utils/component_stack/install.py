@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 
 from ..clients.helm.chart import chart_source
 from ..clients.helm.helm import Helm, HelmError, ReleaseRequest
 from ..clients.kube.cluster import Cluster
-from ..clients.kube.wait import Phase, State, wait_all
+from ..clients.kube.kinds import Kind
+from ..clients.kube.wait import Phase, State, until, wait_all
 from ..outcome.errors import BringupError
 from ..runtime.clock import Deadline, elapsed_text
 from ..runtime.progress import Emit, silent
@@ -21,7 +23,8 @@ from .apply import apply_manifests, preview_manifests
 from .crds import apply_crds
 from .facts import stack_facts
 from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, REVISION_LABEL, Action, Component, Plan, Step
-from .read import belongs, read_workloads, readiness, reported_state
+from .read import WORKLOAD_KINDS, belongs, read_workloads, readiness, reported_state
+from .workloads import release_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,7 @@ _REFUSED = {
     Action.PENDING: "release-pending",
     Action.DOWNGRADE: "component-version",
     Action.REFUSE: "component-foreign",
+    Action.SKIPS: "component-version",
 }
 
 
@@ -169,8 +173,25 @@ class Installer:
             request = self.request(component, self._recovered(step))
             definitions, installs = self.helm.crds(request), step.action is Action.INSTALL
             apply_crds(self.cluster, definitions, component.name, self.emit, installs=installs)
+            self._make_way(step)
             self.helm.upgrade(request, take_ownership=step.action is Action.ADOPT)
         self.emit(f"{component.name}: applied in {elapsed_text(monotonic() - started)}, waiting until it is ready")
+
+    def _make_way(self, step: Step) -> None:
+        """Delete workloads of the release that the new version has with another selector, and wait until they go."""
+        kinds = {kind.kind: kind for kind in WORKLOAD_KINDS}
+        deadline = Deadline.after(self.limits.ready_s)
+        for title in step.replaced:
+            kind, name = kinds[title.partition(" ")[0]], title.partition(" ")[2]
+            live = self.cluster.find(kind, name, step.namespace)
+            if live is None or release_of(live) != f"{step.namespace}/{step.component}":
+                continue
+            self.emit(f"{step.component}: {title} is deleted, for its selector changes; its pods stop meanwhile"[:199])
+            self.cluster.delete(kind, name, step.namespace)
+            until(partial(self._is_gone, kind, name, step.namespace), deadline, f"{title} to be gone")
+
+    def _is_gone(self, kind: Kind, name: str, namespace: str) -> bool:
+        return self.cluster.find(kind, name, namespace) is None
 
     def _recovered(self, step: Step) -> int:
         """Return the newest revision of the release, after it was freed where a helm of ours died on it."""

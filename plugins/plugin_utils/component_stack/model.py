@@ -73,6 +73,7 @@ class Action(str, Enum):
     REFUSE = "refuse"
     PENDING = "pending"
     DOWNGRADE = "downgrade"
+    SKIPS = "skips"
 
     @property
     def changes(self) -> bool:
@@ -82,7 +83,7 @@ class Action(str, Enum):
     @property
     def refused(self) -> bool:
         """Whether nothing can go on until a person decides."""
-        return self in (Action.PENDING, Action.DOWNGRADE, Action.REFUSE)
+        return self in (Action.PENDING, Action.DOWNGRADE, Action.REFUSE, Action.SKIPS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,8 @@ class Step:
     """What is to be done about one component, and why.
 
     `owner` names whose the installation is that is used in its place, `found_release` its helm release
-    (`namespace/name`, empty: none) and `workloads` its controllers (`Deployment namespace/name`).
+    (`namespace/name`, empty: none) and `workloads` its controllers (`Deployment namespace/name`). `replaced` are
+    workloads that are deleted before helm upgrades, for it could not change them (`Deployment name`).
     """
 
     component: str
@@ -105,6 +107,7 @@ class Step:
     owner: str = ""
     found_release: str = ""
     workloads: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

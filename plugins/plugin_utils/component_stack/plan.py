@@ -13,6 +13,7 @@ from ..constraint.version import parse_version
 from ..outcome.errors import InputError
 from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, REVISION_LABEL, Action, Component, Plan, Step
 from .owners import Existing
+from .upgrades import crossing_of
 
 # What stands for the version of a component that has no chart.
 _MANIFESTS = "manifests"
@@ -76,6 +77,7 @@ def make_plan(
     *,
     policies: Mapping[str, str] | None = None,
     allow_downgrade: bool = False,
+    allow_skipped_minors: bool = False,
 ) -> Plan:
     """Return what is to be done about each component.
 
@@ -85,11 +87,14 @@ def make_plan(
         policies: what is to be done about installations that are not ours, by component (policies_of); the others are
             refused.
         allow_downgrade: whether an older version than the installed one may be put in its place.
+        allow_skipped_minors: whether minor versions may be skipped that the project wants to be gone through.
     """
     steps = []
     for component in components:
         policy = (policies or {}).get(component.name, REFUSE)
         step = _step(component, installed, policy, allow_downgrade)
+        if step.action.changes and step.found_version:
+            step = _by_rules(component, step, allow_skipped_minors)
         steps.append(replace(step, take_over=policy == ADOPT))
     return Plan(steps=tuple(steps))
 
@@ -115,6 +120,40 @@ def _step(component: Component, installed: Installed, policy: str, allow_downgra
     return _ours(component, installed, release, policy == ADOPT)
 
 
+def _by_rules(component: Component, step: Step, allow_skipped_minors: bool) -> Step:
+    """Return the step as what is recorded about the two versions wants it."""
+    crossing = crossing_of(component.name, step.found_version, component.version)
+    sources = "; ".join(crossing.sources)
+    if crossing.skipped and not allow_skipped_minors:
+        between = ", then ".join(crossing.skipped)
+        reason = (
+            f"{step.found_version} to {component.version} skips minor versions that are to be gone through ({sources})"
+        )
+        hint = (
+            f"install {between} first (overrides or a recipe directory pins the version), or set allow_skipped_minors"
+        )
+        return replace(step, action=Action.SKIPS, reason=reason, hint=hint)
+    if crossing.replaced:
+        warning = f"its selector changes, so {', '.join(crossing.replaced)} is deleted first ({sources})"
+        return replace(step, reason=f"{step.reason}; {warning}", replaced=crossing.replaced)
+    return step
+
+
+# What helm's words mean where an upgrade is the way out; helm upgrades a release that failed or was set aside.
+_STATES = {
+    "failed": "its last change did not succeed",
+    "superseded": "a helm died after it had set the last revision aside",
+    "uninstalled": "its history was kept",
+}
+
+
+def _state_text(release: Release) -> str:
+    if release.status == "failed" and release.revision == 1:
+        return "the release is failed: its first installation did not succeed"
+    said = _STATES.get(release.status)
+    return f"the release is {release.status}" + (f": {said}" if said else "")
+
+
 def _ours(component: Component, installed: Installed, release: Release, take_over: bool) -> Step:
     foreign = installed.foreign.get(component.release, ())
     if foreign and take_over:
@@ -122,7 +161,7 @@ def _ours(component: Component, installed: Installed, release: Release, take_ove
     if not installed.is_ours(component.release):
         return _made(component, Action.ADOPT, release, "taken over as told")
     if release.status != "deployed":
-        return _made(component, Action.UPGRADE, release, f"the release is {release.status}")
+        return _made(component, Action.UPGRADE, release, _state_text(release))
     if release.chart_version != component.version:
         return _made(component, Action.UPGRADE, release, "another version")
     if installed.labels[component.release].get(DIGEST_LABEL) != component.digest:
