@@ -14,7 +14,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kustomize
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import components_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.render import Renderer, rendered
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import supported_combinations
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.catalog import charts_of
 
 MPI = {
     "name": "mpi-operator",
@@ -193,3 +198,20 @@ def test_a_component_whose_files_render_to_nothing_has_no_chart(
            "manifests": [{"when": "after", "file": "m.yaml", "text": "{{ if false }}{{ end }}\n"}]}  # fmt: skip
     (component,) = components_of(rendered(recipe(ref), Renderer(helm=str(tmp_path / "bin" / "helm"))))
     assert not component.has_chart and component.manifests == ()
+
+
+def test_every_leaf_of_the_catalogue_is_installed_from_the_mirror_of_a_rehearsal(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs(tmp_path / "bin", monkeypatch)
+    data = repository / "recipes"
+    build_mirror(tmp_path / "mirror", charts_of([data]))
+    catalogue, built = load_catalogue([data]), set()
+    for criteria in supported_combinations(catalogue):
+        whole = rendered(
+            hydrated(resolve(criteria, catalogue), catalogue), Renderer(helm="", mirror=str(tmp_path / "mirror"))
+        )
+        for component in components_of(whole):
+            assert component.has_chart or component.manifests, (criteria, component.name)
+            built |= set() if component.has_chart or component.source == "" else {component.name}
+    assert {"mpi-operator", "gateway-api"} <= built
