@@ -255,7 +255,9 @@ class Transport:
             except HandshakeError as error:
                 problem = self._renew(seen) if error.status == 401 else ""
                 renewed = error.status == 401 and not problem and tries.made < _RENEWALS
-                fault, raised = Fault(status=error.status, renewed=renewed), error.cause
+                # Nothing is there yet that anybody could have changed.
+                fault = Fault(status=error.status, renewed=renewed, conflict=error.status == 409)
+                raised = error.cause
             else:
                 self.outage.note(Fault(status=101))
                 return stream

@@ -13,6 +13,7 @@ from spoiled_api import CUT_BODY, CUT_HEAD, LOST, POD, RESET, Api, Json, busy, s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster, holds
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import (
     ConflictError,
+    HandshakeError,
     UnreachableError,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NAMESPACES, NODES, PODS
@@ -184,3 +185,28 @@ def test_holding_is_having_all_that_is_wanted() -> None:
     assert holds({"a": {"b": 1, "c": 2}, "d": [1]}, {"a": {"b": 1}})
     assert not holds({"a": {"b": 1}}, {"a": {"b": 2}})
     assert not holds({"d": [1, 2]}, {"d": [1]})
+
+
+@pytest.mark.parametrize("code", [409, 429, 500, 503])
+def test_a_stream_that_was_refused_in_passing_is_opened_again(cluster: Cluster, code: int) -> None:
+    faults = [HandshakeError(code, UnavailableError("stream", "is refused."))]
+
+    def connect() -> str:
+        if faults:
+            raise faults.pop()
+        return "open"
+
+    assert cluster.transport.open_stream(connect) == "open"
+
+
+@pytest.mark.parametrize("code", [403, 404, 409])
+def test_a_stream_that_is_refused_each_time_is_refused(cluster: Cluster, code: int) -> None:
+    asked = []
+
+    def connect() -> str:
+        asked.append(code)
+        raise HandshakeError(code, UnavailableError("stream", "is refused."))
+
+    with pytest.raises(UnavailableError, match="is refused"):
+        cluster.transport.open_stream(connect)
+    assert len(asked) == (4 if code == 409 else 1)
