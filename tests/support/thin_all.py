@@ -3,7 +3,9 @@
 """Takes pieces out of the evidence of the tests' healthy run, and prints which passes outlive it; ends with 1 then.
 
 By default one piece of every kind is tried, in some minutes; `--each N` tries N of a kind, `--only REGEX` the kinds
-that it matches from their beginning. Printed are the numbers of pieces, kinds and exceptions, too.
+that it matches from their beginning. With `--excepted` those are tried that an exception allows: printed is what is
+noticed all the same, for there the exception is wider than its reason. Printed are the numbers of pieces, kinds and
+exceptions, too.
 """
 
 from __future__ import annotations
@@ -13,12 +15,14 @@ import random
 import re
 import sys
 import tempfile
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from archives import unpack
 from seeds import run_seed
-from thinned import HEALTHY, Thinned, allowed_exceptions, exception_for, remembered
-from thinning import by_kind, pieces_of
+from thinned import HEALTHY, UNNOTICED, Thinned, allowed_exceptions, exception_for, exceptions_for, remembered
+from thinning import Piece, by_kind, pieces_of
 
 
 def main() -> int:
@@ -26,33 +30,59 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="kinds of pieces, a regular expression")
     parser.add_argument("--each", type=int, default=1, help="pieces of each kind")
+    parser.add_argument("--excepted", action="store_true", help="try what exceptions allow")
     options = parser.parse_args()
-    draw, allowed = random.Random(run_seed()), allowed_exceptions()
     with tempfile.TemporaryDirectory(prefix="thinning-") as directory, remembered():
         place = Path(directory)
         unpack(HEALTHY, place)
         kinds = {k: v for k, v in by_kind(pieces_of(place)).items() if re.match(options.only, k)}
-        excepted = {kind: entry for kind in kinds if (entry := exception_for(kind, allowed)) is not None}
-        asked = [
-            piece
-            for kind in sorted(kinds.keys() - excepted.keys())
-            for piece in draw.sample(kinds[kind], min(options.each, len(kinds[kind])))
-        ]
+        drawn = _Drawn(place, kinds, options.each, excepted=options.excepted)
         run = Thinned(place)
-        outlived = 0
-        for number, piece in enumerate(asked, 1):
-            if why := run.kept(piece):
-                outlived += 1
+        wrong = 0
+        for piece in drawn.pieces():
+            why = run.kept(piece)
+            if (why != UNNOTICED) if options.excepted else why:
+                wrong += 1
                 print(f"{piece.kind} | {piece.text} | {why[:300]}", flush=True)
-            if number % 500 == 0:
-                print(f"{number} of {len(asked)}, {outlived} outlived", file=sys.stderr, flush=True)
     pieces = sum(map(len, kinds.values()))
-    free = sum(len(kinds[kind]) for kind in excepted)
+    what = "are noticed that an exception allows" if options.excepted else "passes outlived their evidence"
     print(
-        f"{pieces} pieces of {len(kinds)} kinds; {len(set(excepted.values()))} exceptions allow {free} of "
-        f"{len(excepted)} kinds; {len(asked)} tried (seed {run_seed()}), {outlived} passes outlived their evidence"
+        f"{pieces} pieces of {len(kinds)} kinds; {drawn.allowed_pieces} of {drawn.allowed_kinds} kinds are allowed by "
+        f"{len(drawn.used)} exceptions (of those that only hold for what is not read, by the pieces that were drawn); "
+        f"{drawn.tried} tried (seed {run_seed()}), {wrong} {what}"
     )
-    return 1 if outlived else 0
+    for entry, number in drawn.used.most_common():
+        print(f"  {number} {entry}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+class _Drawn:
+    """Pieces to be tried, and how many an exception allows."""
+
+    def __init__(self, place: Path, kinds: dict[str, list[Piece]], each: int, *, excepted: bool) -> None:
+        self._place, self._kinds, self._each, self._excepted = place, kinds, each, excepted
+        self.allowed_pieces = self.allowed_kinds = self.tried = 0
+        self.used: Counter[str] = Counter()
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the pieces that are to be tried, and count all."""
+        draw, allowed = random.Random(run_seed()), allowed_exceptions()
+        for kind in sorted(self._kinds):
+            pieces, entries = self._kinds[kind], exceptions_for(kind, allowed)
+            chosen = draw.sample(pieces, min(self._each, len(pieces)))
+            found = {piece: exception_for(self._place, piece, entries) for piece in chosen}
+            of_kind = [entry for entry in found.values() if entry is not None]
+            share = len(pieces) * len(of_kind) // len(chosen)
+            self.allowed_pieces, self.allowed_kinds = self.allowed_pieces + share, self.allowed_kinds + bool(of_kind)
+            for entry in of_kind:
+                self.used[entry.kinds.pattern] += len(pieces) // len(chosen)
+            for piece, entry in found.items():
+                # What is not read needs no judge to tell that it is not.
+                if (entry is not None and not entry.unread) if self._excepted else entry is None:
+                    self.tried += 1
+                    if self.tried % 500 == 0:
+                        print(f"{self.tried} tried", file=sys.stderr, flush=True)
+                    yield piece
 
 
 if __name__ == "__main__":

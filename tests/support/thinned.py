@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 from thinning import Piece, without
+from unread import is_unread
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils import probe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect import host_facts
@@ -47,21 +48,45 @@ _PARSERS = "ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe"
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Kinds of pieces that are no evidence, and why."""
+    """Kinds of pieces that are no evidence, and why.
+
+    `places`: only those at these places; `unread`: only those without which parsers say the same.
+    """
 
     kinds: re.Pattern[str]
     reason: str
+    places: re.Pattern[str] | None = None
+    unread: bool = False
+
+    def allows(self, run_dir: Path, piece: Piece) -> bool:
+        """Whether it allows a piece of one of its kinds."""
+        if self.places is not None and not self.places.match(piece.text):
+            return False
+        return not self.unread or is_unread(run_dir, piece)
 
 
 def allowed_exceptions() -> tuple[Allowed, ...]:
     """Return the exceptions of thinning.yaml."""
     entries = yaml.safe_load((DATA / "thinning.yaml").read_text(encoding="utf-8"))["exceptions"]
-    return tuple(Allowed(re.compile(entry["pieces"]), entry["reason"]) for entry in entries)
+    return tuple(
+        Allowed(
+            re.compile(entry["pieces"]),
+            entry["reason"],
+            places=re.compile(entry["places"]) if "places" in entry else None,
+            unread=entry.get("unread", False),
+        )
+        for entry in entries
+    )
 
 
-def exception_for(kind: str, allowed: tuple[Allowed, ...]) -> Allowed | None:
-    """Return the first exception that a kind of pieces falls under."""
-    return next((entry for entry in allowed if entry.kinds.fullmatch(kind)), None)
+def exceptions_for(kind: str, allowed: tuple[Allowed, ...]) -> tuple[Allowed, ...]:
+    """Return the exceptions that a kind of pieces falls under."""
+    return tuple(entry for entry in allowed if entry.kinds.fullmatch(kind))
+
+
+def exception_for(run_dir: Path, piece: Piece, entries: tuple[Allowed, ...]) -> Allowed | None:
+    """Return the first of the exceptions for its kind that allows a piece."""
+    return next((entry for entry in entries if entry.allows(run_dir, piece)), None)
 
 
 @dataclass(frozen=True, slots=True)

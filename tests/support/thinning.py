@@ -2,8 +2,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Takes single pieces out of the evidence of a saved run: a file, a field or row of a document, a line of a text.
 
-A piece is deleted, made null, emptied or halved. Only texts, lists and mappings can be emptied or halved: a number that
-is made 0 is not less evidence but another. Documents are found wherever they stand: in a file, a text, a line.
+A piece is deleted, made null, emptied or halved. Only texts, lists and mappings can be emptied or halved: they then say
+less. Numbers and flags are deleted and made null. They are not made 0 or half: such a number says as much as before,
+and something else (no errors, half the speed), which is a matter of the tests of bounds and of faults; a judge that
+told it from what was seen would need the evidence twice. What says how much there is of something does so beside it: a
+halved list of counts, hosts or series has to be noticed by what is missing. Documents are found wherever they stand: in
+a file, a text, a line.
 """
 
 from __future__ import annotations

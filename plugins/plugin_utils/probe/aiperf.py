@@ -242,12 +242,21 @@ def _seed(data: Mapping[str, Any]) -> int | None:
     return seed if isinstance(seed, int) and not isinstance(seed, bool) else None
 
 
+# What is asked of them: of requests before the measured ones their number alone.
+_PHASES = {"warmup": ("requests",), "profiling": ("requests", "concurrency")}
+
+
 def _phases(data: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     config = data.get("input_config")
     phases = config.get("phases") if isinstance(config, dict) else None
     if not isinstance(phases, list):
         raise unreadable(TOOL, "no input_config.phases", "how the load was made")
-    return {str(phase.get("kind")): phase for phase in phases if isinstance(phase, dict)}
+    kinds = {str(phase.get("kind")): phase for phase in phases if isinstance(phase, dict)}
+    return {
+        kind: {name: value for name, value in phase.items() if name in _PHASES[kind]}
+        for kind, phase in kinds.items()
+        if kind in _PHASES
+    }
 
 
 def _refuse_contradictions(export: AiperfExport) -> None:

@@ -102,6 +102,9 @@ def _open_question(host: NodeContext, diag: DiagReport, wanted: int) -> Report |
             "dcgm-diag-incomplete", f"not all GPUs were tested: {'; '.join(partial)}", again, **seen
         )
     status = host.facts.exits.get("diag", 0)
+    if not host.facts.diag_level:
+        text = "no test failed, and the command of the diagnostic does not say at which level it ran"
+        return host.answer.unknown("dcgm-diag-level", text, again, **seen)
     if status:
         text = f"no test failed, and dcgmi ended with {status}"
         return host.answer.unknown("dcgm-diag-exit-status", text, again, **seen)

@@ -21,6 +21,7 @@ from .model import Run
 HELD_DOWN = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
 # At least so many samples for a second of load: the program takes one a second.
 _LEAST_RATE = 0.2
+_OPTIONAL = ("clock_min_mhz", "power_w", "temperature_c")
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,11 @@ class DeviceState:
             return f"{self.samples} samples in {self.log.load_s:.0f} s of load"
         told = [state for state in self.log.states if state.samples]
         lacking = [name for name in ("clock_mhz", "reasons") if any(getattr(state, name) is None for state in told)]
-        return f"its device does not tell {' and '.join(lacking)}" if lacking else ""
+        if lacking:
+            return f"its device does not tell {' and '.join(lacking)}"
+        # A driver that does not say it never says it.
+        uneven = [name for name in _OPTIONAL if len({getattr(state, name) is None for state in told}) > 1]
+        return f"only some of its samples tell {' and '.join(uneven)}" if uneven else ""
 
     @cached_property
     def reasons(self) -> dict[str, float]:

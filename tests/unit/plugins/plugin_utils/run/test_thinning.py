@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Evidence cannot be thinned: whatever single piece of a healthy run is taken out, no result that rested on it passes.
 
-The run is a rehearsal of two hosts (tests/data/README.md). A sample of kinds is tried; `make thinning` tries every
-kind.
+The run is a rehearsal of two hosts (tests/data/README.md). Tried are a sample of kinds, another one with each seed
+(seeds.py), and those that once were not noticed; `make thinning` tries every kind.
 """
 
 from __future__ import annotations
@@ -11,21 +11,40 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from itertools import islice
 from typing import Any
 
 import pytest
 from archives import unpack
-from thinned import HEALTHY, Thinned, allowed_exceptions, exception_for, remembered
+from seeds import drawing
+from thinned import HEALTHY, Thinned, allowed_exceptions, exception_for, exceptions_for, remembered
 from thinning import Piece, by_kind, pieces_of
+from unread import is_unread
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 
 # How many kinds are tried: of what observers saved, and of what tools and pods said.
-OBSERVED, SAID = 40, 20
-# Always the same ones: `make thinning` draws others.
-SEED = 1
+OBSERVED, SAID = 40, 30
+# What once outlived: the file, and its kind without it.
+_SMI = "tools/nvidia_smi_xml/stdout/(line)"
+_LOAD = "evidence/load/training_acceptance"
+ONCE = (
+    ("observations/telemetry/metrics.json", "data/series[] delete"),
+    ("observations/telemetry/metrics.json", "data/alert_fields/hosts halve"),
+    ("evidence/hosts/gpu01.json", "tools/lspci/withheld delete"),
+    ("evidence/hosts/gpu01.json", "tools/dcgmi_diag/argv halve"),
+    ("evidence/hosts/gpu02.json", "tools/lspci/stdout/(line) N:N:N Infiniband controller [N]: Mellanox Technolo halve"),
+    ("evidence/hosts/gpu02.json", "tools/nvidia_smi_topo/stdout/(line) NICN: mlxN_N delete"),
+    ("evidence/hosts/gpu01.json", "tools/ibstat/stdout/(line) Firmware version: N.N delete"),
+    ("evidence/hosts/gpu01.json", "tools/ibstat_after/stdout/(line) Port GUID: N halve"),
+    ("evidence/hosts/gpu02.json", f"{_SMI} <current_link_gen>N</current_link_gen> delete"),
+    ("evidence/hosts/gpu02.json", f"{_SMI} <dram_uncorrectable>N</dram_uncorrectable> empty"),
+    ("evidence/hosts/gpu01.json", f"{_SMI} </supported_clocks> halve"),
+    (f"{_LOAD}/before/gpu01.json", "tools/nvidia_smi_nvlink/stdout/(line) Link N: N GB/s delete"),
+    (f"{_LOAD}/after/gpu02.json", f"{_SMI} <gpu_recovery_action>None</gpu_recovery_action> delete"),
+    (f"{_LOAD}/after/gpu02.json", f"{_SMI} <replay_counter>N</replay_counter> empty"),
+)
 HOSTS = (
     "evidence/hosts/gpu02.json",
     "evidence/load/training_acceptance/after/gpu02.json",
@@ -61,26 +80,54 @@ def test_the_whole_run_is_healthy(thinned: Thinned) -> None:
 
 
 def test_no_pass_outlives_a_piece_that_it_rested_on(thinned: Thinned) -> None:
-    allowed, draw = allowed_exceptions(), random.Random(SEED)
-    kinds = {
-        kind: pieces for kind, pieces in by_kind(_some(thinned.run_dir)).items() if exception_for(kind, allowed) is None
-    }
-    tried = []
-    for start, number in (("observations/", OBSERVED), ("evidence/", SAID)):
-        mine = sorted(kind for kind in kinds if kind.startswith(start))
-        tried += [draw.choice(kinds[kind]) for kind in draw.sample(mine, number)]
+    draw = drawing("thinning")
+    tried = [piece for start, number in (("observations", OBSERVED), ("evidence", SAID))
+             for piece in _drawn(thinned, draw, start, number)]  # fmt: skip
     outlived = [f"{piece.text}: {why[:300]}" for piece in tried if (why := thinned.kept(piece))]
     assert not outlived, f"{len(outlived)} of {len(tried)} pieces:\n" + "\n".join(outlived)
 
 
-def _some(run_dir: Path) -> Iterator[Piece]:
-    """Return the pieces of all observations and of one file of the evidence."""
-    files = sorted(path for path in (run_dir / "evidence").rglob("*") if path.is_file())
-    return pieces_of(run_dir, (run_dir / "observations", random.Random(SEED).choice(files)))
+def _drawn(thinned: Thinned, draw: random.Random, start: str, number: int) -> Iterator[Piece]:
+    """Yield that many pieces of different kinds that no exception allows; of evidence from two files of it."""
+    run_dir, allowed = thinned.run_dir, allowed_exceptions()
+    files = sorted(path for path in (run_dir / start).rglob("*") if path.is_file())
+    kinds = by_kind(pieces_of(run_dir, files if start == "observations" else draw.sample(files, 2)))
+    names = sorted(kinds)
+    draw.shuffle(names)
+    found = (
+        piece
+        for name in names
+        if exception_for(run_dir, piece := draw.choice(kinds[name]), exceptions_for(name, allowed)) is None
+    )
+    return islice(found, number)
+
+
+@pytest.mark.parametrize(("file", "kind"), ONCE)
+def test_what_once_was_not_noticed_is(thinned: Thinned, file: str, kind: str) -> None:
+    """Of each kind one piece, drawn with the seed."""
+    place = thinned.run_dir / file
+    entries = exceptions_for(f"{Piece(file, (), '').kind.partition(':')[0]}:{kind}", allowed_exceptions())
+    same = [
+        piece
+        for piece in pieces_of(thinned.run_dir, [place])
+        if piece.kind.partition(":")[2] == kind and exception_for(thinned.run_dir, piece, entries) is None
+    ]
+    assert same, "no such piece: is what is saved another than in the archive?"
+    assert thinned.kept(drawing(f"thinning/{file}/{kind}").choice(same)) == ""
 
 
 def test_every_exception_has_its_reason() -> None:
     assert all(len(entry.reason.split()) > 3 for entry in allowed_exceptions())
+
+
+def test_pieces_that_no_parser_reads_are_told_from_those_that_one_reads(thinned: Thinned) -> None:
+    kinds = by_kind(pieces_of(thinned.run_dir, [thinned.run_dir / "evidence/hosts/gpu01.json"]))
+    start = "evidence/hosts/gpuN.json:tools/nvidia_smi_xml/stdout/(line) "
+    unread, read = (kinds[f"{start}<{tag}> delete"][0] for tag in (
+        "product_brand>NVIDIA</product_brand", "persistence_mode>Enabled</persistence_mode",
+    ))  # fmt: skip
+    assert is_unread(thinned.run_dir, unread) and not is_unread(thinned.run_dir, read)
+    assert not is_unread(thinned.run_dir, kinds["evidence/hosts/gpuN.json:tools/lspci/rc null"][0])
 
 
 def _of_another_run(document: dict[str, Any]) -> None:

@@ -120,6 +120,12 @@ def test_required_test_skipped_or_absent_is_unknown(fleet: AnyFleet) -> None:
     assert said(fleet.judge(only="dcgm-diag"), Status.OTHER) == {("dcgm-diag", "dcgm-diag-incomplete", "gpu02")}
 
 
+def test_diagnostic_of_an_unknown_level_is_not_passed(fleet: AnyFleet) -> None:
+    run = fleet.hosts["gpu02"].evidence().tools["dcgmi_diag"]
+    fleet.hosts["gpu02"].tools["dcgmi_diag"] = replace(run, argv=run.argv[:2])
+    assert said(fleet.judge(only="dcgm-diag"), Status.OTHER) == {("dcgm-diag", "dcgm-diag-level", "gpu02")}
+
+
 def test_diagnostic_that_did_not_run_or_ran_at_a_lower_level_is_unknown(fleet: AnyFleet) -> None:
     good = fleet.hosts["gpu02"].evidence().tools["dcgmi_diag"]
     fleet.hosts["gpu02"].tools["dcgmi_diag"] = replace(good, argv=("dcgmi", "diag", "-r", "1", "-j"))

@@ -135,6 +135,15 @@ def test_power_and_temperature_may_be_missing() -> None:
     assert fleet(edit=only({"power_w": None, "temperature_c": None}, "state")).findings() == []
 
 
+@pytest.mark.parametrize("name", ["power_w", "temperature_c", "clock_min_mhz"])
+def test_what_only_some_samples_tell_does_not_pass(name: str) -> None:
+    def edit(number: int, lines: list[Line]) -> list[Line]:
+        first = next(line for line in lines if line["event"] == "state")
+        return [{**line, name: None} if line is first and number == 13 else line for line in lines]
+
+    assert fleet(edit=edit).findings() == [(CLOCKS, "not-sampled", "other", "gpu02")]
+
+
 @pytest.mark.parametrize("event", ["state", "window", "digest", "step", "end"])
 def test_a_line_that_is_lost_makes_its_host_unknown(event: str) -> None:
     def edit(number: int, lines: list[Line]) -> list[Line]:
