@@ -123,8 +123,10 @@ class Bench:
         have = holdings_of(self.helm, self.cluster, components, found, mirror=str(self.mirror), remove_crds=crds)
         return plan_removal(components, found, have, remove_crds=crds)
 
-    def remove(self, wanted: dict[str, Any], *namespaces: str, crds: bool = False) -> dict[str, Gone]:
-        done = Remover(self.helm, self.cluster, drain_s=5.0).run(self.removals(wanted, crds=crds), namespaces)
+    def remove(
+        self, wanted: dict[str, Any], *namespaces: str, crds: bool = False, drain_s: float = 60.0
+    ) -> dict[str, Gone]:
+        done = Remover(self.helm, self.cluster, drain_s=drain_s).run(self.removals(wanted, crds=crds), namespaces)
         return {entry.component: entry for entry in done}
 
     def plan(self, wanted: dict[str, Any], **more: Any) -> Plan:
@@ -253,7 +255,7 @@ def test_removal_names_what_holds_it_and_leaves_nothing_of_ours(bench: Bench) ->
     assert [(entry.component, entry.action) for entry in shown] == [("tuning", "remove"), ("cert-manager", "remove")]
     assert bench.actions(wanted) == ["unchanged", "unchanged"], "a plan removes nothing"
 
-    gone = bench.remove(wanted)
+    gone = bench.remove(wanted, drain_s=3.0)
     assert (gone["tuning"].state, gone["cert-manager"].state) == ("blocked", "waiting")
     assert "Tuning tuning/nodes is still there" in gone["tuning"].reason
     assert "finalizers: bringup.example/held" in gone["tuning"].reason

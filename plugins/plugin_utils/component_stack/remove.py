@@ -78,7 +78,7 @@ class Remover:
             self.emit(f"{entry.component}: {done.state}" + (f": {done.reason}" if done.reason else ""))
         if any(gone.state in _STOPS for gone in self._done.values()):
             return tuple(self._done.values())
-        return (*self._done.values(), *(self._namespace(name) for name in namespaces))
+        return (*self._done.values(), *self._namespaces(namespaces))
 
     def _one(self, entry: Removal) -> Gone:
         if entry.action != "remove":
@@ -153,23 +153,44 @@ class Remover:
             self.cluster.delete(kind, name)
             self.emit(f"{kind.kind} {name}, which nobody serves, removed"[:199])
 
-    def _namespace(self, name: str) -> Gone:
+    def _namespaces(self, names: Iterable[str]) -> list[Gone]:
+        """Delete namespaces that nobody uses, all at once, and wait until each is gone."""
+        used = {name: self._used(name) for name in names}
+        for name, by in used.items():
+            if not by:
+                self.cluster.delete(NAMESPACES, name)
+        return [
+            Gone(component=f"namespace {name}", state="kept", reason=f"holds {by}, which is not ours")
+            if by
+            else self._left(name)
+            for name, by in used.items()
+        ]
+
+    def _used(self, name: str) -> str:
         for kind in _USES:
-            used = self.cluster.list_metadata(kind, name)
-            if used:
-                reason = f"holds {kind.kind} {used[0]['name']}, which is not ours"
-                return Gone(component=f"namespace {name}", state="kept", reason=reason)
+            found = [metadata["name"] for metadata in self.cluster.list_metadata(kind, name) if not _is_going(metadata)]
+            if found:
+                return f"{kind.kind} {found[0]}"
+        return ""
+
+    def _left(self, name: str) -> Gone:
         entry = Removal(component=f"namespace {name}", namespace=name, action="remove")
         try:
             self._drain(entry, [Ref(api_version="v1", kind="Namespace", name=name)])
         except DeadlineError as error:
             conditions = ((self.cluster.find(NAMESPACES, name) or {}).get("status") or {}).get("conditions") or ()
-            said = [str(entry.get("message")) for entry in conditions if entry.get("status") == "True"]
-            reason = f"{error.reason} {' '.join(said)}".strip()
+            said = [str(condition.get("message")) for condition in conditions if condition.get("status") == "True"]
+            reason = f"{error.reason} {' '.join(said)}".strip()[:400]
             return Gone(
-                component=entry.component, state="blocked", reason=reason[:400], hint=f"kubectl get ns {name} -o yaml"
+                component=entry.component, state="blocked", reason=reason, hint=f"kubectl get namespace {name} -o yaml"
             )
         return Gone(component=entry.component, state="removed")
+
+
+def _is_going(metadata: Json) -> bool:
+    """Tell whether an object goes by itself: it is deleted, or with what made it."""
+    owners = metadata.get("ownerReferences") or ()
+    return bool(metadata.get("deletionTimestamp")) or any(owner.get("controller") for owner in owners)
 
 
 def _definition(name: str) -> Ref:
