@@ -39,8 +39,8 @@ options:
     default: helm
   chart_mirror:
     description:
-      - Directory that holds V(<component>-<tag>.yaml) of every Kustomize component, beside V(<chart>-<version>.tgz) of
-        every chart. When set, nothing else is asked.
+      - Directory or http(s) address that holds V(<component>-<tag>.yaml) of every Kustomize component, beside
+        V(<chart>-<version>.tgz) of every chart. When set, nothing else is asked.
       - Without it C(kustomize), else C(kubectl kustomize), builds the component from its Git repository.
     type: str
 """

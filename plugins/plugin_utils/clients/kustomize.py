@@ -73,7 +73,8 @@ def build(source: KustomizeSource, mirror: str = "", timeout_s: float = 120.0) -
 
     Args:
         source: what to build.
-        mirror: a directory that holds `<component>-<tag>.yaml`, rendered before; when it is set nothing else is asked.
+        mirror: a directory or an http(s) address that holds `<component>-<tag>.yaml`, rendered before; when it is set
+            nothing else is asked.
         timeout_s: how long the build may take, its download included.
 
     Raises:
@@ -105,9 +106,11 @@ def build(source: KustomizeSource, mirror: str = "", timeout_s: float = 120.0) -
 
 def _mirrored(source: KustomizeSource, mirror: str, subject: str) -> str:
     wanted = f"{' '.join(program() or _PROGRAMS[1][1])} '{source.target}' > {source.file_name}"
+    if mirror.startswith(("http://", "https://")):
+        return _fetched(source, mirror, subject, wanted)
     if "://" in mirror:
-        reason = f"is built by Kustomize, and the chart mirror {mirror} is no directory to take it from."
-        raise InputError(subject, reason, f"take charts from a directory, with what this writes: {wanted}")
+        reason = f"is built by Kustomize, and the chart mirror {mirror} holds charts only."
+        raise InputError(subject, reason, f"use a directory or an http address, with what this writes: {wanted}")
     path = Path(mirror).expanduser() / source.file_name
     try:
         return path.read_text(encoding="utf-8-sig")
@@ -118,3 +121,19 @@ def _mirrored(source: KustomizeSource, mirror: str, subject: str) -> str:
         raise NotFoundError(subject, f"{path} does not exist; {found}.", hint) from None
     except (OSError, UnicodeDecodeError) as error:
         raise BringupError(subject, f"{path} cannot be read: {error}.") from None
+
+
+def _fetched(source: KustomizeSource, mirror: str, subject: str, wanted: str) -> str:
+    """Return the file from a mirror at an address."""
+    from .http.errors import HttpStatusError
+    from .http.routes import UrlRoute
+    from .http.session import HttpSession
+
+    session = HttpSession(UrlRoute(mirror), timeout_s=60.0)
+    try:
+        return session.text("GET", f"/{source.file_name}")
+    except HttpStatusError as error:
+        reason = f"{session.where}/{source.file_name} answers {error.status}."
+        raise NotFoundError(subject, reason, f"where the internet is reached: {wanted}; then put it there") from None
+    except BringupError as error:
+        raise UnavailableError(subject, f"the chart mirror {error.subject} {error.reason}", error.hint) from None

@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from served import served
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kustomize import KustomizeSource
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import components_of
@@ -141,9 +143,33 @@ def test_a_mirror_that_lacks_it_is_told_how_to_get_it(there: list[str], expected
         rendered(recipe(MPI), Renderer(mirror=str(tmp_path)))
 
 
-def test_a_mirror_at_an_address_holds_charts_only() -> None:
-    with pytest.raises(ProblemsError, match=r"the chart mirror oci://x is no directory"):
+def test_a_mirror_in_a_registry_holds_charts_only() -> None:
+    with pytest.raises(ProblemsError, match=r"the chart mirror oci://x holds charts only"):
         rendered(recipe(MPI), Renderer(mirror="oci://x"))
+
+
+class _Mirror(BaseHTTPRequestHandler):
+    """A mirror at an address: it has the MPI operator and nothing else."""
+
+    def do_GET(self) -> None:
+        there = self.path == "/charts/mpi-operator-v0.8.0.yaml"
+        self.send_response(200 if there else 404)
+        self.end_headers()
+        self.wfile.write(QUOTA.encode() if there else b"no such file")
+
+    def log_message(self, *words: object) -> None:
+        """Say nothing."""
+
+
+def test_a_mirror_at_an_address_is_asked_for_the_file() -> None:
+    with served(ThreadingHTTPServer(("127.0.0.1", 0), _Mirror)) as server:
+        address = f"http://127.0.0.1:{server.server_port}/charts"
+        (component,) = components_of(rendered(recipe(MPI), Renderer(mirror=f"{address}/")))
+        assert [manifest.title for manifest in component.manifests] == ["ResourceQuota pods"]
+        with pytest.raises(ProblemsError, match=r"/charts/mpi-operator-v9\.yaml answers 404\. Fix: where the internet"):
+            rendered(recipe({**MPI, "tag": "v9"}), Renderer(mirror=address))
+    with pytest.raises(ProblemsError, match="component mpi-operator: the chart mirror http://127"):
+        rendered(recipe(MPI), Renderer(mirror=address))
 
 
 def test_what_is_built_is_no_plain_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
