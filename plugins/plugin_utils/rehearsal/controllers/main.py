@@ -37,6 +37,7 @@ from ...outcome.errors import BringupError
 from ...runtime.files import write_atomic
 from ..model.spec import applied_file, file_version
 from . import (
+    compute_domains,
     dra_driver,
     gpu_operator,
     kai_scheduler,
@@ -76,6 +77,8 @@ KINDS = (
     pod_commands.CLUSTER_EXECS,
     JOBS,
     mpi_operator.MPI_JOBS,
+    compute_domains.COMPUTE_DOMAINS,
+    compute_domains.CLAIM_TEMPLATES,
     pod_programs.LOGS,
     pod_ports.PORT_FORWARDS,
     *prometheus_operator.WATCHED,
@@ -169,6 +172,7 @@ def run(options: Options, stop: threading.Event) -> None:
         pod_faults.reconcile,
         dra_driver.reconcile,
         network_operator.reconcile,
+        compute_domains.reconcile,
         rdma_plugin.reconcile,
         node_memory.reconcile,
         site_hands.reconcile,

@@ -22,7 +22,7 @@ from .ending import ending_in_order
 from .needs import refuse_missing_programs
 from .process_table import ProcessId
 from .request import Rehearsal, RehearsalRequest
-from .simulators import Simulated, kubernetes_node, prepare_simulators
+from .simulators import Simulated, kubernetes_node, prepare_simulators, system_nodes
 from .spec import ProcessSpec, SupervisorSpec
 from .starter import PortClashError, new_id, refuse_second, start, stop
 
@@ -86,7 +86,8 @@ def _start(
     progress: Progress,
 ) -> ControlPlane:  # fmt: skip
     paths = {name: program.path for name, program in programs.items()}
-    nodes = tuple(kubernetes_node(node) for node in simulated.model.nodes if node.kubernetes.member)
+    hosts = [kubernetes_node(node) for node in simulated.model.nodes if node.kubernetes.member]
+    nodes = (*hosts, *system_nodes(simulated.model.stack.system_nodes))
     stages = request.collection / "roles" / "rehearsal" / "files" / "kwok" / "stages.yaml.tpl"
     for attempt in range(1, _TRIES + 1):
         pull_s = simulated.model.stack.image_pull_s

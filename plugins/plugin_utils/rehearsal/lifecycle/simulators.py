@@ -180,3 +180,9 @@ def kubernetes_node(node: Node) -> NodeSpec:
     }
     labels = {"topology.kubernetes.io/rack": node.rack}
     return NodeSpec(name=node.name, labels=labels, taints=node.kubernetes.taints, info=info)
+
+
+def system_nodes(count: int) -> tuple[NodeSpec, ...]:
+    """Return so many Kubernetes nodes that are no GPU hosts, where the cluster's own software runs."""
+    capacity = {"cpu": "64", "memory": "256Gi", "pods": "250"}
+    return tuple(NodeSpec(name=f"system{number:02d}", capacity=capacity) for number in range(1, count + 1))

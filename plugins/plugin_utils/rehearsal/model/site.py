@@ -50,13 +50,15 @@ class Stack:
     """How the cluster's software behaves. `components` names only those that do not work. Groups of more than
     `gang_largest` pods are no gang to the gang scheduler (0: all are). The training image uses `training_efficiency` of
     what a good one would; `training_learns`: it computes right gradients. `image_pull_s`: pods of tests wait so long
-    for their image; read when the rehearsal starts. `training_torch`: PyTorch is in the training image."""
+    for their image; `system_nodes`: there are so many nodes without GPUs, for the cluster's own software; both are read
+    when the rehearsal starts. `training_torch`: PyTorch is in the training image."""
 
     gang_scheduler: GangBehaviour = "all-or-nothing"
     gang_largest: int = 0
     training_efficiency: float = 1.0
     training_learns: bool = True
     image_pull_s: float = 0.0
+    system_nodes: int = 0
     training_torch: bool = True
     dra_driver: DraBehaviour = "allocates"
     cluster_policy: str = "ready"

@@ -30,6 +30,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import (
+    compute_domains,
     dra_driver,
     gpu_operator,
     kai_scheduler,
@@ -237,6 +238,22 @@ def test_slices_of_a_plugin_that_restarts_stay_and_of_one_that_is_gone_go(facts:
     plugin_set = (DAEMON_SETS, {"metadata": _meta("plugin", "ns", labels=plugin)})
     assert dra_driver.reconcile(_view(_node("gpu01"), plugin_set, *slices), facts) == []
     assert {c.verb for c in dra_driver.reconcile(_view(_node("gpu01"), *slices), facts)} == {"delete"}
+
+
+def test_a_compute_domain_gets_the_claim_template_that_it_names_once(facts: ClusterFacts) -> None:
+    spec = {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "ranks-imex"}}}
+    domain = (compute_domains.COMPUTE_DOMAINS, {"metadata": {**_meta("ranks", "test"), "uid": "7"}, "spec": spec})
+    offered = (RESOURCE_SLICES, {"metadata": _meta("s"), "spec": {"driver": "compute-domain.nvidia.com"}})
+    assert compute_domains.reconcile(_view(domain), facts) == []
+    (change,) = compute_domains.reconcile(_view(domain, offered), facts)
+    assert (change.verb, change.kind.kind, change.namespace, change.name) == (
+        "create", "ResourceClaimTemplate", "test", "ranks-imex",
+    )  # fmt: skip
+    devices = change.body["spec"]["spec"]["devices"]
+    assert devices["requests"][0]["exactly"]["deviceClassName"] == "compute-domain-default-channel.nvidia.com"
+    assert devices["config"][0]["opaque"]["parameters"]["domainID"] == "7"
+    made = (compute_domains.CLAIM_TEMPLATES, change.body)
+    assert compute_domains.reconcile(_view(domain, offered, made), facts) == []
 
 
 @pytest.mark.parametrize(("text", "expected"), [("580.105.08", "580.105.8"), ("13.0", "13.0.0"), ("9", "9.0.0")])

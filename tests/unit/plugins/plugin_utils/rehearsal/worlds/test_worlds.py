@@ -15,6 +15,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.a
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.nvidia_smi_text import topology
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.nvidia_smi_xml import XmlRenderer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.system_tools import ibstat
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.simulators import (
+    kubernetes_node,
+    system_nodes,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
     Change,
@@ -138,3 +142,20 @@ def test_a_world_brings_hardware_files_of_its_own(tmp_path: Path) -> None:
     sku = world_hardware(world, tmp_path)["hgx-h100-4-nics"]
     assert (sku.compute_hcas, sku.fabric, sku.gpus) == (4, "roce", 8)
     shutil.rmtree(tmp_path / "hardware")
+
+
+@pytest.mark.parametrize(("name", "there"), [("mig-slices", False), ("time-sliced-gpus", True)])
+def test_a_world_in_mig_mode_is_no_place_for_faults_of_nvlink_and_of_that_mode(name: str, there: bool) -> None:
+    world = WORLDS[name]
+    model = healthy_cluster(ModelSpec(name="x", seed=1, nodes=world.nodes, shapes=world.model), HARDWARE)
+    words = offers(world, HARDWARE, model)
+    assert ({"nvlink", "nvlink_fabric", "mig"} <= words) is there
+    assert ({"nvlink", "nvlink_fabric", "mig"} & words == set()) is not there
+
+
+def test_the_clusters_own_software_has_nodes_of_its_own_where_gpu_nodes_are_tainted() -> None:
+    world = WORLDS["tainted-gpu-nodes"]
+    model = healthy_cluster(ModelSpec(name="x", seed=1, nodes=world.nodes, shapes=world.model), HARDWARE)
+    assert all(kubernetes_node(node).taints for node in model.nodes)
+    system = system_nodes(model.stack.system_nodes)
+    assert [(spec.name, spec.taints) for spec in system] == [("system01", ()), ("system02", ())]
