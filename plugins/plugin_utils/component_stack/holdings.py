@@ -73,7 +73,7 @@ def _one(
         known = marks().components.get(component.name)
         crds |= set(known.crds) if known else set()
     if remove_crds and (chart or left):
-        brought = installer.helm.crds(installer.request(component, 0))
+        brought = installer.helm.crds(installer.request(component, 0), cluster.version())
         crds |= set(definitions_in(_bodies(brought, component.name)))
     strangers: dict[str, int] = {}
     for name in sorted(crds & names):

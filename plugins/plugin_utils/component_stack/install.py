@@ -171,7 +171,7 @@ class Installer:
         apply_manifests(self.cluster, component, now, self.emit, take_over=step.take_over)
         if component.has_chart:
             request = self.request(component, self._recovered(step))
-            definitions, installs = self.helm.crds(request), step.action is Action.INSTALL
+            definitions, installs = self.helm.crds(request, self.cluster.version()), step.action is Action.INSTALL
             apply_crds(self.cluster, definitions, component.name, self.emit, installs=installs)
             self._make_way(step)
             self.helm.upgrade(request, take_ownership=step.action is Action.ADOPT)

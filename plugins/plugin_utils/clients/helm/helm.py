@@ -125,10 +125,17 @@ class Helm:
         argv += ["--take-ownership"] if take_ownership else []
         return excerpt(self._with_values(argv, request, f"upgrade {request.name}").stdout)
 
-    def template(self, request: ReleaseRequest) -> str:
-        """Return the manifests that a chart renders to, without a cluster."""
+    def template(self, request: ReleaseRequest, kube_version: str = "") -> str:
+        """Return the manifests that a chart renders to, without a cluster.
+
+        Args:
+            request: the chart and its values.
+            kube_version: version of the cluster that it is for; without it helm takes one that it was built with, and a
+                chart that asks for a newer one does not render.
+        """
         argv = ["template", request.name, request.chart.reference, *request.chart.options]
         argv += ["--namespace", request.namespace, "--include-crds"]
+        argv += ["--kube-version", kube_version] if kube_version else []
         return self._with_values(argv, request, f"template {request.name}").stdout
 
     def uninstall(self, name: str, namespace: str, *, wait: bool = False) -> bool:
@@ -138,12 +145,13 @@ class Helm:
         argv += ["--wait", "--timeout", f"{max(1, int(self._timeout_s - _GRACE_S))}s"] if wait else []
         return "uninstalled" in self._run(argv, f"uninstall {name}").stdout
 
-    def crds(self, request: ReleaseRequest) -> str:
-        """Return the definitions in a chart's `crds/`, which helm installs once and never changes, as YAML documents.
+    def crds(self, request: ReleaseRequest, kube_version: str) -> str:
+        """Return the definitions in a chart's `crds/`, which helm installs once and never changes, as YAML documents;
+        the version is that of the cluster.
 
         `helm show crds` puts files together without a separator, so they are taken from what it renders.
         """
-        sections = _SOURCE.split(self.template(request))[1:]
+        sections = _SOURCE.split(self.template(request, kube_version))[1:]
         return "".join(
             f"---\n{text}" for name, text in zip(sections[::2], sections[1::2], strict=True) if "/crds/" in name
         )
