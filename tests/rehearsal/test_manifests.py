@@ -19,9 +19,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.conn
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
     CONFIG_MAPS,
     CRDS,
+    DAEMON_SETS,
     NAMESPACES,
     Kind,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.drift import with_drift
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.holdings import holdings_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Installer, Limits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (
@@ -131,7 +133,8 @@ class Bench:
 
     def plan(self, wanted: dict[str, Any], **more: Any) -> Plan:
         components = components_of(wanted)
-        return make_plan(components, installed(self.helm, self.cluster, components), **more)
+        found = with_drift(self.helm, self.cluster, components, installed(self.helm, self.cluster, components))
+        return make_plan(components, found, **more)
 
     def actions(self, wanted: dict[str, Any], **more: Any) -> list[str]:
         return [step.action.value for step in self.plan(wanted, **more).steps]
@@ -146,9 +149,17 @@ class Bench:
             for entry in done
         }
 
+    def write(self, manager: str, kind: Kind, name: str, namespace: str, body: Any) -> None:
+        """Change an object as somebody else."""
+        patch = "json-patch" if isinstance(body, list) else "merge-patch"
+        self.cluster.transport.json(
+            "PATCH", kind.path(name, namespace), query={"fieldManager": manager}, body=body,
+            content_type=f"application/{patch}+json",
+        )  # fmt: skip
+
     def said(self, name: str) -> str:
         found = self.cluster.find(CONFIG_MAPS, name, "cert-manager")
-        return str(found["data"]["say"]) if found else ""
+        return str(found["data"].get("say", "")) if found else ""
 
 
 @pytest.fixture(scope="module")
@@ -217,6 +228,32 @@ def test_an_object_that_was_taken_away_is_put_back(bench: Bench) -> None:
     )  # fmt: skip
     bench.install(wanted)
     assert bench.said("last") == "hello"
+
+
+def test_what_was_changed_or_taken_away_by_hand_is_found_and_put_back(bench: Bench) -> None:
+    wanted = recipe()
+    bench.install(wanted)
+    assert bench.actions(wanted) == ["unchanged", "unchanged"], "defaults of the server are no change"
+    bench.write("kubectl-edit", CONFIG_MAPS, "last", "cert-manager", {"data": {"say": "other"}})
+    bench.write("kubectl-patch", CONFIG_MAPS, "first", "cert-manager", {"data": {"say": None}})
+    image = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "tuner:2"}]
+    bench.write("kubectl-set", DAEMON_SETS, "tuner", "tuning-pods", image)
+    assert [step.reason for step in bench.plan(wanted).steps] == [
+        "changed by hand: ConfigMap first data.say, ConfigMap last data.say",
+        "changed by hand: DaemonSet tuning-pods/tuner spec.template.spec.containers[tuner].image",
+    ]
+    assert bench.install(wanted) == {"cert-manager": "ready", "tuning": "ready"}
+    assert (bench.said("first"), bench.said("last")) == ("hello", "hello")
+    assert bench.actions(wanted) == ["unchanged", "unchanged"]
+
+
+def test_what_controllers_write_is_theirs(bench: Bench) -> None:
+    wanted = recipe()
+    bench.install(wanted)
+    bench.write("some-operator", CONFIG_MAPS, "last", "cert-manager", {"data": {"say": "tuned", "more": "x"}})
+    bench.write("kubectl-annotate", CONFIG_MAPS, "first", "cert-manager", {"metadata": {"annotations": {"note": "x"}}})
+    assert bench.actions(wanted) == ["unchanged", "unchanged"]
+    assert bench.said("last") == "tuned"
 
 
 def test_an_object_of_somebody_else_is_left_alone_until_it_is_adopted(bench: Bench) -> None:

@@ -95,14 +95,16 @@ def apply_manifests(
     deadline = Deadline.after(_SERVED_S)
     for manifest in manifests:
         live = _live(cluster, component, manifest)
-        if _standing(live, manifest) == "foreign" and not take_over:
+        foreign = _standing(live, manifest) == "foreign"
+        if foreign and not take_over:
             emit(f"{component.name}: {manifest.title} was made by somebody else and is left alone"[:199])
             continue
         if live is None:
             _make_namespace(cluster, component, manifest)
         while True:
             try:
-                _apply(cluster, component, manifest, take_over=take_over)
+                # What is ours is put back, whoever wrote it last.
+                _apply(cluster, component, manifest, force=take_over or (live is not None and not foreign))
                 break
             except BringupError as error:
                 passing = isinstance(error, NotFoundError) or "webhook" in error.reason
@@ -111,12 +113,24 @@ def apply_manifests(
                 time.sleep(1.0)
 
 
-def _apply(
-    cluster: Cluster, component: Component, manifest: Manifest, *, take_over: bool, dry_run: bool = False
-) -> None:
+def _apply(cluster: Cluster, component: Component, manifest: Manifest, *, force: bool, dry_run: bool = False) -> Json:
     kind = cluster.kind(manifest.body["apiVersion"], manifest.body["kind"])
     namespace = _namespace(component, manifest) if kind.namespaced else ""
-    cluster.apply(kind, labelled(component, manifest), namespace, dry_run=dry_run, force=take_over)
+    return cluster.apply(kind, labelled(component, manifest), namespace, dry_run=dry_run, force=force)
+
+
+def applied_again(cluster: Cluster, component: Component, manifest: Manifest) -> tuple[Json, Json] | None:
+    """Return an object as it is and as it would be if it were applied again, or None where that says nothing: it is not
+    there, not ours, or to be applied anyway because its file has changed.
+
+    Raises:
+        ForbiddenError: this user may not apply it.
+        BringupError: the server refuses it.
+    """
+    live = _live(cluster, component, manifest)
+    if live is None or _standing(live, manifest) != "same":
+        return None
+    return live, _apply(cluster, component, manifest, force=True, dry_run=True)
 
 
 def _make_namespace(cluster: Cluster, component: Component, manifest: Manifest) -> None:
@@ -143,7 +157,7 @@ def preview_manifests(cluster: Cluster, component: Component, *, take_over: bool
         if standing == "same" or (standing == "foreign" and not take_over):
             continue
         try:
-            _apply(cluster, component, manifest, take_over=take_over, dry_run=True)
+            _apply(cluster, component, manifest, force=take_over or standing == "different", dry_run=True)
         except NotFoundError:
             # Its namespace or its kind comes with what is installed before it.
             complete = False

@@ -7,6 +7,9 @@ Helm keeps a release's labels on `helm upgrade --set`, and an edited object chan
 shows in what helm lists. Values are compared with the recipe's. Of objects those fields count that the chart states and
 that kubectl wrote last, by the object's own record of who wrote what (managedFields): what controllers, webhooks and
 autoscalers write is theirs, and what somebody added beside the chart's fields helm would not take away either.
+
+Of objects of manifests the server says what applying them again would change, with its defaults and admission in it.
+That shows what was taken away, too, which has no writer.
 """
 
 from __future__ import annotations
@@ -17,9 +20,12 @@ from dataclasses import replace
 from typing import Any
 
 from ..clients.helm.helm import Helm
-from ..clients.kube.cluster import Cluster
+from ..clients.kube.cluster import FIELD_MANAGER, Cluster
+from ..clients.kube.errors import ForbiddenError
 from ..outcome.errors import NotFoundError
 from ..runtime.pool import map_bounded
+from .apply import applied_again
+from .manifest import Manifest
 from .model import Component
 from .plan import Installed
 
@@ -36,21 +42,85 @@ def with_drift(helm: Helm, cluster: Cluster, components: Iterable[Component], fo
     ours = [
         component
         for component in components
-        if component.has_chart
-        and found.is_ours(component.release)
+        if found.is_ours(component.release)
         and component.release in found.releases
         and found.releases[component.release].status == "deployed"
     ]
 
     def one(component: Component) -> tuple[str, tuple[str, ...]]:
-        given = helm.values(component.name, component.namespace)
-        texts = [f"value {path}" for path in different_values(component.values, given)]
-        if not texts:
-            manifest = helm.manifest(component.name, component.namespace)
-            texts = [text for body in _documents(manifest) for text in _object(cluster, component, body)]
+        texts = _of_chart(helm, cluster, component) if component.has_chart else []
+        for manifest in component.manifests:
+            texts += [f"{manifest.title} {path}" for path in _of_manifest(cluster, component, manifest)]
         return component.release, tuple(texts)
 
     return replace(found, drift=dict(map_bounded(one, ours, _AT_ONCE)))
+
+
+def _of_chart(helm: Helm, cluster: Cluster, component: Component) -> list[str]:
+    given = helm.values(component.name, component.namespace)
+    texts = [f"value {path}" for path in different_values(component.values, given)]
+    if not texts:
+        manifest = helm.manifest(component.name, component.namespace)
+        texts = [text for body in _documents(manifest) for text in _object(cluster, component, body)]
+    return texts
+
+
+def _of_manifest(cluster: Cluster, component: Component, manifest: Manifest) -> list[str]:
+    try:
+        seen = applied_again(cluster, component, manifest)
+    except ForbiddenError:
+        # Whoever only looks may not ask what applying it would change.
+        return []
+    return changed_fields(manifest.body, *seen) if seen is not None else []
+
+
+def changed_fields(wanted: Json, live: Json, again: Json) -> list[str]:
+    """Return the fields that applying an object again would change, but for those that a controller wrote last.
+
+    Args:
+        wanted: what the manifest states.
+        live: the object as it is.
+        again: the same as the server would have it after the manifest was applied again.
+    """
+    others = [
+        entry.get("fieldsV1") or {}
+        for entry in live["metadata"].get("managedFields") or ()
+        if entry.get("manager") != FIELD_MANAGER and not str(entry.get("manager", "")).startswith("kubectl")
+    ]
+    found = {
+        ".".join(path)
+        for path in _changes(_content(live), _content(again), ())
+        if not any(_covers(fields, path) for fields in others)
+    }
+    # Above, a list is one field: what was edited in it is told instead, also where a controller has a part of it.
+    edited = set(edited_fields(wanted, live))
+    return sorted(edited | {path for path in found if not _within(path, edited)})
+
+
+def _within(path: str, edited: Iterable[str]) -> bool:
+    return any(entry == path or entry.startswith((f"{path}.", f"{path}[")) for entry in edited)
+
+
+def _content(body: Json) -> Json:
+    metadata = body.get("metadata") or {}
+    kept = {name: metadata.get(name) or {} for name in ("labels", "annotations")}
+    return {**{name: value for name, value in body.items() if name != "status"}, "metadata": kept}
+
+
+def _changes(before: Any, after: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in {*before, *after}:
+            yield from _changes(before.get(key), after.get(key), (*path, key))
+    elif before != after:
+        yield path
+
+
+def _covers(fields: Json, path: tuple[str, ...]) -> bool:
+    for step in path:
+        if f"f:{step}" not in fields:
+            return False
+        fields = fields[f"f:{step}"]
+    return True
 
 
 def different_values(wanted: Any, given: Any) -> list[str]:

@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.crds import apply_crds
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.drift import (
+    changed_fields,
     different_values,
     edited_fields,
 )
@@ -63,6 +64,32 @@ def containers(image: str) -> dict[str, Any]:
 )
 def test_fields_that_were_edited(there: dict[str, Any], fields: list[str]) -> None:
     assert edited_fields(WANTED, there) == fields
+
+
+def applied(manager: str, owned: dict[str, Any], **data: str) -> dict[str, Any]:
+    """A ConfigMap of a manifest on the cluster, with the data that this manager wrote last."""
+    entries = [{"manager": "gpufleet-bringup", "fieldsV1": {"f:data": {"f:a": {}}}}]
+    entries += [{"manager": manager, "fieldsV1": {"f:data": owned}}] if manager else []
+    return {"metadata": {"labels": {"x": "y"}, "managedFields": entries, "generation": 3}, "data": data}
+
+
+@pytest.mark.parametrize(
+    ("there", "fields"),
+    [
+        (applied("", {}, a="1", b="2"), []),
+        (applied("kubectl-edit", {"f:a": {}}, a="7", b="2"), ["data.a"]),
+        # Taken away: nobody is its writer.
+        (applied("kubectl-edit", {"f:b": {}}, b="2"), ["data.a"]),
+        (applied("", {}, b="2"), ["data.a"]),
+        (applied("some-operator", {"f:a": {}}, a="7", b="2"), []),
+        (applied("some-operator", {"f:b": {}}, b="2"), ["data.a"]),
+        # What the manifest does not state, applying it would not change.
+        (applied("kubectl-edit", {"f:c": {}}, a="1", b="2", c="3"), []),
+    ],
+)
+def test_fields_of_a_manifest_that_applying_it_again_would_change(there: dict[str, Any], fields: list[str]) -> None:
+    again = {**there, "metadata": {**there["metadata"], "generation": 4}, "data": {**there["data"], "a": "1"}}
+    assert changed_fields({"kind": "ConfigMap", "data": {"a": "1"}}, there, again) == fields
 
 
 @pytest.mark.parametrize(
