@@ -93,6 +93,10 @@ fault-docs: setup ## Write docs/faults.md, the table of the faults of a rehearsa
 tool-docs: setup ## Write docs/tools.md, the table of the tools that hosts must have
 	@python -m tools.pages $@
 
+.PHONY: aiperf-lock
+aiperf-lock: setup ## Write recipes/workloads/aiperf.txt, the digests of what AIPerf's pod installs
+	@python -m tools.pages $@
+
 .PHONY: rbac-docs
 rbac-docs: setup ## Write docs/rbac/roles.yaml, the roles that gates need on a cluster
 	@python -m tools.pages $@

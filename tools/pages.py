@@ -24,7 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 
-from . import catalog_docs, check_docs, rbac_docs, settings_docs, tool_docs
+from . import aiperf_lock, catalog_docs, check_docs, rbac_docs, settings_docs, tool_docs
 
 ROOT = Path(__file__).resolve().parent.parent
 _REHEARSAL = RECIPES / "rehearsal"
@@ -36,6 +36,7 @@ PAGES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "rbac-docs": ("docs/rbac/roles.yaml", rbac_docs.page),
     "settings-docs": ("docs/settings.md", settings_docs.page),
     "tool-docs": ("docs/tools.md", lambda: tool_docs.page(load_host_tools())),
+    "aiperf-lock": ("recipes/workloads/aiperf.txt", aiperf_lock.page),
     "world-docs": ("docs/worlds.md", lambda: worlds_page(load_worlds(_REHEARSAL))),
 }
 

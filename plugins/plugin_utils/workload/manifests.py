@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..runtime.recipe_files import RECIPES
-from .model import JobSpec, PodNeeds
+from .model import CONFIG_DIR, JobSpec, PodNeeds
 from .namespace import TemporaryNamespace
 from .render import render
 
@@ -63,6 +63,8 @@ def job_objects(spec: JobSpec, namespace: TemporaryNamespace) -> list[dict[str, 
         "secret_env": dict(spec.secret_env),
         "files": dict(spec.files),
         "requests": dict(spec.requests),
+        "config_map": spec.config_map,
+        "config_dir": CONFIG_DIR,
     }
     return render(_TEMPLATES / _FILES[spec.kind], variables)
 

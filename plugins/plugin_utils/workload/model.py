@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from ..outcome.errors import InputError
 
+CONFIG_DIR = "/etc/program"
 JobKind = Literal["gang-job", "mpijob", "plain-job", "torchrun"]
 PodRole = Literal["launcher", "worker"]
 JobState = Literal[
@@ -90,6 +91,7 @@ class JobSpec:
         secret_env: environment of a plain Job from secrets of its namespace, as `secret/key`.
         files: files for every pod of a `torchrun`, in /etc/program, by name; `begin.py` starts torchrun.
         requests: cpu and memory that every pod of a `torchrun` asks for.
+        config_map: ConfigMap of its namespace that a plain Job has in CONFIG_DIR; empty for none.
     """
 
     name: str
@@ -116,6 +118,7 @@ class JobSpec:
     secret_env: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     requests: Mapping[str, str] = field(default_factory=dict)
+    config_map: str = ""
 
     def __post_init__(self) -> None:
         subject = f"job {self.name!r}"

@@ -19,7 +19,8 @@ set -u
 if [ -n "$PACKAGE" ]; then
   PATH=${HOME:-/tmp}/.local/bin:$PATH
   tries=0
-  until python3 -m pip install --quiet --no-cache-dir --root-user-action=ignore "$PACKAGE"; do
+  if [ -n "$LOCK" ]; then set_of="--require-hashes --no-deps --requirement $LOCK"; else set_of=$PACKAGE; fi
+  until python3 -m pip install --quiet --no-cache-dir --root-user-action=ignore $set_of; do
     tries=$((tries + 1))
     [ "$tries" -lt 3 ] || exit 72
     sleep $((tries * 15))
@@ -91,8 +92,8 @@ def leg_options(leg: Leg) -> tuple[str, ...]:
 
 
 def load_in_pod(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the command of the pod that makes all loads; it takes PACKAGE, ARTIFACTS, MARK and those of `legs_env`
-    from its environment."""
+    """Return the command of the pod that makes all loads; it takes PACKAGE, LOCK (a file with the digests of
+    all that is installed, or empty), ARTIFACTS, MARK and those of `legs_env` from its environment."""
     return ("/bin/sh", "-c", _SCRIPT, "load", *command)
 
 

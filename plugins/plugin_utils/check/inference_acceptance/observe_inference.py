@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...clients.kube.cluster import Cluster
+from ...clients.kube.kinds import CONFIG_MAPS
 from ...clients.kube.permission import Permission, stream_permissions
 from ...hardware.sku import Sku
 from ...outcome.codec import from_plain
@@ -25,7 +26,7 @@ from ...probe import aiperf
 from ...runtime.redaction import excerpt, redact
 from ...site.model import Host, Site
 from ...workload.capacity import NodeCapacity
-from ...workload.model import JobResult, JobSpec
+from ...workload.model import CONFIG_DIR, JobResult, JobSpec
 from ...workload.permission import job_permissions
 from ...workload.serving import remove_servers
 from ..benchmark.plan import device_class, placement, planned_hosts
@@ -33,6 +34,7 @@ from ..benchmark.records import ended, kept_text, require_planned
 from ..benchmark.run_loop import Benchmark, Session
 from ..kit.saved_settings import with_plan_settings
 from ..spec import ObserveContext, Observer
+from . import locked
 from .analysis import to_load_again
 from .commands import leg_exit, leg_options, legs_env, load_command, load_in_pod
 from .legs import CACHED, legs_for
@@ -86,6 +88,8 @@ def permissions(settings: InferenceSettings, *, by_dra: bool = False) -> tuple[P
     if server.token_secret:
         wanted.append(Permission("get", "secrets", namespace=server.token_secret.split("/")[0]))
         wanted.append(Permission("create", "secrets"))
+    if locked.is_locked(settings.load.package):
+        wanted.append(Permission("create", "configmaps"))
     if server.claim:
         wanted.append(Permission("create", "persistentvolumeclaims"))
     return tuple(wanted)
@@ -130,6 +134,7 @@ class InferenceBenchmark(Benchmark[Plan, str, tuple[Measured, ...]]):
         self._names = {host.name: f"vllm-{number}" for number, host in enumerate(hosts, 1)}
         servers = Servers(session, self.settings, self.evidence, self._names)
         servers.provide()
+        self._provide_lock(session)
         groups = [hosts[start : start + size] for start in range(0, len(hosts), size)]
         for number, group in enumerate(groups, 1):
             session.progress.say(f"vLLM: {self.settings.server.model} on {len(group)} hosts")
@@ -138,6 +143,14 @@ class InferenceBenchmark(Benchmark[Plan, str, tuple[Measured, ...]]):
             self.run_until_known(session)
             if number < len(groups):
                 remove_servers(session.cluster, session.namespace, [self._names[host.name] for host in group])
+
+    def _provide_lock(self, session: Session) -> None:
+        package = self.settings.load.package
+        if locked.is_locked(package):
+            body = locked.lock_object(session.namespace.labels)
+            session.cluster.create(CONFIG_MAPS, body, session.namespace.name)
+        elif package:
+            session.progress.say(f"AIPerf: this release has no digests of {package}, so the index decides what it is")
 
     def next_runs(self) -> list[str]:
         """The hosts of the group whose server answers, once, and those whose figures are bad, again."""
@@ -157,14 +170,18 @@ class InferenceBenchmark(Benchmark[Plan, str, tuple[Measured, ...]]):
         name = f"load-{self._names[want].rpartition('-')[2]}-{self._attempt(want)}"
         self._marks[name] = f"gpufleet-export-{secrets.token_hex(8)}"
         url = f"http://{self._names[want]}:{server.port}"
-        env = {"PACKAGE": load.package, "ARTIFACTS": _ARTIFACTS, "MARK": self._marks[name]}
+        lock = locked.NAME if locked.is_locked(load.package) else ""
+        env = {
+            "PACKAGE": load.package, "LOCK": f"{CONFIG_DIR}/{locked.FILE}" if lock else "", "ARTIFACTS": _ARTIFACTS,
+            "MARK": self._marks[name],
+        }  # fmt: skip
         return JobSpec(
             name=name, nodes=(host.node,), gpus_per_node=0, image=load.image,
             command=load_in_pod(load_command(self.settings, url)),
             env={**env, **legs_env(legs_for(load, host.gpus)), **hub_env(self.settings)},
             kind="plain-job", timeout_s=load.timeout_s, schedule_s=server.schedule_s, pull_s=server.pull_s,
             gang="none",
-            volume=server.storage, secret_env=secret_env(self.settings),
+            volume=server.storage, secret_env=secret_env(self.settings), config_map=lock,
         )  # fmt: skip
 
     def read(self, want: str, spec: JobSpec, result: JobResult) -> tuple[Measured, ...]:

@@ -69,6 +69,13 @@ def test_a_gang_is_one_group_and_one_indexed_job(gang: str, api_version: str) ->
     assert env["NCCL_IB_HCA"] == "=mlx5_0:1,mlx5_1:1"
 
 
+def test_a_plain_job_has_the_files_of_a_config_map() -> None:
+    (job,) = job_objects(replace(SPEC, kind="plain-job", nodes=SPEC.nodes[:1], config_map="aiperf-lock"), space())
+    pod = job["spec"]["template"]["spec"]
+    assert pod["volumes"] == [{"name": "config", "configMap": {"name": "aiperf-lock"}}]
+    assert pod["containers"][0]["volumeMounts"] == [{"name": "config", "mountPath": "/etc/program", "readOnly": True}]
+
+
 def test_an_image_may_have_a_digest() -> None:
     image = "registry.example:5000/nccl-tests:12.8@sha256:" + "0f" * 32
     job = job_objects(replace(SPEC, image=image, gang="none"), space())[-1]

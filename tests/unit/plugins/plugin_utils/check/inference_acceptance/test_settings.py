@@ -20,6 +20,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_a
     server_command,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.legs import legs_for
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.locked import (
+    is_locked,
+    lock_object,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.observe_inference import (
     permissions,
 )
@@ -179,7 +183,7 @@ def test_the_pods_script_brings_the_exports_out(tmp_path: Path, code: int, writt
     )
     program.chmod(0o755)
     command = load_in_pod((str(program), "profile"))
-    env = {"PATH": "/usr/bin:/bin", "PACKAGE": "", "ARTIFACTS": f"{tmp_path}/a", "MARK": "mark-1"}
+    env = {"PATH": "/usr/bin:/bin", "PACKAGE": "", "LOCK": "", "ARTIFACTS": f"{tmp_path}/a", "MARK": "mark-1"}
     legs = legs_for(stated_by({}).load, 8)
     done = subprocess.run(
         command, env={**env, **legs_env(legs)}, capture_output=True, text=True, check=False, timeout=20
@@ -197,6 +201,31 @@ def test_the_pods_script_brings_the_exports_out(tmp_path: Path, code: int, writt
     assert "mark-1" not in rest
 
 
+@pytest.mark.parametrize(("lock", "asked"), [("/etc/program/aiperf.txt", True), ("", False)])
+def test_the_pod_installs_what_has_the_locked_digests(tmp_path: Path, lock: str, asked: bool) -> None:
+    python, program = tmp_path / "python3", tmp_path / ".local/bin/aiperf"
+    program.parent.mkdir(parents=True)
+    for path, text in ((python, f"echo $* > {tmp_path}/asked"), (program, "exit 0")):
+        path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        path.chmod(0o755)
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HOME": str(tmp_path), "PACKAGE": "aiperf==0.13.0", "LOCK": lock}
+    env |= {"ARTIFACTS": f"{tmp_path}/a", "MARK": "m", **legs_env(legs_for(stated_by({}).load, 8))}
+    done = subprocess.run(load_in_pod(("aiperf", "profile")), env=env, capture_output=True, check=False, timeout=20)
+    assert done.returncode == 0, done.stderr
+    words = (tmp_path / "asked").read_text(encoding="utf-8").split()
+    assert ("--require-hashes" in words and "--no-deps" in words) is asked
+    assert words[-1] == (lock or "aiperf==0.13.0")
+
+
+def test_the_shipped_package_is_locked_and_one_of_the_site_is_not() -> None:
+    assert is_locked(stated_by({}).load.package)
+    assert not any(is_locked(package) for package in ("", "aiperf", "aiperf==0.12.0", "--hash=sha256"))
+    text = lock_object({})["data"]["aiperf.txt"]
+    packages = [line for line in text.splitlines() if "==" in line]
+    assert len(packages) > 100 and all("--hash=sha256:" in text.split(line, 1)[1][:200] for line in packages)
+    assert len(text) < 900_000, "a ConfigMap holds a megabyte"
+
+
 def test_permissions_follow_the_way_to_the_servers() -> None:
     def words(**stated: Any) -> set[str]:
         return {f"{p.verb} {p.resource}/{p.subresource} {p.namespace}".strip() for p in permissions(stated_by(stated))}
@@ -205,6 +234,7 @@ def test_permissions_follow_the_way_to_the_servers() -> None:
     assert {"get services/proxy", "create services/proxy"} <= words(reach="service-proxy")
     assert "create pods/portforward" not in words(reach="service-proxy")
     assert "get secrets/ ai" in words(token_secret="ai/hub/token")
+    assert "create configmaps/" in words() and "create configmaps/" not in words(package="")
     assert "create persistentvolumeclaims/" in words(claim={"accessModes": ["ReadOnlyMany"]})
 
 
