@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..clients.kube.cluster import Cluster
-from ..clients.kube.errors import ConflictError
+from ..clients.kube.errors import ConflictError, UnreachableError
 from ..clients.kube.kinds import NAMESPACES
 from ..outcome.errors import BringupError, NotFoundError
 from ..runtime.clock import Deadline
@@ -119,18 +119,24 @@ def _apply(cluster: Cluster, component: Component, manifest: Manifest, *, force:
     return cluster.apply(kind, labelled(component, manifest), namespace, dry_run=dry_run, force=force)
 
 
-def applied_again(cluster: Cluster, component: Component, manifest: Manifest) -> tuple[Json, Json] | None:
+def applied_again(cluster: Cluster, component: Component, manifest: Manifest) -> tuple[Json, Json | None] | None:
     """Return an object as it is and as it would be if it were applied again, or None where that says nothing: it is not
     there, not ours, or to be applied anyway because its file has changed.
 
+    What it would be is None where the server does not say: this user may not apply it, or a webhook knows no dry run.
+
     Raises:
-        ForbiddenError: this user may not apply it.
-        BringupError: the server refuses it.
+        UnreachableError: the API server does not answer.
     """
     live = _live(cluster, component, manifest)
     if live is None or _standing(live, manifest) != "same":
         return None
-    return live, _apply(cluster, component, manifest, force=True, dry_run=True)
+    try:
+        return live, _apply(cluster, component, manifest, force=True, dry_run=True)
+    except UnreachableError:
+        raise
+    except BringupError:
+        return live, None
 
 
 def _make_namespace(cluster: Cluster, component: Component, manifest: Manifest) -> None:

@@ -21,7 +21,6 @@ from typing import Any
 
 from ..clients.helm.helm import Helm
 from ..clients.kube.cluster import FIELD_MANAGER, Cluster
-from ..clients.kube.errors import ForbiddenError
 from ..outcome.errors import NotFoundError
 from ..runtime.pool import map_bounded
 from .apply import applied_again
@@ -66,12 +65,11 @@ def _of_chart(helm: Helm, cluster: Cluster, component: Component) -> list[str]:
 
 
 def _of_manifest(cluster: Cluster, component: Component, manifest: Manifest) -> list[str]:
-    try:
-        seen = applied_again(cluster, component, manifest)
-    except ForbiddenError:
-        # Whoever only looks may not ask what applying it would change.
+    seen = applied_again(cluster, component, manifest)
+    if seen is None:
         return []
-    return changed_fields(manifest.body, *seen) if seen is not None else []
+    live, again = seen
+    return edited_fields(manifest.body, live) if again is None else changed_fields(manifest.body, live, again)
 
 
 def changed_fields(wanted: Json, live: Json, again: Json) -> list[str]:
@@ -89,7 +87,7 @@ def changed_fields(wanted: Json, live: Json, again: Json) -> list[str]:
     ]
     found = {
         ".".join(path)
-        for path in _changes(_content(live), _content(again), ())
+        for path in _changes(_content(live, wanted), _content(again, wanted), ())
         if not any(_covers(fields, path) for fields in others)
     }
     # Above, a list is one field: what was edited in it is told instead, also where a controller has a part of it.
@@ -101,14 +99,20 @@ def _within(path: str, edited: Iterable[str]) -> bool:
     return any(entry == path or entry.startswith((f"{path}.", f"{path}[")) for entry in edited)
 
 
-def _content(body: Json) -> Json:
-    metadata = body.get("metadata") or {}
-    kept = {name: metadata.get(name) or {} for name in ("labels", "annotations")}
+def _content(body: Json, wanted: Json) -> Json:
+    """Return what is compared of an object: no status, and of labels and annotations those of the manifest, for the
+    server counts its changes in others."""
+    metadata, stated = body.get("metadata") or {}, wanted.get("metadata") or {}
+    kept = {
+        name: {key: (metadata.get(name) or {}).get(key) for key in stated.get(name) or {}}
+        for name in ("labels", "annotations")
+    }
     return {**{name: value for name, value in body.items() if name != "status"}, "metadata": kept}
 
 
 def _changes(before: Any, after: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
+    if isinstance(before, Mapping | None) and isinstance(after, Mapping | None) and (before or after):
+        before, after = before or {}, after or {}
         for key in {*before, *after}:
             yield from _changes(before.get(key), after.get(key), (*path, key))
     elif before != after:

@@ -9,15 +9,32 @@ from typing import Any, cast
 
 import pytest
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm, Release
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import (
+    ForbiddenError,
+    UnreachableError,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import CONFIG_MAPS, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.crds import apply_crds
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.drift import (
     changed_fields,
     different_values,
     edited_fields,
+    with_drift,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Done
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import Action, Plan, Step
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.manifest import Manifest
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (
+    DIGEST_LABEL,
+    MANAGED_BY,
+    MANAGED_BY_LABEL,
+    Action,
+    Component,
+    Plan,
+    Step,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import Installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import changed, preview_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 
@@ -29,6 +46,7 @@ WANTED = {
         "template": {"spec": {"containers": [{"name": "op", "image": "op:1", "args": ["--a"]}]}},
     },
 }
+BODY = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "op"}, "data": {"a": "1"}}
 # As the API server records it (Kubernetes documentation, Server-Side Apply, field management).
 IMAGE = {"f:template": {"f:spec": {"f:containers": {'k:{"name":"op"}': {"f:image": {}}}}}}
 
@@ -81,6 +99,7 @@ def applied(manager: str, owned: dict[str, Any], **data: str) -> dict[str, Any]:
         # Taken away: nobody is its writer.
         (applied("kubectl-edit", {"f:b": {}}, b="2"), ["data.a"]),
         (applied("", {}, b="2"), ["data.a"]),
+        (applied("", {}), ["data.a"]),
         (applied("some-operator", {"f:a": {}}, a="7", b="2"), []),
         (applied("some-operator", {"f:b": {}}, b="2"), ["data.a"]),
         # What the manifest does not state, applying it would not change.
@@ -88,8 +107,50 @@ def applied(manager: str, owned: dict[str, Any], **data: str) -> dict[str, Any]:
     ],
 )
 def test_fields_of_a_manifest_that_applying_it_again_would_change(there: dict[str, Any], fields: list[str]) -> None:
-    again = {**there, "metadata": {**there["metadata"], "generation": 4}, "data": {**there["data"], "a": "1"}}
+    metadata = {**there["metadata"], "generation": 4, "annotations": {"server/generation": "2"}}
+    again = {**there, "metadata": metadata, "data": {**there["data"], "a": "1"}}
+    there["data"] = there["data"] or None
     assert changed_fields({"kind": "ConfigMap", "data": {"a": "1"}}, there, again) == fields
+
+
+@pytest.mark.parametrize(
+    ("error", "fields"),
+    [
+        (ForbiddenError("apply", "forbidden."), ("ConfigMap op data.a",)),
+        (BringupError("apply", "admission webhook does not support dry run."), ("ConfigMap op data.a",)),
+        (UnreachableError("apply", "cannot be reached."), None),
+    ],
+)
+def test_where_the_server_does_not_say_what_kubectl_wrote_counts(
+    error: BringupError, fields: tuple[str, ...] | None
+) -> None:
+    manifest = Manifest(file="a.yaml", before=False, body=BODY)
+    component = Component(
+        name="op", namespace="ns", chart="", version="", source="", manifests=(manifest,), has_chart=False
+    )
+    there = applied("kubectl-edit", {"f:a": {}}, a="7", b="2")
+    there["metadata"]["labels"] = {MANAGED_BY_LABEL: MANAGED_BY, DIGEST_LABEL: manifest.digest}
+
+    class Refusing:
+        """A cluster that has the object and computes nothing."""
+
+        def kind(self, _api: str, _kind: str) -> Kind:
+            return CONFIG_MAPS
+
+        def find(self, *_args: str) -> dict[str, Any]:
+            return there
+
+        def apply(self, *_args: object, **_more: object) -> dict[str, Any]:
+            raise error
+
+    release = Release("op", "ns", 1, "deployed", "", "")
+    found = Installed(releases={"ns/op": release}, labels={"ns/op": {MANAGED_BY_LABEL: MANAGED_BY}})
+    helm, cluster = cast(Helm, None), cast(Cluster, Refusing())
+    if fields is None:
+        with pytest.raises(UnreachableError):
+            with_drift(helm, cluster, [component], found)
+    else:
+        assert with_drift(helm, cluster, [component], found).drift == {"ns/op": fields}
 
 
 @pytest.mark.parametrize(
