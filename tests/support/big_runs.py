@@ -32,6 +32,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_vali
     Wanted,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.run_plan import next_runs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.model import (
     SavedObservation as SavedInference,
 )
@@ -39,6 +40,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observe as observe_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import observers_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.model import AlertDelivery
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.model import (
     SavedObservation as SavedTraining,
 )
@@ -197,12 +199,25 @@ class BigRun:
         self._start(self._site(), {SKU: self.hardware[SKU]})
         write_atomic(self.path / RECIPE, dumps(made.recipe()))
         workloads = (*view.workloads, *(one.workload for one in operands))
+        self._save(
+            "gang",
+            GangResult(
+                provider="volcano", nodes=self.names[:2], slots=2, gang_size=2, gpus_per_pod=8,
+                bound={"gang-a": 2, "gang-b": 0},
+            ),
+        )  # fmt: skip
         self._save("cluster", replace(view, nodes=nodes, slices=slices, operands=operands, workloads=workloads))
 
     def _telemetry(self) -> None:
         metrics = Metrics(hosts=self.names)
         self._start(metrics.context().site, {SKU: self.hardware[SKU]})
-        self._save("metrics", metrics.view())
+        view = metrics.view()
+        self._save("metrics", view)
+        told = AlertDelivery(
+            settings=view.settings, name="gpufleet-test-alert-1", loaded_s=1.0, firing_s=2.0, received_s=3.0,
+            alertmanagers=("http://alertmanager:9093/api/v2/alerts",),
+        )  # fmt: skip
+        self._save("alert", told)
 
     def _nccl(self) -> None:
         course = _Course(hosts=self.names, hardware=self.hardware, settings={"smallest": _SMALLEST})
