@@ -15,7 +15,10 @@ import pytest
 import yaml
 from catalogue_bench import leaves
 from rehearsal_harness import ROOT
+from seeds import drawing
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import components_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.render import Renderer, rendered
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import merged_values
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.chart import FAULT_ANNOTATION
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror, chart_ref
@@ -35,18 +38,23 @@ Render = Callable[[Json], tuple[list[Json], str]]
 
 
 @pytest.fixture(scope="module")
-def render(tmp_path_factory: pytest.TempPathFactory) -> Render:
-    """Return what Helm renders of a component as documents, or what it says when it refuses."""
+def helm() -> Path:
     sources = ROOT / "roles" / "rehearsal" / "files" / "toolchain"
     alive = alive_check(controller_process())
     programs = ensure_toolchain(Workshop(sources, default_cache(os.environ), os.environ, Progress(silent), alive))
+    return programs["helm"].path
+
+
+@pytest.fixture(scope="module")
+def render(helm: Path, tmp_path_factory: pytest.TempPathFactory) -> Render:
+    """Return what Helm renders of a component as documents, or what it says when it refuses."""
     mirror = tmp_path_factory.mktemp("mirror")
 
-    def rendered(component: Json) -> tuple[list[Json], str]:
+    def one(component: Json) -> tuple[list[Json], str]:
         (package,) = build_mirror(mirror, [component])
-        return _template(programs["helm"].path, package, component)
+        return _template(helm, package, component)
 
-    return rendered
+    return one
 
 
 def _template(helm: Path, package: Path, component: Json) -> tuple[list[Json], str]:
@@ -90,6 +98,16 @@ def test_every_chart_renders_with_the_values_of_every_recipe(render: Render) -> 
                     assert not error, (leaf.name, entry["name"], error)
                     assert documents, (leaf.name, entry["name"])
     assert len(seen) > 40
+
+
+def test_nothing_of_any_recipe_is_left_to_be_installed_by_hand(helm: Path, tmp_path: Path) -> None:
+    """Charts, what Kustomize builds and manifests: each becomes a component of the installer."""
+    mirror = tmp_path / "mirror"
+    renderer = Renderer(helm=str(helm), mirror=str(mirror))
+    for leaf in drawing("installable").sample(leaves(), 20):
+        build_mirror(mirror, leaf.recipe["componentRefs"])
+        components = components_of(rendered(leaf.recipe, renderer))
+        assert [component.name for component in components] == leaf.recipe["deploymentOrder"], leaf.name
 
 
 DRA = ("service=generic", "nvidia-dra-driver-gpu")
