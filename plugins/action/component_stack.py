@@ -16,8 +16,16 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.d
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.foreign import with_existing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.holdings import holdings_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Installer, Limits
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import Component, components_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan, policies_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (
+    Component,
+    Plan,
+    components_of,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import (
+    Installed,
+    make_plan,
+    policies_of,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.removal import (
     plan_removal,
@@ -46,6 +54,22 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets impor
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeping import working
 
 
+def _plan(components: tuple[Component, ...], found: Installed, options: dict[str, Any], *, back: bool) -> Plan:
+    adopt, foreign = options["adopt"], options["foreign"]
+    if back:
+        # They are about the newer recipe, which may have more components.
+        names = {component.name for component in components}
+        adopt = [name for name in adopt if name in names]
+        foreign = {name: policy for name, policy in foreign.items() if name in names}
+    return make_plan(
+        components,
+        found,
+        policies=policies_of(components, adopt, foreign),
+        allow_downgrade=options["allow_downgrade"] or back,
+        allow_skipped_minors=options["allow_skipped_minors"],
+    )
+
+
 class ActionModule(ModuleAction):
     """Say what is to be done about each component, and do it."""
 
@@ -70,22 +94,8 @@ class ActionModule(ModuleAction):
                 require_same_cluster(source.path, cluster)
             if options["state"] == "absent":
                 return self._remove(run, components, helm, cluster, options)
-            adopt, foreign = options["adopt"], options["foreign"]
-            if back:
-                # They are about the newer recipe, which may have more components.
-                names = {component.name for component in components}
-                adopt = [name for name in adopt if name in names]
-                foreign = {name: policy for name, policy in foreign.items() if name in names}
-            policies = policies_of(components, adopt, foreign)
             found = with_drift(helm, cluster, components, installed(helm, cluster, components))
-            found = with_existing(cluster, components, found)
-            plan = make_plan(
-                components,
-                found,
-                policies=policies,
-                allow_downgrade=options["allow_downgrade"] or back,
-                allow_skipped_minors=options["allow_skipped_minors"],
-            )
+            plan = _plan(components, with_existing(cluster, components, found), options, back=back)
             limits = Limits(
                 ready_s=options["ready_timeout_s"], pull_grace_s=options["pull_grace_s"], parallel=options["parallel"]
             )
