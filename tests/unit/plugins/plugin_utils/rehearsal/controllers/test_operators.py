@@ -23,7 +23,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
     NODES,
     PODS,
     RESOURCE_SLICES,
-    RUNTIME_CLASSES,
     VOLCANO_POD_GROUPS,
     VOLCANO_QUEUES,
     Kind,
@@ -148,31 +147,6 @@ def test_gpus_are_offered_only_while_the_device_plugin_serves(facts: ClusterFact
             change for change in gpu_operator.reconcile(gone, facts) if change.kind is NODES and change.subresource
         ]
         assert changes[0].body["status"]["allocatable"] == {"nvidia.com/gpu": "0"}
-
-
-_CLASS: tuple[Kind, Json] = (RUNTIME_CLASSES, {"metadata": _meta("nvidia"), "handler": "nvidia"})
-
-
-def test_a_policy_is_ready_when_every_operand_is(facts: ClusterFacts) -> None:
-    policy = _policy()
-    ready = _of(
-        gpu_operator.reconcile(_view(_deployment("gpu-operator"), _CLASS, policy, *_sets(policy[1])), facts),
-        CLUSTER_POLICIES,
-    )
-    assert ready[0].body["status"]["state"] == "ready"
-    sets = _sets(policy[1])
-    sets[3][1]["status"]["numberReady"] = 1
-    behind = _of(gpu_operator.reconcile(_view(_deployment("gpu-operator"), policy, *sets), facts), CLUSTER_POLICIES)
-    status = behind[0].body["status"]
-    assert status["state"] == "notReady"
-    assert "[state-device-plugin]" in next(c["message"] for c in status["conditions"] if c["type"] == "Error")
-
-
-def test_a_ready_policy_is_left_alone(facts: ClusterFacts) -> None:
-    policy = _policy()
-    view = _view(_deployment("gpu-operator"), _CLASS, policy, *_sets(policy[1]))
-    policy[1]["status"] = gpu_operator.reconcile(view, facts)[0].body["status"]
-    assert gpu_operator.reconcile(view, facts) == []
 
 
 def test_a_failing_driver_holds_up_what_needs_it(facts: ClusterFacts) -> None:

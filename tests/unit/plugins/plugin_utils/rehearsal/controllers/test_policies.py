@@ -119,3 +119,25 @@ def test_a_policy_for_nics_is_ready_when_its_operator_runs(facts: ClusterFacts) 
     assert network_operator.reconcile(_view(policy), facts) == []
     (change,) = network_operator.reconcile(_view((kind, operator), policy), facts)
     assert change.body == {"status": {"state": "ready"}}
+
+
+def test_a_policy_is_ready_when_every_operand_is(facts: ClusterFacts) -> None:
+    policy = _policy()
+    ready = _of(
+        gpu_operator.reconcile(_view(_deployment("gpu-operator"), _CLASS, policy, *_sets(policy[1])), facts),
+        CLUSTER_POLICIES,
+    )
+    assert ready[0].body["status"]["state"] == "ready"
+    sets = _sets(policy[1])
+    sets[3][1]["status"]["numberReady"] = 1
+    behind = _of(gpu_operator.reconcile(_view(_deployment("gpu-operator"), policy, *sets), facts), CLUSTER_POLICIES)
+    status = behind[0].body["status"]
+    assert status["state"] == "notReady"
+    assert "[state-device-plugin]" in next(c["message"] for c in status["conditions"] if c["type"] == "Error")
+
+
+def test_a_ready_policy_is_left_alone(facts: ClusterFacts) -> None:
+    policy = _policy()
+    view = _view(_deployment("gpu-operator"), _CLASS, policy, *_sets(policy[1]))
+    policy[1]["status"] = gpu_operator.reconcile(view, facts)[0].body["status"]
+    assert gpu_operator.reconcile(view, facts) == []
