@@ -1,0 +1,172 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whole playbooks on one cluster that stays: ended at any moment of any gate, two at once, the API server restarted.
+
+Asked for by a person (docs/development.md): GPUFLEET_LIVE_POINTS ends so many runs; gates, moments and ways are drawn
+from the seed of the tests. GPUFLEET_LIVE_GATES=all takes every gate and every pair of controllers.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from live_site import HOLD, WAYS, LiveSite, Playbook, live_site
+from seeds import drawing
+from waiting import eventually
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.command import run_command
+
+POINTS = int(os.environ.get("GPUFLEET_LIVE_POINTS", "2"))
+FROM = int(os.environ.get("GPUFLEET_LIVE_FROM", "0"))
+ALL = os.environ.get("GPUFLEET_LIVE_GATES", "") == "all"
+pytestmark = pytest.mark.skipif(
+    not ALL and "GPUFLEET_LIVE_POINTS" not in os.environ,
+    reason="takes minutes: asked for by GPUFLEET_LIVE_POINTS=2 or GPUFLEET_LIVE_GATES=all (docs/development.md)",
+)
+STACK = "gpu_stack"
+# The longest that anybody waits for a run that was asked to end.
+END_S = 30.0
+# What Python and ansible-core keep for themselves and cannot remove when they are killed.
+_CORES_OWN = ("ansible-local-", "pymp-")
+
+
+@dataclass
+class Bench:
+    """The site, and how long each gate takes on this machine, from the moment at which the cluster is held."""
+
+    site: LiveSite
+    took_s: dict[str, float] = field(default_factory=dict)
+    number: int = 0
+
+    def run(self, host: str, gates: tuple[str, ...], **variables: object) -> Playbook:
+        self.number += 1
+        return self.site.controller(f"{self.number:03d}-{host}", host, gates, **variables)
+
+    def passes(self, run: Playbook, gates: tuple[str, ...], where: str) -> None:
+        run.await_text(HOLD)
+        began = time.monotonic()
+        assert run.ended() == 0, f"{where}\n{run.said()[-6000:]}"
+        assert [run.statuses()[gate] for gate in gates] == ["passed"] * len(gates), where
+        if len(gates) == 1:
+            self.took_s[gates[0]] = time.monotonic() - began
+
+    def nothing_left(self, runs: tuple[Playbook, ...], where: str) -> None:
+        """Nothing of a test in the cluster, no process, no file of ours; and nobody holds the cluster."""
+        for look in (self.site.tests, self.site.holder, *(run.living for run in runs)):
+            eventually(lambda look=look: not look(), END_S, f"{where}: {look()}")
+        left = [path for run in runs for path in run.files()]
+        assert [path for path in left if not path.endswith("/tmp") and not any(w in path for w in _CORES_OWN)] == [], (
+            where
+        )
+
+    def without(self, release: str) -> None:
+        """Take a release away, as if it had never been installed."""
+        namespace, name = release.split("/")
+        words = ("uninstall", name, "-n", namespace, "--wait", "--kubeconfig", str(self.site.kubeconfig))
+        done = run_command([self.site.helm, *words], 90)
+        assert done.rc == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """Two hosts with the stack; the first run that was to install it was killed."""
+    with live_site(tmp_path_factory.mktemp("live"), 2) as site:
+        bench = Bench(site)
+        first = bench.run("ctl1", (STACK,))
+        assert first.await_text("waiting until it is ready"), first.said()[-4000:]
+        pause_s, way = drawing("live-first").uniform(0, 10), drawing("live-first").choice(WAYS)
+        time.sleep(pause_s)
+        end(bench, first, way)
+        second = bench.run("ctl2", (STACK,), when_held="wait")
+        where = f"{way} {pause_s:.1f} s after the first component"
+        bench.passes(second, (STACK,), where)
+        bench.nothing_left((first, second), where)
+        yield bench
+
+
+@pytest.mark.parametrize("point", range(FROM, FROM + POINTS))
+def test_after_an_end_at_any_moment_of_any_gate_a_run_from_another_host_passes(bench: Bench, point: int) -> None:
+    draw = drawing(f"live-{point}")
+    gate, way, share, release = draw.choice(GATE_IDS), draw.choice(WAYS), draw.random(), draw.random()
+    objects, files = bench.site.objects(), bench.site.files()
+    words = ""
+    if gate == STACK:
+        found = sorted(name for name in objects if "sh.helm.release" in name)
+        words = found[int(release * len(found))].removeprefix("secrets ").replace("sh.helm.release.v1.", "")
+        bench.without(words)
+    first = bench.run("ctl1", (gate,))
+    assert first.await_text(HOLD), first.said()[-4000:]
+    pause_s = share * bench.took_s.get(gate, 15.0)
+    time.sleep(pause_s)
+    where = f"gate {gate}, {way} {pause_s:.1f} s after it held the cluster{words and f', without {words}'}"
+    print(where)
+    end(bench, first, way)
+    second = bench.run(f"ctl{point + 3}", (gate,), when_held="wait")
+    bench.passes(second, (gate,), f"{where}\n{first.said()[-3000:]}\n--\n")
+    bench.nothing_left((first, second), where)
+    now = bench.site.objects()
+    assert (sorted(now - objects), sorted(objects - now)) == ([], []), where
+    assert sorted(bench.site.files() - files) == [], where
+
+
+PAIRS = [("ctl1", "ctl1", "wait"), ("ctl1", "ctl2", "wait"), ("ctl1", "ctl1", "refuse"), ("ctl1", "ctl2", "refuse")]
+
+
+@pytest.mark.parametrize(("one", "other", "policy"), PAIRS if ALL else [drawing("live-pair").choice(PAIRS)])
+def test_of_two_runs_at_once_the_second_waits_or_is_refused_and_neither_disturbs_the_other(
+    bench: Bench, one: str, other: str, policy: str
+) -> None:
+    gates = GATE_IDS if ALL else ("nodes", "fabric_validation")
+    first = bench.run(one, gates)
+    assert first.await_text(HOLD), first.said()[-4000:]
+    eventually(lambda: bench.site.holder() or first.process.poll() is not None, 60, "the first holds the cluster")
+    second = bench.run(other, gates, when_held=policy)
+    where = f"{one} and {other}, {policy}"
+    rc = second.ended()
+    if policy == "refuse":
+        assert rc != 0, where
+        assert f"run {first.record['run_id']}" in second.said() and f"on controller {one}" in second.said(), where
+        assert {second.statuses()[gate] for gate in gates if gate not in GATE_IDS[:2]} == {"pending"}
+    for run in (first, second) if policy == "wait" else (first,):
+        bench.passes(run, gates, f"{where}: {run.name}")
+    bench.nothing_left((first, second), where)
+
+
+@pytest.mark.parametrize("gate", GATE_IDS if ALL else [drawing("live-restart").choice(GATE_IDS[2:])])
+def test_a_restart_of_the_api_server_costs_a_gate_no_more_than_its_outage(bench: Bench, gate: str) -> None:
+    draw = drawing(f"live-restart-{gate}")
+    away_s, share = draw.uniform(5, 60 if ALL else 10), draw.uniform(0.1, 0.7)
+    if ALL and gate not in bench.took_s:
+        bench.passes(bench.run("ctl1", (gate,)), (gate,), "undisturbed")
+    usual_s = bench.took_s.get(gate)
+    run = bench.run("ctl1", (gate,))
+    assert run.await_text(HOLD), run.said()[-4000:]
+    began = time.monotonic()
+    time.sleep(share * (usual_s or 15.0))
+    with bench.site.api_server_away():
+        time.sleep(away_s)
+    where = f"gate {gate}, away for {away_s:.0f} s"
+    print(where)
+    assert run.ended() == 0, f"{where}\n{run.said()[-6000:]}"
+    assert run.statuses()[gate] == "passed", where
+    took_s = time.monotonic() - began
+    print(f"{took_s:.0f} s, usually {usual_s}")
+    eventually(bench.site.answers, 60, "the API server is back")
+    bench.nothing_left((run,), where)
+    assert usual_s is None or took_s < away_s + 3 * usual_s + 30, where
+
+
+def end(bench: Bench, run: Playbook, way: str) -> None:
+    """End a run; one that is asked to end does so soon, and one whose keeper is gone lets its Lease expire."""
+    took_s = run.end_by(way)
+    if not way.startswith("SIGKILL"):
+        assert took_s < END_S, f"{way}: {took_s:.0f} s"
+        assert "Traceback" not in run.said(), run.said()[-4000:]
+        assert "failed" not in run.statuses().values(), run.said()[-4000:]
+    if "keeper" in way:
+        bench.site.let_lease_expire()

@@ -1,0 +1,330 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A simulated site that outlives its controllers: whole playbooks on it, of hosts of any name, ended in any way.
+
+What they leave is looked for from outside of the product: objects by the API itself, processes in /proc, files on disk.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from fault_proxy import tls_upstream
+from rehearsal_harness import ROOT
+from waiting import eventually
+
+from ansible_collections.gpufleet.bringup.plugins.module_utils.host_guard import LOCK
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import LEASES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import load
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.children import bound_to_parent
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import RehearsalRequest
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.spec import SPEC_FILE, SupervisorSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import read_state, stop
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import numbered_nodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import lease
+
+# How a controller ends. Workers are those of Ansible and what they started; the keeper of the Lease is not among them.
+WAYS = ("SIGKILL", "SIGKILL to its workers too", "SIGKILL to its workers and its keeper too", "SIGTERM", "SIGINT")
+HOLD = "PLAY [Hold the cluster]"
+_MARK = "GPUFLEET_TEST_CONTROLLER"
+_NEW_UTS, _NEW_USER = 0x4000000, 0x10000000
+# What a cluster makes and forgets by itself.
+_PASSING = {"events", "leases", "endpoints", "endpointslices", "componentstatuses", "nodes"}
+_REVISION = re.compile(r"^(sh\.helm\.release\.v1\..*)\.v\d+$")
+Json = dict[str, Any]
+
+
+@dataclass
+class Playbook:
+    """A site.yml that runs or has ended, on a controller of its own.
+
+    Attributes:
+        process: ansible-playbook, the leader of its group.
+        directory: everything that is this controller's own.
+        begun: when it was started, by the monotonic clock.
+    """
+
+    process: subprocess.Popen[str]
+    directory: Path
+    begun: float = field(default_factory=time.monotonic)
+
+    @property
+    def name(self) -> str:
+        """Every process of it carries this in its environment."""
+        return self.directory.name
+
+    def said(self) -> str:
+        return (self.directory / "output").read_text(encoding="utf-8", errors="replace")
+
+    def await_text(self, text: str, limit_s: float = 240) -> bool:
+        """Wait until it says a text or ends; tell whether it said it."""
+        eventually(lambda: text in self.said() or self.process.poll() is not None, limit_s, f"{self.name}: {text}")
+        return text in self.said()
+
+    def ended(self, limit_s: float = 540) -> int:
+        return self.process.wait(limit_s)
+
+    def end_by(self, way: str) -> float:
+        """End it in one of WAYS; return how many seconds it took."""
+        began = time.monotonic()
+        if self.process.poll() is None:
+            number = signal.Signals[way.split()[0]]
+            # With its keeper: a container that is taken away.
+            also = [pid for pid in self.living() if "too" in way and ("keeper" in way or not _is_keeper(pid))]
+            for pid in also:
+                _send(os.kill, pid, signal.SIGKILL)
+            # Ctrl-C reaches the group of the terminal.
+            _send(os.killpg if number == signal.SIGINT else os.kill, self.process.pid, number)
+        self.process.wait(120)
+        return time.monotonic() - began
+
+    def living(self) -> list[int]:
+        """Processes that it started and that live."""
+        wanted = f"{_MARK}={self.name}".encode()
+        return [pid for pid in _pids() if wanted in _environment(pid) and pid != self.process.pid]
+
+    @property
+    def record(self) -> Json:
+        """run.json; empty where it had not begun one."""
+        path = self.directory / "runs" / "latest" / "run.json"
+        found: Json = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        return found
+
+    def statuses(self) -> dict[str, str]:
+        """Status of each gate of its run."""
+        return {gate["gate"]: gate["status"] for gate in self.record.get("gates", [])}
+
+    def files(self) -> list[str]:
+        """Files that it left in its temporary directories."""
+        return [str(path) for place in ("tmp", "ansible") for path in (self.directory / place).rglob("*")]
+
+
+@dataclass(frozen=True)
+class LiveSite:
+    """The site: its cluster is up, its hosts answer, and it belongs to no controller."""
+
+    directory: Path
+    kubeconfig: Path
+    helm: str
+
+    @property
+    def rehearsal(self) -> Path:
+        return self.directory / "rehearsal"
+
+    def controller(self, name: str, host: str, gates: tuple[str, ...] = GATE_IDS, **variables: Any) -> Playbook:
+        """Start site.yml on a controller of that host name; `gpufleet_` is put before each variable."""
+        own = self.directory / "controllers" / name
+        for place in ("tmp", "ansible"):
+            (own / place).mkdir(parents=True)
+        stated = {"gates": list(gates), "run_dir": str(own / "runs"), **variables}
+        extra = json.dumps({f"gpufleet_{key}": value for key, value in stated.items()})
+        argv = [sys.executable, "-m", "ansible", "playbook", str(ROOT / "playbooks" / "site.yml")]
+        environment = {
+            **os.environ, _MARK: name, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache"), "PYTHONPATH": str(ROOT / ".cache"),
+            "ANSIBLE_HOME": str(own / "ansible"), "TMPDIR": str(own / "tmp"),
+        }  # fmt: skip
+        with (own / "output").open("w", encoding="utf-8") as stream:
+            process = subprocess.Popen(
+                [*argv, "-i", str(self.directory / "inventory.yml"), "-e", extra], cwd=ROOT, env=environment,
+                stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+                preexec_fn=_on_host(host),
+            )  # fmt: skip
+        return Playbook(process, own)
+
+    def let_lease_expire(self) -> None:
+        """Let the Lease of whoever holds it end in a moment, as if nobody had renewed it for its 180 s."""
+        with Cluster(Connection(kubeconfig=str(self.kubeconfig))) as cluster:
+            if cluster.find(LEASES, lease.NAME, lease.NAMESPACE):
+                cluster.change(
+                    LEASES, lease.NAME, lambda found: found | {"spec": found["spec"] | {"leaseDurationSeconds": 2}},
+                    lease.NAMESPACE,
+                )  # fmt: skip
+
+    @contextmanager
+    def api_server_away(self) -> Iterator[None]:
+        """End the process of the API server, and start it again after the block."""
+        state = read_state(self.rehearsal)
+        spec = next(p for p in load(SupervisorSpec, self.rehearsal / SPEC_FILE).processes if p.name == "kube-apiserver")
+        (pid,) = (pid for pid in _pids() if _words(pid) == " ".join(spec.argv))
+        assert state is not None
+        os.kill(pid, signal.SIGKILL)
+        try:
+            yield
+        finally:
+            with (self.rehearsal / "logs" / "kube-apiserver-again.log").open("ab") as log:
+                subprocess.Popen(
+                    spec.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **spec.env},
+                    start_new_session=True, preexec_fn=bound_to_parent(),
+                )  # fmt: skip
+
+    def answers(self) -> bool:
+        """Whether the API server answers."""
+        try:
+            return bool(_get(tls_upstream(self.kubeconfig), "/api/v1", whole=True).get("resources"))
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def objects(self) -> frozenset[str]:
+        """Every object of the cluster that nothing owns, and what people set on its nodes."""
+        ask = tls_upstream(self.kubeconfig)
+        found = set()
+        for path, resource in _resources(ask):
+            for item in _get(ask, f"{path}/{resource}").get("items") or []:
+                metadata = item["metadata"]
+                if not metadata.get("ownerReferences"):
+                    name = _REVISION.sub(r"\1", metadata["name"])
+                    found.add(f"{resource} {metadata.get('namespace', '')}/{name}")
+        for node in _get(ask, "/api/v1/nodes", whole=True)["items"]:
+            metadata, spec = node["metadata"], node["spec"]
+            marks = [*metadata.get("labels", {}).items(), *(("taint", str(t)) for t in spec.get("taints") or [])]
+            marks += [("unschedulable", str(spec.get("unschedulable", False)))]
+            found |= {f"node {metadata['name']}: {key}={value}" for key, value in marks}
+        return frozenset(found)
+
+    def tests(self) -> list[str]:
+        """Objects of tests and releases that nobody finished."""
+        ask = tls_upstream(self.kubeconfig)
+        found = [
+            f"{resource} {item['metadata'].get('namespace', '')}/{item['metadata']['name']}"
+            for path, resource in _resources(ask)
+            for item in _get(ask, f"{path}/{resource}?labelSelector=gpufleet.io/purpose%3Dtest").get("items") or []
+        ]
+        done = ",".join(f"status%21%3D{status}" for status in ("deployed", "superseded", "failed"))
+        secrets = _get(ask, f"/api/v1/secrets?labelSelector=owner%3Dhelm,{done}")
+        return found + [f"release {item['metadata']['name']}" for item in secrets.get("items") or []]
+
+    def holder(self) -> str:
+        """Who holds the cluster."""
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{lease.NAMESPACE}/leases/{lease.NAME}"
+        found = _get(tls_upstream(self.kubeconfig), path, whole=True)
+        return str((found.get("spec") or {}).get("holderIdentity") or "")
+
+    def files(self) -> frozenset[str]:
+        """Files on the hosts that are not the machine's own; the file of a lock stays, its lock does not."""
+        hosts = self.rehearsal / "hosts"
+        places = [place for host in hosts.iterdir() for place in (*(host / "layers").glob("*/upper"), host / "run")]
+        found = [path for place in places for path in place.rglob("*") if path.is_file()]
+        # What Python compiled of a simulated tool is the rehearsal's.
+        return frozenset(str(path.relative_to(hosts)) for path in found if path.name != LOCK and path.suffix != ".pyc")
+
+
+@contextmanager
+def live_site(directory: Path, count: int) -> Iterator[LiveSite]:
+    """Yield a site with so many hosts whose rehearsal ends with this process; end it."""
+    rehearsal = directory / "rehearsal"
+    request = RehearsalRequest(
+        directory=rehearsal, cache=default_cache(os.environ), collection=ROOT, nodes=numbered_nodes(count, "h100")
+    )
+    try:
+        made = bring_up(request, Progress(silent))
+        hosts = {
+            node.name: {"gpufleet_sku": node.sku, "gpufleet_rack": node.rack, "gpufleet_node_name": node.name}
+            for node in made.nodes
+        }
+        defaults = yaml.safe_load((ROOT / "roles" / "rehearsal" / "defaults" / "main.yml").read_text(encoding="utf-8"))
+        variables = {
+            "ansible_connection": "gpufleet.bringup.rehearsal", "ansible_python_interpreter": sys.executable,
+            "gpufleet_rehearsal_dir": str(made.directory), "gpufleet_kubeconfig": str(made.kubeconfig),
+            "gpufleet_chart_mirror": str(made.chart_mirror), "gpufleet_helm": made.programs["helm"],
+            "gpufleet_forced_settings": made.substitution.settings, "gpufleet_site_name": request.site_name,
+            "gpufleet_notes": list(made.substitution.notes),
+            "gpufleet_default_criteria": defaults["gpufleet_rehearsal_criteria"],
+        }  # fmt: skip
+        inventory = {
+            "all": {"vars": variables, "hosts": {"localhost": {"ansible_connection": "local"}}},
+            "gpu_nodes": {"hosts": hosts},
+        }
+        (directory / "inventory.yml").write_text(yaml.safe_dump(inventory), encoding="utf-8")
+        yield LiveSite(directory, made.kubeconfig, made.programs["helm"])
+    finally:
+        stop(rehearsal)
+
+
+def _on_host(name: str) -> Callable[[], None]:
+    """Return what gives a child a host name of its own and lets it end with this process."""
+    libc, bind = ctypes.CDLL(None, use_errno=True), bound_to_parent()
+    uid, gid = os.geteuid(), os.getegid()
+
+    def become() -> None:
+        bind()
+        # A shell lets what it starts in the background ignore it.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if libc.unshare(_NEW_UTS | (_NEW_USER if uid else 0)):
+            os._exit(99)
+        if uid:
+            for file, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+                Path(f"/proc/self/{file}").write_text(text)
+        if libc.sethostname(name.encode(), len(name)):
+            os._exit(98)
+
+    return become
+
+
+def _resources(ask: Callable[[], Any]) -> list[tuple[str, str]]:
+    """Return path of the group version and name of everything that the API server can list."""
+    groups = [group["preferredVersion"]["groupVersion"] for group in _get(ask, "/apis", whole=True)["groups"]]
+    paths = ["/api/v1", *(f"/apis/{group}" for group in groups)]
+    return [
+        (path, resource["name"])
+        for path in paths
+        for resource in _get(ask, path, whole=True)["resources"]
+        if "list" in resource["verbs"] and "/" not in resource["name"] and resource["name"] not in _PASSING
+    ]
+
+
+def _get(ask: Callable[[], Any], path: str, *, whole: bool = False) -> Json:
+    connection = http.client.HTTPConnection("localhost")
+    connection.sock = ask()
+    wanted = "application/json" if whole else "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+    connection.request("GET", path, headers={"Accept": wanted, "Connection": "close"})
+    answer: Json = json.loads(connection.getresponse().read())
+    connection.close()
+    return answer
+
+
+def _pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _words(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _is_keeper(pid: int) -> bool:
+    return "workload.keeper" in _words(pid)
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _send(call: Callable[[int, int], None], pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        call(pid, number)
