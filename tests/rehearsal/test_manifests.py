@@ -45,8 +45,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolcha
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 
 TUNINGS = Kind("bringup.example/v1", "Tuning", "tunings")
-# What nobody removes: it ends by itself, or belongs to the nodes and the cluster.
-PASSING = ("events", "leases", "endpoints", "endpointslices", "nodes", "csinodes", "componentstatuses")
+# What nobody removes: it ends by itself, or belongs to the nodes and the cluster, as the hosts that KWOK runs do.
+PASSING = ("events", "leases", "endpoints", "endpointslices", "nodes", "csinodes", "componentstatuses", "clusterexecs")
 CHART = {"name": "cert-manager", "namespace": "cert-manager", "chart": "cert-manager", "version": "v1.17.2"}
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{say: {say}}}\n"
 DEFINITION = """---
