@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a release must have running: the workloads in its own manifest. Pure.
+"""What a release must have running: the workloads in its own manifest, and those that operators make of it. Pure.
 
 A workload that somebody deleted leaves no trace among the workloads of a cluster; only the manifest still names it.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..outcome.errors import InputError
 from ..runtime.plain_yaml import documents
@@ -19,8 +19,12 @@ from .workloads import Workload
 
 # A Job may be removed once it is done (ttlSecondsAfterFinished), so its absence says nothing.
 _KINDS = ("Deployment", "DaemonSet", "StatefulSet")
+# The Prometheus operator makes a StatefulSet of each, by these names; further shards of a Prometheus have a suffix
+# (prometheus-operator/prometheus-operator, pkg/prometheus/statefulset.go and pkg/alertmanager/statefulset.go).
+_MADE_OF = {"Prometheus": "prometheus", "Alertmanager": "alertmanager"}
+_OPERATOR_GROUP = "monitoring.coreos.com/"
 # A chart may render JSON, which is YAML as well: `"kind": "Deployment"`.
-_OF_THESE = re.compile(rf"\bkind[\"']?:\s*[\"']?({'|'.join(_KINDS)})\b")
+_OF_THESE = re.compile(rf"\bkind[\"']?:\s*[\"']?({'|'.join((*_KINDS, *_MADE_OF))})\b")
 _SEPARATOR = re.compile(r"^---\s*(?:#.*)?$", re.MULTILINE)
 
 
@@ -63,27 +67,53 @@ def promised_by(bodies: Iterable[Any], namespace: str) -> tuple[Promised, ...]:
     """Return the workloads among objects (arguments and errors as promised_by_text)."""
     found = []
     for body in bodies:
-        if not isinstance(body, Mapping) or body.get("kind") not in _KINDS:
+        made = _is_made_of(body)
+        if not isinstance(body, Mapping) or not (made or body.get("kind") in _KINDS):
             continue
         metadata = body.get("metadata")
         name = metadata.get("name") if isinstance(metadata, Mapping) else None
         if not isinstance(metadata, Mapping) or not isinstance(name, str) or not name:
             raise InputError("manifest of the release", f"has a {body['kind']} without a name.")
-        spec = body.get("spec")
-        replicas = spec.get("replicas") if isinstance(spec, Mapping) else None
-        found.append(
+        stated = body.get("spec")
+        spec = stated if isinstance(stated, Mapping) else {}
+        replicas = spec.get("replicas")
+        found += [
             Promised(
-                kind=body["kind"],
-                name=name,
+                kind="StatefulSet" if made else body["kind"],
+                name=each,
                 namespace=str(metadata.get("namespace") or namespace),
                 replicas=replicas if isinstance(replicas, int) else None,
             )
-        )
+            for each in (_made_of(body["kind"], name, spec) if made else (name,))
+        ]
     return tuple(found)
 
 
-def broken_promise(promised: Iterable[Promised], workloads: Iterable[Workload]) -> tuple[str, str] | None:
-    """Return (cause, text) of the first workload that a release lacks or that was scaled to nothing, None if none is.
+def _is_made_of(body: Any) -> bool:
+    if not isinstance(body, Mapping) or body.get("kind") not in _MADE_OF:
+        return False
+    return str(body.get("apiVersion")).startswith(_OPERATOR_GROUP)
+
+
+def _made_of(kind: str, name: str, spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the StatefulSets that the operator makes; of what it was told to let be, none."""
+    if spec.get("paused") is True:
+        return ()
+    first, shards = f"{_MADE_OF[kind]}-{name}", spec.get("shards")
+    more = range(1, shards) if kind == "Prometheus" and isinstance(shards, int) else ()
+    return (first, *(f"{first}-shard-{shard}" for shard in more))
+
+
+class Broken(NamedTuple):
+    """A promise that is not kept, and why."""
+
+    entry: Promised
+    cause: str
+    text: str
+
+
+def broken_promise(promised: Iterable[Promised], workloads: Iterable[Workload]) -> Broken | None:
+    """Return the first workload that a release lacks or that was scaled to nothing, None if none is.
 
     A manifest that itself says 0 replicas promises none.
     """
@@ -91,7 +121,7 @@ def broken_promise(promised: Iterable[Promised], workloads: Iterable[Workload]) 
     for entry in promised:
         workload = there.get((entry.kind, entry.namespace, entry.name))
         if workload is None:
-            return "workload-missing", f"{entry.title} of the release's manifest is not in the cluster"
+            return Broken(entry, "workload-missing", f"{entry.title} of the release's manifest is not in the cluster")
         if entry.kind != "DaemonSet" and entry.replicas != 0 and workload.desired == 0:
-            return "workload-scaled-to-zero", f"{entry.title} is scaled to 0 replicas"
+            return Broken(entry, "workload-scaled-to-zero", f"{entry.title} is scaled to 0 replicas")
     return None

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from ...clients.kube.kinds import NIC_CLUSTER_POLICIES
+from ...component_stack.manifest import manifests_of
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
@@ -145,11 +147,24 @@ def _killed(answer: Answer, cluster: ClusterState, context: JudgeContext) -> tup
 def _network_operator(answer: Answer, cluster: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     if recipe_component(NETWORK_OPERATOR, context) is None:
         return ()
-    # A site without secondary networks has none.
+    # A site without secondary networks has none, and a recipe for RDMA makes one.
     policies = list(cluster.nic_cluster_policies or ())
+    there = {policy.name for policy in policies}
+    lacking = [name for name in _stated_policies(context) if name not in there]
+    if lacking:
+        text = f"NicClusterPolicy {lacking[0]} of the recipe is not in the cluster"
+        hint = "run the gate again, which applies it; who deleted it is in the audit log of the API server"
+        return (answer.failed("nic-cluster-policy-not-ready", text, hint, **_facts(cluster)),)
     if all(policy.state == "ready" for policy in policies):
         return ()
     return (_not_ready(answer, cluster, "nic-cluster-policy-not-ready", "NicClusterPolicy", policies),)
+
+
+def _stated_policies(context: JudgeContext) -> tuple[str, ...]:
+    """Return the names of the policies among the recipe's manifests; what cannot be read there was not installed."""
+    entries = (context.recipe or {}).get("componentRefs") or ()
+    manifests = (manifest for entry in entries for manifest in manifests_of(entry, "", []))
+    return tuple(str(m.body["metadata"]["name"]) for m in manifests if m.body["kind"] == NIC_CLUSTER_POLICIES.kind)
 
 
 def _facts(cluster: ClusterState) -> dict[str, tuple[object, ...]]:

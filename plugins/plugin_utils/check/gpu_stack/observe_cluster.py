@@ -19,7 +19,7 @@ from ...clients.kube.permission import AskedPermission, Permission, ask_all
 from ...component_stack.facts import stack_facts
 from ...component_stack.model import Component, components_of
 from ...component_stack.plan import Installed
-from ...component_stack.promised import Promised, promised_by, promised_by_text
+from ...component_stack.promised import Promised, broken_promise, promised_by, promised_by_text
 from ...component_stack.read import installed, read_workloads
 from ...component_stack.tell import INSTALL_RESULT
 from ...outcome.codec import from_plain, load_json
@@ -205,6 +205,9 @@ def _promised(
 def _unsettled(state: ClusterState, context: ObserveContext) -> str:
     """Return what a healthy cluster would still be about to do, empty if nothing."""
     pending = [workload.name for workload in state.workloads or () if workload.state == "pending"]
+    lacking = (broken_promise(component.promised or (), state.workloads or ()) for component in state.components or ())
+    # What an operator makes may take a moment; what is gone although Helm made it does not come by itself.
+    pending += [b.entry.name for b in lacking if b and b.entry.kind == "StatefulSet" and b.cause == "workload-missing"]
     pending += [operand.workload.name for operand in state.operands or () if is_unplaced(operand)]
     if pending:
         return f"{', '.join(pending[:3])} not ready"

@@ -73,10 +73,11 @@ def component_fault(
     if installed:
         return installed
     broken = broken_promise(component.promised or (), cluster.workloads or ())
-    if broken:
-        return *broken, _put_back(component)
     bad = bad_nodes(cluster, context)
     own = [w for w in cluster.workloads_for(component) if w.state != "ready" and not excused(w, bad)]
+    # An operator that does not run makes no StatefulSet.
+    if broken and not (own and broken.entry.kind == "StatefulSet"):
+        return broken.cause, broken.text, _put_back(component)
     if not own:
         return None
     # What failed for good explains what still waits.

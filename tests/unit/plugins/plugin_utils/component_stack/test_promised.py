@@ -78,9 +78,38 @@ def test_a_workload_that_cannot_be_read_is_an_error(text: str) -> None:
 def test_what_is_missing_or_scaled_to_nothing_breaks_the_promise() -> None:
     promised = (OPERATOR, WORKER)
     assert broken_promise(promised, [_there(OPERATOR, 1), _there(WORKER, 0)]) is None
-    assert broken_promise(promised, [_there(WORKER, 4)]) == (
-        "workload-missing",
-        "Deployment gpu-operator/gpu-operator of the release's manifest is not in the cluster",
-    )
+    broken = broken_promise(promised, [_there(WORKER, 4)])
+    assert broken is not None and (broken.entry, broken.cause) == (OPERATOR, "workload-missing")
+    assert broken.text == "Deployment gpu-operator/gpu-operator of the release's manifest is not in the cluster"
     broken = broken_promise(promised, [_there(OPERATOR, 0), _there(WORKER, 4)])
-    assert broken is not None and broken[0] == "workload-scaled-to-zero"
+    assert broken is not None and broken.cause == "workload-scaled-to-zero"
+
+
+def test_what_the_prometheus_operator_makes_is_promised() -> None:
+    text = """
+apiVersion: monitoring.coreos.com/v1
+kind: Prometheus
+metadata: {name: k8s}
+spec: {replicas: 2, shards: 3}
+---
+apiVersion: monitoring.coreos.com/v1
+kind: Alertmanager
+metadata: {name: main, namespace: alerts}
+---
+apiVersion: monitoring.coreos.com/v1
+kind: Prometheus
+metadata: {name: resting}
+spec: {paused: true}
+---
+apiVersion: config.openshift.io/v1
+kind: Alertmanager
+metadata: {name: other}
+"""
+    found = promised_by_text(text, "monitoring")
+    assert [entry.title for entry in found] == [
+        "StatefulSet monitoring/prometheus-k8s",
+        "StatefulSet monitoring/prometheus-k8s-shard-1",
+        "StatefulSet monitoring/prometheus-k8s-shard-2",
+        "StatefulSet alerts/alertmanager-main",
+    ]
+    assert [entry.replicas for entry in found] == [2, 2, 2, None]

@@ -190,6 +190,20 @@ def test_a_network_policy_counts_where_the_recipe_has_the_network_operator(view:
     ]
 
 
+def test_a_network_policy_of_the_recipe_that_is_gone_is_missed(view: ClusterState) -> None:
+    wide, policy = recipe(), "apiVersion: mellanox.com/v1alpha1\nkind: NicClusterPolicy\nmetadata: {name: rdma}"
+    item = {"when": "after", "file": "policy.yaml", "text": policy}
+    wide["componentRefs"].append(
+        {"name": "network-operator", "version": "1.0", "manifestFiles": ["policy.yaml"], "manifests": [item]}
+    )
+    missed = [("cluster-policy-ready", "nic-cluster-policy-not-ready", "lab")]
+    other = replace(_policy("ready"), name="another")
+    for there in (None, (), (other,)):
+        assert _failed(judged(replace(view, nic_cluster_policies=there), context(recipe=wide))) == missed
+    whole = replace(view, nic_cluster_policies=(replace(other, name="rdma"),))
+    assert _failed(judged(whole, context(recipe=wide))) == []
+
+
 def test_every_cause_of_the_cases_is_declared() -> None:
     declared = {module.SPEC.id: module.SPEC.causes for module in JUDGES}
     assert [case[0] for case in CASES if case[3] not in declared[case[2]]] == []
