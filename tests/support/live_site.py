@@ -165,7 +165,8 @@ class LiveSite:
     def api_server_away(self) -> Iterator[None]:
         """End the process of the API server, and start it again after the block."""
         state = read_state(self.rehearsal)
-        spec = next(p for p in load(SupervisorSpec, self.rehearsal / SPEC_FILE).processes if p.name == "kube-apiserver")
+        processes = load(SupervisorSpec, self.rehearsal / SPEC_FILE).processes
+        (spec,) = (process for process in processes if process.name == "kube-apiserver")
         (pid,) = (pid for pid in _pids() if _words(pid) == " ".join(spec.argv))
         assert state is not None
         os.kill(pid, signal.SIGKILL)

@@ -55,7 +55,9 @@ def _shown(names: list[str], tree: Iterable[str]) -> str:
     unread = set(names)
     partly = {name.partition("/")[0] for name in tree if name not in unread}
     counts = Counter(
-        f"{top}/" if slash and top not in partly else name for name in names for top, slash, _ in [name.partition("/")]
+        f"{top}/" if slash and top not in partly else name
+        for name in names
+        for top, slash, _rest in [name.partition("/")]
     )
     words = [f"{word} ({count} files)" if word.endswith("/") else word for word, count in counts.items()]
     more = f", and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""

@@ -63,7 +63,7 @@ def test_no_key_of_a_kubeconfig_stays_on_disk_when_a_worker_ends(kubeconfig: Pat
 
 
 def test_what_was_read_is_of_use_to_forks_and_when_it_is_read_again(kubeconfig: Path, temporary: Path) -> None:
-    first, second = (load_configuration(Connection(kubeconfig=str(kubeconfig))) for _ in range(2))
+    first, second = (load_configuration(Connection(kubeconfig=str(kubeconfig))) for _time in range(2))
     assert (first.cert_file, first.key_file) == (second.cert_file, second.key_file)
     worker = multiprocessing.get_context("fork").Process(target=_use, args=(first,))
     worker.start()
@@ -79,7 +79,7 @@ def test_the_authority_of_a_server_is_still_known_when_a_token_was_looked_for_ag
     plain["users"][0]["user"] = {"token": "t"}
     kubeconfig.write_text(json.dumps(plain))
     configuration = load_configuration(Connection(kubeconfig=str(kubeconfig), validate_certs=False))
-    for _ in range(3):
+    for _time in range(3):
         assert configuration.auth_settings()["BearerToken"]["value"] == "Bearer t"
         assert Path(configuration.ssl_ca_cert).read_bytes() == (tmp_path / "pki" / "ca.crt").read_bytes()
         assert configuration.verify_ssl is False

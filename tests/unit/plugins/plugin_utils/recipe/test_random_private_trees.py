@@ -86,13 +86,21 @@ def _swap(text: str, dice: random.Random) -> str:
     return text[: at - 1] + text[at] + text[at - 1] + text[at + 1 :]
 
 
+def _without_a_letter(text: str, dice: random.Random) -> str:
+    at = dice.randrange(len(text))
+    return text[:at] + text[at + 1 :]
+
+
+def _with_a_line_twice(text: str, dice: random.Random) -> str:
+    line = dice.choice(text.splitlines(keepends=True))
+    return text.replace(line, line * 2, 1)
+
+
 DAMAGES: dict[str, Callable[[str, random.Random], str]] = {
     "letters swapped": _swap,
-    "a letter lost": lambda text, dice: (lambda at: text[:at] + text[at + 1 :])(dice.randrange(len(text))),
+    "a letter lost": _without_a_letter,
     "a line lost": lambda text, dice: text.replace(dice.choice(text.splitlines(keepends=True)), "", 1),
-    "a line twice": lambda text, dice: (lambda line: text.replace(line, line * 2, 1))(
-        dice.choice(text.splitlines(keepends=True))
-    ),
+    "a line twice": _with_a_line_twice,
     "cut short": lambda text, dice: text[: dice.randrange(len(text))],
     "kind in small letters": lambda text, _dice: re.sub(r"kind:? *\S+", lambda m: m[0].lower(), text),
     "no kind": lambda text, _dice: text.replace("kind", "knd"),

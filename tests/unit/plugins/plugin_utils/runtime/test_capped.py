@@ -43,7 +43,7 @@ def test_a_long_log_loses_its_middle_and_says_so(piece: int) -> None:
 
 def test_a_line_without_end_does_not_grow_in_memory() -> None:
     kept = Capped(1000)
-    for _ in range(1000):
+    for _time in range(1000):
         kept.add(b"x" * 4096)
     assert len(kept.content()) < 1100
     assert left_out_of(kept.content().decode())

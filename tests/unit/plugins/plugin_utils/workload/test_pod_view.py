@@ -66,7 +66,7 @@ def view(api: Api, monkeypatch: pytest.MonkeyPatch) -> PodView:
 
 
 def test_while_nothing_changes_nothing_is_listed(api: Api, view: PodView) -> None:
-    for _ in range(5):
+    for _time in range(5):
         assert [pod["metadata"]["name"] for pod in view.pods()] == ["pod-0"]
         view.wait(0.02)
     assert (api.lists, api.watches) == (1, 5)
@@ -148,7 +148,7 @@ def test_over_http(streams: list[list[bytes]], lists: int, monkeypatch: pytest.M
         api.stream = [lambda _path, parts=parts: parts for parts in streams]  # type: ignore[misc]
         with Cluster(Connection(host=f"http://127.0.0.1:{api.server_port}", api_key="abc"), 5) as cluster:
             found = PodView(cluster, "ns")
-            for _ in streams:
+            for _stream in streams:
                 assert [pod["metadata"]["name"] for pod in found.pods()] == ["one"]
                 found.wait(0.3)
             found.pods()
