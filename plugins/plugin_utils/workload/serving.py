@@ -179,7 +179,7 @@ def look_again(
     Raises:
         BringupError: the cluster does not answer.
     """
-    found = cluster.find(PODS, pod, namespace.name)
+    found = cluster.find_listed(PODS, pod, namespace.name)
     if found is not None and is_ready(found):
         return None
     watch = _Watch(cluster, namespace, after_death, {spec.name: spec})

@@ -40,7 +40,7 @@ def _key(workload: Workload) -> tuple[str, str, str]:
 
 def _words(cluster: Cluster, workload: Workload) -> str:
     try:
-        pod = cluster.find(PODS, workload.pod, workload.namespace)
+        pod = cluster.find_listed(PODS, workload.pod, workload.namespace)
     except BringupError:
         return ""
     texts = []

@@ -109,6 +109,10 @@ class Cluster:
         """
         return self.list_with_version(kind, namespace, labels=labels, fields=fields)[0]
 
+    def find_listed(self, kind: Kind, name: str, namespace: str) -> Json | None:
+        """Return one object by a list, for who may list its kind and not get it; None if it is not there."""
+        return next(iter(self.list_objects(kind, namespace, fields=f"metadata.name={name}")), None)
+
     def find_all(self, kind: Kind, namespace: str = "", *, labels: str = "") -> list[Json] | None:
         """Return every object of a kind, or None if the server does not serve the kind."""
         try:

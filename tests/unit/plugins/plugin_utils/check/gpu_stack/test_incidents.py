@@ -137,7 +137,7 @@ class _Logs:
         self.readable = readable
         self.asked: list[tuple[str, bool]] = []
 
-    def find(self, _kind: Any, _name: str, _namespace: str) -> dict[str, Any]:
+    def find_listed(self, _kind: Any, _name: str, _namespace: str) -> dict[str, Any]:
         return self.pod
 
     def logs(self, _pod: str, _namespace: str, *, container: str, tail_lines: int, previous: bool) -> str:
