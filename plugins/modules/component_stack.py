@@ -17,7 +17,7 @@ description:
     are, and when the resource in which it reports its own state (ClusterPolicy, NicClusterPolicy) says so.
   - Manifests of a component are applied on the server's side before its chart, and after it when its workloads
     are ready. Objects that somebody else made are left alone unless the component is named in O(adopt); what is no
-    longer in the recipe is not removed. Components of type Kustomize are refused by name.
+    longer in the recipe is not removed by this. Components of type Kustomize are applied as preflight built them.
   - Waiting ends at once where it cannot succeed (an image that cannot be pulled, a container that crashes again and
     again, a failed Job).
   - An installation of a component that is not ours, under whatever release name and by whatever owner (helm, Argo CD,
