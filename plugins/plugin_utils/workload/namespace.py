@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.errors import ForbiddenError
@@ -44,6 +44,10 @@ _SELECTOR = ",".join(f"{key}={value}" for key, value in OWNER_LABELS.items())
 # Whose Lease stood behind it.
 HOLDER = "gpufleet.io/holder"
 TEST = "gpufleet.io/test"
+# A cluster may hold every namespace without these labels to a standard that our pods do not keep (Talos: baseline;
+# kubernetes.io/docs/tasks/configure-pod-container/enforce-standards-admission-controller).
+_POD_SECURITY = "pod-security.kubernetes.io"
+PodSecurity = Literal["privileged", "baseline"]
 # What any test makes: pods are made anew by the first, and belong to the second.
 MAKERS = (MPI_JOBS, JOBS, DEPLOYMENTS, REPLICA_SETS)
 GROUPS = (VOLCANO_POD_GROUPS, KAI_POD_GROUPS, NATIVE_POD_GROUPS)
@@ -71,6 +75,7 @@ class TemporaryNamespace:
     makers: tuple[Kind, ...] = ()
     tolerations: tuple[Toleration, ...] = field(default_factory=known_tolerations)
     holder: str = ""
+    pod_security: PodSecurity = "baseline"
     created_at: float = 0.0
 
     @property
@@ -91,7 +96,8 @@ class TemporaryNamespace:
     def open(self, priority: int) -> None:
         """Make the namespace and the priority class."""
         metadata = {"name": self.name, "labels": self.labels, "annotations": {HOLDER: self.holder}}
-        made = self.cluster.create(NAMESPACES, {"metadata": metadata})
+        levels = {f"{_POD_SECURITY}/{mode}": self.pod_security for mode in ("enforce", "warn", "audit")}
+        made = self.cluster.create(NAMESPACES, {"metadata": metadata | {"labels": self.labels | levels}})
         self.created_at = _seconds(made["metadata"].get("creationTimestamp"))
         body = {
             "metadata": metadata,
@@ -194,6 +200,7 @@ def temporary_namespace(
     emit: Emit = silent,
     tolerations: tuple[Toleration, ...] | None = None,
     holder: str = "",
+    pod_security: PodSecurity = "baseline",
 ) -> Iterator[TemporaryNamespace]:
     """Yield a namespace of its own for one test; it is removed on every way out, SIGTERM included.
 
@@ -210,6 +217,7 @@ def temporary_namespace(
         emit: takes progress lines.
         tolerations: what its pods tolerate; None: the taints of platforms.
         holder: the run that holds the cluster; empty: it is held for this test alone.
+        pod_security: the Pod Security Standard that its pods keep, whatever the cluster's default is.
 
     Raises:
         HeldError: another run holds the cluster.
@@ -228,6 +236,7 @@ def temporary_namespace(
             makers=makers,
             tolerations=known_tolerations() if tolerations is None else tolerations,
             holder=holding,
+            pod_security=pod_security,
         )
         stack.enter_context(interruptible(f"test {purpose}"))
         _OPEN.add(namespace.name)

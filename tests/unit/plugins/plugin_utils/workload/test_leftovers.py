@@ -19,6 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import namespace as module
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import Claim, LostError, acquire
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import job_namespace
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import (
     HOLDER,
     OWNER_LABELS,
@@ -84,6 +85,17 @@ def test_a_test_of_this_process_goes_on_while_another_begins(cluster: MemoryClus
             assert names(cluster) == {first.name, second.name}
         assert names(cluster) == {first.name}
     assert not names(cluster)
+
+
+def test_the_namespace_of_a_test_states_what_its_pods_keep_whatever_the_cluster_demands(cluster: MemoryCluster) -> None:
+    def level() -> str | None:
+        (found,) = cluster.list_objects(NAMESPACES, labels="gpufleet.io/purpose=test")
+        return found["metadata"]["labels"].get("pod-security.kubernetes.io/enforce")
+
+    with temporary_namespace(cluster.api, "a", prefix="t", priority=-100, kinds=(), holder=MINE):
+        assert level() == "baseline"
+    with job_namespace(cluster.api, "b", prefix="t", priority=-100, holder=MINE):
+        assert level() == "privileged"
 
 
 def test_a_rule_of_a_dead_test_in_a_namespace_of_others_is_removed(cluster: MemoryCluster) -> None:
