@@ -18,8 +18,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
     Kind,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import namespace as module
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import Claim, LostError, acquire
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import job_namespace
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import Claim, LostError, acquire
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import (
     HOLDER,
     OWNER_LABELS,
