@@ -128,9 +128,14 @@ class Keeper:
             except (LostError, ForbiddenError):
                 return
             except BringupError:
-                if time.monotonic() - self.renewed > RENEW_DEADLINE_S:
+                if time.monotonic() - self.renewed > RENEW_DEADLINE_S or self._cluster_is_gone():
                     return
                 time.sleep(_LOOK_S)
+
+    def _cluster_is_gone(self) -> bool:
+        """Whether somebody removed the kubeconfig: with a short-lived cluster it goes, and nobody will answer."""
+        kubeconfig = (self.request.connection or {}).get("kubeconfig")
+        return bool(kubeconfig) and not os.path.exists(str(kubeconfig))
 
     def _await_workers(self) -> None:
         end, tried = time.monotonic() + _WORKERS_S, time.monotonic()

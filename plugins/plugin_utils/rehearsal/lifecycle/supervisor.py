@@ -41,8 +41,6 @@ from .spec import ProcessSpec, RehearsalState, SupervisorSpec, state_path
 
 _POLL_S = 0.05
 _WATCH_S = 0.25
-# What was forked since the last look is known by its lineage.
-_LOOK_S = 2.0
 _ENDED_EARLY = 3
 
 
@@ -123,7 +121,7 @@ class Supervisor:
         alive = self.spec.controller.alive()
         if self.stop_requested or (bound and not alive):
             raise _Stop
-        if bound and alive and ticks_now() - self.looked_ticks >= _LOOK_S * os.sysconf("SC_CLK_TCK"):
+        if bound and alive:
             # The workers of a killed ansible-playbook work on; nobody else knows then whose they were.
             self.looked_ticks = ticks_now()
             self.origin = lineage(self.spec.controller_pid) or self.origin

