@@ -171,6 +171,7 @@ def test_a_cluster_whose_kubeconfig_is_gone_is_not_waited_for(
 
     for name in ("sweep_left", "release"):
         monkeypatch.setattr(module, name, away)
+    monkeypatch.setattr(module, "RENEW_DEADLINE_S", 60.0)
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.touch()
     keeper = keeper_of(playbook, held_cluster())
@@ -178,7 +179,7 @@ def test_a_cluster_whose_kubeconfig_is_gone_is_not_waited_for(
     thread = begun(keeper)
     playbook.kill()
     assert asked.wait(10)
-    thread.join(1)
+    thread.join(0.3)
     assert thread.is_alive(), "it is waited for"
     kubeconfig.unlink()
     thread.join(5)
