@@ -367,3 +367,17 @@ def test_only_a_late_fork_of_that_very_program_and_session_is_an_orphan() -> Non
     assert orphans(replace(origin, session=origin.session + 1), 0) == set()
     assert orphans(replace(origin, words=b"other"), 0) == set()
     kill_all([child])
+
+
+def test_the_same_command_that_somebody_else_started_is_no_orphan() -> None:
+    command = (sys.executable, "-c", "import time; time.sleep(301)")
+    parent = subprocess.Popen(command)
+    origin = eventually(lambda: lineage(parent.pid))
+    starts = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+    somebody = subprocess.Popen([sys.executable, "-c", starts, *command])
+    eventually(lambda: any(lineage(child.pid) == origin for child in descendants(somebody.pid)))
+    parent.kill()
+    parent.wait()
+    assert orphans(origin, 0) == set()
+    kill_all(descendants(somebody.pid))
+    somebody.wait(10)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import sleep
 
 from ...runtime.clock import Deadline
@@ -34,12 +34,17 @@ MARKER = "GPUFLEET_REHEARSAL"
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """What a forked process has in common with its parent for good: session, process group, program and its words."""
+    """What a forked process has in common with its parent for good: session, process group, program and its words.
+
+    `above` are the processes that the parent came from: one of them gets its orphans (the nearest that asked for them,
+    or the first process of the system). It is no part of what two processes have in common.
+    """
 
     session: int
     group: int
     program: str
     words: bytes
+    above: frozenset[int] = field(default=frozenset(), compare=False)
 
 
 def lineage(pid: int) -> Lineage | None:
@@ -47,7 +52,8 @@ def lineage(pid: int) -> Lineage | None:
     try:
         fields, entry = stat_fields(pid), PROC / str(pid)
         words = (entry / "cmdline").read_bytes()
-        return Lineage(int(fields[3]), int(fields[2]), os.readlink(entry / "exe"), words) if words else None
+        above = frozenset(_ancestors(int(fields[1])))
+        return Lineage(int(fields[3]), int(fields[2]), os.readlink(entry / "exe"), words, above) if words else None
     except (OSError, ValueError, IndexError):
         return None
 
@@ -60,8 +66,9 @@ def ticks_now() -> int:
 def orphans(parent: Lineage, since_ticks: int) -> set[ProcessId]:
     """Return forks of a process that is gone, as far as that is certain, with their own descendants.
 
-    A fork has the lineage of the process that it came from, and an orphan's parent is of another one. Only those count
-    that started at `since_ticks` or later: what was there before was seen as a descendant while the parent lived.
+    A fork has the lineage of the process that it came from, and an orphan was given to one of those above it: the same
+    command that somebody else started beside it has another parent. Only those count that started at `since_ticks` or
+    later: what was there before was seen as a descendant while the parent lived.
     """
     found: set[ProcessId] = set()
     for entry in PROC.iterdir():
@@ -72,10 +79,10 @@ def orphans(parent: Lineage, since_ticks: int) -> set[ProcessId]:
         if identity is None or identity.start_ticks < since_ticks or lineage(pid) != parent:
             continue
         try:
-            above = lineage(int(stat_fields(pid)[1]))
+            adopter = int(stat_fields(pid)[1])
         except (OSError, ValueError, IndexError):
             continue
-        if above != parent:
+        if adopter in parent.above:
             found |= {identity, *descendants(pid)}
     return found
 
