@@ -12,7 +12,7 @@ from typing import Any
 
 from ..clients.helm.helm import Helm, Release
 from ..clients.kube.cluster import Cluster
-from ..clients.kube.kinds import DAEMON_SETS, DEPLOYMENTS, JOBS, PODS, SECRETS, STATEFUL_SETS
+from ..clients.kube.kinds import DAEMON_SETS, DEPLOYMENTS, JOBS, NAMESPACES, PODS, SECRETS, STATEFUL_SETS
 from ..clients.kube.wait import OK, State, failed, pending
 from ..outcome.errors import NotFoundError
 from .apply import ManifestState, manifest_state
@@ -54,8 +54,12 @@ def installed(helm: Helm, cluster: Cluster, components: Iterable[Component] = ()
 def _count_as_release(
     component: Component, state: ManifestState, releases: dict[str, Release], labels: dict[str, dict[str, str]]
 ) -> None:
-    """Add a component that is only manifests to the releases, if any of them is there."""
-    if not (state.same or state.different or state.foreign):
+    """Add a component that is only manifests to the releases, if any of them is there.
+
+    A namespace of somebody else is where it is installed, not a part of it: who prepares a cluster makes them first.
+    """
+    others = [title for title in state.foreign if title.partition(" ")[0] != NAMESPACES.kind]
+    if not (state.same or state.different or others):
         return
     status = INCOMPLETE if state.pending else "deployed"
     releases[component.release] = Release(component.name, component.namespace, 1, status, component.chart, "")

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Release
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm, Release
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.apply import labelled
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (
     DIGEST_LABEL,
@@ -20,6 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.m
     components_of,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import Installed, make_plan
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.workloads import release_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
 
@@ -113,10 +116,59 @@ def test_action(
     action: Action,
 ) -> None:
     releases = {} if release is None else {"ns/tuning": release}
-    installed = Installed(releases=releases, labels={"ns/tuning": labels}, foreign={"ns/tuning": foreign})
-    (step,) = make_plan([component()], installed, policies=dict.fromkeys(adopt, "adopt")).steps
+    found = Installed(releases=releases, labels={"ns/tuning": labels}, foreign={"ns/tuning": foreign})
+    (step,) = make_plan([component()], found, policies=dict.fromkeys(adopt, "adopt")).steps
     assert step.action is action
     assert step.take_over is bool(adopt)
     assert step.wanted_version == "manifests"
     if foreign and not adopt:
         assert "somebody else" in step.reason
+
+
+class Seen:
+    """A cluster and a helm that have some objects of somebody else, and no release."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def releases(self) -> dict[str, Release]:
+        return {}
+
+    def list_metadata(self, _kind: Kind, labels: str = "") -> list[dict[str, Any]]:
+        return []
+
+    def kind(self, api_version: str, kind: str) -> Kind:
+        return Kind(api_version, kind, f"{kind.lower()}s", kind != "Namespace")
+
+    def find(self, kind: Kind, name: str, _namespace: str = "") -> dict[str, Any] | None:
+        return {"metadata": {"name": name}} if f"{kind.kind} {name}" in self.names else None
+
+
+OPERATOR = """apiVersion: v1
+kind: Namespace
+metadata: {name: ns}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: one}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: two}
+"""
+
+
+@pytest.mark.parametrize(
+    ("there", "action"),
+    [
+        ((), Action.INSTALL),
+        (("Namespace ns",), Action.INSTALL),
+        (("ConfigMap one",), Action.FOREIGN),
+        (("Namespace ns", "ConfigMap one"), Action.FOREIGN),
+    ],
+)
+def test_a_namespace_that_was_there_before_keeps_nothing_away(there: tuple[str, ...], action: Action) -> None:
+    made, seen = component(OPERATOR), Seen(*there)
+    found = installed(cast(Helm, seen), cast(Cluster, seen), [made])
+    (step,) = make_plan([made], found).steps
+    assert step.action is action
