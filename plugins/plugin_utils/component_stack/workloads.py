@@ -26,7 +26,9 @@ class Workload:
 
     `state` is ready, pending or failed; `cause` is a slug when failed; `nodes` names the nodes of its pods that are
     not ready; `pod` is one of them, and `said` the last lines of its log, where they were read. `killed` names the
-    nodes on which a container was last ended for its memory limit, whether it is ready again or not.
+    nodes on which a container was last ended for its memory limit, whether it is ready again or not. `tolerations` are
+    those of a DaemonSet's pods, `misplaced` counts its pods on nodes where it would not be placed now; None where
+    nobody looked.
     """
 
     kind: str
@@ -43,6 +45,8 @@ class Workload:
     nodes: tuple[str, ...] = ()
     said: str = ""
     killed: tuple[str, ...] = ()
+    tolerations: tuple[dict[str, str], ...] | None = None
+    misplaced: int | None = None
 
 
 def release_of(obj: Mapping[str, Any]) -> str:
@@ -95,6 +99,16 @@ def workload_of(kind: str, obj: Json, pods: Iterable[Json], now: datetime, grace
         pod=pod_name,
         nodes=tuple(sorted({node for pod in waiting if (node := _node(pod))})) if not is_ready else (),
         killed=tuple(sorted({_node(pod) for pod in own if _killed_for_memory(pod)})),
+        tolerations=_tolerations(obj) if kind == "DaemonSet" else None,
+        misplaced=int((obj.get("status") or {}).get("numberMisscheduled", 0)) if kind == "DaemonSet" else None,
+    )
+
+
+def _tolerations(obj: Json) -> tuple[dict[str, str], ...]:
+    spec = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
+    words = ("key", "operator", "value", "effect")
+    return tuple(
+        {word: str(entry[word]) for word in words if entry.get(word)} for entry in spec.get("tolerations") or []
     )
 
 

@@ -20,7 +20,7 @@ _TEXT = re.compile(r"(?P<key>[^=:\s]+)(?:=(?P<value>[^=:\s]*))?(?::(?P<effect>No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toleration:
-    """A taint that pods tolerate; without value or effect any counts. `sources` are who sets it."""
+    """A taint that pods tolerate; without key, value or effect any counts. `sources` are who sets it."""
 
     key: str
     value: str | None = None
@@ -30,7 +30,7 @@ class Toleration:
     def covers(self, taint: Mapping[str, Any]) -> bool:
         """Tell whether it tolerates a taint of a node."""
         return (
-            taint.get("key") == self.key
+            self.key in ("", taint.get("key"))
             and self.value in (None, str(taint.get("value") or ""))
             and self.effect in ("", taint.get("effect"))
         )
@@ -63,6 +63,12 @@ def tolerations_with(stated: Iterable[str]) -> tuple[Toleration, ...]:
             raise InputError("settings of gpu_stack", f"toleration {text!r} is not key[=value][:effect].", hint)
         found.append(Toleration(key=match["key"], value=match["value"], effect=match["effect"] or ""))
     return (*known_tolerations(), *found)
+
+
+def toleration_of(body: Mapping[str, str]) -> Toleration:
+    """Return what a pod tolerates. Of operators beyond `Equal` and `Exists` the value is not compared."""
+    value = body.get("value", "") if body.get("operator", "Equal") == "Equal" else None
+    return Toleration(key=body.get("key", ""), value=value, effect=body.get("effect", ""))
 
 
 def taint_text(taint: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from .roots import (
     bad_nodes,
     blocked_by_permissions,
     broken_operands,
+    closed_to,
     last_words,
     named_failure,
     operand_roots,
@@ -80,6 +81,10 @@ def _gpu_operator(answer: Answer, cluster: ClusterState, context: JudgeContext) 
     broken = broken_operands(cluster, context)
     if broken:
         return tuple(_operand(answer, cluster, context, operand) for operand in operand_roots(broken))
+    closed = closed_to(cluster, context)
+    if closed:
+        titles = ", ".join(operand.title for operand in closed)
+        return (answer.blocked(by="gpu-allocatable", because=f"taints keep {titles} off every host"),)
     active = [policy for policy in cluster.cluster_policies if policy.state != "ignored"]
     if active and all(policy.state == "ready" for policy in active):
         return ()

@@ -14,6 +14,7 @@ from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
 from .cluster_host import ClusterHost, per_host
 from .cluster_state import ClusterState, NodeState, SliceState
+from .kept_away import CAUSE, DRA_PLUGIN, kept_away
 from .observe_cluster import OBSERVER
 from .roots import DRA_DRIVER, GPU_OPERATOR, Roots, node_fault, offers_gpus_by_dra
 
@@ -23,7 +24,7 @@ SPEC = CheckSpec(
     title="ResourceSlices are complete and hold every GPU",
     per=SubjectKind.NODE,
     requires=("kubernetes", "dra"),
-    causes=("dra-device-count-mismatch", "dra-slices-incomplete", "dra-slices-missing"),
+    causes=("dra-device-count-mismatch", "dra-slices-incomplete", "dra-slices-missing", CAUSE),
 )
 _GPU_DRIVER = "gpu.nvidia.com"
 
@@ -39,7 +40,13 @@ def _judge_host(roots: Roots, host: ClusterHost) -> Outcome:
         return blocked
     if host.node is None:
         return host.answer.unknown("no-data", "the node was not looked at", "run the gate again")
-    return _judged(host.answer, host.node, current(host.seen.slices_on(host.node.name)), host.sku.gpus)
+    slices = current(host.seen.slices_on(host.node.name))
+    plugins = [w for w in host.seen.workloads or () if w.kind == "DaemonSet" and w.app == DRA_PLUGIN]
+    away = None if slices else kept_away(host.node, plugins)
+    if away is not None:
+        facts = _facts(host.node, slices, host.sku.gpus, 0)
+        return away.answer(host.answer, host.node.name, f"no ResourceSlice of {_GPU_DRIVER}", **facts)
+    return _judged(host.answer, host.node, slices, host.sku.gpus)
 
 
 def _blocked(roots: Roots, host: ClusterHost) -> Outcome | None:

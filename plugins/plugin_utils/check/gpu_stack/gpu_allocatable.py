@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
+from ...component_stack.workloads import Workload
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ...workload.capacity import GPU, MIG, SHARED, is_gpu
 from ..kit.answer import Answer
@@ -17,6 +18,7 @@ from ..kit.settings import setting
 from ..spec import Check, CheckSpec, JudgeContext
 from .cluster_host import ClusterHost, per_host
 from .cluster_state import ClusterState, NodeState
+from .kept_away import CAUSE, FEATURE_DISCOVERY, is_unknown_to_the_operator, kept_away
 from .observe_cluster import OBSERVER
 from .roots import GPU_OPERATOR, Roots, closed_by_taint, node_fault, recipe_component
 
@@ -44,7 +46,7 @@ SPEC = CheckSpec(
     title="Allocatable GPUs are those of the inventory",
     per=SubjectKind.NODE,
     requires=("kubernetes",),
-    causes=("gpu-count-mismatch", "gpu-marked-unhealthy", "gpu-not-advertised", "mig-geometry-mismatch"),
+    causes=("gpu-count-mismatch", "gpu-marked-unhealthy", "gpu-not-advertised", "mig-geometry-mismatch", CAUSE),
     settings=AllocatableSettings,
 )
 # What a missing GPU resource waits for; the exporters do not matter here.
@@ -70,6 +72,11 @@ def _judge_host(roots: Roots, host: ClusterHost) -> Outcome:
         return answer.unknown("no-data", "the node was not looked at", "run the gate again")
     if _is_dra_only(host.context):
         return _dra_only(answer, host.seen, node, gpus)
+    if not any(node.allocatable.values()):
+        away = kept_away(node, _wanted_there(host.seen, node))
+        if away is not None:
+            facts = _facts(node, {GPU: gpus}, {GPU: 0})
+            return away.answer(answer, node.name, f"offers no {GPU}, {gpus} expected", **facts)
     stated = host.settings(AllocatableSettings).stated(host.name)
     if stated:
         return _stated(answer, node, stated)
@@ -96,6 +103,13 @@ def _blocked(roots: Roots, host: ClusterHost) -> Outcome | None:
         if operand.workload.app in _CHAIN:
             return answer.blocked(by="cluster-policy-ready", because=f"the {operand.title} is not ready there")
     return None
+
+
+def _wanted_there(cluster: ClusterState, node: NodeState) -> list[Workload]:
+    """Return the DaemonSets without which a node offers no GPUs, what the others wait for first."""
+    sets = [w for w in cluster.workloads or () if w.kind == "DaemonSet" and w.app == FEATURE_DISCOVERY]
+    operands = [operand.workload for operand in cluster.operands or () if operand.workload.app in _CHAIN[:-1]]
+    return [*(sets if is_unknown_to_the_operator(node) else ()), *operands]
 
 
 def _is_dra_only(context: JudgeContext) -> bool:

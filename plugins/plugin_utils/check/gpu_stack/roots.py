@@ -23,6 +23,7 @@ from ..kit.answer import Answer
 from ..kit.tolerations import tolerations_of
 from ..spec import JudgeContext
 from .cluster_state import ClusterState, ComponentState, NodeState, OperandState
+from .kept_away import kept_away
 
 GPU_OPERATOR = "gpu-operator"
 NETWORK_OPERATOR = "network-operator"
@@ -161,10 +162,22 @@ def unhealthy(cluster: ClusterState, name: str, context: JudgeContext) -> bool:
 def broken_operands(cluster: ClusterState, context: JudgeContext) -> tuple[OperandState, ...]:
     """Return the operands that do not work, what others depend on first; those only on bad nodes are left out."""
     bad = bad_nodes(cluster, context)
+    closed = {operand.title for operand in closed_to(cluster, context)}
     return tuple(
         operand
         for operand in cluster.operands or ()
-        if is_unplaced(operand) or (operand.workload.state != "ready" and not excused(operand.workload, bad))
+        if (is_unplaced(operand) and operand.title not in closed)
+        or (operand.workload.state != "ready" and not excused(operand.workload, bad))
+    )
+
+
+def closed_to(cluster: ClusterState, context: JudgeContext) -> tuple[OperandState, ...]:
+    """Return the operands that taints keep off every host; check gpu-allocatable reports which."""
+    nodes = [node for host in context.site.in_scope if (node := cluster.node(host.node_name)) is not None]
+    return tuple(
+        operand
+        for operand in cluster.operands or ()
+        if is_unplaced(operand) and nodes and all(kept_away(node, [operand.workload]) for node in nodes)
     )
 
 

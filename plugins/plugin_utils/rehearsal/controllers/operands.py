@@ -75,7 +75,9 @@ def daemon_set(operand: Operand, policy: Json, namespace: str) -> Json:
     pod = {
         "nodeSelector": {operand.node_label: "true"},
         "priorityClassName": common.get("priorityClassName") or "system-node-critical",
-        "tolerations": [_GPU_TAINT, *(common.get("tolerations") or [])],
+        # A stated list takes the place of the default (NVIDIA/gpu-operator, controllers/object_controls.go:
+        # applyCommonDaemonsetConfig).
+        "tolerations": common.get("tolerations") or [_GPU_TAINT],
         "containers": containers,
     }
     body: Json = {

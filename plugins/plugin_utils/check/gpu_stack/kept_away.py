@@ -1,0 +1,91 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Nodes whose taints keep away what offers their GPUs: test pods tolerate them, and the operator's DaemonSets do not.
+
+The operator tolerates `nvidia.com/gpu` alone unless its values say otherwise (NVIDIA/gpu-operator#26). A DaemonSet that
+does not tolerate a taint makes no pod there and calls itself ready, so nothing else tells.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...component_stack.workloads import Workload
+from ...outcome.model import Evidence, Outcome
+from ...workload.tolerations import Toleration, repelling, taint_of, toleration_of
+from ..kit.answer import Answer
+from .cluster_state import NodeState
+
+CAUSE = "taint-not-tolerated"
+# Taints that say how a node is, which the checks of that report.
+_STATES = "node.kubernetes.io/"
+# GPU operator's own mark of a node that has GPUs: until NFD has seen them it places nothing there.
+_KNOWN = "nvidia.com/gpu.present"
+FEATURE_DISCOVERY, DRA_PLUGIN = "node-feature-discovery", "nvidia-dra-driver-gpu"
+# Component, and what of its values has the tolerations, by the label `app` of the DaemonSet.
+_OPERANDS = "gpu-operator", "daemonsets"
+_VALUES = {FEATURE_DISCOVERY: ("nfd", "worker"), DRA_PLUGIN: (DRA_PLUGIN, "kubeletPlugin")}
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAway:
+    """DaemonSets that a taint keeps off a node, and the taint."""
+
+    taint: str
+    workloads: tuple[Workload, ...]
+
+    def answer(self, answer: Answer, node: str, what: str, **facts: Any) -> Outcome:
+        """Return the failed outcome.
+
+        Args:
+            node: name of the node.
+            what: what is missing there.
+            facts: measured values and evidence.
+        """
+        names = ", ".join(workload.name for workload in self.workloads)
+        text = f"{what}: no pod of DaemonSet {names} comes there, which does not tolerate the node's taint {self.taint}"
+        hint = (
+            f"gpufleet_overrides: {self._overrides()}, then run role gpu_stack; or take the taint off: "
+            f"kubectl taint node {node} {self.taint}-"
+        )
+        said = "\n".join(f"{workload.name} tolerates {list(workload.tolerations or ())}" for workload in self.workloads)
+        evidence = (*facts.pop("evidence", ()), Evidence("GET daemonsets spec.template.spec.tolerations", node, said))
+        return answer.failed(CAUSE, text, hint, evidence=evidence, **facts)
+
+    def _overrides(self) -> str:
+        """Return values that tolerate the taint beside what is tolerated now: a list takes the place of the chart's."""
+        taint = taint_of(self.taint)
+        found: dict[str, str] = {}
+        own = Toleration(key=taint["key"], value=taint["value"], effect=taint["effect"]).body
+        for workload in self.workloads:
+            entries = ", ".join(_flow(entry) for entry in (*(workload.tolerations or ()), own))
+            component, group = _VALUES.get(workload.app, _OPERANDS)
+            found.setdefault(component, f"{component}: {{{group}: {{tolerations: [{entries}]}}}}")
+        return "{" + ", ".join(found.values()) + "}"
+
+
+def _flow(entry: Mapping[str, str]) -> str:
+    """Return a toleration as YAML in one line."""
+    return "{" + ", ".join(f"{key}: {json.dumps(value)}" for key, value in entry.items()) + "}"
+
+
+def kept_away(node: NodeState, workloads: Iterable[Workload]) -> KeptAway | None:
+    """Return which of some workloads a taint keeps off a node; None where none is, or where that is not certain."""
+    taints = [taint_of(text) for text in node.taints if not text.startswith(_STATES)]
+    found: dict[str, list[Workload]] = {}
+    for workload in workloads:
+        # A pod that came before the taint may run on; then the taint explains nothing.
+        if workload.tolerations is None or workload.misplaced != 0:
+            continue
+        for text in repelling(taints, map(toleration_of, workload.tolerations))[:1]:
+            found.setdefault(text, []).append(workload)
+    return next((KeptAway(text, tuple(kept)) for text, kept in found.items()), None)
+
+
+def is_unknown_to_the_operator(node: NodeState) -> bool:
+    """Tell whether the GPU operator does not take a node for one with GPUs, which it learns from NFD's labels."""
+    return node.labels.get(_KNOWN) != "true"
