@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
@@ -308,10 +308,4 @@ def test_removal_names_what_holds_it_and_leaves_nothing_of_ours(bench: Bench) ->
     namespaces = ("cert-manager", "tuning", "tuning-pods")
     gone = bench.remove(wanted, *namespaces, crds=True)
     assert {name: gone[f"namespace {name}"].state for name in namespaces} == dict.fromkeys(namespaces, "removed")
-    left: frozenset[str] = frozenset()
-    for _try in range(30):
-        left = bench.objects() ^ bench.before
-        if left == {"configmaps default/mine"}:
-            break
-        time.sleep(1.0)
-    assert left == {"configmaps default/mine"}
+    eventually(lambda: bench.objects() ^ bench.before == {"configmaps default/mine"})

@@ -27,7 +27,7 @@ RUN_FILE = "recipe.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class FileText:
     """The text of a file, and where in it secrets stand: such a file is for its owner alone."""
 
     text: str
@@ -90,7 +90,7 @@ def _places(options: Mapping[str, Any]) -> tuple[Path | None, list[Path]]:
     return dest, full
 
 
-def documents(result: RecipeResult, catalogue: Catalogue, options: Mapping[str, Any]) -> dict[Path, Document]:
+def documents(result: RecipeResult, catalogue: Catalogue, options: Mapping[str, Any]) -> dict[Path, FileText]:
     """Return every file that the options ask for."""
     dest, full = _places(options)
     texts = {path: _document(path, hydrated(result, catalogue), options) for path in full}
@@ -99,22 +99,22 @@ def documents(result: RecipeResult, catalogue: Catalogue, options: Mapping[str, 
         texts[dest] = _document(dest, data, options)
         if options.get("self_contained"):
             files = data_files(result, catalogue, dest)
-            texts |= {path: Document(text=text) for path, text in files.items()}
+            texts |= {path: FileText(text=text) for path, text in files.items()}
     return texts
 
 
-def _document(path: Path, data: dict[str, Any], options: Mapping[str, Any]) -> Document:
+def _document(path: Path, data: dict[str, Any], options: Mapping[str, Any]) -> FileText:
     """Return a file: the run directory is given to others, so its recipe has no secrets; any other is installed from,
     so it has them."""
     run_dir, masked = options.get("run_dir"), redact_data(data)
     if run_dir and path == Path(run_dir).expanduser() / RUN_FILE:
-        return Document(text=dump(masked, path))
+        return FileText(text=dump(masked, path))
     hidden = dict(leaves(masked, scalar_lists=True))
     secrets = tuple(shown(place) for place, value in leaves(data, scalar_lists=True) if hidden.get(place) != value)
-    return Document(text=dump(data, path), secrets=secrets)
+    return FileText(text=dump(data, path), secrets=secrets)
 
 
-def pool_documents(recipe: PooledRecipe, catalogue: Catalogue, options: Mapping[str, Any]) -> dict[Path, Document]:
+def pool_documents(recipe: PooledRecipe, catalogue: Catalogue, options: Mapping[str, Any]) -> dict[Path, FileText]:
     """Return the same for several pools, whose parts only the hydrated recipe holds."""
     dest, full = _places(options)
     texts = {path: _document(path, pooled_data(recipe, catalogue), options) for path in full}
@@ -123,7 +123,7 @@ def pool_documents(recipe: PooledRecipe, catalogue: Catalogue, options: Mapping[
     return texts
 
 
-def write_documents(texts: Mapping[Path, Document], *, check_mode: bool) -> tuple[Written, ...]:
+def write_documents(texts: Mapping[Path, FileText], *, check_mode: bool) -> tuple[Written, ...]:
     """Write the files that differ, none in check mode, and return what each was and is.
 
     One that holds secrets is of mode 0600, also where it was there before.

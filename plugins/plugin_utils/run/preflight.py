@@ -17,7 +17,7 @@ from ..hardware.sku import Sku
 from ..outcome.errors import BringupError, ProblemsError
 from ..outcome.gates import GATE_IDS
 from ..recipe.hydrate import component_values, hydrated
-from ..recipe.output import RUN_FILE, Document, dump, write_documents
+from ..recipe.output import RUN_FILE, FileText, dump, write_documents
 from ..recipe.overrides import component_name, with_overrides
 from ..recipe.request import Answer, Request, answer, catalogue_of, request_of
 from ..runtime.progress import Emit
@@ -120,7 +120,7 @@ def resolve_recipe(run: Run, options: Mapping[str, Any], emit: Emit) -> tuple[st
     # The run directory is given to others, so its recipe has no secrets, in values or in what is rendered from them.
     recipe = rendered(redact_data(hydrated(answered.result, answered.catalogue)), renderer_of(options))
     path = run.path / RUN_FILE
-    write_documents({path: Document(text=dump(recipe, path))}, check_mode=False)
+    write_documents({path: FileText(text=dump(recipe, path))}, check_mode=False)
     run.reload()
     run.save_site(with_dra(site, run.recipe or {}))
     # Components are known now, and whether GPUs are given out by claim.

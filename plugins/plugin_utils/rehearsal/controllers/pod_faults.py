@@ -4,7 +4,8 @@
 """Failing operand pods: the model says which; KWOK shows it (annotation `rehearsal.gpufleet.invalid/fault`).
 
 A pod of the DRA driver's kubelet plugin that looks for the driver where it is not stays in its init container, which
-asks for nvidia-smi again and again (kubernetes-sigs/dra-driver-nvidia-gpu, hack/kubelet-plugin-prestart.sh).
+asks for nvidia-smi again and again (kubernetes-sigs/dra-driver-nvidia-gpu, hack/kubelet-plugin-prestart.sh), and goes
+on once the driver is there.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from .operands import fault_of
 
 MANAGER = "rehearsal"
 _DRIVER_APP = "nvidia-driver-daemonset"
+_WAITS = "PodInitializing"
 _OPERATORS_ROOT, _HOSTS_ROOT = "/run/nvidia/driver", "/"
 
 
@@ -36,15 +38,15 @@ def _changes(view: ClusterView, facts: ClusterFacts, present: frozenset[str]) ->
             workload = labels_of(pod).get("app", "")
             if is_deleted(pod):
                 continue
+            shown = annotations_of(pod).get(FAULT_ANNOTATION, "")
             if labels_of(pod).get("nvidia-dra-driver-gpu-component") == "kubelet-plugin":
                 fault = _without_driver(pod, present)
-                if not fault:
+                if not fault and shown != _WAITS:
                     continue
             elif workload in present:
                 fault = fault_of(node, workload, present)
             else:
                 continue
-            shown = annotations_of(pod).get(FAULT_ANNOTATION, "")
             namespace, name = key_of(pod)
             if fault and not shown:
                 body = {"metadata": {"annotations": {FAULT_ANNOTATION: fault}}}
@@ -58,4 +60,4 @@ def _without_driver(pod: Json, present: frozenset[str]) -> str:
     elsewhere = _HOSTS_ROOT if _DRIVER_APP in present else _OPERATORS_ROOT
     env = [entry for container in pod["spec"]["containers"] for entry in container.get("env") or []]
     roots = {entry.get("value") for entry in env if entry.get("name") == "NVIDIA_DRIVER_ROOT"}
-    return "PodInitializing" if elsewhere in roots else ""
+    return _WAITS if elsewhere in roots else ""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from preflight_options import UNSTATED
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, ProblemsError
@@ -30,19 +31,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_fi
 
 NAMES = ["gpu01", "gpu02", "gpu03"]
 CRITERIA = {"service": "generic", "intent": "training", "os": "ubuntu", "platform": "volcano"}
-OPTIONS: dict[str, Any] = {
-    "group": "gpu_nodes",
-    "gates": [],
-    "from_gate": "",
-    "criteria": CRITERIA,
-    "default_criteria": {},
-    "notes": [],
-    "settings": {},
-    "set": [],
-    "forced_settings": {},
-    "recipe_data": [],
-    "overrides": {},
-}
+OPTIONS = UNSTATED | {"criteria": CRITERIA}
 
 
 def inventory(managers: list[str] | None = None, silent: tuple[str, ...] = ()) -> Inventory:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from preflight_options import UNSTATED
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes.dcgm_diag_settings import (
@@ -18,19 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.plan import plan_lines, planned
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.waves import Waves, diagnostic_waves
 
-OPTIONS: dict[str, Any] = {
-    "group": "gpu_nodes",
-    "gates": ["nodes"],
-    "from_gate": "",
-    "criteria": {},
-    "default_criteria": {},
-    "notes": [],
-    "settings": {},
-    "set": [],
-    "forced_settings": {},
-    "recipe_data": [],
-    "overrides": {},
-}
+OPTIONS = UNSTATED | {"gates": ["nodes"]}
 
 
 def inventory(hosts: int, forks: int) -> Inventory:

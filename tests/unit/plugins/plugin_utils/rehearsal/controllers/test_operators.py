@@ -12,9 +12,18 @@ from typing import Any
 
 import pytest
 import yaml
+from operator_view import (
+    a_deployment,
+    a_node,
+    a_pod,
+    a_policy,
+    changes_of,
+    meta,
+    operand_sets,
+    view_of,
+)
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
-    CLUSTER_POLICIES,
     DAEMON_SETS,
     DEPLOYMENTS,
     KAI_POD_GROUPS,
@@ -27,7 +36,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
     VOLCANO_QUEUES,
     Kind,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.chart import FAULT_ANNOTATION
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import (
     compute_domains,
     dra_driver,
@@ -40,81 +49,27 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
     ClusterFacts,
-    cluster_facts_of,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_view import (
     Change,
-    ClusterView,
-    key_of,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.node_labels import feature_labels
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.operands import (
     all_operands,
-    daemon_set,
     fault_of,
     wanted_operands,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.store import Store
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
 
 Json = dict[str, Any]
 
 
-@pytest.fixture(scope="module")
-def facts(repository: Path) -> ClusterFacts:
-    skus = load_hardware([repository / "recipes" / "hardware"])
-    return cluster_facts_of(build_model(ModelSpec(name="t", seed=3, nodes=numbered_nodes(2, "dgx-h100")), skus), skus)
-
-
-def _meta(name: str, namespace: str = "", **more: Any) -> Json:
-    place = {"namespace": namespace} if namespace else {}
-    return {"name": name, **place, "uid": f"uid-{name}", "creationTimestamp": "2026-01-01T00:00:00Z", **more}
-
-
-def _view(*items: tuple[Kind, Json]) -> ClusterView:
-    objects: dict[Kind, dict[tuple[str, str], Json]] = {}
-    for kind, item in items:
-        objects.setdefault(kind, {})[key_of(item)] = item
-    return ClusterView(objects)
-
-
-def _deployment(app: str, available: bool = True, namespace: str = "ns") -> tuple[Kind, Json]:
-    condition = {"type": "Available", "status": str(available)}
-    return DEPLOYMENTS, {"metadata": _meta(app, namespace, labels={"app": app}), "status": {"conditions": [condition]}}
-
-
-def _node(name: str, **labels: str) -> tuple[Kind, Json]:
-    return NODES, {"metadata": _meta(name, labels=labels), "status": {"capacity": {}, "allocatable": {}}}
-
-
-def _pod(name: str, node: str, app: str, ready: bool = True, **annotations: str) -> tuple[Kind, Json]:
-    metadata = _meta(name, "ns", labels={"app": app}, annotations=annotations)
-    status = {"conditions": [{"type": "Ready", "status": str(ready)}], "phase": "Running"}
-    return PODS, {"metadata": metadata, "spec": {"nodeName": node, "containers": []}, "status": status}
-
-
-def _policy(**spec: Any) -> tuple[Kind, Json]:
-    return CLUSTER_POLICIES, {"metadata": _meta("cluster-policy"), "spec": spec}
-
-
-def _sets(policy: Json) -> list[tuple[Kind, Json]]:
-    found = []
-    for operand in wanted_operands(policy):
-        body = daemon_set(operand, policy, "ns")
-        counts = {"desiredNumberScheduled": 2, "numberReady": 2, "updatedNumberScheduled": 2, "observedGeneration": 1}
-        found.append((DAEMON_SETS, {**body, "metadata": {**body["metadata"], "generation": 1}, "status": counts}))
-    return found
-
-
-def _of(changes: list[Change], kind: Kind) -> list[Change]:
-    return [change for change in changes if change.kind is kind]
-
-
 def test_nothing_happens_before_the_operator_runs(facts: ClusterFacts) -> None:
-    assert gpu_operator.reconcile(_view(_deployment("gpu-operator", False), _policy(), _node("gpu01")), facts) == []
-    assert gpu_operator.reconcile(_view(_deployment("gpu-operator"), _node("gpu01")), facts) == []
-    assert gpu_operator.reconcile(_view(_deployment("gpu-operator"), _policy(), _node("gpu01")), facts)
+    assert (
+        gpu_operator.reconcile(view_of(a_deployment("gpu-operator", False), a_policy(), a_node("gpu01")), facts) == []
+    )
+    assert gpu_operator.reconcile(view_of(a_deployment("gpu-operator"), a_node("gpu01")), facts) == []
+    assert gpu_operator.reconcile(view_of(a_deployment("gpu-operator"), a_policy(), a_node("gpu01")), facts)
 
 
 def test_the_policy_switches_operands() -> None:
@@ -125,24 +80,24 @@ def test_the_policy_switches_operands() -> None:
 
 
 def test_a_switched_off_operand_and_its_label_go_away(facts: ClusterFacts) -> None:
-    sets = _sets({**_policy()[1], "spec": {}})
-    node = _node("gpu01", **{"nvidia.com/gpu.deploy.driver": "true"})
-    view = _view(_deployment("gpu-operator"), _policy(driver={"enabled": False}), node, *sets)
+    sets = operand_sets({**a_policy()[1], "spec": {}})
+    node = a_node("gpu01", **{"nvidia.com/gpu.deploy.driver": "true"})
+    view = view_of(a_deployment("gpu-operator"), a_policy(driver={"enabled": False}), node, *sets)
     changes = gpu_operator.reconcile(view, facts)
-    assert ("delete", "nvidia-driver-daemonset") in {(c.verb, c.name) for c in _of(changes, DAEMON_SETS)}
-    labels = _of(changes, NODES)[0].body["metadata"]["labels"]
+    assert ("delete", "nvidia-driver-daemonset") in {(c.verb, c.name) for c in changes_of(changes, DAEMON_SETS)}
+    labels = changes_of(changes, NODES)[0].body["metadata"]["labels"]
     assert labels["nvidia.com/gpu.deploy.driver"] is None and labels["nvidia.com/gpu.present"] == "true"
 
 
 def test_gpus_are_offered_only_while_the_device_plugin_serves(facts: ClusterFacts) -> None:
-    policy, plugin = _policy(), "nvidia-device-plugin-daemonset"
-    common = [_deployment("gpu-operator"), policy, *_sets(policy[1])]
-    serving = _view(*common, _node("gpu01"), _pod("p", "gpu01", plugin))
+    policy, plugin = a_policy(), "nvidia-device-plugin-daemonset"
+    common = [a_deployment("gpu-operator"), policy, *operand_sets(policy[1])]
+    serving = view_of(*common, a_node("gpu01"), a_pod("p", "gpu01", plugin))
     offered = [change for change in gpu_operator.reconcile(serving, facts) if change.subresource == "status"]
     assert offered[0].body["status"]["allocatable"] == {"nvidia.com/gpu": "8"}
-    node = _node("gpu01")
+    node = a_node("gpu01")
     node[1]["status"] = {"capacity": {"nvidia.com/gpu": "8"}, "allocatable": {"nvidia.com/gpu": "8"}}
-    for gone in (_view(*common, node), _view(*common, node, _pod("p", "gpu01", plugin, ready=False))):
+    for gone in (view_of(*common, node), view_of(*common, node, a_pod("p", "gpu01", plugin, ready=False))):
         changes = [
             change for change in gpu_operator.reconcile(gone, facts) if change.kind is NODES and change.subresource
         ]
@@ -161,12 +116,12 @@ def test_a_failing_driver_holds_up_what_needs_it(facts: ClusterFacts) -> None:
 def test_a_fault_is_played_and_taken_back(facts: ClusterFacts) -> None:
     faults = {"nvidia-dcgm-exporter": "CrashLoopBackOff"}
     sick = replace(facts, nodes={**facts.nodes, "gpu01": replace(facts.nodes["gpu01"], pod_faults=faults)})
-    sets = _sets(_policy()[1])
-    pods = [_pod("a", "gpu01", "nvidia-dcgm-exporter"), _pod("b", "gpu02", "nvidia-dcgm-exporter")]
-    assert [(c.verb, c.name) for c in pod_faults.reconcile(_view(*sets, *pods), sick)] == [("merge", "a")]
-    played = _pod("a", "gpu01", "nvidia-dcgm-exporter", **{"rehearsal.gpufleet.invalid/fault": "CrashLoopBackOff"})
-    assert pod_faults.reconcile(_view(*sets, played), sick) == []
-    assert [(c.verb, c.name) for c in pod_faults.reconcile(_view(*sets, played), facts)] == [("delete", "a")]
+    sets = operand_sets(a_policy()[1])
+    pods = [a_pod("a", "gpu01", "nvidia-dcgm-exporter"), a_pod("b", "gpu02", "nvidia-dcgm-exporter")]
+    assert [(c.verb, c.name) for c in pod_faults.reconcile(view_of(*sets, *pods), sick)] == [("merge", "a")]
+    played = a_pod("a", "gpu01", "nvidia-dcgm-exporter", **{"rehearsal.gpufleet.invalid/fault": "CrashLoopBackOff"})
+    assert pod_faults.reconcile(view_of(*sets, played), sick) == []
+    assert [(c.verb, c.name) for c in pod_faults.reconcile(view_of(*sets, played), facts)] == [("delete", "a")]
 
 
 def test_labels_are_those_of_gpu_feature_discovery(facts: ClusterFacts, shared: Path) -> None:
@@ -182,7 +137,7 @@ def test_labels_are_those_of_gpu_feature_discovery(facts: ClusterFacts, shared: 
 
 
 def _plugin_pod(node: str) -> tuple[Kind, Json]:
-    kind, pod = _pod(f"plugin-{node}", node, "")
+    kind, pod = a_pod(f"plugin-{node}", node, "")
     pod["metadata"]["labels"] = {"nvidia-dra-driver-gpu-component": "kubelet-plugin"}
     pod["spec"]["containers"] = [{"name": "compute-domains"}, {"name": "gpus"}]
     return kind, pod
@@ -191,7 +146,7 @@ def _plugin_pod(node: str) -> tuple[Kind, Json]:
 def test_slices_look_like_captured_ones(facts: ClusterFacts, shared: Path) -> None:
     text = (shared / "captures" / "k8s" / "resourceslices-2x8-h100.yaml").read_text()
     captured = {item["spec"]["driver"]: item for item in yaml.safe_load(text)["items"]}
-    changes = dra_driver.reconcile(_view(_node("gpu01"), _node("gpu02"), _plugin_pod("gpu01")), facts)
+    changes = dra_driver.reconcile(view_of(a_node("gpu01"), a_node("gpu02"), _plugin_pod("gpu01")), facts)
     ours = {change.body["spec"]["driver"]: change.body for change in changes}
     assert set(ours) == set(captured)
     for driver, body in ours.items():
@@ -206,20 +161,20 @@ def test_slices_look_like_captured_ones(facts: ClusterFacts, shared: Path) -> No
 
 
 def test_slices_of_a_plugin_that_restarts_stay_and_of_one_that_is_gone_go(facts: ClusterFacts) -> None:
-    created = dra_driver.reconcile(_view(_node("gpu01"), _plugin_pod("gpu01")), facts)
+    created = dra_driver.reconcile(view_of(a_node("gpu01"), _plugin_pod("gpu01")), facts)
     slices = [(RESOURCE_SLICES, change.body) for change in created]
     plugin = {"nvidia-dra-driver-gpu-component": "kubelet-plugin"}
-    plugin_set = (DAEMON_SETS, {"metadata": _meta("plugin", "ns", labels=plugin)})
-    assert dra_driver.reconcile(_view(_node("gpu01"), plugin_set, *slices), facts) == []
-    assert {c.verb for c in dra_driver.reconcile(_view(_node("gpu01"), *slices), facts)} == {"delete"}
+    plugin_set = (DAEMON_SETS, {"metadata": meta("plugin", "ns", labels=plugin)})
+    assert dra_driver.reconcile(view_of(a_node("gpu01"), plugin_set, *slices), facts) == []
+    assert {c.verb for c in dra_driver.reconcile(view_of(a_node("gpu01"), *slices), facts)} == {"delete"}
 
 
 def test_a_compute_domain_gets_the_claim_template_that_it_names_once(facts: ClusterFacts) -> None:
     spec = {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "ranks-imex"}}}
-    domain = (compute_domains.COMPUTE_DOMAINS, {"metadata": {**_meta("ranks", "test"), "uid": "7"}, "spec": spec})
-    offered = (RESOURCE_SLICES, {"metadata": _meta("s"), "spec": {"driver": "compute-domain.nvidia.com"}})
-    assert compute_domains.reconcile(_view(domain), facts) == []
-    (change,) = compute_domains.reconcile(_view(domain, offered), facts)
+    domain = (compute_domains.COMPUTE_DOMAINS, {"metadata": {**meta("ranks", "test"), "uid": "7"}, "spec": spec})
+    offered = (RESOURCE_SLICES, {"metadata": meta("s"), "spec": {"driver": "compute-domain.nvidia.com"}})
+    assert compute_domains.reconcile(view_of(domain), facts) == []
+    (change,) = compute_domains.reconcile(view_of(domain, offered), facts)
     assert (change.verb, change.kind.kind, change.namespace, change.name) == (
         "create", "ResourceClaimTemplate", "test", "ranks-imex",
     )  # fmt: skip
@@ -227,7 +182,7 @@ def test_a_compute_domain_gets_the_claim_template_that_it_names_once(facts: Clus
     assert devices["requests"][0]["exactly"]["deviceClassName"] == "compute-domain-default-channel.nvidia.com"
     assert devices["config"][0]["opaque"]["parameters"]["domainID"] == "7"
     made = (compute_domains.CLAIM_TEMPLATES, change.body)
-    assert compute_domains.reconcile(_view(domain, offered, made), facts) == []
+    assert compute_domains.reconcile(view_of(domain, offered, made), facts) == []
 
 
 @pytest.mark.parametrize(("text", "expected"), [("580.105.08", "580.105.8"), ("13.0", "13.0.0"), ("9", "9.0.0")])
@@ -236,37 +191,37 @@ def test_versions_are_semantic(text: str, expected: str) -> None:
 
 
 def _gang(size: int, kind: Kind = VOLCANO_POD_GROUPS, **spec: str) -> tuple[Kind, Json]:
-    return kind, {"metadata": _meta("gang", "ns"), "spec": {"minMember": size, **spec}}
+    return kind, {"metadata": meta("gang", "ns"), "spec": {"minMember": size, **spec}}
 
 
-_VOLCANO_DEFAULT = (VOLCANO_QUEUES, {"metadata": _meta("default"), "status": {"state": "Open"}})
-_KAI_PARENT = (KAI_QUEUES, {"metadata": _meta("default-parent-queue"), "spec": {}})
-_KAI_LEAF = (KAI_QUEUES, {"metadata": _meta("default-queue"), "spec": {"parentQueue": "default-parent-queue"}})
+_VOLCANO_DEFAULT = (VOLCANO_QUEUES, {"metadata": meta("default"), "status": {"state": "Open"}})
+_KAI_PARENT = (KAI_QUEUES, {"metadata": meta("default-parent-queue"), "spec": {}})
+_KAI_LEAF = (KAI_QUEUES, {"metadata": meta("default-queue"), "spec": {"parentQueue": "default-parent-queue"}})
 
 
 @pytest.mark.parametrize(("behaviour", "counts"), [("all-or-nothing", [3]), ("partial", [1]), ("not-running", [])])
 def test_a_group_is_handed_over_as_the_model_says(facts: ClusterFacts, behaviour: str, counts: list[int]) -> None:
-    view = _view(_deployment("volcano-scheduler"), _VOLCANO_DEFAULT, _gang(3))
+    view = view_of(a_deployment("volcano-scheduler"), _VOLCANO_DEFAULT, _gang(3))
     changes = volcano.reconcile(view, replace(facts, gang_admission=behaviour))
-    handed = [c.body["spec"]["schedulingPolicy"]["gang"]["minCount"] for c in _of(changes, NATIVE_POD_GROUPS)]
+    handed = [c.body["spec"]["schedulingPolicy"]["gang"]["minCount"] for c in changes_of(changes, NATIVE_POD_GROUPS)]
     assert handed == counts
-    assert volcano.reconcile(_view(_deployment("volcano-scheduler", False), _gang(3)), facts) == []
+    assert volcano.reconcile(view_of(a_deployment("volcano-scheduler", False), _gang(3)), facts) == []
 
 
 def test_volcano_admits_no_group_of_a_queue_that_it_lacks(facts: ClusterFacts) -> None:
-    view = _view(_deployment("volcano-scheduler"), _VOLCANO_DEFAULT, _gang(3, queue="gpu"))
+    view = view_of(a_deployment("volcano-scheduler"), _VOLCANO_DEFAULT, _gang(3, queue="gpu"))
     (change,) = volcano.reconcile(view, facts)
     assert change.body == {"status": {"phase": "Pending"}}
 
 
 def test_kai_makes_its_queues_at_the_first_installation_alone(facts: ClusterFacts) -> None:
-    scheduler = _deployment("kai-scheduler-default")
-    made = kai_scheduler.reconcile(_view(scheduler), facts)
+    scheduler = a_deployment("kai-scheduler-default")
+    made = kai_scheduler.reconcile(view_of(scheduler), facts)
     assert [(change.kind, change.name) for change in made] == [
         (KAI_QUEUES, "default-parent-queue"),
         (KAI_QUEUES, "default-queue"),
     ]
-    assert kai_scheduler.reconcile(_view(scheduler, _KAI_PARENT), facts) == []
+    assert kai_scheduler.reconcile(view_of(scheduler, _KAI_PARENT), facts) == []
 
 
 @pytest.mark.parametrize(
@@ -278,9 +233,9 @@ def test_kai_makes_its_queues_at_the_first_installation_alone(facts: ClusterFact
     ],
 )
 def test_kai_reads_the_queue_of_a_group(facts: ClusterFacts, queue: str, handed: int, said: str) -> None:
-    view = _view(_deployment("kai-scheduler-default"), _KAI_PARENT, _KAI_LEAF, _gang(3, KAI_POD_GROUPS, queue=queue))
+    view = view_of(a_deployment("kai-scheduler-default"), _KAI_PARENT, _KAI_LEAF, _gang(3, KAI_POD_GROUPS, queue=queue))
     changes = kai_scheduler.reconcile(view, facts)
-    assert len(_of(changes, NATIVE_POD_GROUPS)) == handed
+    assert len(changes_of(changes, NATIVE_POD_GROUPS)) == handed
     conditions = [c for change in changes for c in (change.body.get("status") or {}).get("schedulingConditions") or []]
     assert [condition.get("message", "") for condition in conditions] == ([] if handed else [said])
 
@@ -305,7 +260,7 @@ def test_what_the_scheduler_decided_is_written_back(phases: list[str], bound: in
 
 
 def test_commands_of_a_node_go_to_its_own_host(facts: ClusterFacts, tmp_path: Path) -> None:
-    view = _view(_pod("a", "gpu01", "x"), _pod("b", "gpu02", "x"))
+    view = view_of(a_pod("a", "gpu01", "x"), a_pod("b", "gpu02", "x"))
     changes = {c.name: c.body["spec"] for c in pod_commands.reconcile(view, facts, tmp_path)}
     assert changes["host-gpu02"]["selector"] == {"matchNames": ["b"]}
     variables = {env["name"]: env["value"] for env in changes["host-gpu02"]["execs"][0]["local"]["envs"]}
@@ -313,9 +268,9 @@ def test_commands_of_a_node_go_to_its_own_host(facts: ClusterFacts, tmp_path: Pa
 
 
 def test_pods_of_jobs_take_no_commands(facts: ClusterFacts, tmp_path: Path) -> None:
-    kind, pod = _pod("a", "gpu01", "x")
+    kind, pod = a_pod("a", "gpu01", "x")
     pod["metadata"]["labels"] = {**pod["metadata"]["labels"], "batch.kubernetes.io/job-name": "nccl"}
-    assert pod_commands.reconcile(_view((kind, pod)), facts, tmp_path) == []
+    assert pod_commands.reconcile(view_of((kind, pod)), facts, tmp_path) == []
 
 
 def test_doors_lead_to_the_tools_of_the_named_host(tmp_path: Path) -> None:
@@ -359,22 +314,38 @@ def test_a_gpu_that_is_unhealthy_stays_in_the_capacity(facts: ClusterFacts) -> N
 
 def test_nodes_are_tainted_and_cordoned_as_the_model_says_and_the_kubelets_own_taints_stay(facts: ClusterFacts) -> None:
     lost = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
-    item = (NODES, {"metadata": _meta("gpu01"), "spec": {"taints": [lost]}})
+    item = (NODES, {"metadata": meta("gpu01"), "spec": {"taints": [lost]}})
     gpu = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
     node = replace(facts.nodes["gpu01"], taints=(gpu,), cordoned=True)
     broken = replace(facts, nodes={"gpu01": node})
-    (body,) = _body(site_hands.reconcile(_view(item), broken), NODES)
+    (body,) = _body(site_hands.reconcile(view_of(item), broken), NODES)
     assert body["spec"] == {"taints": [lost, gpu], "unschedulable": True}
-    done = (NODES, {"metadata": _meta("gpu01"), "spec": {"taints": [gpu, lost], "unschedulable": True}})
-    assert site_hands.reconcile(_view(done), broken) == []
+    done = (NODES, {"metadata": meta("gpu01"), "spec": {"taints": [gpu, lost], "unschedulable": True}})
+    assert site_hands.reconcile(view_of(done), broken) == []
 
 
 def test_the_first_workload_of_a_release_is_deleted_or_scaled_to_nothing(facts: ClusterFacts) -> None:
     notes = {"meta.helm.sh/release-name": "adapter"}
-    item = (DEPLOYMENTS, {"metadata": _meta("adapter", "ns", annotations=notes), "spec": {"replicas": 1}})
+    item = (DEPLOYMENTS, {"metadata": meta("adapter", "ns", annotations=notes), "spec": {"replicas": 1}})
     bare = replace(facts, nodes={})
-    (gone,) = site_hands.reconcile(_view(item), replace(bare, deleted=frozenset({"adapter"})))
+    (gone,) = site_hands.reconcile(view_of(item), replace(bare, deleted=frozenset({"adapter"})))
     assert (gone.verb, gone.name) == ("delete", "adapter")
-    (scaled,) = site_hands.reconcile(_view(item), replace(bare, scaled=frozenset({"adapter"})))
+    (scaled,) = site_hands.reconcile(view_of(item), replace(bare, scaled=frozenset({"adapter"})))
     assert scaled.body == {"spec": {"replicas": 0}}
-    assert site_hands.reconcile(_view(item), bare) == []
+    assert site_hands.reconcile(view_of(item), bare) == []
+
+
+def test_a_plugin_that_waits_for_the_driver_goes_on_when_the_driver_comes_and_another_fault_of_it_stays(
+    facts: ClusterFacts,
+) -> None:
+    waiting, broken = _plugin_pod("gpu01"), _plugin_pod("gpu02")
+    waiting[1]["spec"]["containers"][1]["env"] = [{"name": "NVIDIA_DRIVER_ROOT", "value": "/run/nvidia/driver"}]
+    broken[1]["metadata"]["annotations"][FAULT_ANNOTATION] = "CrashLoopBackOff"
+    operator, operands = a_deployment("gpu-operator"), operand_sets(a_policy()[1])
+    without = [item for item in operands if item[1]["metadata"]["name"] != "nvidia-driver-daemonset"]
+    (mark,) = pod_faults.reconcile(view_of(operator, *without, waiting, broken), facts)
+    assert (mark.verb, mark.name) == ("merge", waiting[1]["metadata"]["name"])
+    waiting[1]["metadata"]["annotations"].update(mark.body["metadata"]["annotations"])
+    assert pod_faults.reconcile(view_of(operator, *without, waiting, broken), facts) == []
+    (back,) = pod_faults.reconcile(view_of(operator, *operands, waiting, broken), facts)
+    assert (back.verb, back.name) == ("delete", waiting[1]["metadata"]["name"])

@@ -21,20 +21,16 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
     PODS,
     Kind,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import prometheus_operator
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
     ClusterFacts,
-    cluster_facts_of,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_view import (
     ClusterView,
     key_of,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.pod_ports import backends_directory
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.site import Telemetry
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.telemetry.plan import (
     ALERTMANAGER_FILE,
     PORTS_FILE,
@@ -50,12 +46,6 @@ READY = {
     "conditions": [{"type": "Ready", "status": "True"}, {"type": "Available", "status": "True"}],
     "podIP": "1.2.3.4",
 }
-
-
-@pytest.fixture(scope="module")
-def facts(repository: Path) -> ClusterFacts:
-    skus = load_hardware([repository / "recipes" / "hardware"])
-    return cluster_facts_of(build_model(ModelSpec(name="t", seed=3, nodes=numbered_nodes(2, "dgx-h100")), skus), skus)
 
 
 class Reloads(BaseHTTPRequestHandler):
