@@ -77,6 +77,10 @@ check: setup ## Everything that is checked before a commit, with the seconds of 
 catalog-check: setup ## Prove the recipe catalogue: every layer resolves, nothing dangles, nothing is decided by chance (DIR=private data)
 	@python -m tools.catalog_check $(DIR)
 
+.PHONY: chart-values
+chart-values: setup ## Render a real chart with our values: unknown keys, schema errors, changed objects (CHART=<directory or archive> ARGS="--accepted DIR")
+	@python -m tools.chart_values $(CHART) $(ARGS)
+
 .PHONY: catalog-docs
 catalog-docs: setup ## Write docs/catalogue.md, the table of what the recipe catalogue supports
 	@python -m tools.pages $@

@@ -20,7 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.yaml_text 
 from tools.catalog_tree import Problem, Tree
 
 
-def _listed(name: str, catalogue: Catalogue) -> list[str]:
+def listed_paths(name: str, catalogue: Catalogue) -> list[str]:
     data = catalogue.registry[name].data
     scheduling = data.get("nodeScheduling") or {}
     parts = [scheduling.get("system") or {}, scheduling.get("accelerated") or {}]
@@ -43,7 +43,7 @@ def known_values(name: str, catalogue: Catalogue) -> dict[str, Any]:
     for file in sorted(catalogue.files):
         if file.startswith(f"components/{name}/values"):
             known = merged_values(known, file_values(file, catalogue))
-    for path in _listed(name, catalogue):
+    for path in listed_paths(name, catalogue):
         _plant(known, parse_path(path))
     return known
 

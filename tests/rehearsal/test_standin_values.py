@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from catalogue_bench import leaves
-from rehearsal_harness import ROOT
+from helm_program import helm_program
 from seeds import drawing
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import components_of
@@ -22,16 +21,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.r
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import merged_values
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.chart import FAULT_ANNOTATION
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror, chart_ref
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.controller import (
-    alive_check,
-    controller_process,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.ensure import (
-    Workshop,
-    ensure_toolchain,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 
 Json = dict[str, Any]
 Render = Callable[[Json], tuple[list[Json], str]]
@@ -39,10 +28,7 @@ Render = Callable[[Json], tuple[list[Json], str]]
 
 @pytest.fixture(scope="module")
 def helm() -> Path:
-    sources = ROOT / "roles" / "rehearsal" / "files" / "toolchain"
-    alive = alive_check(controller_process())
-    programs = ensure_toolchain(Workshop(sources, default_cache(os.environ), os.environ, Progress(silent), alive))
-    return programs["helm"].path
+    return helm_program()
 
 
 @pytest.fixture(scope="module")
