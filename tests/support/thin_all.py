@@ -4,8 +4,9 @@
 
 By default one piece of every kind is tried, in some minutes; `--each N` tries N of a kind, `--only REGEX` the kinds
 that it matches from their beginning. With `--excepted` those are tried that an exception allows: printed is what is
-noticed all the same, for there the exception is wider than its reason. Printed are the numbers of pieces, kinds and
-exceptions, too.
+noticed all the same, for there the exception is wider than its reason. With `--numbers` numbers are made 0 and halved:
+what outlives is printed to be looked at, for most of it is another value and no less evidence. Printed are the numbers
+of pieces, kinds and exceptions, too.
 """
 
 from __future__ import annotations
@@ -31,11 +32,17 @@ def main() -> int:
     parser.add_argument("--only", default="", help="kinds of pieces, a regular expression")
     parser.add_argument("--each", type=int, default=1, help="pieces of each kind")
     parser.add_argument("--excepted", action="store_true", help="try what exceptions allow")
+    parser.add_argument(
+        "--numbers", action="store_true", help="make numbers of documents 0 and halve them, and no more"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="thinning-") as directory, remembered():
         place = Path(directory)
         unpack(HEALTHY, place)
-        kinds = {k: v for k, v in by_kind(pieces_of(place)).items() if re.match(options.only, k)}
+        pieces = pieces_of(place, numbers=options.numbers)
+        if options.numbers:
+            pieces = (piece for piece in pieces if piece.how in ("zero", "half"))
+        kinds = {k: v for k, v in by_kind(pieces).items() if re.match(options.only, k)}
         drawn = _Drawn(place, kinds, options.each, excepted=options.excepted)
         run = Thinned(place)
         wrong = 0
@@ -44,10 +51,10 @@ def main() -> int:
             if (why != UNNOTICED) if options.excepted else why:
                 wrong += 1
                 print(f"{piece.kind} | {piece.text} | {why[:300]}", flush=True)
-    pieces = sum(map(len, kinds.values()))
+    total = sum(map(len, kinds.values()))
     what = "are noticed that an exception allows" if options.excepted else "passes outlived their evidence"
     print(
-        f"{pieces} pieces of {len(kinds)} kinds; {drawn.allowed_pieces} of {drawn.allowed_kinds} kinds are allowed by "
+        f"{total} pieces of {len(kinds)} kinds; {drawn.allowed_pieces} of {drawn.allowed_kinds} kinds are allowed by "
         f"{len(drawn.used)} exceptions (of those that only hold for what is not read, by the pieces that were drawn); "
         f"{drawn.tried} tried (seed {run_seed()}), {wrong} {what}"
     )

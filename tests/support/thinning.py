@@ -3,11 +3,11 @@
 """Takes single pieces out of the evidence of a saved run: a file, a field or row of a document, a line of a text.
 
 A piece is deleted, made null, emptied or halved. Only texts, lists and mappings can be emptied or halved: they then say
-less. Numbers and flags are deleted and made null. They are not made 0 or half: such a number says as much as before,
-and something else (no errors, half the speed), which is a matter of the tests of bounds and of faults; a judge that
-told it from what was seen would need the evidence twice. What says how much there is of something does so beside it: a
-halved list of counts, hosts or series has to be noticed by what is missing. Documents are found wherever they stand: in
-a file, a text, a line.
+less. Numbers and flags are deleted and made null. They are made 0 or half only where that is asked for: such a number
+says as much as before, and something else (no errors, half the time), which is a matter of the tests of bounds and of
+faults; a judge that told it from what was seen would need the evidence twice. What says how much there is of something
+does so beside it: a halved list of counts, hosts or series has to be noticed by what is missing. Documents are found
+wherever they stand: in a file, a text, a line.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from typing import Any
 Step = str | int
 # A text inside of a JSON document that is JSON itself, and a line of a text.
 INSIDE, LINE = "(json)", "(line)"
+# Of numbers in documents: other values, and no less evidence.
+_NUMBERS = ("zero", "half")
 _STARTS = ("evidence/", "observations/", "cabling.json", "component_stack")
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\b(?=[a-f]*\d)[0-9a-f]{4,}\b|\d+(\.\d+)?")
 # The state of the hosts is read around three gates, by the same tools.
@@ -60,8 +62,15 @@ def by_kind(pieces: Iterable[Piece]) -> dict[str, list[Piece]]:
     return kinds
 
 
-def pieces_of(run_dir: Path, places: Iterable[Path] = ()) -> Iterator[Piece]:
-    """Return everything that can be taken out of the run's evidence, or of those files and folders of it."""
+def pieces_of(run_dir: Path, places: Iterable[Path] = (), *, numbers: bool = False) -> Iterator[Piece]:
+    """Return everything that can be taken out of the run's evidence, or of those files and folders of it.
+
+    With `numbers` those of documents that are not 0 are made 0 and halved, too.
+    """
+    return (piece for piece in _all_pieces(run_dir, places) if numbers or piece.how not in _NUMBERS)
+
+
+def _all_pieces(run_dir: Path, places: Iterable[Path]) -> Iterator[Piece]:
     found = [path for place in places or (run_dir,) for path in (place, *place.rglob("*"))]
     for path in sorted(found):
         file = path.relative_to(run_dir).as_posix()
@@ -81,6 +90,7 @@ def _of_value(file: str, value: Any, path: tuple[Step, ...], about: str = "") ->
         hows += ["null"] if value is not None else []
         hows += ["empty"] if value and isinstance(value, (str, list, dict)) else []
         hows += ["halve"] if isinstance(value, (str, list, dict)) and len(value) > 1 else []
+        hows += _NUMBERS if value and isinstance(value, (int, float)) and not isinstance(value, bool) else ()
         yield from (Piece(file, path, how, about) for how in hows)
     if isinstance(value, dict):
         for key, entry in value.items():
@@ -146,6 +156,8 @@ def _changed(value: Any, path: tuple[Step, ...], how: str) -> Any:
 def _thinner(value: Any, how: str) -> Any:
     if how == "null":
         return None
+    if how in _NUMBERS:
+        return type(value)(value / 2 if how == "half" else 0)
     if how == "empty":
         return type(value)()
     if isinstance(value, dict):

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, get_origin
 
 from ..outcome.codec import dumps, load, load_json, to_plain
 from ..outcome.complete import require_complete
@@ -113,7 +113,19 @@ def require_whole(observer: Observer[Any], seen: Observation) -> None:
     """Refuse what was seen if a field of it is not there that is always written; earlier releases wrote fewer.
 
     Raises:
-        InputError: which field is not there, or does not fit.
+        InputError: which field is not there, or does not fit; or it is of a schema that this release does not read.
     """
+    if observer.saved is not None:
+        _require_schema(observer.saved, seen)
     if observer.saved is not None and seen.schema_version == _SCHEMA_VERSION:
         require_complete(observer.saved, seen.data, f"observation {seen.key}", _AGAIN)
+
+
+def _require_schema(saved: type[Any], seen: Observation) -> None:
+    known = next(
+        (entry.default for entry in fields(get_origin(saved) or saved) if entry.name == "schema_version"), None
+    )
+    found = seen.data.get("schema_version", known) if isinstance(seen.data, dict) else known
+    if found != known:
+        text = f"is of schema_version {found}, this release reads {known}."
+        raise InputError(f"observation {seen.key}", text, _AGAIN)

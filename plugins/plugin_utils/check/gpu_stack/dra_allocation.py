@@ -68,6 +68,9 @@ def _decided(answer: Answer, result: ClaimResult) -> Outcome:
         said = f": {result.said}" if result.said else ""
         hint = "kubectl get resourceslices,deviceclasses; read the scheduler's log for the claim"
         return answer.failed("dra-not-allocated", f"{result.asked} GPUs were not allocated{said}", hint, **facts)
+    if not all(device.driver and device.pool and device.device for device in result.devices):
+        text = "allocated, but a device of the claim has no driver, pool or name"
+        return answer.unknown("no-data", text, "run the gate again; kubectl get resourceclaims -A -o yaml", **facts)
     wrong = _wrong(result)
     if wrong:
         return answer.failed("dra-wrong-devices", wrong, "compare the claim's result with the ResourceSlices", **facts)

@@ -80,6 +80,9 @@ def _judged(answer: Answer, node: NodeState, slices: tuple[SliceState, ...], gpu
     log = f"kubectl logs -n {DRA_DRIVER} -l nvidia-dra-driver-gpu-component=kubelet-plugin -c gpus (pod on {node.name})"
     if not slices:
         return answer.failed("dra-slices-missing", f"no ResourceSlice of {_GPU_DRIVER} for {node.name}", log, **facts)
+    if not all(entry.pool for entry in slices):
+        text, hint = f"a ResourceSlice of {node.name} has no pool", "run the gate again; kubectl get resourceslices"
+        return answer.unknown("no-data", text, hint, **facts)
     for pool in sorted({entry.pool for entry in slices}):
         members = [entry for entry in slices if entry.pool == pool]
         wanted = members[0].slice_count

@@ -21,7 +21,12 @@ from sites import make_site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check import judge as judging
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import Declaration, DeclaredCheck, declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.answer import Answer
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observation_path, observe
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import (
+    Observation,
+    observation_path,
+    observe,
+    require_whole,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import (
     AnyCheck,
     all_checks,
@@ -232,3 +237,11 @@ def test_a_check_that_the_profile_cannot_have_is_left_out_with_the_reason() -> N
     found = declare("facility", site)
     assert not found.checks
     assert all("the provider owns the room" in left.reason for left in found.not_declared)
+
+
+@pytest.mark.parametrize("check", all_checks(), ids=lambda check: check.spec.id)
+def test_what_was_seen_in_a_schema_that_is_not_known_is_not_read(check: AnyCheck) -> None:
+    data = {"schema_version": 99}
+    seen = Observation(gate=check.spec.gate, key=check.observer.key, started="", duration_s=0.0, data=data)
+    with pytest.raises(BringupError, match=r"reads|has no"):
+        require_whole(check.observer, replace(seen, schema_version=1))
