@@ -24,6 +24,7 @@ from rehearsal_harness import ROOT
 from seeds import drawing, run_seed
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
     CRDS,
@@ -61,7 +62,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
 
 Json = dict[str, Any]
-LIMITS = Limits(ready_s=60, pull_grace_s=5, poll_s=0.2)
+# Long enough for a slow moment of a shared machine: what never becomes ready costs it, what does goes on at once.
+LIMITS = Limits(ready_s=180, pull_grace_s=5, poll_s=0.2)
 _NODES = 2
 _OLM = (
     "operators.coreos.com/v1 OperatorGroup operatorgroups Namespaced",
@@ -151,17 +153,19 @@ class Olm(threading.Thread):
     def __init__(self, bench: CatalogueBench) -> None:
         """Make the kinds that OpenShift has."""
         super().__init__(daemon=True)
-        self._cluster, self.stopped = bench.cluster, threading.Event()
+        # A connection of its own, as another controller has: it waits for none of the installer's requests.
+        self._cluster, self.stopped = Cluster(Connection(kubeconfig=str(bench.kubeconfig))), threading.Event()
         for line in _OLM:
             self._cluster.apply(CRDS, crd_document(parse_crd(line)))
 
     def run(self) -> None:
         """Look twice a second."""
-        while not self.stopped.wait(0.5):
-            try:
-                self._look()
-            except BringupError as error:
-                print(f"OLM: {error}", file=sys.stderr)
+        with self._cluster:
+            while not self.stopped.wait(0.5):
+                try:
+                    self._look()
+                except BringupError as error:
+                    print(f"OLM: {error}", file=sys.stderr)
 
     def _look(self) -> None:
         wanted = {
