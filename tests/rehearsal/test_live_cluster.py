@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whole playbooks on one cluster that stays: ended at any moment of any gate, two at once, the API server restarted.
 
-Asked for by a person (docs/development.md): GPUFLEET_LIVE_POINTS ends so many runs; gates, moments and ways are drawn
-from the seed of the tests. GPUFLEET_LIVE_GATES=all takes every gate and every pair of controllers.
+Asked for by a person (docs/development.md): GPUFLEET_LIVE_POINTS ends so many runs, in chains of two a gate; order,
+moments and ways are drawn from the seed of the tests. GPUFLEET_LIVE_GATES=all takes every gate and every pair of
+controllers.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from live_site import HOLD, WAYS, LiveSite, Playbook, live_site
 from seeds import drawing
 from waiting import eventually
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.recovery import CONTROLLERS_LATE_S
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.command import run_command
 
@@ -29,10 +31,42 @@ pytestmark = pytest.mark.skipif(
     reason="takes minutes: asked for by GPUFLEET_LIVE_POINTS=2 or GPUFLEET_LIVE_GATES=all (docs/development.md)",
 )
 STACK = "gpu_stack"
+# How many runs are ended one after the other.
+LINKS = 2 * len(GATE_IDS)
 # The longest that anybody waits for a run that was asked to end.
 END_S = 30.0
 # What Python and ansible-core keep for themselves and cannot remove when they are killed.
 _CORES_OWN = ("ansible-local-", "pymp-")
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where a run is ended: in which gate, how, and after which share of the time that it takes.
+
+    Attributes:
+        number: the host is named after it.
+        release: which component is taken away before gate gpu_stack, as a share of all.
+    """
+
+    number: int
+    gate: str
+    way: str
+    share: float
+    release: float
+
+
+def points_of(chain: int) -> list[Point]:
+    """Return two points in every gate, in drawn order; gate gpu_stack last: its components are away from then on."""
+    draw = drawing(f"live-chain-{chain}")
+    others = [gate for gate in GATE_IDS if gate != STACK] * 2
+    gates = [*draw.sample(others, len(others)), STACK, STACK]
+    # Every way as often as the others: five chains have sixteen of each.
+    ways = [WAYS[(chain * len(gates) + number) % len(WAYS)] for number in range(len(gates))]
+    draw.shuffle(ways)
+    return [
+        Point(chain * len(gates) + place, gate, way, draw.random(), draw.random())
+        for place, (gate, way) in enumerate(zip(gates, ways, strict=True))
+    ]
 
 
 @dataclass
@@ -52,8 +86,43 @@ class Bench:
         began = time.monotonic()
         assert run.ended() == 0, f"{where}\n{run.said()[-6000:]}"
         assert [run.statuses()[gate] for gate in gates] == ["passed"] * len(gates), where
-        if len(gates) == 1:
-            self.took_s[gates[0]] = time.monotonic() - began
+        gate_s = {entry["gate"]: entry["duration_s"] for entry in run.record["gates"]}
+        before_s = time.monotonic() - began - sum(gate_s.values())
+        self.took_s |= {gate: gate_s[gate] + max(0.0, before_s) for gate in gates}
+
+    def ended_at(self, point: Point, objects: frozenset[str], runs: list[Playbook]) -> str:
+        """Start a run and end it at a point; return what was done."""
+        words = self.lacking(objects, point.release) if point.gate == STACK else ""
+        before = self.site.tests()
+        run = self.run(f"ctl{point.number}", (point.gate,), when_held="wait")
+        runs.append(run)
+        assert run.await_text(HOLD), run.said()[-4000:]
+        pause_s = point.share * self.took_s.get(point.gate, 15.0)
+        time.sleep(pause_s)
+        late = run.process.poll() is not None
+        where = f"{point.number}: gate {point.gate}, {point.way} {pause_s:.1f} s after it held the cluster"
+        where += f"{words and f', without {words}'}{', but it had ended' if late else ''}"
+        assert not late or run.process.returncode == 0, f"{where}\n{run.said()[-6000:]}"
+        took_s = end(self, run, point.way)
+        if not point.way.startswith("SIGKILL"):
+            self.nothing_left_by(run, before, where)
+        return f"{where}; ended within {took_s:.1f} s"
+
+    def lacking(self, objects: frozenset[str], share: float) -> str:
+        """Take a release of those objects away, so that gate gpu_stack has something to install; return its name."""
+        found = sorted(name for name in objects if "sh.helm.release" in name)
+        release = found[int(share * len(found))]
+        words = release.removeprefix("secrets ").replace("sh.helm.release.v1.", "")
+        if release in self.site.objects():
+            self.without(words)
+        return words
+
+    def nothing_left_by(self, run: Playbook, before: list[str], where: str) -> None:
+        """A run that was asked to end took with it what it had made; what stood before it may stand."""
+        eventually(lambda: not set(self.site.tests()) - set(before), END_S, f"{where}: {self.site.tests()}")
+        own = str(run.record.get("run_id", "none"))
+        eventually(lambda: own not in self.site.holder(), END_S, f"{where}: {self.site.holder()}")
+        eventually(lambda: not run.living(), END_S, f"{where}: {run.living()}")
 
     def nothing_left(self, runs: tuple[Playbook, ...], where: str) -> None:
         """Nothing of a test in the cluster, no process, no file of ours; and nobody holds the cluster."""
@@ -89,29 +158,23 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         yield bench
 
 
-@pytest.mark.parametrize("point", range(FROM, FROM + POINTS))
-def test_after_an_end_at_any_moment_of_any_gate_a_run_from_another_host_passes(bench: Bench, point: int) -> None:
-    draw = drawing(f"live-{point}")
-    gate, way, share, release = draw.choice(GATE_IDS), draw.choice(WAYS), draw.random(), draw.random()
+@pytest.mark.parametrize("chain", range(FROM // LINKS, -(-(FROM + POINTS) // LINKS)))
+def test_after_ends_at_any_moment_of_any_gate_a_run_from_another_host_passes(bench: Bench, chain: int) -> None:
+    """Each run finds what the one before it left, and is ended itself; the last one is not, and clears all of it."""
     objects, files = bench.site.objects(), bench.site.files()
-    words = ""
-    if gate == STACK:
-        found = sorted(name for name in objects if "sh.helm.release" in name)
-        words = found[int(release * len(found))].removeprefix("secrets ").replace("sh.helm.release.v1.", "")
-        bench.without(words)
-    first = bench.run("ctl1", (gate,))
-    assert first.await_text(HOLD), first.said()[-4000:]
-    pause_s = share * bench.took_s.get(gate, 15.0)
-    time.sleep(pause_s)
-    where = f"gate {gate}, {way} {pause_s:.1f} s after it held the cluster{words and f', without {words}'}"
-    print(where)
-    end(bench, first, way)
-    second = bench.run(f"ctl{point + 3}", (gate,), when_held="wait")
-    bench.passes(second, (gate,), f"{where}\n{first.said()[-3000:]}\n--\n")
-    bench.nothing_left((first, second), where)
+    points = [point for point in points_of(chain) if FROM <= point.number < FROM + POINTS]
+    runs, where = [], []
+    for point in points:
+        where.append(bench.ended_at(point, objects, runs))
+        print(where[-1], flush=True)
+    gates = tuple(gate for gate in GATE_IDS if gate in {point.gate for point in points})
+    last = bench.run(f"ctl{chain}-last", gates, when_held="wait")
+    told = "\n".join(where)
+    bench.passes(last, gates, f"{told}\n--\n")
+    bench.nothing_left((*runs, last), told)
     now = bench.site.objects()
-    assert (sorted(now - objects), sorted(objects - now)) == ([], []), where
-    assert sorted(bench.site.files() - files) == [], where
+    assert (sorted(now - objects), sorted(objects - now)) == ([], []), told
+    assert sorted(bench.site.files() - files) == [], told
 
 
 PAIRS = [("ctl1", "ctl1", "wait"), ("ctl1", "ctl2", "wait"), ("ctl1", "ctl1", "refuse"), ("ctl1", "ctl2", "refuse")]
@@ -138,19 +201,22 @@ def test_of_two_runs_at_once_the_second_waits_or_is_refused_and_neither_disturbs
 
 
 @pytest.mark.parametrize("gate", GATE_IDS if ALL else [drawing("live-restart").choice(GATE_IDS[2:])])
-def test_a_restart_of_the_api_server_costs_a_gate_no_more_than_its_outage(bench: Bench, gate: str) -> None:
+def test_a_restart_of_the_api_server_costs_a_gate_its_outage_and_the_way_back_of_controllers(
+    bench: Bench, gate: str
+) -> None:
     draw = drawing(f"live-restart-{gate}")
     away_s, share = draw.uniform(5, 60 if ALL else 10), draw.uniform(0.1, 0.7)
     if ALL and gate not in bench.took_s:
         bench.passes(bench.run("ctl1", (gate,)), (gate,), "undisturbed")
     usual_s = bench.took_s.get(gate)
+    words = bench.lacking(bench.site.objects(), draw.random()) if gate == STACK else ""
     run = bench.run("ctl1", (gate,))
     assert run.await_text(HOLD), run.said()[-4000:]
     began = time.monotonic()
     time.sleep(share * (usual_s or 15.0))
     with bench.site.api_server_away():
         time.sleep(away_s)
-    where = f"gate {gate}, away for {away_s:.0f} s"
+    where = f"gate {gate}, away for {away_s:.0f} s{words and f', without {words}'}"
     print(where)
     assert run.ended() == 0, f"{where}\n{run.said()[-6000:]}"
     assert run.statuses()[gate] == "passed", where
@@ -158,11 +224,14 @@ def test_a_restart_of_the_api_server_costs_a_gate_no_more_than_its_outage(bench:
     print(f"{took_s:.0f} s, usually {usual_s}")
     eventually(bench.site.answers, 60, "the API server is back")
     bench.nothing_left((run,), where)
-    assert usual_s is None or took_s < away_s + 3 * usual_s + 30, where
+    assert usual_s is None or took_s < away_s + CONTROLLERS_LATE_S + 3 * usual_s + 30, where
 
 
-def end(bench: Bench, run: Playbook, way: str) -> None:
-    """End a run; one that is asked to end does so soon, and one whose keeper is gone lets its Lease expire."""
+def end(bench: Bench, run: Playbook, way: str) -> float:
+    """End a run, and return how long that took.
+
+    One that is asked to end does so soon; the Lease of one whose keeper is gone expires.
+    """
     took_s = run.end_by(way)
     if not way.startswith("SIGKILL"):
         assert took_s < END_S, f"{way}: {took_s:.0f} s"
@@ -170,3 +239,4 @@ def end(bench: Bench, run: Playbook, way: str) -> None:
         assert "failed" not in run.statuses().values(), run.said()[-4000:]
     if "keeper" in way:
         bench.site.let_lease_expire()
+    return took_s

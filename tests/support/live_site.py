@@ -226,8 +226,13 @@ class LiveSite:
         hosts = self.rehearsal / "hosts"
         places = [place for host in hosts.iterdir() for place in (*(host / "layers").glob("*/upper"), host / "run")]
         found = [path for place in places for path in place.rglob("*") if path.is_file()]
-        # What Python compiled of a simulated tool is the rehearsal's.
-        return frozenset(str(path.relative_to(hosts)) for path in found if path.name != LOCK and path.suffix != ".pyc")
+        # What Python compiled of a simulated tool is the rehearsal's. ansible-core keeps a module in a directory that
+        # it takes away when the module ends; a simulated host ends it by SIGKILL with its connection, as no sshd does.
+        return frozenset(
+            str(path.relative_to(hosts))
+            for path in found
+            if path.name != LOCK and path.suffix != ".pyc" and "_payload_" not in path.parent.name
+        )
 
 
 @contextmanager

@@ -174,8 +174,23 @@ class Installer:
             definitions, installs = self.helm.crds(request, self.cluster.version()), step.action is Action.INSTALL
             apply_crds(self.cluster, definitions, component.name, self.emit, installs=installs)
             self._make_way(step)
-            self.helm.upgrade(request, take_ownership=step.action is Action.ADOPT)
+            self._upgrade(component, request, take_ownership=step.action is Action.ADOPT)
         self.emit(f"{component.name}: applied in {elapsed_text(monotonic() - started)}, waiting until it is ready")
+
+    def _upgrade(self, component: Component, request: ReleaseRequest, *, take_ownership: bool) -> None:
+        """Upgrade a release, once more where the API server went away in the middle of it."""
+        try:
+            self.helm.upgrade(request, take_ownership=take_ownership)
+        except HelmError as error:
+            if not error.cut_off:
+                raise
+            self.emit(f"{component.name}: {error.reason}; once more"[:199])
+            found = self.helm.releases().get(f"{request.namespace}/{request.name}")
+            revision = found.revision if found else 0
+            if found and found.is_pending:
+                revision, done = self.helm.recover(request.name, request.namespace)
+                self.emit(f"{component.name}: {done}"[:199])
+            self.helm.upgrade(self.request(component, revision), take_ownership=take_ownership)
 
     def _make_way(self, step: Step) -> None:
         """Delete workloads of the release that the new version has with another selector, and wait until they go."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..clients.kube.recovery import CONTROLLERS_LATE_S, awaits_account
 from .model import JobSpec, JobState, PodRole
 from .pending import held_by_gates
 
@@ -47,6 +48,7 @@ class ObservedJob:
         refusals: messages of controllers that could not make a pod of it.
         lost_nodes: nodes of its pods that do not answer, with the node's own message.
         age_s: time since it was created.
+        made_s: its age when the first of its pods was seen; 0 while none was.
         running_s: time since all of its pods run; None while one of them waits for its node or its image.
         ended_s: time since the first of its pods ended; 0 while none has.
         gone: names of pods that were there before and are not any more.
@@ -56,6 +58,7 @@ class ObservedJob:
     refusals: Sequence[str] = ()
     lost_nodes: Mapping[str, str] = field(default_factory=dict)
     age_s: float = 0.0
+    made_s: float = 0.0
     running_s: float | None = None
     ended_s: float = 0.0
     gone: Sequence[str] = ()
@@ -218,16 +221,21 @@ def _not_started(spec: JobSpec, seen: ObservedJob) -> Ending | None:
 
 
 def _refused(spec: JobSpec, seen: ObservedJob) -> Ending | None:
-    if seen.refusals:
-        return Ending("refused", seen.refusals[-1])
-    if not seen.pods and seen.age_s > spec.placing_s:
+    # What controllers try again by themselves is no refusal.
+    refusals = [text for text in seen.refusals if not awaits_account(text)]
+    if refusals:
+        return Ending("refused", refusals[-1])
+    limit_s = spec.placing_s + CONTROLLERS_LATE_S
+    if not seen.pods and seen.age_s > limit_s:
         who = "mpi-operator" if spec.kind == "mpijob" else "the job controller"
-        return Ending("refused", f"no pod was made within {spec.placing_s:.0f} s; does {who} run?")
+        last = f" ({seen.refusals[-1]})" if seen.refusals else ""
+        return Ending("refused", f"no pod was made within {limit_s:.0f} s; does {who} run?{last}")
     return None
 
 
 def _not_scheduled(spec: JobSpec, seen: ObservedJob) -> Ending | None:
-    if seen.age_s <= spec.placing_s:
+    late_s = seen.age_s - seen.made_s - spec.placing_s
+    if late_s <= 0:
         return None
     waiting = [pod for pod in seen.pods if not node_of(pod)]
     if not waiting:
@@ -235,7 +243,11 @@ def _not_scheduled(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     messages = [str(_condition(pod, "PodScheduled").get("message") or "") for pod in waiting]
     # A gated pod is never offered to a scheduler, so that says nothing of it.
     held = [text for pod in waiting if (text := held_by_gates(pod))]
-    reason = next((message for message in (*held, *messages) if message), "the scheduler gives no reason")
+    reason = next((message for message in (*held, *messages) if message), "")
+    # A scheduler that has not looked at them yet has said nothing of their room.
+    if not reason and late_s <= CONTROLLERS_LATE_S:
+        return None
+    reason = reason or "the scheduler gives no reason"
     text = f"{len(waiting)} of {len(seen.pods)} pods not scheduled after {spec.placing_s:.0f} s: {reason}"
     return Ending("unschedulable", text)
 
@@ -249,7 +261,7 @@ def all_run(spec: JobSpec, pods: Sequence[Json]) -> bool:
 def _too_long(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     """What a slow registry takes says nothing about the hosts, so pulling has a limit of its own."""
     if seen.running_s is None:
-        if seen.age_s <= spec.placing_s + spec.pull_s:
+        if seen.age_s - seen.made_s <= spec.placing_s + spec.pull_s:
             return None
         waiting = next((pod for pod in seen.pods if phase_of(pod) == "Pending"), None)
         word, message = _waiting(waiting) if waiting is not None else ("", "")

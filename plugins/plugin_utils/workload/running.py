@@ -57,6 +57,7 @@ class RunningJob:
     result: JobResult | None = None
     _made: list[tuple[Kind, str]] = field(default_factory=list)
     _seen: set[str] = field(default_factory=set)
+    _made_s: float = 0.0
     _first_end_at: float = 0.0
     _running_at: float | None = None
     _cleared: Deadline | None = None
@@ -88,6 +89,7 @@ class RunningJob:
         names = {pod["metadata"]["name"] for pod in pods}
         gone = sorted(self._seen - names)
         self._seen |= names
+        self._made_s = self._made_s or (self.age_s if names else 0.0)
         if not self._first_end_at and any(phase_of(pod) in ("Succeeded", "Failed") for pod in pods):
             self._first_end_at = time.monotonic()
         if self._running_at is None and all_run(self.spec, pods):
@@ -99,6 +101,7 @@ class RunningJob:
             refusals=refusals,
             lost_nodes=lost,
             age_s=self.age_s,
+            made_s=self._made_s,
             running_s=running_s,
             ended_s=ended_s,
             gone=gone,

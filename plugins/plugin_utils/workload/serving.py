@@ -230,6 +230,7 @@ class _Watch:
     started: dict[str, str] = field(default_factory=dict)
     began_at: dict[str, float] = field(default_factory=dict)
     ran_at: dict[str, float] = field(default_factory=dict)
+    made_at: dict[str, float] = field(default_factory=dict)
     heard: dict[str, int] = field(default_factory=dict)
     nodes: NodeWatch = field(init=False)
     view: PodView = field(init=False)
@@ -268,6 +269,10 @@ class _Watch:
         began_at = self.began_at.get(spec.name)
         return 0.0 if began_at is None else time.monotonic() - began_at
 
+    def made_s(self, spec: ServerSpec, pods: Sequence[Json]) -> float:
+        """Return its age when its pod was first seen; 0 while it was not."""
+        return self.made_at.setdefault(spec.name, self.age_s(spec)) if pods else self.made_at.get(spec.name, 0.0)
+
     def running_s(self, spec: ServerSpec, pods: Sequence[Json]) -> float | None:
         """Return for how long its container runs, or dies and is started again; None while it has not begun."""
         if spec.name not in self.ran_at and not all_run(spec.as_job, pods):
@@ -294,8 +299,9 @@ class _Watch:
                 continue
             running_s = self.running_s(spec, pods)
             seen = ObservedJob(
-                pods=pods, refusals=refusals.get(spec.name, ()), lost_nodes=lost, age_s=age_s, running_s=running_s
-            )
+                pods=pods, refusals=refusals.get(spec.name, ()), lost_nodes=lost, age_s=age_s, running_s=running_s,
+                made_s=self.made_s(spec, pods),
+            )  # fmt: skip
             ending = self._dying(spec, pods) if any(deaths_of(pod)[0] for pod in pods) else ending_of(spec.as_job, seen)
             if ending is None and (running_s or 0.0) > spec.ready_s:
                 ending = Ending("timeout", f"not ready after {spec.ready_s:.0f} s: {loading_progress(pods)}")

@@ -8,26 +8,38 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...outcome.errors import BringupError, DeadlineError, NotFoundError, UnavailableError
-from ...runtime.clock import elapsed_text
+from ...runtime.backoff import Backoff
+from ...runtime.clock import Deadline, elapsed_text
 from ...runtime.command import CommandResult, run_command
 from ...runtime.redaction import excerpt
 from ..kube.connection import Connection
+from ..kube.transport import PATIENCE_S
 from .chart import ChartSource
+from .outage import cut_off, nothing_begun
 
 MINIMUM_VERSION = (3, 14)
 _GRACE_S = 20.0
 _CHART = re.compile(r"(?P<name>.+?)-(?P<version>v?\d+\.\d+.*)")
 _SOURCE = re.compile(r"^---\n# Source: (.+)\n", re.MULTILINE)
+# What changes the cluster, and so is repeated only where nothing was begun.
+_WRITING = ("upgrade", "uninstall", "rollback")
 _VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)")
 
 
 class HelmError(BringupError):
-    """Helm ended with an error."""
+    """Helm ended with an error.
+
+    Attributes:
+        cut_off: the API server went away while it worked.
+    """
+
+    cut_off = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +196,23 @@ class Helm:
         return self._run([*argv, "--values", "-"], what, stdin=json.dumps(request.values))
 
     def _run(self, arguments: Sequence[str], what: str, stdin: str = "") -> CommandResult:
+        """Run helm, again while the API server is away, as far as that is safe."""
+        backoff, deadline = Backoff(), Deadline.after(PATIENCE_S)
+        writes = arguments[0] in _WRITING and "--dry-run=server" not in arguments
+        while True:
+            result = self._once(arguments, what, stdin)
+            away = nothing_begun(result.stderr) if writes else cut_off(result.stderr)
+            if result.rc == 0:
+                return result
+            if not away or deadline.left_s <= 0:
+                error = HelmError(
+                    f"helm {what}", _last_line(result.stderr), _hint(result.stderr), (excerpt(result.stderr),)
+                )
+                error.cut_off = cut_off(result.stderr)
+                raise error
+            time.sleep(min(backoff.pause_s(), deadline.left_s))
+
+    def _once(self, arguments: Sequence[str], what: str, stdin: str) -> CommandResult:
         argv = [self._binary, *arguments]
         try:
             # On SIGTERM helm cancels what it does and marks the release as failed, which the next upgrade may follow.
@@ -195,8 +224,6 @@ class Helm:
             limit = elapsed_text(self._timeout_s)
             hint = "the release may now be pending (helm list -A -a); the next run recovers it if it is ours"
             raise DeadlineError(f"helm {what}", f"not done after {limit}.", hint, (excerpt(result.stderr),))
-        if result.rc != 0:
-            raise HelmError(f"helm {what}", _last_line(result.stderr), _hint(result.stderr), (excerpt(result.stderr),))
         return result
 
 

@@ -19,6 +19,7 @@ from .errors import ConflictError, GoneError, UnreachableError, error_of, is_alr
 from .kinds import ACCESS_REVIEWS, PODS, Kind, known_kind
 from .permission import AskedPermission, Permission
 from .persistence import Fault, Tries
+from .recovery import once_accounted
 from .transport import PATIENCE_S, Answered, Transport
 from .watch_event import watch_event
 
@@ -163,14 +164,16 @@ class Cluster:
         """Create an object, unknown fields refused.
 
         If nobody knows whether a try was carried out, an object that is there now is ours if it has all the labels, the
-        annotations and the plain fields of `body`'s spec. So one without name or labels is not tried again then.
+        annotations and the plain fields of `body`'s spec. So one without name or labels is not tried again then. A pod
+        is tried until its namespace has the account that controllers make.
 
         Raises:
             ConflictError: it exists already.
         """
         path, metadata = kind.path(namespace=namespace), body.get("metadata") or {}
         named = bool(metadata.get("name") and metadata.get("labels"))
-        answer = self.transport.ask("POST", path, query=_write_query(dry_run), body=body, repeatable=named or dry_run)
+        query, safe = _write_query(dry_run), named or dry_run
+        answer = once_accounted(lambda: self.transport.ask("POST", path, query=query, body=body, repeatable=safe))
         if answer.status == 409 and answer.unsure and named and is_already_there(answer.data):
             found = self.find(kind, metadata["name"], namespace)
             if found is not None and holds(found, _identity(body)):

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...outcome.errors import BringupError, InputError, NotFoundError, UnavailableError
 from ...runtime.redaction import excerpt
+from .recovery import CONTROLLERS_LATE_S, awaits_account
 
 _USER = re.compile(r'User "([^"]+)"')
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -86,6 +87,10 @@ def error_of(status: int, method: str, path: str, verb: str, body: bytes) -> Bri
     subject = f"Kubernetes API {verb or _VERBS.get(method, method.lower())} {path}"
     if status == 401:
         return UnauthorizedError(subject, f"not authenticated: {message}.", "renew the credentials in the kubeconfig")
+    if status == 403 and awaits_account(message):
+        reason = f"not within {CONTROLLERS_LATE_S:.0f} s: {message}."
+        hint = "does kube-controller-manager run? kubectl -n kube-system get pods -l component=kube-controller-manager"
+        return UnavailableError(subject, reason, hint)
     if status == 403:
         return _forbidden(subject, message)
     if status == 404:

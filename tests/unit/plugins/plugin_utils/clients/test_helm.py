@@ -12,6 +12,7 @@ from time import monotonic
 import pytest
 import yaml
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm import helm as helm_module
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.chart import chart_source
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm, HelmError, ReleaseRequest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
@@ -184,3 +185,54 @@ def test_a_package_of_a_mirror_has_the_digest_that_the_mirror_states(
         return
     with pytest.raises(InputError, match=refused):
         chart_source("c", "x/op", "1.0", "", str(tmp_path))
+
+
+AWAY = 'Error: Kubernetes cluster unreachable: Get "https://10.0.0.1:6443/version": dial tcp: connection refused'
+CUT = 'Error: UPGRADE FAILED: Patch "https://10.0.0.1:6443/apis/apps/v1/namespaces/ns/deployments/op": EOF'
+
+
+def _failing(tmp_path: Path, said: str, times: int) -> Helm:
+    """A helm that says something for its first times, and then works."""
+    (tmp_path / "said").write_text(said, encoding="utf-8")
+    count = f"echo x >> {tmp_path}/runs; [ $(wc -l < {tmp_path}/runs) -gt {times} ]"
+    return _helm(tmp_path, f"{count} && echo '[]' && exit; cat {tmp_path}/said >&2; exit 1")
+
+
+def _runs(tmp_path: Path) -> int:
+    return len((tmp_path / "runs").read_text(encoding="utf-8").split())
+
+
+@pytest.mark.parametrize("said", [AWAY, CUT, "Error: etcdserver: leader changed"])
+def test_what_only_reads_is_asked_again_while_the_api_server_is_away(tmp_path: Path, said: str) -> None:
+    assert _failing(tmp_path, said, 2).releases() == {}
+    assert _runs(tmp_path) == 3
+
+
+def test_an_upgrade_is_asked_again_only_where_nothing_was_begun(tmp_path: Path) -> None:
+    _failing(tmp_path, AWAY, 2).upgrade(_request(tmp_path))
+    assert _runs(tmp_path) == 3
+    (tmp_path / "runs").unlink()
+    with pytest.raises(HelmError) as caught:
+        _failing(tmp_path, CUT, 1).upgrade(_request(tmp_path))
+    assert caught.value.cut_off and _runs(tmp_path) == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Error: UPGRADE FAILED: cannot patch",
+        'Error: Get "https://charts.example/index.yaml": dial tcp: connect: connection refused',
+        'Error: Get "https://charts.example/api-tools/index.yaml": EOF',
+    ],
+)
+def test_other_failures_are_final(tmp_path: Path, said: str) -> None:
+    with pytest.raises(HelmError) as caught:
+        _failing(tmp_path, said, 1).releases()
+    assert not caught.value.cut_off and _runs(tmp_path) == 1
+
+
+def test_a_server_that_stays_away_is_waited_for_and_then_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helm_module, "PATIENCE_S", 1.0)
+    with pytest.raises(HelmError, match="Kubernetes cluster unreachable"):
+        _failing(tmp_path, AWAY, 100).upgrade(_request(tmp_path))
+    assert _runs(tmp_path) > 2

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from spoiled_api import CUT_BODY, CUT_HEAD, LOST, POD, RESET, Api, Json, busy, status
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import recovery
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster, holds
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import (
     ConflictError,
+    ForbiddenError,
     HandshakeError,
     UnreachableError,
 )
@@ -96,6 +98,27 @@ def test_a_lease_that_another_got_meanwhile_is_not_taken_for_ours(api: Api, clus
     api.faults = [RESET]
     with pytest.raises(ConflictError):
         cluster.create(PODS, ours, "ns")
+
+
+# kubernetes/kubernetes#66689
+NO_ACCOUNT = 'pods "x" is forbidden: error looking up service account ns/default: serviceaccount "default" not found'
+
+
+def test_a_pod_waits_for_the_account_of_its_namespace(api: Api, cluster: Cluster) -> None:
+    api.faults = [(403, {"kind": "Status", "message": NO_ACCOUNT}, {})] * 3
+    cluster.create(PODS, POD, "ns")
+    assert len(api.asked) == 4
+
+
+def test_an_account_that_never_comes_is_no_missing_right(
+    api: Api, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "CONTROLLERS_LATE_S", 0.2)
+    api.faults = [(403, {"kind": "Status", "message": NO_ACCOUNT}, {})] * 5000
+    with pytest.raises(UnavailableError, match="service account ns/default") as caught:
+        cluster.create(PODS, POD, "ns")
+    assert not isinstance(caught.value, ForbiddenError) and "kube-controller-manager" in caught.value.hint
+    assert len(api.asked) > 2
 
 
 def test_an_object_that_was_there_before_is_a_conflict_even_with_our_labels(api: Api, cluster: Cluster) -> None:

@@ -59,6 +59,11 @@ def disturbed(index: int, reason: str) -> Json:
     return pod(index, "Failed", conditions=[{"type": "DisruptionTarget", "status": "True", "reason": reason}])
 
 
+# kubernetes/kubernetes#66689
+NO_ACCOUNT = (
+    'Error creating: pods "pair-0-" is forbidden: error looking up service account t/default: '
+    'serviceaccount "default" not found'
+)
 TRAINING = replace(SPEC, kind="torchrun")
 
 
@@ -94,7 +99,14 @@ ENDINGS = {
     "image unknown": (ObservedJob(pods=[waiting(0, "ErrImagePull", "manifest unknown")]), "image", "manifest unknown"),
     "bad mount": (ObservedJob(pods=[waiting(0, "CreateContainerConfigError", "no secret")]), "failed", "no secret"),
     "quota": (ObservedJob(pods=[], refusals=["exceeded quota: small"]), "refused", "exceeded quota"),
-    "no controller": (ObservedJob(pods=[], age_s=31), "refused", "job controller"),
+    "no controller": (ObservedJob(pods=[], age_s=106), "refused", "no pod was made within 105 s; does the job"),
+    "no controller of accounts": (ObservedJob(pods=[], refusals=[NO_ACCOUNT], age_s=106), "refused", "not found"),
+    "no scheduler": (ObservedJob(pods=[unplaced(0, "")], age_s=106), "unschedulable", "the scheduler gives no reason"),
+    "no room after all": (
+        ObservedJob(pods=[unplaced(0, "0/2 nodes are available"), pod(1)], age_s=91, made_s=60),
+        "unschedulable",
+        "0/2 nodes are available",
+    ),
     "no room": (
         ObservedJob(pods=[unplaced(0, "0/2 nodes are available"), pod(1)], age_s=31),
         "unschedulable",
@@ -130,6 +142,11 @@ def test_every_end_is_told_apart(seen: ObservedJob, state: str, words: str) -> N
         ObservedJob(pods=[waiting(0, "ContainerCreating"), pod(1)], age_s=700),
         ObservedJob(pods=[pod(0), pod(1)], age_s=899, running_s=599),
         ObservedJob(pods=[unplaced(0, "0/2 nodes are available"), pod(1)], age_s=29),
+        # Controllers and schedulers come back up to a minute after the API server.
+        ObservedJob(pods=[], age_s=100),
+        ObservedJob(pods=[], refusals=[NO_ACCOUNT], age_s=31),
+        ObservedJob(pods=[unplaced(0, "")], age_s=100),
+        ObservedJob(pods=[unplaced(0, "0/2 nodes are available"), pod(1)], age_s=89, made_s=60),
     ],
 )
 def test_what_may_still_go_well_goes_on(seen: ObservedJob) -> None:
@@ -192,7 +209,7 @@ def test_free_gpus_count_pods_and_claims() -> None:
 def test_a_large_gang_gets_the_time_that_a_cluster_needs_to_place_it() -> None:
     nodes = tuple(f"gpu{number:03d}" for number in range(512))
     large = replace(SPEC, nodes=nodes)
-    waits = [unplaced(number, "") for number in range(512)]
+    waits = [unplaced(number, "0/512 nodes are available") for number in range(512)]
     assert ending_of(large, ObservedJob(pods=waits, age_s=80)) is None
     late = ending_of(large, ObservedJob(pods=waits, age_s=82))
     assert late is not None and late.reason.startswith("512 of 512 pods not scheduled after 81 s")
