@@ -16,9 +16,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from cloud_storage import CloudStorage
 from cluster_bench import CHARTS, ClusterBench, cluster_bench
 from rehearsal_harness import ROOT
 from seeds import drawing, run_seed
@@ -29,6 +31,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.conn
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
     CRDS,
     DEPLOYMENTS,
+    STATEFUL_SETS,
     Kind,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import (
@@ -102,6 +105,11 @@ class CatalogueBench(ClusterBench):
 
     there: dict[str, Component] = field(default_factory=dict)
 
+    @cached_property
+    def storage(self) -> CloudStorage:
+        """What gives volumes to claims."""
+        return CloudStorage(self.cluster)
+
     @property
     def client(self) -> Helm:
         """Helm, as the product uses it."""
@@ -116,6 +124,7 @@ class CatalogueBench(ClusterBench):
     def become(self, recipe: Mapping[str, Any], limits: Limits = LIMITS) -> tuple[Done, ...]:
         """Install a recipe in the place of whatever is there, and return what became of each component."""
         components = self.components(recipe)
+        self.storage.serve(str((recipe.get("criteria") or {}).get("service") or ""))
         self._leave({component.release: component for component in components})
         self.there.update({component.release: component for component in components})
         plan = make_plan(components, installed(self.client, self.cluster, components))
@@ -128,10 +137,16 @@ class CatalogueBench(ClusterBench):
             for manifest in reversed(component.manifests):
                 if _key(component, manifest) not in kept and manifest.body["kind"] != "Namespace":
                     self._delete(component, manifest)
-            if release not in wanted:
+            if release not in wanted or self._has_other_volumes(component, wanted[release]):
                 if component.has_chart:
                     self.client.uninstall(component.name, component.namespace)
                 del self.there[release]
+
+    def _has_other_volumes(self, there: Component, wanted: Component) -> bool:
+        """Whether an upgrade might change a StatefulSet's volumes, which nobody can: no site becomes another's."""
+        if there.digest == wanted.digest:
+            return False
+        return bool(self.cluster.list_objects(STATEFUL_SETS, there.namespace))
 
     def _delete(self, component: Component, manifest: Manifest) -> None:
         try:
@@ -199,13 +214,15 @@ class Olm(threading.Thread):
 def catalogue_bench(directory: Path) -> Iterator[CatalogueBench]:
     """Yield a cluster on which recipes can be installed; end it."""
     with cluster_bench(CatalogueBench, directory, _NODES, {}) as bench:
-        olm = Olm(bench)
-        olm.start()
+        helpers = (Olm(bench), bench.storage)
+        for helper in helpers:
+            helper.start()
         try:
             yield bench
         finally:
-            olm.stopped.set()
-            olm.join()
+            for helper in helpers:
+                helper.stopped.set()
+                helper.join()
 
 
 def not_ready(done: Sequence[Done]) -> list[str]:

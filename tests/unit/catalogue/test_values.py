@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from cloud_storage import CLASSES
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.chart import chart_source
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
@@ -151,6 +152,28 @@ def test_slurm_has_a_partition_gpus_and_a_volume_only_where_there_is_a_class(rec
     assert found["controller"]["persistence"] == {"enabled": False}
     cloud = values(recipe(service="eks", **stated)["components"]["slinky-slurm"])
     assert cloud["controller"]["persistence"] == {"enabled": True, "storageClassName": "gp3"}
+
+
+def _classes_named(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, below in value.items():
+            if key == "storageClassName" and below:
+                yield str(below)
+            yield from _classes_named(below)
+
+
+def test_every_volume_is_of_a_class_that_the_cluster_has(every: Any) -> None:
+    asked = 0
+    for question, components in every:
+        brought = {
+            entry["name"] for entry in values(components.get("aws-ebs-csi-driver", {})).get("storageClasses", ())
+        }
+        there = {*CLASSES.get(question.get("service", ""), ()), *brought}
+        for entry in components.values():
+            named = set(_classes_named(values(entry)))
+            assert named <= there, (question, entry["name"])
+            asked += len(named)
+    assert asked
 
 
 def test_on_aks_everything_asks_for_the_runtime_class_that_the_operator_makes(recipe: Ask) -> None:
