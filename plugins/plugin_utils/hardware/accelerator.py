@@ -48,9 +48,9 @@ class Accelerator:
 
     `product_pattern` is a regular expression that is found in its product name (nvidia-smi, GPU feature discovery) and
     in that of no other kind; `aliases` are other words for it in criteria and SKUs; `nvls`: NVLink switches reduce for
-    it; `family` and `compute_capability` are as feature discovery writes them; only a rehearsal reads these two.
-    `ecc`, `row_remap` and `fabric_health` say that its driver reports these in `nvidia-smi -q -x`, so that N/A or a
-    missing element is no answer.
+    it; `nvlink_rack`: there are racks over whose nodes its NVLink reaches; `family` and `compute_capability` are as
+    feature discovery writes them; only a rehearsal reads these two. `ecc`, `row_remap` and `fabric_health` say that its
+    driver reports these in `nvidia-smi -q -x`, so that N/A or a missing element is no answer.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Accelerator:
     compute_capability: str = "9.0"
     mig: bool = False
     nvls: bool = False
+    nvlink_rack: bool = False
     ecc: bool = False
     row_remap: bool = False
     fabric_health: bool = False

@@ -48,11 +48,15 @@ class DetectionRule:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """All dimensions, other names under which one may be given (`gpu` for `accelerator`), and how to detect values."""
+    """All dimensions, other names under which one may be given (`gpu` for `accelerator`), and how to detect values.
+
+    `node_only` are the kinds of GPU whose NVLink ends at the node, each with the file that says so.
+    """
 
     dimensions: Mapping[str, Dimension]
     query_keys: Mapping[str, str] = field(default_factory=dict)
     detection: tuple[DetectionRule, ...] = ()
+    node_only: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:

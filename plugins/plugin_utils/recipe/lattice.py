@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from .criteria import ANY, Criteria, make_criteria, order_key
 from .model import Catalogue, Layer
 from .resolve import chain
+from .support import RACK
 
 _BASE = "base"
 
@@ -130,4 +131,6 @@ def lattice(catalogue: Catalogue) -> Lattice:
             members |= _unions([mask & ~service for mask in near if mask != service], rows, service)
         else:
             members |= {member for member in _unions(near, rows, 0) if member & service}
-    return Lattice(items, frozenset(members - {0}))
+    rack = bit.get(RACK, 0)
+    node = sum(bit.get(("accelerator", kind), 0) for kind in catalogue.vocabulary.node_only)
+    return Lattice(items, frozenset(member for member in members if member and not (member & rack and member & node)))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -124,7 +124,7 @@ def _check_os_images(document: Document, problems: list[BringupError]) -> None:
 
 def _vocabulary(
     documents: Sequence[Document],
-    accelerators: Iterable[Accelerator],
+    kinds: Collection[Accelerator],
     dialect: Dialect,
     problems: list[BringupError],
 ) -> Vocabulary:
@@ -143,7 +143,7 @@ def _vocabulary(
             # The rules of a later directory are tried first.
             rules = _detection(document, problems) + rules
             _check_os_images(document, problems)
-    for kind in accelerators:
+    for kind in kinds:
         known = Dimension(
             name=_ACCELERATOR, values=frozenset((kind.name,)), aliases=dict.fromkeys(kind.aliases, kind.name)
         )
@@ -163,7 +163,8 @@ def _vocabulary(
         dimensions = {
             name: replace(known, advisory=known.advisory and name not in stated) for name, known in dimensions.items()
         }
-    return Vocabulary(dimensions, query_keys, tuple(rules))
+    node_only = {kind.name: f"accelerators/{kind.name}.yaml" for kind in kinds if not kind.nvlink_rack}
+    return Vocabulary(dimensions, query_keys, tuple(rules), node_only)
 
 
 def _layer_criteria(document: Document, vocabulary: Vocabulary, told: list[str]) -> Criteria | None:

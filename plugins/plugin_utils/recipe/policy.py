@@ -11,7 +11,7 @@ from ..outcome.errors import InputError
 from .criteria import Criteria
 from .model import Catalogue, RecipeResult
 from .suggest import suggestions
-from .support import not_honoured
+from .support import impossible, not_honoured
 
 
 class Unsupported(str, Enum):
@@ -30,6 +30,8 @@ def unsupported_reason(criteria: Criteria, catalogue: Catalogue) -> tuple[str, s
     lost = not_honoured(criteria, catalogue)
     if not lost:
         return "", ""
+    if reason := impossible(criteria, catalogue.vocabulary):
+        return reason, "State nvlink_domain=node or leave it out, or correct the accelerator."
     words = ", ".join(f"{name}={value}" for name, value in lost)
     near = "; ".join(str(suggestion) for suggestion in suggestions(criteria, catalogue))
     reason = f"no recipe is for {criteria}: no layer that fits honours {words}."
@@ -40,11 +42,11 @@ def require_supported(result: RecipeResult, catalogue: Catalogue, policy: Unsupp
     """Return warnings about criteria that nothing honours.
 
     Raises:
-        InputError: there are some and the policy is error.
+        InputError: there are some and the policy is error, or two of them exclude each other.
     """
     reason, hint = unsupported_reason(result.criteria, catalogue)
     if not reason:
         return ()
-    if policy is Unsupported.ERROR:
+    if policy is Unsupported.ERROR or impossible(result.criteria, catalogue.vocabulary):
         raise InputError("criteria", reason, hint)
     return (f"criteria: {reason} {hint}",)

@@ -8,13 +8,17 @@ Resolution itself falls back quietly to less specific layers, as upstream does.
 
 from __future__ import annotations
 
-from .criteria import Criteria, make_criteria
+from .criteria import Criteria, Vocabulary, make_criteria
 from .model import Catalogue
 from .resolve import applied_layers
+
+RACK = ("nvlink_domain", "rack")
 
 
 def not_honoured(criteria: Criteria, catalogue: Catalogue) -> tuple[tuple[str, str], ...]:
     """Return the stated criteria that no applied layer asks for and that some layer would have to.
+
+    Of two that exclude each other the reach of NVLink is among them, whatever layer there is.
 
     What is only told needs no layer, nor does a dimension whose value does not matter to one that applies.
     """
@@ -23,7 +27,19 @@ def not_honoured(criteria: Criteria, catalogue: Catalogue) -> tuple[tuple[str, s
     dimensions = catalogue.vocabulary.dimensions
     free = {name for name, _value in criteria.stated if dimensions[name].advisory}
     free.update(name for layer in layers for name in layer.regardless_of)
-    return tuple(item for item in criteria.stated if item not in honoured and item[0] not in free)
+    lost = {RACK} if impossible(criteria, catalogue.vocabulary) else set()
+    return tuple(item for item in criteria.stated if item in lost or (item not in honoured and item[0] not in free))
+
+
+def impossible(criteria: Criteria, vocabulary: Vocabulary) -> str:
+    """Return why no hardware is what a question states, with the source of either criterion; empty if some may be."""
+    kind = criteria.get("accelerator")
+    if RACK not in criteria.stated or kind not in vocabulary.node_only:
+        return ""
+    return (
+        f"accelerator={kind} and nvlink_domain=rack exclude each other: {vocabulary.node_only[kind]} says that NVLink "
+        f"of {kind} ends at the node (no nvlink_rack), and nvlink_domain=rack asks for hosts joined by NVLink."
+    )
 
 
 def supported_combinations(catalogue: Catalogue) -> tuple[Criteria, ...]:
