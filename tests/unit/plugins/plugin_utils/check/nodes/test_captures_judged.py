@@ -64,6 +64,14 @@ BAD = [
         "chronyc", "chronyc/tracking-NOT-synchronised.txt", 0, "dgx-h100", "clock-sync", FAILED,
         "clock-not-synchronised",
     ),
+    # Of one GPU, on a host of four; and a test cut out of a report.
+    (NVLINK, "nvidia-smi-nvlink/h200-590-nvlink-s.txt", 0, "hgx-h200", "nvlink", OTHER, "inconsistent"),
+    (DIAG, "dcgmi-diag/dcgm4-r4-8gpu-diagnostic-FRAGMENT.json.txt", 0, "dgx-h100", "dcgm-diag", OTHER, "garbage"),
+    (KERNEL, "kernel-log/ib-link-flap-syslog-6flaps.log", 0, "dgx-h100", "hca-state", OTHER, "link-flapping"),
+    # Output of `nvidia-smi c2c`, of `nvidia-smi topo -p2p`, and of one GPU of a kind that no SKU has.
+    (NVLINK, "nvidia-smi-nvlink/gb200-4gpu-c2c-s.txt", 0, "gb200-nvl72", "nvlink", FAILED, "nvlink-inactive"),
+    ("nvidia_smi_topo", "nvidia-smi-topo/l4-2gpu-topo-p2p-r-CNS.txt", 0, "pcie-l4", "topology", OTHER, "inconsistent"),
+    (XML, "nvidia-smi-xml/a10g-1gpu-515.xml", 0, "pcie-a10", "gpu-census", FAILED, "gpu-wrong-product"),
     ("ibstat", "ibstat/cx6-2hca-rate100.txt", 0, "dgx-a100", "hca-state", FAILED, "hca-rate-reduced"),
 ]  # fmt: skip
 

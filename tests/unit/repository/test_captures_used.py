@@ -1,0 +1,62 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every capture of a real tool is read or judged by a test, or comes from a tool that no check asks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+# What no check asks: its folder or file, and what is asked in its place.
+UNASKED = {
+    "aicr/": "reports and snapshots of another tool; recipes are compared with its catalogue",
+    "dcgm-exporter/nvidia_gpu_exporter-h100-mig-idle.metrics": "another exporter; Prometheus is asked, not an exporter",
+    "dcgm-exporter/readme-blank-sentinel-memory-temp.prom": "text of an exporter; Prometheus is asked",
+    "dcgmi-discovery/": "GPUs are counted by nvidia-smi and lspci",
+    "dcgmi-health/": "dcgmi diag is asked",
+    "dcgmproftester/": "dcgmi diag loads the GPUs",
+    "dmidecode/": "the SKU is stated, and compared by what its parts say",
+    "ethtool/": "counters of ports are read from sysfs",
+    "fabric-manager/": "systemctl says whether it runs, NVLinks what it did",
+    "fi_info/": "what NCCL used is read from its own log",
+    "fio/": "storage is not brought up here",
+    "gpu-burn/": "dcgmi diag loads the GPUs",
+    "gpu-fryer/": "dcgmi diag loads the GPUs",
+    "ib-perftest/": "adapters are loaded by NCCL over them alone",
+    "ibnetdiscover/": "links are read by iblinkinfo",
+    "ibswinfo/": "switches are judged by their links",
+    "ipmitool/": "power and cooling stand in the facility record",
+    "k8s/aicr-dra-evidence-h100.md": "a document; its slices are a capture of their own",
+    "k8s/gfd-labels-mig-mixed-golden.txt": "labels are never taken for what a node offers",
+    "mlnx_qos/": "settings of RoCE are judged by what NCCL reaches",
+    "mlxlink/": "links are read by ibstat and iblinkinfo",
+    "nvbandwidth/": "dcgmi diag measures PCIe",
+    "nvidia-smi-csv/": "nvidia-smi -q -x is asked",
+    "nvidia-smi-text/": "nvidia-smi -q -x is asked",
+    "perfquery/": "counters of ports are read from sysfs and by ibqueryerrors",
+    "rdma/": "ports are read by ibstat",
+    "redfish/": "power and cooling stand in the facility record",
+    "show_gids/": "what NCCL used is read from its own log",
+    "slurm/": "Kubernetes is brought up here",
+}
+
+
+def test_every_capture_is_used_or_comes_from_what_no_check_asks(repository: Path, shared: Path) -> None:
+    here = Path(__file__)
+    texts = [path.read_text() for path in (repository / "tests/unit").rglob("*.py") if path != here]
+    said = "\n".join(texts)
+    captures = shared / "captures"
+    files = [path for path in sorted(captures.rglob("*")) if path.is_file() and path.parent != captures]
+    # A folder of which a test reads every file.
+    whole = {"inference-bench", "nccl-tests"}
+    unused = [
+        name
+        for path in files
+        if path.name not in said and path.parent.name not in whole
+        and not (name := path.relative_to(captures).as_posix()).startswith(tuple(UNASKED))
+    ]  # fmt: skip
+    assert unused == []
+
+
+def test_the_list_names_only_what_there_is_and_no_test_reads(shared: Path) -> None:
+    assert [name for name in UNASKED if not (shared / "captures" / name).exists()] == []
+    assert all(len(reason.split()) > 3 for reason in UNASKED.values())
