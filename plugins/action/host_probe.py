@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
+from ansible.plugins.loader import become_loader, connection_loader, shell_loader
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.host_limit import (
     MARGIN_S,
@@ -17,7 +18,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.host_
     host_limit,
     keep_alive,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import (
+    ModuleAction,
+    argument_spec,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     HOSTS,
     HostEvidence,
@@ -52,6 +56,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction
 with suppress(ImportError, BringupError):
     load_host_tools()
     prepare_evidence()
+    argument_spec("host_probe")
+    for _loader, _plugin in ((connection_loader, "ssh"), (become_loader, "sudo"), (shell_loader, "sh")):
+        _loader.get(_plugin, class_only=True)
 
 
 class ActionModule(ModuleAction):

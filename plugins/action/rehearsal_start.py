@@ -9,6 +9,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ansible.plugins.loader import connection_loader
+
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
@@ -35,6 +37,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.settings_sources import laid_over, merged_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import COLLECTION_ROOT, RECIPES
+
+# Ansible's main process loads this before it forks a worker for every host: each of them would load it for itself.
+connection_loader.get("gpufleet.bringup.rehearsal", class_only=True)
 
 
 class ActionModule(ModuleAction):

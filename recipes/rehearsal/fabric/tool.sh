@@ -9,7 +9,8 @@ out=$here/../out
 tool=${0##*/}
 . "$out/fabric.env"
 export IBSIM_SOCKNAME
-# The tools make a directory where they run.
+# The tools make a directory with some hundred files where they run: in memory, where the machine has that.
+[ -z "${TMPDIR-}" ] && [ -w /dev/shm ] && TMPDIR=/dev/shm
 cd "${TMPDIR:-/tmp}" || exit 1
 exec 9<"$out/fabric.lock"
 flock -w 120 9 || { echo "$tool: iberror: failed: the simulator is busy" >&2; exit 255; }

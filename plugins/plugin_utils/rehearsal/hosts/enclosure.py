@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 REFUSED = 125
 REFUSAL_PREFIX = "rehearsal enclosure refused: "
 TOOLS_AT = "/opt/gpu-node"
+_COMPILED_AT = f"{TOOLS_AT}/compiled"
 SEARCH_PATH = f"{TOOLS_AT}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT = 0x1, 0x2, 0x4, 0x8, 0x20
@@ -229,6 +230,9 @@ def _build_root(rehearsal: str, host_dir: str, *, as_user: bool) -> str:
         target = _make_directory(f"{root}{TOOLS_AT}/{name}")
         _mount(f"{host_dir}/{name}", target, flags=_MS_BIND)
         _read_only(target)
+    # What one host compiles is every other's: see python_start.
+    compiled = _make_directory(f"{rehearsal}/shared/compiled")
+    _mount(compiled, _make_directory(f"{root}{_COMPILED_AT}"), flags=_MS_BIND)
     _mount(_make_directory(f"{host_dir}/run"), _make_directory(f"{root}/run"), flags=_MS_BIND)
     _make_devices(root)
     _make_kernel_trees(rehearsal, host_dir, root, as_user=as_user)
@@ -275,7 +279,8 @@ def _separate(*, as_user: bool) -> None:
 def _environment(host: str) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TERM", "TZ") if name in os.environ}
     account = {"HOME": "/root", "USER": "root", "LOGNAME": "root", "SHELL": "/bin/sh"}
-    return {**kept, **account, "PATH": SEARCH_PATH, "PYTHONPATH": _PYTHON_START, "GPUFLEET_REHEARSAL_HOST": host}
+    python = {"PYTHONPATH": _PYTHON_START, "GPUFLEET_REHEARSAL_COMPILED": _COMPILED_AT}
+    return {**kept, **account, **python, "PATH": SEARCH_PATH, "GPUFLEET_REHEARSAL_HOST": host}
 
 
 def _run(host: str, command: str) -> int:

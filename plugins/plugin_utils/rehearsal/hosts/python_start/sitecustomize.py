@@ -1,39 +1,53 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What every Python on a simulated host starts with: files of zips that are installed as well are not compiled again.
+"""What every Python on a simulated host starts with: what one host compiled from a zip file the others do not again.
 
 Ansible sends a module with its libraries as a zip file, and Python compiles every file of a zip at each start. On a
-real host that is the host's time; here all hosts share one machine, and it is a third of what a module costs. A file
-that is the same, byte for byte, as an installed one is taken as compiled for that; any other is compiled as usual.
+real host that is the host's time; here all hosts share one machine, and it is a third of what a module costs. Compiled
+files lie in a directory that all hosts of a rehearsal share, named by their source and by the Python that made them.
 """
 
 from __future__ import annotations
 
+import marshal
+import os
 import sys
 import zipimport
-from importlib.machinery import SourceFileLoader
+from _imp import source_hash
+from types import CodeType
 from typing import Any
 
+_KEPT = os.environ.get("GPUFLEET_REHEARSAL_COMPILED", "")
 # Not public, so a Python that has it no more compiles everything.
 _compile: Any = getattr(zipimport, "_compile_source", None)
 
 
-def _compiled(path: str, source: bytes) -> Any:
-    inside = path.partition(".zip/")[2]
-    for directory in sys.path if inside else ():
-        if not directory.endswith("site-packages"):
-            continue
-        installed = f"{directory}/{inside}"
-        try:
-            with open(installed, "rb") as file:
-                same = file.read() == source
-        except OSError:
-            continue
-        if same:
-            return SourceFileLoader("installed", installed).get_code("installed")
-    return _compile(path, source)
+def _file_of(path: str, source: bytes) -> str:
+    """Return where the compiled form lies: by two hashes of the source, its length and name, and the Python."""
+    name = path.partition(".zip/")[2].replace("/", ".")
+    hashes = "".join(source_hash(key, source).hex() for key in (1, 2))
+    return f"{_KEPT}/{name}-{hashes}-{len(source)}.{sys.implementation.cache_tag}"
 
 
-if _compile is not None:
+def _compiled(path: str, source: bytes) -> CodeType:
+    kept = _file_of(path, source)
+    try:
+        with open(kept, "rb") as file:
+            return marshal.loads(file.read())  # type: ignore[no-any-return]
+    except (OSError, ValueError, EOFError, TypeError):
+        code: CodeType = _compile(path, source)
+    try:
+        # Renamed when it is whole: another host may read at any time.
+        own = f"{kept}.{os.uname().nodename}-{os.getpid()}"
+        with open(own, "wb") as written:
+            written.write(marshal.dumps(code))
+        os.rename(own, kept)
+    except OSError:
+        # No room: the next one compiles again.
+        pass
+    return code
+
+
+if _compile is not None and _KEPT:
     zipimport._compile_source = _compiled  # type: ignore[attr-defined]

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The Python of simulated hosts takes installed files as compiled, and only where the zip has the very same file."""
+"""The Python of simulated hosts compiles a file of a zip once for all hosts, and never takes one file for another."""
 
 from __future__ import annotations
 
-import importlib.util
 import marshal
 import subprocess
 import sys
@@ -17,44 +16,49 @@ import pytest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts import enclosure
 
 START = Path(enclosure.__file__).resolve().parent / "python_start"
+SOURCE = "WORD = 'source'\n"
 
 
 @pytest.fixture
-def installed(tmp_path: Path) -> Path:
-    """A directory of installed files: `lib.py` says `source`, and its compiled form says `compiled`."""
-    directory = tmp_path / "site-packages"
+def kept(tmp_path: Path) -> Path:
+    """The directory that hosts share."""
+    directory = tmp_path / "compiled"
     directory.mkdir()
-    source = directory / "lib.py"
-    source.write_text("WORD = 'source'\n")
-    cache = Path(importlib.util.cache_from_source(str(source)))
-    cache.parent.mkdir()
-    stat = source.stat()
-    head = importlib.util.MAGIC_NUMBER + bytes(4) + int(stat.st_mtime).to_bytes(4, "little")
-    code = compile("WORD = 'compiled'\n", "lib.py", "exec")
-    cache.write_bytes(head + stat.st_size.to_bytes(4, "little") + marshal.dumps(code))
     return directory
 
 
-def word(installed: Path, content: str) -> str:
-    """Return what `lib` says where a zip with that content comes first."""
-    archive = installed.parent / "module.zip"
+def word(kept: Path, content: str) -> str:
+    """Return what `lib` says where a zip has that content."""
+    archive = kept.parent / "module.zip"
     with zipfile.ZipFile(archive, "w") as written:
         written.writestr("lib.py", content)
-    program = f"import sys; sys.path[:0] = [{str(archive)!r}, {str(installed)!r}]; import lib; print(lib.WORD)"
+    program = f"import sys; sys.path[:0] = [{str(archive)!r}]; import lib; print(lib.WORD)"
+    environment = {"PYTHONPATH": str(START), "GPUFLEET_REHEARSAL_COMPILED": str(kept)}
     command = [sys.executable, "-c", program]
-    return subprocess.run(
-        command, env={"PYTHONPATH": str(START)}, check=True, stdout=subprocess.PIPE, text=True
-    ).stdout.strip()
+    return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
-def test_the_same_file_is_not_compiled_again(installed: Path) -> None:
-    assert word(installed, "WORD = 'source'\n") == "compiled"
+def test_the_same_file_is_compiled_once(kept: Path) -> None:
+    assert word(kept, SOURCE) == "source"
+    (file,) = kept.iterdir()
+    file.write_bytes(marshal.dumps(compile("WORD = 'compiled'\n", "lib.py", "exec")))
+    assert word(kept, SOURCE) == "compiled"
 
 
-def test_another_file_of_the_same_name_is_taken_as_it_is(installed: Path) -> None:
-    assert word(installed, "WORD = 'another'\n") == "another"
+def test_another_file_of_the_same_name_and_length_is_compiled_for_itself(kept: Path) -> None:
+    assert word(kept, SOURCE) == "source"
+    assert word(kept, SOURCE.replace("source", "others")) == "others"
+    assert len(list(kept.iterdir())) == 2
 
 
-def test_a_file_that_nobody_installed_is_taken_as_it_is(installed: Path) -> None:
-    (installed / "lib.py").unlink()
-    assert word(installed, "WORD = 'source'\n") == "source"
+@pytest.mark.parametrize("damage", [b"", b"\xff\xff"])
+def test_a_damaged_compiled_file_is_made_again(kept: Path, damage: bytes) -> None:
+    word(kept, SOURCE)
+    (file,) = kept.iterdir()
+    file.write_bytes(damage)
+    assert word(kept, SOURCE) == "source"
+
+
+def test_without_the_directory_every_file_is_compiled(kept: Path) -> None:
+    kept.rmdir()
+    assert word(kept, SOURCE) == "source"
