@@ -36,10 +36,12 @@ def _compiled(path: str, source: bytes) -> CodeType:
         with open(kept, "rb") as file:
             return marshal.loads(file.read())  # type: ignore[no-any-return]
     except (OSError, ValueError, EOFError, TypeError):
-        code: CodeType = _compile(path, source)
+        # Nobody compiled it yet.
+        pass
+    code: CodeType = _compile(path, source)
+    own = f"{kept}.{os.uname().nodename}-{os.getpid()}"
     try:
         # Renamed when it is whole: another host may read at any time.
-        own = f"{kept}.{os.uname().nodename}-{os.getpid()}"
         with open(own, "wb") as written:
             written.write(marshal.dumps(code))
         os.rename(own, kept)
