@@ -148,7 +148,7 @@ class Bench:
 
 def _site(settings: dict[str, Any]) -> Site:
     hosts = tuple(Host(name=n.name, sku="dgx-h100", node_name=n.name) for n in numbered_nodes(NODES, "dgx-h100"))
-    return make_site(hosts, settings=settings)
+    return make_site(hosts, settings={**settings, "gpu_stack": {"stays_ready_s": 1.0, **settings.get("gpu_stack", {})}})
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,8 @@ NOT_RECORDED = {
     "pcie-acs": "lspci-bridges-not-collected",
     # It kept the workloads that there were, not those that the releases' manifests name.
     "component-health": "manifest-unread",
+    # It looked once, and did not note since when pods were ready.
+    "cluster-policy-ready": "readiness-not-timed",
     # It stopped at the allocation; nobody looked into the container.
     "dra-allocation": "container-not-looked-into",
     # Pairs of hosts were not run over their adapters alone, and NVLink hides a slow adapter between two hosts.

@@ -17,6 +17,7 @@ from ..clients.kube.wait import OK, State, failed, pending
 from ..outcome.errors import NotFoundError
 from .apply import ManifestState, manifest_state
 from .facts import ReadyWhen
+from .lasting import ReadinessWatch
 from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component, Step
 from .plan import Installed
 from .workloads import Workload, workload_of, workload_title
@@ -67,15 +68,17 @@ def _count_as_release(
         labels[component.release] = {MANAGED_BY_LABEL: MANAGED_BY, DIGEST_LABEL: component.digest}
 
 
-def read_workloads(cluster: Cluster, namespaces: Iterable[str], grace_s: float) -> list[Workload]:
-    """Return the workloads of some namespaces with their state."""
+def read_workloads(
+    cluster: Cluster, namespaces: Iterable[str], grace_s: float, watch: ReadinessWatch | None = None
+) -> list[Workload]:
+    """Return the workloads of some namespaces with their state; `watch` knows what earlier looks saw."""
     now = datetime.now(UTC)
     found: list[Workload] = []
     for namespace in sorted(set(namespaces)):
         pods = cluster.list_objects(PODS, namespace)
         for kind in WORKLOAD_KINDS:
             objects = cluster.list_objects(kind, namespace)
-            found += [workload_of(kind.kind, obj, pods, now, grace_s) for obj in objects]
+            found += [workload_of(kind.kind, obj, pods, now, grace_s, watch) for obj in objects]
     return found
 
 

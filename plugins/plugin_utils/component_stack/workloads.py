@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from .lasting import ReadinessWatch, ready_for_s
 from .manifest import COMPONENT_ANNOTATION
 
 Json = dict[str, Any]
@@ -29,6 +30,8 @@ class Workload:
     nodes on which a container was last ended for its memory limit, whether it is ready again or not. `tolerations` are
     those of a DaemonSet's pods, `misplaced` counts its pods on nodes where it would not be placed now; None where
     nobody looked.
+    `ready_for_s` is for how long all of its pods have been ready, None where it has none or nobody noted it; `losses`
+    how often, by node, a pod lost its readiness while it was watched.
     """
 
     kind: str
@@ -47,6 +50,8 @@ class Workload:
     killed: tuple[str, ...] = ()
     tolerations: tuple[dict[str, str], ...] | None = None
     misplaced: int | None = None
+    ready_for_s: float | None = None
+    losses: dict[str, int] = field(default_factory=dict)
 
 
 def release_of(obj: Mapping[str, Any]) -> str:
@@ -63,7 +68,9 @@ def workload_title(workload: Workload) -> str:
     return f"{workload.kind} {workload.namespace}/{workload.name}"
 
 
-def workload_of(kind: str, obj: Json, pods: Iterable[Json], now: datetime, grace_s: float) -> Workload:
+def workload_of(
+    kind: str, obj: Json, pods: Iterable[Json], now: datetime, grace_s: float, watch: ReadinessWatch | None = None
+) -> Workload:
     """Return what is to be said about one workload.
 
     Args:
@@ -72,12 +79,15 @@ def workload_of(kind: str, obj: Json, pods: Iterable[Json], now: datetime, grace
         pods: the pods of its namespace.
         now: the time, for graces.
         grace_s: how long a pod may fail to pull its image before it counts as failed.
+        watch: what earlier looks saw of the pods.
     """
     metadata = obj["metadata"]
     labels = metadata.get("labels") or {}
     desired, ready, failure = _progress(kind, obj)
     own = _own_pods(obj, pods)
     waiting = [pod for pod in own if not _pod_ready(pod)]
+    # A Job is to end, and a pod that is taken away is to stop.
+    staying = [pod for pod in own if kind != "Job" and not pod["metadata"].get("deletionTimestamp")]
     troubles = [trouble for pod in waiting if (trouble := pod_trouble(pod, now, grace_s))]
     is_ready = ready >= desired and not failure and _observed(obj)
     cause, reason, pod_name = "", "", ""
@@ -101,6 +111,8 @@ def workload_of(kind: str, obj: Json, pods: Iterable[Json], now: datetime, grace
         killed=tuple(sorted({_node(pod) for pod in own if _killed_for_memory(pod)})),
         tolerations=_tolerations(obj) if kind == "DaemonSet" else None,
         misplaced=int((obj.get("status") or {}).get("numberMisscheduled", 0)) if kind == "DaemonSet" else None,
+        ready_for_s=ready_for_s(staying, now),
+        losses=watch.by_node(staying) if watch else {},
     )
 
 

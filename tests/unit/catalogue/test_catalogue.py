@@ -51,7 +51,8 @@ def test_the_rehearsal_installs_the_same_few_components_for_every_sku(accelerato
     ]  # fmt: skip
     # Two schedulers would count the same free GPUs.
     assert found["metadata"]["disabled"] == ["kai-scheduler"]
-    assert not any(ref.get("manifestFiles") or ref.get("preManifestFiles") for ref in found["componentRefs"])
+    files = [*(ref.get(key) for ref in found["componentRefs"] for key in ("manifestFiles", "preManifestFiles"))]
+    assert list(filter(None, files)) == [["components/kube-prometheus-stack/manifests/slo-rules.yaml"]]
 
 
 def test_explain_prints_the_chain(catalogue: Catalogue) -> None:

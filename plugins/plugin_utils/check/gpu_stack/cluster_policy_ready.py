@@ -11,6 +11,7 @@ from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Sub
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
 from .cluster_state import ClusterState, OperandState, PolicyState
+from .lasting import flaps, not_lasting
 from .observe_cluster import OBSERVER
 from .roots import (
     GPU_OPERATOR,
@@ -43,6 +44,7 @@ SPEC = CheckSpec(
         "operand-not-ready",
         "operand-out-of-memory",
         "runtime-not-configured",
+        "workload-flapping",
     ),
 )
 _NODES_NAMED = 16
@@ -66,6 +68,9 @@ def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     killed = _killed(answer, seen, context)
     if killed:
         return killed
+    unsteady = _unsteady(answer, seen, context)
+    if unsteady:
+        return (unsteady,)
     policies = [policy.name for policy in seen.cluster_policies or () if policy.state == "ready"]
     operands = len(seen.operands or ())
     return (answer.passed(f"ClusterPolicy {policies[0]} ready, {operands} operands ready", **_facts(seen)),)
@@ -147,6 +152,21 @@ def _killed(answer: Answer, cluster: ClusterState, context: JudgeContext) -> tup
             facts = _facts(cluster)
             found.append(answer.marginal("operand-out-of-memory", text, hint, more_subjects=tuple(subjects), **facts))
     return tuple(found)
+
+
+def _unsteady(answer: Answer, cluster: ClusterState, context: JudgeContext) -> Outcome | None:
+    """Answer for operands that are ready and do not stay so."""
+    operands, bad = [operand.workload for operand in cluster.operands or ()], bad_nodes(cluster, context)
+    flapping = flaps(operands, context, bad)
+    if flapping is None:
+        return not_lasting(answer, operands, bad)
+    host_of = {host.node_name: host.name for host in context.site.hosts}
+    nodes = sorted(node for node in flapping[0].losses if node in host_of and node not in bad)[:_NODES_NAMED]
+    subjects = (
+        Subject(SubjectKind.COMPONENT, f"{GPU_OPERATOR}/{flapping[0].app}"),
+        *(node_subject(host_of[node]) for node in nodes),
+    )
+    return answer.failed("workload-flapping", *flapping[1:], more_subjects=subjects, **_facts(cluster))
 
 
 def _network_operator(answer: Answer, cluster: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:

@@ -142,3 +142,8 @@ class ClusterState:
             if (component.release and workload.release == component.release)
             or workload_title(workload) in component.used
         )
+
+    def own_workloads(self) -> tuple[Workload, ...]:
+        """Return the workloads of all components, and what the GPU operator runs on the nodes."""
+        components = (workload for component in self.components or () for workload in self.workloads_for(component))
+        return (*components, *(operand.workload for operand in self.operands or ()))

@@ -9,8 +9,16 @@ from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Sub
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
 from .cluster_state import ClusterState, ComponentState
+from .lasting import not_lasting
 from .observe_cluster import OBSERVER
-from .roots import blocked_by_permissions, component_fault, recipe_component, unhealthy, wanted_version
+from .roots import (
+    bad_nodes,
+    blocked_by_permissions,
+    component_fault,
+    recipe_component,
+    unhealthy,
+    wanted_version,
+)
 
 SPEC = CheckSpec(
     id="component-health",
@@ -34,6 +42,7 @@ SPEC = CheckSpec(
         "release-not-deployed",
         "release-pending",
         "runtime-not-configured",
+        "workload-flapping",
         "workload-missing",
         "workload-not-ready",
         "workload-scaled-to-zero",
@@ -62,6 +71,9 @@ def _one(cluster: ClusterState, context: JudgeContext, name: str) -> Outcome:
         text = f"release {component.release} has workloads in the cluster, and its manifest names none"
         hint = f"compare with helm get manifest {component.name}; this may be a defect of ours: report it"
         return answer.unknown("manifest-unread", text, hint)
+    young = not_lasting(answer, cluster.workloads_for(component), bad_nodes(cluster, context)) if not fault else None
+    if young is not None:
+        return young
     if fault is None:
         return _healthy(answer, cluster, component, context)
     cause, text, hint = fault

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ...clients.kube.dra import dra_kinds
 from ...clients.kube.kinds import CLUSTER_POLICIES, NIC_CLUSTER_POLICIES, NODES
 from ...clients.kube.permission import AskedPermission, Permission, ask_all
 from ...component_stack.facts import stack_facts
+from ...component_stack.lasting import ReadinessWatch
 from ...component_stack.model import Component, components_of
 from ...component_stack.plan import Installed
 from ...component_stack.promised import Promised, broken_promise, promised_by, promised_by_text
@@ -41,9 +43,10 @@ Promises = dict[tuple[str, int], tuple[tuple[Promised, ...] | None, str]]
 
 
 def observe(context: ObserveContext) -> ClusterState:
-    """Look until what was installed has settled, at most `settle_s` seconds (settings of gpu_stack).
+    """Look until what was installed has settled and has been ready for `stays_ready_s` (settings of gpu_stack).
 
-    A run in check mode has installed nothing, so there is nothing to wait for: it looks once.
+    It waits at most `settle_s` seconds for readiness, and twice `stays_ready_s` more for it to last: one break begins
+    the window again. A run in check mode has installed nothing, so there is nothing to wait for: it looks once.
 
     Raises:
         BringupError: the API server or helm does not answer.
@@ -51,8 +54,10 @@ def observe(context: ObserveContext) -> ClusterState:
     if context.recipe is None:
         raise InputError("recipe", "none is resolved.", "resolve it before the gate runs (role gpu_stack does)")
     connection = connection_from(context.connections)
-    settle_s = context.settings_of(GATE, GpuStackSettings).settle_s
-    deadline = Deadline.after(0.0 if context.check_mode else settle_s)
+    settings = context.settings_of(GATE, GpuStackSettings)
+    settle_s = 0.0 if context.check_mode else settings.settle_s
+    deadline = Deadline.after(settle_s)
+    lasting = Deadline.after(0.0 if context.check_mode else settle_s + 2 * settings.stays_ready_s)
     components = components_of(context.recipe)
     with Cluster(connection) as cluster:
         permissions = ask_all(cluster, _wanted(context))
@@ -60,14 +65,17 @@ def observe(context: ObserveContext) -> ClusterState:
             return ClusterState(version=cluster.version(), permissions=permissions, permissions_asked=len(permissions))
         progress = Progress(context.emit)
         helm = Helm(connection, binary=_installed_by(context).get("helm") or "helm")
-        promises: Promises = {}
+        looks = Looks(helm, components, permissions)
         while True:
-            state = _look(cluster, helm, context, components, permissions, promises)
-            unsettled = _unsettled(state, context)
-            if not unsettled or deadline.left_s <= 0:
+            state = _look(cluster, context, looks)
+            open_points = (
+                _unsettled(state, context) if deadline.left_s > 0 else "",
+                _not_lasting(state, settings.stays_ready_s) if lasting.left_s > 0 else "",
+            )
+            if not any(open_points):
                 return with_last_words(cluster, state)
-            progress.tick(f"cluster not settled yet: {unsettled}")
-            time.sleep(min(1.0, deadline.left_s))
+            progress.tick(f"cluster not settled yet: {next(filter(None, open_points))}")
+            time.sleep(min(1.0, max(deadline.left_s, lasting.left_s)))
 
 
 def _wanted(context: ObserveContext) -> tuple[Permission, ...]:
@@ -76,25 +84,31 @@ def _wanted(context: ObserveContext) -> tuple[Permission, ...]:
     return needed_permissions((GATE,), LEVELS[: 1 if context.check_mode else 2], choices)
 
 
-def _look(
-    cluster: Cluster,
-    helm: Helm,
-    context: ObserveContext,
-    components: tuple[Component, ...],
-    permissions: tuple[AskedPermission, ...],
-    promises: Promises,
-) -> ClusterState:
-    found = installed(helm, cluster, components)
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """What all looks have in common: whom they ask about what, and what earlier ones saw."""
+
+    helm: Helm
+    components: tuple[Component, ...]
+    permissions: tuple[AskedPermission, ...]
+    promises: Promises = field(default_factory=dict)
+    watch: ReadinessWatch = field(default_factory=ReadinessWatch)
+
+
+def _look(cluster: Cluster, context: ObserveContext, looks: Looks) -> ClusterState:
+    components, permissions = looks.components, looks.permissions
+    found = installed(looks.helm, cluster, components)
     results, used = _install_results(context), _used(context)
     states = tuple(
-        _component(component, found, results, helm, promises, used.get(component.name)) for component in components
+        _component(component, found, results, looks.helm, looks.promises, used.get(component.name))
+        for component in components
     )
     namespaces = {name for component in components for name in component.namespaces}
     namespaces |= {state.release.partition("/")[0] for state in states if state.release}
     namespaces |= {title.partition(" ")[2].partition("/")[0] for state in states for title in state.used}
     # A chart may put a workload into another namespace than its own.
     namespaces |= {entry.namespace for state in states for entry in state.promised or ()}
-    workloads = tuple(read_workloads(cluster, namespaces, _PULL_GRACE_S))
+    workloads = tuple(read_workloads(cluster, namespaces, _PULL_GRACE_S, looks.watch))
     policies = cluster.find_all(CLUSTER_POLICIES)
     nic_policies = cluster.find_all(NIC_CLUSTER_POLICIES)
     kinds = dra_kinds(cluster)
@@ -222,6 +236,15 @@ def _unsettled(state: ClusterState, context: ObserveContext) -> str:
         return f"{len(bare)} node(s) without allocatable GPUs"
     wants_slices = state.component(stack_facts().dra.component) is not None
     return f"{len(hidden)} node(s) without DRA slices" if hidden and wants_slices else ""
+
+
+def _not_lasting(state: ClusterState, wanted_s: float) -> str:
+    """Return what is ready and may lose it yet, empty if nothing."""
+    ready = [entry for entry in state.own_workloads() if entry.state == "ready" and entry.ready_for_s is not None]
+    young = min(ready, key=lambda entry: entry.ready_for_s or 0.0, default=None)
+    if young is None or young.ready_for_s is None or young.ready_for_s >= wanted_s:
+        return ""
+    return f"{young.name} has been ready for {young.ready_for_s:.0f} of {wanted_s:.0f} s"
 
 
 def restore(data: Any, _run_dir: Path, _site: Site) -> ClusterState:

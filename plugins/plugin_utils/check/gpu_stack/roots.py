@@ -24,6 +24,7 @@ from ..kit.tolerations import tolerations_of
 from ..spec import JudgeContext
 from .cluster_state import ClusterState, ComponentState, NodeState, OperandState
 from .kept_away import kept_away
+from .lasting import excused, flaps
 
 GPU_OPERATOR = "gpu-operator"
 NETWORK_OPERATOR = "network-operator"
@@ -60,12 +61,6 @@ def bad_nodes(cluster: ClusterState, context: JudgeContext) -> frozenset[str]:
     return frozenset(quarantined | {name for name in names if node_fault(cluster.node(name))})
 
 
-def excused(workload: Workload, bad: frozenset[str]) -> bool:
-    """Tell whether a workload waits only for pods on nodes that do not work."""
-    missing = workload.desired - workload.ready
-    return bool(workload.nodes) and set(workload.nodes) <= bad and missing <= len(workload.nodes)
-
-
 def component_fault(
     cluster: ClusterState, component: ComponentState, context: JudgeContext
 ) -> tuple[str, str, str] | None:
@@ -79,6 +74,9 @@ def component_fault(
     # An operator that does not run makes no StatefulSet.
     if broken and not (own and broken.entry.kind == "StatefulSet"):
         return broken.cause, broken.text, _put_back(component)
+    flapping = flaps(cluster.workloads_for(component), context, bad)
+    if flapping and not any(workload.state == "failed" for workload in own):
+        return "workload-flapping", flapping[1], flapping[2]
     if not own:
         return None
     # What failed for good explains what still waits.

@@ -19,6 +19,11 @@ class GpuStackSettings:
     settle_s: float = setting(
         "How long the gate looks again until what was installed has settled.", unit="s", minimum=0, use="run"
     )
+    stays_ready_s: float = setting(
+        "How long what was installed must have been ready without a break; one window for all components at once.",
+        unit="s",
+        minimum=0,
+    )
     tolerations: tuple[str, ...] = setting(
         "Taints of the site's GPU nodes that test pods tolerate in every gate, as `key=value:effect`, value and effect "
         "optional; those of platforms (recipes/workloads/tolerations.yaml) are tolerated anyway."

@@ -14,6 +14,8 @@ from ...outcome.errors import DeadlineError
 from ...runtime.clock import Deadline, elapsed_text
 from ...runtime.progress import Emit, Progress, silent
 
+_SHARE = 15
+
 
 class Phase(str, Enum):
     """Where one target stands."""
@@ -56,18 +58,18 @@ def wait_all(read: Read, deadline: Deadline, what: str, emit: Emit = silent, pol
         deadline: when to stop.
         what: what is waited for, for the progress lines.
         emit: takes the progress lines.
-        poll_s: first pause between two reads; it grows to ten times that.
+        poll_s: first pause between two reads; it grows with the time that was waited, to ten times that.
     """
     progress = Progress(emit)
-    pause_s = poll_s
     while True:
         states = dict(read())
         progress.tick(_line(what, states))
         open_phases = {state.phase for state in states.values()}
         if Phase.FAILED in open_phases or Phase.PENDING not in open_phases or deadline.left_s <= 0:
             return states
+        # What waits for many things in turn loses half a pause at each: a small share of the time that each takes.
+        pause_s = min(max(poll_s, (deadline.limit_s - deadline.left_s) / _SHARE), poll_s * 10)
         time.sleep(min(pause_s, deadline.left_s))
-        pause_s = min(pause_s * 1.3, poll_s * 10)
 
 
 def _line(what: str, states: Mapping[str, State]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..model.values import ClusterModel
-from .settings import COUNTER_INTERVAL_S, TELEMETRY, inference_settings, nccl_settings, training_settings
+from .settings import COUNTER_INTERVAL_S, GPU_STACK, TELEMETRY, inference_settings, nccl_settings, training_settings
 
 # The fastest links of the InfiniBand simulator: HDR, four lanes.
 _SIMULATED_GBPS = 200
@@ -162,6 +162,7 @@ def _listed(values: Mapping[str, Any]) -> str:
 def _time_limits(simulation: Simulation) -> Replacement:
     nodes = len(simulation.model.nodes)
     settings: dict[str, Mapping[str, Any]] = {
+        "gpu_stack": GPU_STACK,
         "fabric_validation": nccl_settings(nodes),
         "training_acceptance": training_settings(nodes, full=simulation.full),
         "inference_acceptance": _inference(simulation),

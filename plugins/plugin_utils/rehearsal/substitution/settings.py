@@ -12,6 +12,8 @@ from ..workloads.serving import serving_data
 
 # Seconds between the two readings of link counters: the simulated ones grow fast.
 COUNTER_INTERVAL_S = 2
+# Nothing restarts by itself here, so a short window shows as much as a long one.
+GPU_STACK = {"stays_ready_s": 1.0}
 # A small cluster on one machine delays no alert.
 TELEMETRY = {"settle_s": 20.0, "load_s": 10.0, "fire_s": 10.0, "arrive_s": 15.0, "rule_interval_s": 1}
 

@@ -4,41 +4,25 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
-from sites import make_site
+import recorded
+from recorded import SITE
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, NotFoundError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rollback import last_good_run, rollback_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
-
-SITE = make_site((Host(name="gpu01", sku="h100", node_name="gpu01"),), name="island", gates=("gpu_stack", "telemetry"))
 
 
 def made(base: Path, name: str, version: str, *more: str, site: str = "island", **gates: Status) -> Run:
     """A run of that site with that version in its recipe, and its gates in the history, in the order of the calls."""
-    path = base / "runs" / name
-    path.mkdir(parents=True)
-    (path / "site.json").write_text(dumps(SITE))
-    (path / "hardware.json").write_text("{}")
     refs = [{"name": component, "namespace": "n", "version": version} for component in ("operator", *more)]
     recipe = {"componentRefs": refs, "deploymentOrder": [ref["name"] for ref in refs]}
-    (path / "recipe.json").write_text(json.dumps(recipe))
-    record = new_run(name, site, "2026-11-20T10:00:00Z", SITE.gates, rehearsal=False)
-    Run(path).save_record(record)
-    for gate, status in gates.items():
-        verdict = GateVerdict(gate=gate, status=status, message="as told")
-        open_store(base / "history").record_gate(record, verdict, (), SITE, {})
-    return Run(path)
+    return recorded.made(base, name, recipe, site, **gates)
 
 
 def back(base: Path, run: Run) -> str:

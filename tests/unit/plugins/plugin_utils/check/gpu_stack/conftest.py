@@ -57,7 +57,7 @@ def workload(name: str, release: str, kind: str = "Deployment", desired: int = 1
     """A ready workload, changed by `more`."""
     ready = Workload(
         kind=kind, name=name, namespace=release.partition("/")[0] or "gpu-operator", release=release, app=name,
-        desired=desired, ready=desired, state="ready",
+        desired=desired, ready=desired, state="ready", ready_for_s=3600.0,
     )  # fmt: skip
     return replace(ready, **more)
 

@@ -1,0 +1,213 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Components over time on a real control plane: killed again and again while they are installed, upgraded, put back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from installing import begin, kill
+from recorded import made
+from rehearsal_harness import ROOT
+from seeds import drawing
+from sites import make_site
+from stack_bench import DEFINITION, MAP, StackBench, file, stack_bench
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import component_health, observe_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rollback import last_good_run, rollback_facts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+
+# A person asks for more (docs/development.md).
+KILLS = int(os.environ.get("GPUFLEET_KILLS") or 5)
+
+
+def _chart(name: str, version: str, *needs: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "namespace": name, "chart": name, "version": version, "dependencyRefs": list(needs), **more}
+
+
+CHARTS = [
+    _chart("cert-manager", "v1.17.2"),
+    _chart(
+        "volcano", "1.12.2", "cert-manager",
+        manifests=[
+            file("before", "before.yaml", MAP.format(name="first", say="hello")),
+            file("after", "after.yaml", MAP.format(name="last", say="hello")),
+        ],
+    ),
+    _chart("kueue", "0.13.2", "cert-manager"),
+    _chart("node-feature-discovery", "0.18.1"),
+]  # fmt: skip
+TUNING = {"name": "tuning", "namespace": "tuning", "source": "", "dependencyRefs": ["node-feature-discovery"]}
+RECIPE: dict[str, Any] = {
+    "componentRefs": [*CHARTS, {**TUNING, "manifests": [file("after", "tuning.yaml", DEFINITION)]}],
+    "deploymentOrder": ["cert-manager", "kueue", "node-feature-discovery", "tuning", "volcano"],
+}
+NAMESPACES = ("cert-manager", "volcano", "kueue", "node-feature-discovery", "tuning", "tuning-pods")
+
+
+# What a site keeps beside the catalogue, a version later.
+PRIVATE = """
+apiVersion: gpufleet.bringup/v1
+kind: RecipeMetadata
+metadata: {name: next}
+spec:
+  criteria: {service: kind}
+  regardlessOf: [accelerator, os]
+  componentRefs:
+    - {name: nfd, version: 0.20.0}
+    - {name: cert-manager, version: v1.21.0, overrides: {replicaCount: 2}}
+    - {name: kueue, valuesFile: components/kueue/values.yaml, dependencyRefs: [cert-manager]}
+"""
+KEPT = ("cert-manager", "nfd", "prometheus-operator-crds", "kueue")
+
+
+def _of_catalogue(*private: Path) -> dict[str, Any]:
+    """The small part of a recipe of the catalogue that the test installs."""
+    catalogue = load_catalogue([ROOT / "recipes", *private])
+    whole = hydrated(resolve(parse_criteria({"service": "kind"}, catalogue.vocabulary), catalogue), catalogue)
+    refs = [entry for entry in whole["componentRefs"] if entry["name"] in KEPT]
+    order = [name for name in whole["deploymentOrder"] if name in KEPT]
+    for entry in refs:
+        entry["dependencyRefs"] = [name for name in entry.get("dependencyRefs") or () if name in KEPT]
+    return {**whole, "componentRefs": refs, "deploymentOrder": order}
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterator[StackBench]:
+    with stack_bench(tmp_path_factory.mktemp("killed"), repository, CHARTS) as made:
+        yield made
+
+
+def _begin(bench: StackBench) -> subprocess.Popen[str]:
+    return begin(bench.kubeconfig, bench.helm_program, bench.mirror, RECIPE)
+
+
+def _finish(bench: StackBench) -> None:
+    process = _begin(bench)
+    said, _none = process.communicate(timeout=240)
+    assert process.returncode == 0, said
+
+
+def _remove(bench: StackBench) -> None:
+    gone = bench.remove(RECIPE, *NAMESPACES, crds=True)
+    assert {entry.state for entry in gone.values()} <= {"removed", "absent"}, gone
+
+
+def test_a_rollback_puts_back_what_the_upgrade_changed(bench: StackBench, tmp_path: Path) -> None:
+    (tmp_path / "private" / "overlays").mkdir(parents=True)
+    (tmp_path / "private" / "overlays" / "next.yaml").write_text(PRIVATE)
+    older, newer = _of_catalogue(), _of_catalogue(tmp_path / "private")
+    build_mirror(bench.mirror, [*older["componentRefs"], *newer["componentRefs"]])
+    try:
+        assert set(bench.install(older).values()) == {"ready"}
+        before = bench.census()
+        made(tmp_path, "a", older, gpu_stack=Status.PASSED)
+        assert set(bench.install(newer).values()) == {"ready"}
+        after = bench.census()
+        run = made(tmp_path, "b", newer, gpu_stack=Status.FAILED)
+        assert after["release cert-manager/cert-manager"] == "cert-manager-v1.21.0 deployed"
+        assert after["release node-feature-discovery/nfd"] == "node-feature-discovery-0.20.0 deployed"
+        changed = {name for name in before if before[name] != after.get(name)}
+        assert changed >= {"deployments cert-manager/cert-manager", "release node-feature-discovery/nfd"}
+
+        source = last_good_run(run, str(tmp_path / "history"), None)
+        assert rollback_facts(source, run) == {"run_id": "a", "stays": ["kueue"]}
+        recipe = source.recipe
+        assert recipe is not None
+        assert bench.actions(recipe) == ["downgrade" if n != "prometheus-operator-crds" else "unchanged"
+                                         for n in recipe["deploymentOrder"]]  # fmt: skip
+        assert set(bench.install(recipe, allow_downgrade=True).values()) == {"ready"}
+        back = bench.census()
+        assert {name: back.get(name) for name in before} == before
+        assert {name: back[name] for name in back if name not in before} == {
+            name: after[name] for name in after if name not in before
+        }, "what the older recipe does not have stays as it was"
+        assert set(bench.actions(recipe)) == {"unchanged"}
+    finally:
+        namespaces = {str(entry["namespace"]) for entry in newer["componentRefs"]}
+        bench.remove(newer, *sorted(namespaces), crds=True)
+
+
+def test_a_component_that_flaps_is_found(bench: StackBench, tmp_path: Path) -> None:
+    """Its pod is ready at most looks, and its Deployment whenever it is."""
+    recipe = {"componentRefs": CHARTS[:1], "deploymentOrder": ["cert-manager"]}
+    assert bench.install(recipe) == {"cert-manager": "ready"}
+    hosts = tuple(Host(name=name, sku="dgx-h100", node_name=name) for name in ("gpu01", "gpu02"))
+    site = make_site(hosts, settings={"gpu_stack": {"settle_s": 0, "stays_ready_s": 6.0}})
+    given = {"site": site, "today": date.today(), "recipe": recipe}
+    looking = ObserveContext(run_dir=tmp_path, connections={"kubeconfig": bench.kubeconfig}, **given)
+
+    def judged() -> tuple[str, str]:
+        (found,) = component_health.judge(observe_cluster.observe(looking), JudgeContext(gate="gpu_stack", **given))
+        return found.status.value, found.cause
+
+    assert judged() == ("passed", "")
+    pod = next(p for p in bench.cluster.list_objects(PODS, "cert-manager") if "webhook" in p["metadata"]["name"])
+    over = threading.Event()
+
+    def flap() -> None:
+        while not over.is_set():
+            for ready, pause_s in (("False", 0.4), ("True", 1.2)):
+                _set_ready(bench, pod["metadata"]["name"], ready)
+                over.wait(pause_s)
+        _set_ready(bench, pod["metadata"]["name"], "True")
+
+    flapping = threading.Thread(target=flap)
+    flapping.start()
+    try:
+        assert judged() == ("failed", "workload-flapping")
+    finally:
+        over.set()
+        flapping.join()
+    assert judged() == ("passed", "")
+    bench.remove(recipe, "cert-manager", crds=True)
+
+
+def _set_ready(bench: StackBench, pod: str, ready: str) -> None:
+    since = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    body = {"status": {"conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": since}]}}
+    bench.cluster.transport.json(
+        "PATCH", f"{PODS.path(pod, 'cert-manager')}/status", body=body,
+        content_type="application/strategic-merge-patch+json",
+    )  # fmt: skip
+
+
+def test_kills_at_any_moment_end_in_the_objects_of_an_undisturbed_installation(bench: StackBench) -> None:
+    draw = drawing("kills")
+    started = time.monotonic()
+    _finish(bench)
+    whole_s = time.monotonic() - started
+    undisturbed = bench.census()
+    _remove(bench)
+    kills, rounds = 0, 0
+    while kills < KILLS:
+        rounds += 1
+        while kills < KILLS:
+            process = _begin(bench)
+            try:
+                process.communicate(timeout=draw.uniform(0.2, 0.8) * whole_s)
+                break
+            except subprocess.TimeoutExpired:
+                kill(process, helm_too=draw.random() < 0.5)
+                kills += 1
+        _finish(bench)
+        assert bench.census() == undisturbed, f"round {rounds}, {kills} kills"
+        if kills < KILLS:
+            _remove(bench)
+    print(f"{kills} kills in {rounds} rounds, {time.monotonic() - started:.0f} s; undisturbed {whole_s:.1f} s")
