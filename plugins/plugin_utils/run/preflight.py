@@ -12,11 +12,15 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from ..check.gpu_stack.roots import recipe_offers_gpus_by_dra
+from ..check.gpu_stack.settings import GATE as GPU_STACK
+from ..check.gpu_stack.settings import GpuStackSettings
+from ..check.kit.settings_layers import settings_for
 from ..component_stack.render import Renderer, rendered
 from ..hardware.sku import Sku
 from ..outcome.errors import BringupError, ProblemsError
 from ..outcome.gates import GATE_IDS
 from ..recipe.hydrate import component_values, hydrated
+from ..recipe.merge import merged_values
 from ..recipe.output import RUN_FILE, FileText, dump, write_documents
 from ..recipe.overrides import component_name, with_overrides
 from ..recipe.request import Answer, Request, answer, catalogue_of, request_of
@@ -31,6 +35,7 @@ from .images import image_lines
 from .inventory import Inventory, checked_inventory, checks_by_id, hosts_to_read, tool_options
 from .pending import write_pending_suites
 from .run import Run, needs_recipe
+from .site_values import site_values
 from .waves import diagnostic_waves
 
 
@@ -159,14 +164,17 @@ def _with_values_of(site: Site, request: Request, hardware: Mapping[str, Sku]) -
     catalogue = answered.catalogue
     values = {entry.name: component_values(entry, catalogue) for entry in answered.result.components}
     stated = {component_name(key, list(values), catalogue): value for key, value in request.overrides.items()}
-    overrides = {
-        **driver_overrides(site.driver_owner, values, stated),
-        **gpu_counts(site, hardware, values, stated),
-    }
+    settings = settings_for(GpuStackSettings, GPU_STACK, site.settings.get(GPU_STACK, {}))
+    told = site_values(settings, values, stated, catalogue)
+    overrides = dict(told.values)
+    for more in (driver_overrides(site.driver_owner, values, stated), gpu_counts(site, hardware, values, stated)):
+        for name, own in more.items():
+            overrides[name] = merged_values(overrides.get(name, {}), own)
+    warnings = (*answered.warnings, *told.warnings)
     if not overrides:
-        return answered
+        return replace(answered, warnings=warnings)
     result = with_overrides(answered.result, catalogue, overrides, check=False)
-    return replace(answered, result=result)
+    return replace(answered, result=result, warnings=warnings)
 
 
 def with_dra(site: Site, recipe: Mapping[str, Any]) -> Site:

@@ -26,7 +26,24 @@ class GpuStackSettings:
     )
     tolerations: tuple[str, ...] = setting(
         "Taints of the site's GPU nodes that test pods tolerate in every gate, as `key=value:effect`, value and effect "
-        "optional; those of platforms (recipes/workloads/tolerations.yaml) are tolerated anyway."
+        "optional; those of platforms (recipes/workloads/tolerations.yaml) are tolerated anyway. Charts with "
+        "pods on GPU nodes get them as well."
+    )
+    system_selector: dict[str, str] = setting(
+        "Labels of the nodes on which operators and servers of the stack run; empty: any node.", use="run"
+    )
+    system_tolerations: tuple[str, ...] = setting(
+        "Taints of those nodes, as `key=value:effect`, which operators and servers of the stack tolerate.", use="run"
+    )
+    storage_class: str = setting("StorageClass of the volumes that the recipe asks for; empty: the default.", use="run")
+    image_registry: str = setting("Registry, with a path or without, that has the images of charts.", use="run")
+    pull_secrets: tuple[str, ...] = setting(
+        "Names of Secrets with which images are pulled; they have to be in the namespaces of the components.", use="run"
+    )
+    proxy: dict[str, str] = setting(
+        "Proxy of what loads something at run time: `http`, `https` and `no` (what is asked directly).",
+        use="run",
+        keys=("http", "https", "no"),
     )
 
 
