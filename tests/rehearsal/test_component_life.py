@@ -24,6 +24,7 @@ from stack_bench import DEFINITION, MAP, StackBench, file, stack_bench
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import component_health, observe_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import save_results
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
@@ -124,7 +125,7 @@ def test_a_rollback_puts_back_what_the_upgrade_changed(bench: StackBench, tmp_pa
         assert after["release cert-manager/cert-manager"] == "cert-manager-v1.21.0 deployed"
         assert after["release node-feature-discovery/nfd"] == "node-feature-discovery-0.20.0 deployed"
         changed = {name for name in before if before[name] != after.get(name)}
-        assert changed >= {"deployments cert-manager/cert-manager", "release node-feature-discovery/nfd"}
+        assert changed >= {"deployments.apps cert-manager/cert-manager", "release node-feature-discovery/nfd"}
 
         source = last_good_run(run, str(tmp_path / "history"), None)
         assert rollback_facts(source, run) == {"run_id": "a", "stays": ["kueue"]}
@@ -151,6 +152,8 @@ def test_a_component_that_flaps_is_found(bench: StackBench, tmp_path: Path) -> N
     hosts = tuple(Host(name=name, sku="dgx-h100", node_name=name) for name in ("gpu01", "gpu02"))
     site = make_site(hosts, settings={"gpu_stack": {"settle_s": 0, "stays_ready_s": 6.0}})
     given = {"site": site, "today": date.today(), "recipe": recipe}
+    # The gate looks with the helm of the installation.
+    save_results(tmp_path, bench.plan(recipe), (), bench.helm_program)
     looking = ObserveContext(run_dir=tmp_path, connections={"kubeconfig": bench.kubeconfig}, **given)
 
     def judged() -> tuple[str, str]:

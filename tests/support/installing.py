@@ -28,11 +28,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
 )
 
 
-def begin(
-    directory: Path, kubeconfig: str, helm: str, mirror: Path, recipe: Mapping[str, Any]
-) -> subprocess.Popen[str]:
+def begin(kubeconfig: str, helm: str, mirror: Path, recipe: Mapping[str, Any]) -> subprocess.Popen[str]:
     """Start a process that installs a recipe; it ends with 0 when all of it is ready, and says what is not."""
-    order = directory / "order.json"
+    order = mirror.parent / "order.json"
     order.write_text(json.dumps({"kubeconfig": kubeconfig, "helm": helm, "mirror": str(mirror), "recipe": recipe}))
     argv = [sys.executable, __file__, str(order)]
     return subprocess.Popen(argv, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ.copy())

@@ -53,7 +53,7 @@ def ready_for_s(pods: Iterable[Json], now: datetime) -> float | None:
 
 def _ready_since(pod: Json) -> str:
     conditions = (pod.get("status") or {}).get("conditions") or []
-    ready = next((entry for entry in conditions if entry["type"] == "Ready"), {})
+    ready: Json = next((entry for entry in conditions if entry["type"] == "Ready"), {})
     return str(ready.get("lastTransitionTime") or "") if ready.get("status") == "True" else ""
 
 

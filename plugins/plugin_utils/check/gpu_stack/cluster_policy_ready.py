@@ -161,12 +161,13 @@ def _unsteady(answer: Answer, cluster: ClusterState, context: JudgeContext) -> O
     if flapping is None:
         return not_lasting(answer, operands, bad)
     host_of = {host.node_name: host.name for host in context.site.hosts}
-    nodes = sorted(node for node in flapping[0].losses if node in host_of and node not in bad)[:_NODES_NAMED]
+    workload, text, hint = flapping
+    nodes = sorted(node for node in workload.losses if node in host_of and node not in bad)[:_NODES_NAMED]
     subjects = (
-        Subject(SubjectKind.COMPONENT, f"{GPU_OPERATOR}/{flapping[0].app}"),
+        Subject(SubjectKind.COMPONENT, f"{GPU_OPERATOR}/{workload.app}"),
         *(node_subject(host_of[node]) for node in nodes),
     )
-    return answer.failed("workload-flapping", *flapping[1:], more_subjects=subjects, **_facts(cluster))
+    return answer.failed("workload-flapping", text, hint, more_subjects=subjects, **_facts(cluster))
 
 
 def _network_operator(answer: Answer, cluster: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
