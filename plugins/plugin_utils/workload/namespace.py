@@ -34,7 +34,9 @@ from ..clients.kube.wait import until
 from ..outcome.errors import BringupError, DeadlineError
 from ..runtime.clock import Deadline
 from ..runtime.interrupt import interruptible
+from ..runtime.pool import map_bounded
 from ..runtime.progress import Emit, silent
+from .follow import node_of
 from .keeping import held
 from .lease import confirm
 from .tolerations import Toleration, known_tolerations
@@ -54,6 +56,9 @@ GROUPS = (VOLCANO_POD_GROUPS, KAI_POD_GROUPS, NATIVE_POD_GROUPS)
 # How much later than its controller the cluster itself ends a pod of a test.
 MARGIN_S = 300.0
 _PATIENCE_S = 10.0
+# What the time limit of the removal grows by with every object: a fleet's pods do not go in the time of one's.
+_GO_ONE_S = 0.1
+_WORKERS = 8
 # Namespaces of tests that this process runs now.
 _OPEN: set[str] = set()
 
@@ -143,13 +148,15 @@ class TemporaryNamespace:
             self.cluster.delete(kind, obj["metadata"]["name"], self.name)
 
     def _empty(self, kind: Kind, deadline: Deadline) -> None:
-        there = self.cluster.find_all(kind, self.name)
+        there = self.cluster.find_all(kind, self.name) or []
+        placed = [obj for obj in there if node_of(obj)]
         # What waits for a place goes first: it must not get the place of what goes.
-        for obj in sorted(there or [], key=lambda obj: bool((obj.get("spec") or {}).get("nodeName"))):
+        for objects in ([obj for obj in there if not node_of(obj)], placed):
             # With the grace that it states: without one the object is gone while its kubelet still holds the GPUs.
-            self.cluster.delete(kind, obj["metadata"]["name"], self.name)
+            map_bounded(lambda obj: self.cluster.delete(kind, obj["metadata"]["name"], self.name), objects, _WORKERS)
         if not there:
             return
+        deadline = Deadline.after(max(deadline.left_s, 0.0) + _GO_ONE_S * len(there))
         try:
             self._gone(kind, Deadline.after(min(_PATIENCE_S, deadline.left_s)))
         except DeadlineError:

@@ -36,12 +36,14 @@ from .pending import suspended
 
 Json = dict[str, Any]
 _LOG_S = 20.0
-_LOG_WORKERS = 8
+_WORKERS = 8
 # What is read of the log of one pod: so much, and so much more for every rank whose output it may hold. With NCCL's
 # lines (NCCL_DEBUG=INFO) a rank of a healthy run writes some tens of kB.
 _LOG_BYTES, _LOG_BYTES_OF_RANK = 32 << 20, 64 << 10
 # Longer than the grace of its pods and what a kubelet needs to take devices back.
 _CLEAR_S = 120.0
+# And for every pod, which has to be asked for and to be taken from the cluster's record.
+_CLEAR_ONE_S = 0.1
 
 
 @dataclass(slots=True)
@@ -113,26 +115,23 @@ class RunningJob:
     def end(self, ending: Ending) -> None:
         """Take its logs, write its result and start its removal."""
         duration_s = self.age_s
-        pods = tuple(map_bounded(self._pod_result, list(self.pods), _LOG_WORKERS))
+        pods = tuple(map_bounded(self._pod_result, list(self.pods), _WORKERS))
         self.result = JobResult(
             name=self.spec.name, state=ending.state, reason=ending.reason, pods=pods, started=self.started,
             duration_s=duration_s, nodes=self.spec.nodes,
         )  # fmt: skip
-        self._cleared = Deadline.after(_CLEAR_S)
+        self._cleared = Deadline.after(_CLEAR_S + _CLEAR_ONE_S * len(self.pods))
         groups = [(kind, name) for kind, name in self._made if kind.kind == "PodGroup"]
         # What makes pods first, or it would make them anew; a group may not go before its members.
         for kind, name in self._made:
             if (kind, name) not in groups:
                 self._delete(kind, name)
-        for pod in self.pods:
-            self._delete(PODS, pod["metadata"]["name"])
+        self._remove(self.pods)
         self._made = groups
 
     def cleared(self, pods: Sequence[Json]) -> bool:
         """Return whether its nodes are free again: a pod that is still there may have its GPUs."""
-        for pod in pods:
-            if not pod["metadata"].get("deletionTimestamp"):
-                self._delete(PODS, pod["metadata"]["name"])
+        self._remove([pod for pod in pods if not pod["metadata"].get("deletionTimestamp")])
         if pods:
             return False
         for kind, name in self._made:
@@ -144,6 +143,9 @@ class RunningJob:
     def overdue(self) -> bool:
         """Whether its pods had their time to go."""
         return self._cleared is not None and self._cleared.left_s <= 0
+
+    def _remove(self, pods: Sequence[Json]) -> None:
+        map_bounded(lambda pod: self._delete(PODS, pod["metadata"]["name"]), list(pods), _WORKERS)
 
     def _delete(self, kind: Kind, name: str) -> None:
         try:

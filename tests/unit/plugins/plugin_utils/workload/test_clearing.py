@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from lease_cluster import MemoryCluster
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NAMESPACES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NAMESPACES, PODS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow import Ending
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import JobSpec, _JobQueue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.running import RunningJob
@@ -54,3 +56,35 @@ def test_a_pod_that_does_not_go_is_named_and_nothing_else_starts_there() -> None
     assert queue.results["two"].state == "aborted"
     assert "one-0 on node gpu01" in queue.results["two"].reason
     assert [spec.name for spec in queue.waiting] == ["three"], "another node has nothing to do with it"
+
+
+def fleet(cluster: MemoryCluster, count: int) -> list[dict[str, Any]]:
+    """A namespace with a pod on each of so many nodes."""
+    cluster.create(NAMESPACES, {"metadata": {"name": "t"}})
+    for number in range(count):
+        body = {"metadata": {"name": f"pod-{number}"}, "spec": {"nodeName": f"gpu{number}"}}
+        cluster.create(PODS, body, "t")
+    return list(cluster.api.list_objects(PODS, "t"))
+
+
+@pytest.mark.parametrize(("count", "least_s", "most_s"), [(1, 119.0, 121.0), (500, 165.0, 170.0)])
+def test_the_pods_of_a_fleet_have_longer_to_go(
+    count: int, least_s: float, most_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunningJob, "_log", lambda _self, _pod: ("", ""))
+    cluster = MemoryCluster()
+    pods = fleet(cluster, count)
+    running = RunningJob(job("one", "gpu0"), cluster.api, TemporaryNamespace(cluster.api, "t", 5, ()), pods=pods)
+    running.end(Ending("aborted", "the test ends it"))
+    assert running._cleared is not None
+    assert least_s <= running._cleared.left_s <= most_s
+    assert not cluster.api.list_objects(PODS, "t"), "every pod was asked to go"
+
+
+def test_a_namespace_with_the_pods_of_a_fleet_is_emptied_after_its_time_limit_for_a_few() -> None:
+    cluster = MemoryCluster()
+    fleet(cluster, 200)
+    namespace = TemporaryNamespace(cluster.api, "t", 0, ())
+    namespace.close()
+    assert not namespace.leftovers
+    assert not cluster.api.list_objects(PODS, "t")
