@@ -153,6 +153,26 @@ options:
         description: Who decided it.
         type: str
         required: true
+  pools:
+    description:
+      - Pools of GPU nodes that differ. The site has one recipe, with what each needs; O(criteria) holds for those that
+        do not state their own. Every host must fit one by its SKU, and every pool must have a host.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Name of the pool.
+        type: str
+        required: true
+      criteria:
+        description: Criteria that are the pool's own, such as accelerator, fabric and nvlink_domain.
+        type: dict
+        default: {}
+      node_selector:
+        description: Labels of its nodes.
+        type: dict
+        default: {}
   recipe_data:
     description: Directories with recipe data of the site; a later one wins, the collection's own comes first.
     type: list

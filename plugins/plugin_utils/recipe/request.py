@@ -45,12 +45,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The recipe, the catalogue that it comes from, and what the user should know."""
+    """The recipe, the catalogue that it comes from, what the user should know, and its pools if it has any."""
 
     result: RecipeResult
     catalogue: Catalogue
     warnings: tuple[str, ...] = ()
     detection: Detection | None = None
+    pools: PooledRecipe | None = None
 
 
 def request_of(options: Mapping[str, Any]) -> Request:

@@ -19,7 +19,7 @@ from ..component_stack.render import Renderer, rendered
 from ..hardware.sku import Sku
 from ..outcome.errors import BringupError, ProblemsError
 from ..outcome.gates import GATE_IDS
-from ..recipe.hydrate import component_values, hydrated
+from ..recipe.hydrate import component_values
 from ..recipe.merge import merged_values
 from ..recipe.output import RUN_FILE, FileText, dump, write_documents
 from ..recipe.overrides import component_name, with_overrides
@@ -34,6 +34,7 @@ from .hardware_layers import gpu_counts, hardware_criteria
 from .images import image_lines
 from .inventory import Inventory, checked_inventory, checks_by_id, hosts_to_read, tool_options
 from .pending import write_pending_suites
+from .pool_layers import differing, pooled_answer, recipe_data_of
 from .run import Run, needs_recipe
 from .site_values import site_values
 from .waves import diagnostic_waves
@@ -123,7 +124,7 @@ def resolve_recipe(run: Run, options: Mapping[str, Any], emit: Emit) -> tuple[st
         return ()
     answered = answer_for(site, options, run.hardware)
     # The run directory is given to others, so its recipe has no secrets, in values or in what is rendered from them.
-    recipe = rendered(redact_data(hydrated(answered.result, answered.catalogue)), renderer_of(options))
+    recipe = rendered(redact_data(recipe_data_of(answered, site, run.hardware)), renderer_of(options))
     path = run.path / RUN_FILE
     write_documents({path: FileText(text=dump(recipe, path))}, check_mode=False)
     run.reload()
@@ -148,8 +149,13 @@ def answer_for(site: Site, options: Mapping[str, Any], hardware: Mapping[str, Sk
     """
     stated = {"criteria": site.criteria, "recipe_data": options["recipe_data"], "overrides": options["overrides"]}
     request = request_of(stated)
-    criteria = hardware_criteria(site, hardware, catalogue_of(request.recipe_data))
-    answered = _with_values_of(site, replace(request, criteria=criteria), hardware)
+    if site.pools:
+        answered = _with_values_of(site, pooled_answer(site, request, hardware), request, hardware)
+    else:
+        criteria = hardware_criteria(site, hardware, catalogue_of(request.recipe_data))
+        found = answer(replace(request, criteria=criteria))
+        found = replace(found, warnings=(*found.warnings, *differing(site, hardware)))
+        answered = _with_values_of(site, found, request, hardware)
     checks = checks_by_id(site.settings)
     problems = component_problems("gpufleet_waivers", site.waivers, checks, answered.result.order)
     problems += component_problems("gpufleet_acceptances", site.acceptances, checks, answered.result.order)
@@ -158,9 +164,8 @@ def answer_for(site: Site, options: Mapping[str, Any], hardware: Mapping[str, Sk
     return answered
 
 
-def _with_values_of(site: Site, request: Request, hardware: Mapping[str, Sku]) -> Answer:
+def _with_values_of(site: Site, answered: Answer, request: Request, hardware: Mapping[str, Sku]) -> Answer:
     """Return the recipe in which the driver is whose the site says it is, and GPUs are as many as its hosts have."""
-    answered = answer(request)
     catalogue = answered.catalogue
     values = {entry.name: component_values(entry, catalogue) for entry in answered.result.components}
     stated = {component_name(key, list(values), catalogue): value for key, value in request.overrides.items()}

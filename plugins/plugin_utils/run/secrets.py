@@ -11,8 +11,8 @@ from typing import Any
 
 from ..component_stack.render import rendered
 from ..outcome.errors import InputError
-from ..recipe.hydrate import hydrated
 from ..runtime.secret_keys import holds_mask, redact_data, with_secrets
+from .pool_layers import recipe_data_of
 from .preflight import answer_for, renderer_of
 from .run import Run
 from .settings_sources import merged_settings
@@ -57,7 +57,7 @@ def recipe_with_secrets(run: Run, options: Mapping[str, Any]) -> dict[str, Any] 
         # A recipe that no preflight wrote may have manifests that are not plain.
         return rendered(saved, renderer)
     answered = answer_for(run.site, options, run.hardware)
-    full = hydrated(answered.result, answered.catalogue)
+    full = recipe_data_of(answered, run.site, run.hardware)
     masked = rendered(redact_data(full), renderer, built=saved)
     stated = rendered(full, renderer, built=saved)
     # A text that was rendered from secrets cannot be put together from both: it is compared, and taken whole.

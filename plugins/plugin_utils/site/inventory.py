@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
@@ -15,7 +15,7 @@ from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..outcome.gates import GATE_IDS
 from .adapters import VARIABLE as HCAS
 from .decisions import Checks, Nameable, acceptances_of, quarantine_of, waivers_of
-from .model import DriverOwner, Host, Site, SiteProfile
+from .model import DriverOwner, Host, Site, SitePool, SiteProfile
 from .profiles import Profile
 
 # What is installed is known only after hosts were asked, and what is declared must be known before.
@@ -73,6 +73,7 @@ def site_from_inventory(facts: InventoryFacts) -> Site:
         acceptances=acceptances_of(options.get("acceptances"), nameable, problems),
         quarantine=quarantine,
         rehearsal=bool(options.get("rehearsal")),
+        pools=_pools(options.get("pools") or (), problems),
         capabilities=(),
     )
     _check_orchestrator(site, problems)
@@ -146,6 +147,22 @@ def _criteria(facts: InventoryFacts, hosts: tuple[Host, ...]) -> dict[str, str]:
     return {"accelerator": str(found.pop())} | stated if len(found) == 1 else stated
 
 
+def _pools(given: Sequence[Mapping[str, Any]], problems: list[BringupError]) -> tuple[SitePool, ...]:
+    """Return the stated pools, each with a name of its own."""
+    pools: list[SitePool] = []
+    for number, entry in enumerate(given, 1):
+        name = str(entry.get("name") or "")
+        if not name or name in {pool.name for pool in pools}:
+            reason = (
+                f"entry {number} has the name of another one, {name!r}." if name else f"entry {number} has no name."
+            )
+            problems.append(InputError("gpufleet_recipe_pools", reason, "give every pool a name of its own"))
+            continue
+        texts = [{str(k): str(v) for k, v in (entry.get(key) or {}).items()} for key in ("criteria", "node_selector")]
+        pools.append(SitePool(name=name, criteria=texts[0], node_selector=texts[1]))
+    return tuple(pools)
+
+
 def _gates(facts: InventoryFacts, problems: list[BringupError]) -> tuple[str, ...]:
     # A text separated by commas may have blanks beside them.
     wanted = [str(gate).strip() for gate in facts.options.get("gates") or facts.default_gates]
@@ -182,6 +199,10 @@ def _from_gate(facts: InventoryFacts, gates: tuple[str, ...], problems: list[Bri
 
 
 def _check_orchestrator(site: Site, problems: list[BringupError]) -> None:
+    platform = site.criteria.get("platform", "slurm").strip().lower()
+    if site.orchestrator == "slurm" and platform not in ("slurm", "any", ""):
+        reason = f"is slurm, and gpufleet_criteria.platform is {platform}, which schedules on Kubernetes."
+        problems.append(InputError("gpufleet_orchestrator", reason, "correct one of them"))
     if site.orchestrator != "kubernetes" and any(gate not in ("facility", "fabric", "nodes") for gate in site.gates):
         hint = "leave out the gates after nodes in gpufleet_gates"
         problems.append(InputError("gpufleet_orchestrator", f"{site.orchestrator!r} is not in this release yet.", hint))

@@ -47,6 +47,15 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SitePool:
+    """One pool of GPU nodes: what is stated of it beside the site's criteria, and the labels of its nodes."""
+
+    name: str
+    criteria: dict[str, str] = field(default_factory=dict)
+    node_selector: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """The site as the inventory describes it.
 
@@ -71,6 +80,7 @@ class Site:
     acceptances: tuple[Acceptance, ...] = ()
     quarantine: tuple[Quarantine, ...] = ()
     rehearsal: bool = False
+    pools: tuple[SitePool, ...] = ()
     schema_version: int = 1
 
     @property

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -44,8 +44,7 @@ def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
         return (hidden,)
     if context.recipe is None or not seen.version:
         return (answer.unknown("no-data", "no recipe or no server version", "run role gpu_stack"),)
-    entries = context.recipe.get("constraints") or []
-    results = [_evaluated(_constraint(entry), seen, context) for entry in entries]
+    results = _results(context.recipe, seen, context)
     bad = tuple(_not_met(answer, result) for result in results if result.status is not ConstraintStatus.PASS)
     if bad:
         return bad
@@ -53,6 +52,20 @@ def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     measured = tuple(Measure(result.constraint.name, result.actual) for result in results)
     expected = tuple(Expectation(r.constraint.name, "satisfies", r.constraint.value, Basis.RECIPE) for r in results)
     return (answer.passed(text, measured=measured, expected=expected),)
+
+
+def _results(recipe: Mapping[str, Any], seen: ClusterState, context: JudgeContext) -> list[ConstraintResult]:
+    """Return what became of each constraint: of the recipe for all hosts, of a pool for its own."""
+    shared = recipe.get("constraints") or []
+    nodes = {host.name: host.node_name for host in context.site.in_scope}
+    results = [_evaluated(_constraint(entry), seen, tuple(nodes.values())) for entry in shared]
+    for pool in recipe.get("pools") or []:
+        # One that does not say whose they are may mean each.
+        own = tuple(nodes[name] for name in pool.get("hosts", nodes) if name in nodes)
+        if own:
+            more = [entry for entry in pool.get("constraints") or [] if entry not in shared]
+            results += [_evaluated(_constraint(entry), seen, own) for entry in more]
+    return results
 
 
 def _constraint(entry: dict[str, Any]) -> Constraint:
@@ -71,13 +84,13 @@ def _constraint(entry: dict[str, Any]) -> Constraint:
         ) from None
 
 
-def _evaluated(constraint: Constraint, cluster: ClusterState, context: JudgeContext) -> ConstraintResult:
+def _evaluated(constraint: Constraint, cluster: ClusterState, names: tuple[str, ...]) -> ConstraintResult:
     if constraint.name == SERVER_VERSION:
         return evaluate(constraint, cluster.version)
     read = _PER_NODE.get(constraint.name)
     if read is None:
         return evaluate(constraint, None)
-    nodes = [node for host in context.site.in_scope if (node := cluster.node(host.node_name))]
+    nodes = [node for name in names if (node := cluster.node(name))]
     # Who does not say of how many nodes means all.
     quantified = replace(constraint, nodes=Quantifier(constraint.nodes.value or Quantifier.ALL))
     return evaluate_nodes(quantified, {node.name: read(node) for node in nodes})

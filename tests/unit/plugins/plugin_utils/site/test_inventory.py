@@ -131,6 +131,13 @@ def test_one_host_is_no_fabric_of_several(site_of: Any) -> None:
             ["'lab' matches no site, host or rack"],
         ),
         (None, {"orchestrator": "slurm"}, ["gpufleet_orchestrator", "'slurm'", "not in this release"]),
+        (
+            None,
+            {"orchestrator": "slurm", "criteria": {"platform": "Kueue"}},
+            ["gpufleet_orchestrator: is slurm, and gpufleet_criteria.platform is kueue"],
+        ),
+        (None, {"pools": [{"criteria": {}}]}, ["gpufleet_recipe_pools: entry 1 has no name"]),
+        (None, {"pools": [{"name": "a"}, {"name": "a"}]}, ["entry 2 has the name of another one, 'a'"]),
         (None, {"settings": {"gpu-cencus": {}}}, ["gpufleet_settings.gpu-cencus", "did you mean 'gpu-census'?"]),
         (None, {"settings": {"facility": "x"}}, ["gpufleet_settings.facility", "expected options"]),
     ],

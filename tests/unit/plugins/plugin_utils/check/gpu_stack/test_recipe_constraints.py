@@ -40,3 +40,14 @@ def test_operating_systems(constraint: dict[str, Any], image: str, status: Statu
     assert outcome.status is status
     if status is Status.FAILED and constraint.get("nodes") != "any":
         assert "gpu02" in outcome.summary
+
+
+@pytest.mark.parametrize(
+    ("hosts", "status"),
+    [({"hosts": ["gpu01"]}, Status.PASSED), ({"hosts": ["gpu02"]}, Status.FAILED), ({}, Status.FAILED)],
+)
+def test_a_pools_constraint_is_about_its_hosts_alone(hosts: Any, status: Status, view: ClusterState) -> None:
+    pool = {"name": "big", "constraints": [{"name": ID, "value": "ubuntu"}], **hosts}
+    given = context(recipe={**recipe(constraints=[]), "pools": [pool]})
+    (outcome,) = recipe_constraints.judge(changed_node(view, "gpu02", os_image=MIXED), given)
+    assert outcome.status is status
