@@ -162,7 +162,8 @@ def _digest(item: Mapping[str, Any]) -> str:
     if isinstance(stated.get("spec"), dict):
         given = ("clusterIP", "clusterIPs", "volumeName")
         stated["spec"] = {key: value for key, value in stated["spec"].items() if key not in given}
-    marks = {key: value for key, value in (metadata.get("annotations") or {}).items() if "revision" not in key}
+    counted = ("deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation")
+    marks = {key: value for key, value in (metadata.get("annotations") or {}).items() if key not in counted}
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != REVISION_LABEL}
     text = json.dumps([stated, marks, labels, metadata.get("finalizers")], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -239,12 +239,13 @@ def _unsettled(state: ClusterState, context: ObserveContext) -> str:
 
 
 def _not_lasting(state: ClusterState, wanted_s: float) -> str:
-    """Return what is ready and may lose it yet, empty if nothing."""
-    ready = [entry for entry in state.own_workloads() if entry.state == "ready" and entry.ready_for_s is not None]
-    young = min(ready, key=lambda entry: entry.ready_for_s or 0.0, default=None)
-    if young is None or young.ready_for_s is None or young.ready_for_s >= wanted_s:
-        return ""
-    return f"{young.name} has been ready for {young.ready_for_s:.0f} of {wanted_s:.0f} s"
+    """Return what is ready and may lose it yet, or lost it and may be back, empty if nothing."""
+    for entry in state.own_workloads():
+        if entry.state == "pending" and entry.losses:
+            return f"{entry.name} lost its readiness"
+        if entry.state == "ready" and entry.ready_for_s is not None and entry.ready_for_s < wanted_s:
+            return f"{entry.name} has been ready for {entry.ready_for_s:.0f} of {wanted_s:.0f} s"
+    return ""
 
 
 def restore(data: Any, _run_dir: Path, _site: Site) -> ClusterState:
