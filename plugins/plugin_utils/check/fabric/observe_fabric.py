@@ -66,12 +66,15 @@ def restore(data: Any, run_dir: Path, site: Site) -> FabricFacts:
     del site
     if not isinstance(data, dict) or data.get("schema_version") != 1:
         raise InputError("observation fabric", "its schema_version is not 1.", "judge it with the release that made it")
+    interval_s = float(data["interval_s"])
+    if interval_s <= 0:
+        raise InputError("observation fabric", f"counters were read {interval_s:g} s apart.", "run the gate again")
     plan = _plan(run_dir / PLAN_FILE)
     evidence = read_evidence(run_dir / str(data["file"]))
     return FabricFacts(
         host=evidence.host,
         plan=plan,
-        interval_s=float(data["interval_s"]),
+        interval_s=interval_s,
         subnets=subnets_of(evidence) if evidence.reached else (),
         reason="" if evidence.reached else evidence.reason,
         evidence=str(data["file"]),

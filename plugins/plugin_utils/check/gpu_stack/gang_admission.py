@@ -32,6 +32,9 @@ def judge(seen: GangResult, context: JudgeContext) -> tuple[Outcome, ...]:
         return (_not_tried(answer, seen),)
     if len(seen.bound) != 2 or seen.gang_size < 1:
         return (answer.unknown("no-data", "the test saw no two gangs", "run the gate again"),)
+    if seen.gang_size != seen.slots // 2 + 1 or max(seen.bound.values()) > seen.gang_size:
+        text = f"what was saved contradicts itself: {seen.bound} bound, gangs of {seen.gang_size} on {seen.slots} slots"
+        return (answer.unknown("no-data", text, "run the gate again"),)
     return (_decided(answer, seen),)
 
 

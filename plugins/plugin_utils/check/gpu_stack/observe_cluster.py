@@ -252,7 +252,8 @@ def restore(data: Any, _run_dir: Path, _site: Site) -> ClusterState:
     """Return what was seen.
 
     Raises:
-        InputError: it is not whole: a permission that was asked for is not there, or an operand that is a workload.
+        InputError: it is not whole: it lacks a permission that was asked for, an operand that is a workload, or pods of
+            a workload that is called ready.
     """
     seen, source = from_plain(ClusterState, data, "observation cluster"), "observation cluster"
     if seen.permissions_asked and len(seen.permissions) != seen.permissions_asked:
@@ -261,6 +262,10 @@ def restore(data: Any, _run_dir: Path, _site: Site) -> ClusterState:
     again = operand_states(seen.workloads or (), stack_facts().operands)
     if _progress_of(seen.operands or ()) != _progress_of(again):
         raise InputError(source, "its operands are not those among its workloads.", "run the gate again")
+    unready = next((w for w in seen.workloads or () if w.state == "ready" and w.ready < w.desired), None)
+    if unready is not None:
+        found = f"calls {unready.kind} {unready.name} ready with {unready.ready} of {unready.desired} pods."
+        raise InputError(source, found, "run the gate again")
     return seen
 
 

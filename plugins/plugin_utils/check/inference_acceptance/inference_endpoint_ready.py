@@ -83,6 +83,9 @@ def _judge_answers(answer: Answer, results: Results, host: PlannedHost, server: 
     if server.problem:
         hint = "is port-forward allowed (pods/portforward)? Else set reach to service-proxy or url"
         return answer.unknown("endpoint-unreachable", f"it could not be asked: {server.problem}", hint, **details)
+    if server.health != 200:
+        text = "/health gave no answer, although the pod is ready"
+        return answer.unknown("endpoint-unreachable", text, "run the gate again", **details)
     if name not in server.models:
         listed = ", ".join(server.models) or "no model"
         text = f"/v1/models lists {listed}, asked for was {name}"

@@ -82,7 +82,11 @@ def restore(data: Any, run_dir: Path, site: Site) -> FleetFacts:
     if not isinstance(data, dict) or data.get("schema_version") != 1:
         raise InputError("observation hosts", "its schema_version is not 1.", "judge it with the release that made it")
     xids = from_plain(XidCatalogue, (data.get("rules") or {}).get("catalogue"), "observation hosts")
-    return fleet_facts(load_hosts(run_dir, site), xids, site, data.get("rated_gbps"), data.get("planned_hcas"))
+    rated = data.get("rated_gbps") or {}
+    unrated = [name for name, gbps in rated.items() if gbps <= 0]
+    if unrated:
+        raise InputError("observation hosts", f"adapters of {unrated[0]} are rated at {rated[unrated[0]]:g} Gb/s.")
+    return fleet_facts(load_hosts(run_dir, site), xids, site, rated, data.get("planned_hcas"))
 
 
 OBSERVER = Observer("hosts", FleetFacts, observe, restore, saved=SavedHosts)

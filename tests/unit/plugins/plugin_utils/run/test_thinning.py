@@ -45,6 +45,16 @@ ONCE = (
     (f"{_LOAD}/after/gpu02.json", f"{_SMI} <gpu_recovery_action>None</gpu_recovery_action> delete"),
     (f"{_LOAD}/after/gpu02.json", f"{_SMI} <replay_counter>N</replay_counter> empty"),
 )
+# Numbers that contradict what stands beside them, or cannot be: the place in an observation, made 0 or halved.
+NUMBERS = (
+    ("fabric/fabric", ("interval_s",), "zero"),
+    ("nodes/hosts", ("rated_gbps", "gpu01"), "zero"),
+    ("gpu_stack/cluster", ("workloads", 0, "ready"), "zero"),
+    ("gpu_stack/gang", ("gang_size",), "half"),
+    ("gpu_stack/gang", ("slots",), "half"),
+    ("gpu_stack/gang", ("slots",), "zero"),
+    ("inference_acceptance/inference", ("servers", 0, "health"), "zero"),
+)
 HOSTS = (
     "evidence/hosts/gpu02.json",
     "evidence/load/training_acceptance/after/gpu02.json",
@@ -114,6 +124,15 @@ def test_what_once_was_not_noticed_is(thinned: Thinned, file: str, kind: str) ->
     ]
     assert same, "no such piece: is what is saved another than in the archive?"
     assert thinned.kept(drawing(f"thinning/{file}/{kind}").choice(same)) == ""
+
+
+@pytest.mark.parametrize(("file", "place", "how"), NUMBERS)
+def test_a_number_that_contradicts_what_stands_beside_it_is_noticed(
+    thinned: Thinned, file: str, place: tuple[str | int, ...], how: str
+) -> None:
+    piece = Piece(f"observations/{file}.json", ("data", *place), how)
+    assert piece in set(pieces_of(thinned.run_dir, [thinned.run_dir / piece.file], numbers=True))
+    assert thinned.kept(piece) == ""
 
 
 def test_every_exception_has_its_reason() -> None:

@@ -16,10 +16,10 @@ from nccl_fleet import Fleet
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.model import Record
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.parse_run import parse_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import nccl_tests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict import ceiling
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.ceiling import Rating
 
 MakeFleet = Callable[..., Fleet]
 # Capture, ranks, and why it is no figure by itself; empty: it is one. What was pasted without its list of ranks is
