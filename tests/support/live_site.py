@@ -46,6 +46,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import l
 # How a controller ends. Workers are those of Ansible and what they started; the keeper of the Lease is not among them.
 WAYS = ("SIGKILL", "SIGKILL to its workers too", "SIGKILL to its workers and its keeper too", "SIGTERM", "SIGINT")
 HOLD = "PLAY [Hold the cluster]"
+# Every process of a controller carries it in its environment, with the controller's directory.
 _MARK = "GPUFLEET_TEST_CONTROLLER"
 _NEW_UTS, _NEW_USER = 0x4000000, 0x10000000
 # What a cluster makes and forgets by itself.
@@ -70,7 +71,7 @@ class Playbook:
 
     @property
     def name(self) -> str:
-        """Every process of it carries this in its environment."""
+        """Its number and host."""
         return self.directory.name
 
     def said(self) -> str:
@@ -100,7 +101,7 @@ class Playbook:
 
     def living(self) -> list[int]:
         """Processes that it started and that live."""
-        wanted = f"{_MARK}={self.name}".encode()
+        wanted = f"{_MARK}={self.directory}".encode()
         return [pid for pid in _pids() if wanted in _environment(pid) and pid != self.process.pid]
 
     @property
@@ -140,7 +141,7 @@ class LiveSite:
         extra = json.dumps({f"gpufleet_{key}": value for key, value in stated.items()})
         argv = [sys.executable, "-m", "ansible", "playbook", str(ROOT / "playbooks" / "site.yml")]
         environment = {
-            **os.environ, _MARK: name, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1",
+            **os.environ, _MARK: str(own), "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1",
             "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache"), "PYTHONPATH": str(ROOT / ".cache"),
             "ANSIBLE_HOME": str(own / "ansible"), "TMPDIR": str(own / "tmp"),
         }  # fmt: skip
