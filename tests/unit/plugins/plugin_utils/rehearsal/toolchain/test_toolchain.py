@@ -193,9 +193,9 @@ def test_an_old_go_on_path_is_not_used(tmp_path: Path) -> None:
     write_program(tmp_path / "go", "go version go1.26.0 linux/amd64")
     found = find_go(tmp_path / "cache", {"PATH": str(tmp_path)})
     assert found is not None
-    assert (
-        golang.Go.environment(found, {"GOFLAGS": "-mod=vendor -p=1", "GOROOT": "/x"})["GOFLAGS"] == "-p=1 -mod=readonly"
-    )
+    environment = golang.Go.environment(found, {"GOFLAGS": "-mod=vendor -p=1", "GOROOT": "/x"})
+    assert (environment["GOFLAGS"], environment["GOGC"]) == ("-p=1 -mod=readonly", "400")
+    assert golang.Go.environment(found, {"GOGC": "100"})["GOGC"] == "100"
 
 
 def test_a_second_build_waits_for_the_first(workshop: Workshop, lines: list[str]) -> None:

@@ -1,0 +1,74 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which files of unit tests `make check` runs again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+# The tools are no part of the collection: they are modules of the checkout.
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from tools import unit_files
+
+PREFIX = "from ansible_collections.gpufleet.bringup.plugins.plugin_utils"
+CORE, TESTS = "plugins/plugin_utils", "tests/unit/plugins/plugin_utils"
+SOURCES = {
+    f"{CORE}/a/base.py": "A = 1",
+    f"{CORE}/a/middle.py": "from .base import A",
+    f"{CORE}/a/program.py": "from ..probe import tool",
+    f"{CORE}/a/starts.py": 'argv = python_argv("a.program")',
+    f"{CORE}/check/judge.py": "B = 1",
+    f"{CORE}/probe/tool.py": "C = 1",
+    f"{CORE}/registry.py": "import_module(name)",
+    "roles/train/files/train.py": "print()",
+    "tests/conftest.py": "import seeds",
+    "tests/support/seeds.py": "import subprocess",
+    "tests/support/helper.py": f"{PREFIX}.a import middle",
+    f"{TESTS}/conftest.py": f"{PREFIX}.a import base",
+    f"{TESTS}/test_alone.py": "import os",
+    f"{TESTS}/test_helped.py": "import helper",
+    f"{TESTS}/test_starts.py": f"{PREFIX}.a import starts",
+    f"{TESTS}/test_registry.py": f"{PREFIX} import registry",
+    f"{TESTS}/test_train.py": 'path = ROOT / "roles/train/files/train.py"',
+    f"{TESTS}/test_runs.py": 'import subprocess\nsubprocess.run("true")',
+    "tests/unit/repository/test_layout.py": "",
+}
+OTHERS = {"recipes/registry.yaml": "1", "docs/index.md": "2", "changelogs/fragments/x.yml": "3", "/shared/capture": "4"}
+ALL = {name.rpartition("/")[2] for name in SOURCES if "/test_" in name}
+LOOK_AROUND = {"test_runs.py", "test_layout.py"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "again"),
+    [
+        (f"{TESTS}/test_alone.py", {"test_alone.py"}),
+        (f"{CORE}/a/middle.py", {"test_helped.py"}),
+        (f"{CORE}/a/base.py", ALL),
+        (f"{CORE}/a/program.py", {"test_starts.py"}),
+        (f"{CORE}/probe/tool.py", {"test_starts.py", "test_registry.py"}),
+        (f"{CORE}/check/judge.py", {"test_registry.py"}),
+        ("roles/train/files/train.py", {"test_train.py"}),
+        ("tests/support/seeds.py", ALL),
+        ("recipes/registry.yaml", ALL),
+        ("/shared/capture", ALL),
+        ("docs/index.md", set()),
+        ("changelogs/fragments/x.yml", set()),
+    ],
+)
+def test_what_changed_what_reads_it_and_what_looks_around(changed: str, again: set[str]) -> None:
+    before = unit_files.keys_of(SOURCES, OTHERS)
+    after = unit_files.keys_of(
+        {name: f"{text}\nZ = 2\n" if name == changed else text for name, text in SOURCES.items()},
+        {name: f"{value}0" if name == changed else value for name, value in OTHERS.items()},
+    )
+    assert {name.rpartition("/")[2] for name in before if before[name] != after[name]} == again | LOOK_AROUND
+
+
+def test_every_file_of_tests_has_a_key() -> None:
+    root = Path(__file__).resolve().parents[3]
+    known = unit_files.keys_of(unit_files.reach.sources(), {})
+    assert known.keys() == {str(path.relative_to(root)) for path in (root / "tests/unit").rglob("test_*.py")}

@@ -1,0 +1,63 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a Python file of the checkout reaches: the files that it imports, over any number of steps."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator, Mapping
+
+from tools import tree
+
+OWN = ("ansible_collections", "gpufleet", "bringup")
+
+
+def sources() -> dict[str, str]:
+    """Return the text of every Python file, by its path in the checkout."""
+    names = (name for name in tree.files_of_checkout() if name.suffix == ".py" and not (tree.ROOT / name).is_symlink())
+    return {name.as_posix(): (tree.ROOT / name).read_text(encoding="utf-8") for name in names}
+
+
+def digest(*texts: str) -> str:
+    """Return one digest over texts."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+def imports_of(texts: Mapping[str, str]) -> dict[str, set[str]]:
+    """Return for every file those of `texts` that it imports by itself."""
+    return {name: {*_imported(name, text)} & texts.keys() for name, text in texts.items()}
+
+
+def reach(name: str, imports: Mapping[str, set[str]]) -> set[str]:
+    """Return a file and all that it imports, over any number of steps."""
+    found, waiting = {name}, [name]
+    while waiting:
+        more = imports[waiting.pop()] - found
+        found |= more
+        waiting += more
+    return found
+
+
+def _imported(name: str, text: str) -> Iterator[str]:
+    """Return the files that a file may import; that there is no such file does not matter."""
+    here = name.split("/")[:-1]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom):
+            words = (node.module or "").split(".") if node.module else []
+            place = here[: len(here) - node.level + 1] if node.level else []
+            yield from _files([*place, *words], [alias.name for alias in node.names])
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _files(alias.name.split("."), [])
+
+
+def _files(words: list[str], names: list[str]) -> Iterator[str]:
+    if tuple(words[:3]) == OWN:
+        words = words[3:]
+    for found in (words, *([*words, name] for name in names)):
+        yield f"{'/'.join(found)}.py"
+        yield f"{'/'.join([*found, '__init__'])}.py"
+        # The helpers of tests and tools are imported by their bare names.
+        yield f"tests/support/{'/'.join(found)}.py"
+        yield f"tools/{'/'.join(found)}.py"

@@ -1,0 +1,131 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the unit tests of those files that changed, or that read something which did; what passed is left out.
+
+A file of tests reads what it imports, over any number of steps, and all data: recipes, roles, saved runs, what is
+shared. One that looks at the tree itself or starts programs reads everything. .cache/unit-files.json keeps what passed;
+without it everything runs, as in `make test` always.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+from tools import reach, tree
+
+PASSED = tree.ROOT / ".cache/unit-files.json"
+UNIT = "tests/unit"
+WORKERS = max(2, len(os.sched_getaffinity(0)))
+CORE = "plugins/plugin_utils"
+# A test in whose reach such a word stands may read sources or pages, or start programs that do.
+_LOOKS_AROUND = re.compile(r"\b(?:subprocess|run_command|python_argv)\b|\*\.(?:py|md)[\"']|\.md[\"']|[\"']docs[\"'/]")
+# A source that is read as a file.
+_SOURCE = re.compile(r"([\w-]+\.py)[\"']")
+# What looks at the tree by its purpose.
+_WHOLE = (f"{UNIT}/repository/", f"{UNIT}/catalogue/")
+# What imports by name imports checks and their parsers.
+_BY_NAME = re.compile(r"\b(import_module|iter_modules)\b")
+_NAMED_ROOMS = (f"{CORE}/check/", f"{CORE}/probe/")
+# The name of a module that is started as a program.
+_STARTED = re.compile(r'"([a-z_]+(?:\.[a-z_]+)+)"')
+_EVERYWHERE = "tests/conftest.py"
+_NO_DATA = ("docs/", "changelogs/", ".github/")
+
+
+def main() -> int:
+    """Run what is new; return the status of pytest."""
+    keys = keys_of(reach.sources(), _others())
+    passed = json.loads(PASSED.read_text(encoding="utf-8")) if PASSED.is_file() else {}
+    fresh = sorted(name for name, key in keys.items() if passed.get(name) != key)
+    print(f"unit: {len(fresh)} of {len(keys)} files of tests changed, or what they read did", flush=True)
+    if not fresh:
+        return 0
+    words = ("pytest", "-q", "-n", str(WORKERS), "--hypothesis-profile=quick")
+    names = [UNIT] if len(fresh) == len(keys) else fresh
+    status = subprocess.run([*words, *names], cwd=tree.ROOT, check=False).returncode
+    if status == 0:
+        PASSED.write_text(json.dumps(keys, indent=1), encoding="utf-8")
+    return status
+
+
+def keys_of(texts: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    """Return a digest for every file of unit tests, over everything that it reads.
+
+    Args:
+        texts: the Python files, by their paths in the checkout.
+        others: digests of all other files, by path; what is outside the checkout by its absolute path.
+    """
+    imports = reach.imports_of(texts)
+    for name, text in texts.items():
+        imports[name] |= _by_name(name, text, texts)
+    digests = {name: reach.digest(text) for name, text in texts.items()}
+    data = reach.digest(sys.version, *(f"{k} {v}" for k, v in sorted(others.items()) if _is_data(k)))
+    whole = reach.digest(data, *(f"{name} {value}" for name, value in sorted([*digests.items(), *others.items()])))
+    return {name: _key(name, texts, imports, digests, (data, whole)) for name in texts if _is_test(name)}
+
+
+def _key(
+    name: str,
+    texts: Mapping[str, str],
+    imports: Mapping[str, set[str]],
+    digests: Mapping[str, str],
+    common: tuple[str, str],
+) -> str:
+    data, whole = common
+    found: set[str] = set()
+    for start in (name, *_conftests(name, texts)):
+        found |= reach.reach(start, imports)
+    # What every test has is looked at here, not found by its words: it prepares the run and reads no sources.
+    common_to_all = reach.reach(_EVERYWHERE, imports) if _EVERYWHERE in texts else set()
+    own = (texts[read] for read in found - common_to_all if read.startswith("tests/"))
+    if name.startswith(_WHOLE) or any(_LOOKS_AROUND.search(text) for text in own):
+        return whole
+    return reach.digest(data, *(f"{read} {digests[read]}" for read in sorted(found)))
+
+
+def _is_test(name: str) -> bool:
+    return name.startswith(f"{UNIT}/") and PurePosixPath(name).name.startswith("test_")
+
+
+def _is_data(name: str) -> bool:
+    return not name.startswith(_NO_DATA) and not name.endswith(".md")
+
+
+def _conftests(name: str, texts: Mapping[str, str]) -> Iterator[str]:
+    for folder in PurePosixPath(name).parents:
+        if (found := f"{folder}/conftest.py") in texts:
+            yield found
+
+
+def _by_name(name: str, text: str, texts: Mapping[str, str]) -> set[str]:
+    """Return the sources that a module names in a text, or finds in a room."""
+    rooms = {other for other in texts if other.startswith(_NAMED_ROOMS)} if _BY_NAME.search(text) else set()
+    if name.startswith("plugins/"):
+        return rooms | {f"{CORE}/{word.replace('.', '/')}.py" for word in _STARTED.findall(text)} & texts.keys()
+    named = set(_SOURCE.findall(text))
+    return rooms | {other for other in texts if PurePosixPath(other).name in named}
+
+
+def _others() -> dict[str, str]:
+    """Return digests of what is no Python file, and sizes and times of what is shared with other projects."""
+    found = {}
+    for name in tree.files_of_checkout():
+        path = tree.ROOT / name
+        if name.suffix != ".py" and path.is_file():
+            found[name.as_posix()] = reach.digest(path.read_bytes().hex())
+    shared = Path(os.environ.get("GPUFLEET_SHARED") or tree.ROOT.parent / "shared")
+    for folder, _names, files in os.walk(shared):
+        for file in files:
+            path = Path(folder, file)
+            found[str(path)] = f"{path.stat().st_size} {path.stat().st_mtime_ns}"
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
