@@ -9,7 +9,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-import yaml
 from seeds import drawing
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import observe_cluster
@@ -18,7 +17,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.c
     OperandState,
     PolicyState,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.kube_objects import policy_state
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import AskedPermission
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.facts import stack_facts
@@ -204,21 +202,6 @@ def test_a_network_policy_of_the_recipe_that_is_gone_is_missed(view: ClusterStat
         assert _failed(judged(replace(view, nic_cluster_policies=there), context(recipe=wide))) == missed
     whole = replace(view, nic_cluster_policies=(replace(other, name="rdma"),))
     assert _failed(judged(whole, context(recipe=wide))) == []
-
-
-def test_a_network_policy_as_a_real_operator_reports_it(view: ClusterState, shared: Path) -> None:
-    """States that the operator ignores are no failure; one that is not ready is."""
-    status = yaml.safe_load((shared / "captures/k8s/nicclusterpolicy-status-ready.yaml").read_text())
-    reported = {"metadata": {"name": "nic-cluster-policy"}, **status}
-    wide = recipe()
-    wide["componentRefs"].append({"name": "network-operator", "version": "1.0", "values": {}})
-    seen = replace(view, nic_cluster_policies=(policy_state(reported),))
-    assert _failed(judged(seen, context(recipe=wide))) == []
-    reported["status"] |= {"state": "notReady"}
-    seen = replace(view, nic_cluster_policies=(policy_state(reported),))
-    assert [cause for _check, cause, _name in _failed(judged(seen, context(recipe=wide)))] == [
-        "nic-cluster-policy-not-ready"
-    ]
 
 
 def test_every_cause_of_the_cases_is_declared() -> None:

@@ -1,0 +1,34 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A NicClusterPolicy as the network operator of a real cluster reports it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.cluster_state import ClusterState
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.kube_objects import policy_state
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+
+from .conftest import context, judged, recipe
+
+
+def causes(seen: ClusterState, wanted: dict[str, Any]) -> list[str]:
+    return [outcome.cause for outcome in judged(seen, context(recipe=wanted)) if outcome.status is Status.FAILED]
+
+
+def test_a_network_policy_as_a_real_operator_reports_it(view: ClusterState, shared: Path) -> None:
+    """States that the operator ignores are no failure; one that is not ready is."""
+    status = yaml.safe_load((shared / "captures/k8s/nicclusterpolicy-status-ready.yaml").read_text())
+    reported = {"metadata": {"name": "nic-cluster-policy"}, **status}
+    wide = recipe()
+    wide["componentRefs"].append({"name": "network-operator", "version": "1.0", "values": {}})
+    seen = replace(view, nic_cluster_policies=(policy_state(reported),))
+    assert causes(seen, wide) == []
+    reported["status"] |= {"state": "notReady"}
+    seen = replace(view, nic_cluster_policies=(policy_state(reported),))
+    assert causes(seen, wide) == ["nic-cluster-policy-not-ready"]
