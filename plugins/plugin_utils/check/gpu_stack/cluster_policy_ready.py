@@ -23,8 +23,8 @@ from .roots import (
     last_words,
     named_failure,
     operand_roots,
-    recipe_component,
-    unhealthy,
+    operator_components,
+    unhealthy_of,
 )
 
 SPEC = CheckSpec(
@@ -56,12 +56,13 @@ def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     hidden = blocked_by_permissions(answer, seen)
     if hidden:
         return (hidden,)
-    if recipe_component(GPU_OPERATOR, context) is None:
+    if not operator_components(GPU_OPERATOR, context):
         hint = "add gpu-operator to the recipe, or waive this check if the platform brings its own device plugin"
         return (answer.failed("no-gpu-operator", "the recipe has no GPU operator", hint),)
     for name in (GPU_OPERATOR, NETWORK_OPERATOR):
-        if unhealthy(seen, name, context):
-            return (answer.blocked(by="component-health", because=f"component {name} is not healthy"),)
+        sick = unhealthy_of(seen, name, context)
+        if sick:
+            return (answer.blocked(by="component-health", because=f"component {sick} is not healthy"),)
     bad = _gpu_operator(answer, seen, context) + _network_operator(answer, seen, context)
     if bad:
         return bad
@@ -171,7 +172,7 @@ def _unsteady(answer: Answer, cluster: ClusterState, context: JudgeContext) -> O
 
 
 def _network_operator(answer: Answer, cluster: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
-    if recipe_component(NETWORK_OPERATOR, context) is None:
+    if not operator_components(NETWORK_OPERATOR, context):
         return ()
     # A site without secondary networks has none, and a recipe for RDMA makes one.
     policies = list(cluster.nic_cluster_policies or ())

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...component_stack.workloads import Workload
@@ -14,6 +15,7 @@ from ...workload.tolerations import taint_text
 from .cluster_state import NodeState, OperandState, PolicyState, SliceState
 
 Json = dict[str, Any]
+DRIVER_APP = "nvidia-driver-daemonset"
 _LABEL_PREFIXES = ("nvidia.com/", "feature.node.kubernetes.io/pci-10de", "topology.kubernetes.io/")
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
@@ -75,11 +77,22 @@ def policy_state(policy: Json) -> PolicyState:
 def operand_states(workloads: Iterable[Workload], titles: Mapping[str, str]) -> tuple[OperandState, ...]:
     """Return the operands among the workloads, in the order of `titles` (what others depend on comes first)."""
     order = {app: number for number, app in enumerate(titles)}
-    found = [workload for workload in workloads if workload.kind == "DaemonSet" and workload.app in order]
+    named = [_by_its_name(workload) for workload in workloads if workload.kind == "DaemonSet"]
+    found = [workload for workload in named if workload.app in order]
     return tuple(
         OperandState(title=titles[workload.app], workload=workload)
         for workload in sorted(found, key=lambda workload: (order[workload.app], workload.name))
     )
+
+
+def _by_its_name(workload: Workload) -> Workload:
+    """Return a workload with the label that others know.
+
+    On OpenShift the driver has a DaemonSet for each version of the nodes' system, which ends its name and its label
+    (NVIDIA/gpu-operator controllers/object_controls.go, transformOpenShiftDriverToolkitContainer; #990).
+    """
+    versioned = workload.app.startswith(f"{DRIVER_APP}-") and workload.app == workload.name
+    return replace(workload, app=DRIVER_APP) if versioned else workload
 
 
 def slice_state(obj: Json) -> SliceState:

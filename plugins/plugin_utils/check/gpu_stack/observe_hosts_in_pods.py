@@ -34,11 +34,14 @@ from ...workload.capacity import gpu_users
 from ..nodes import observe_hosts as from_evidence
 from ..nodes.dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
 from ..spec import ObserveContext
+from .kube_objects import DRIVER_APP
 
 Json = dict[str, Any]
-DRIVER_APP, DCGM_APP = "nvidia-driver-daemonset", "nvidia-dcgm"
+DCGM_APP = "nvidia-dcgm"
+# What driver pods have on OpenShift, where the version of the nodes' system ends their label `app` (kube_objects.py).
+_OPENSHIFT_DRIVERS = "openshift.driver-toolkit=true"
 # The container that has the driver's tools; others of the pod (peermem, gdrcopy) do not.
-_CONTAINERS = {DRIVER_APP: "nvidia-driver-ctr", DCGM_APP: "nvidia-dcgm-ctr"}
+_CONTAINERS = ("nvidia-driver-ctr", "nvidia-dcgm-ctr")
 
 
 def observe(context: ObserveContext) -> from_evidence.SavedHosts:
@@ -64,6 +67,8 @@ def observe(context: ObserveContext) -> from_evidence.SavedHosts:
 def _running_by_node(cluster: Cluster, app: str) -> dict[str, Json]:
     """Return the running pod of an operand on each node, wherever the operator is installed."""
     pods = cluster.list_objects(PODS, labels=f"app={app}")
+    if not pods and app == DRIVER_APP:
+        pods = cluster.list_objects(PODS, labels=_OPENSHIFT_DRIVERS)
     running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
     return {pod["spec"]["nodeName"]: pod for pod in running if not pod["metadata"].get("deletionTimestamp")}
 
@@ -103,8 +108,8 @@ def _collect(
 
 def _run_tool(cluster: Cluster, pod: Json, argv: tuple[str, ...], limit_s: float, *, looks: bool) -> ToolRun:
     metadata = pod["metadata"]
-    container = _CONTAINERS.get((metadata.get("labels") or {}).get("app", ""), "")
     names = [entry["name"] for entry in pod["spec"]["containers"]]
+    container = next((name for name in _CONTAINERS if name in names), "")
     try:
         result = run_in_pod(
             cluster,

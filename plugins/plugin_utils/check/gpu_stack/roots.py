@@ -29,6 +29,11 @@ from .lasting import excused, flaps
 GPU_OPERATOR = "gpu-operator"
 NETWORK_OPERATOR = "network-operator"
 DRA_DRIVER = "nvidia-dra-driver-gpu"
+# What a recipe has in place of a chart where OLM installs the operator (OpenShift): its subscription and its policy.
+_BY_OLM = {
+    GPU_OPERATOR: ("gpu-operator-ocp-olm", "gpu-operator-ocp"),
+    NETWORK_OPERATOR: ("network-operator-ocp-olm",),
+}
 
 
 def node_fault(node: NodeState | None) -> tuple[str, str] | None:
@@ -151,6 +156,18 @@ def wanted_version(name: str, context: JudgeContext) -> str:
     return str((recipe_component(name, context) or {}).get("version", ""))
 
 
+def operator_components(operator: str, context: JudgeContext) -> tuple[str, ...]:
+    """Return the components of the recipe by which an operator is installed, none if the recipe does not have it."""
+    names = (operator, *_BY_OLM.get(operator, ()))
+    return tuple(name for name in names if recipe_component(name, context) is not None)
+
+
+def unhealthy_of(cluster: ClusterState, operator: str, context: JudgeContext) -> str:
+    """Return the first component by which an operator is installed that does not work, empty if all do."""
+    names = operator_components(operator, context)
+    return next((name for name in names if unhealthy(cluster, name, context)), "")
+
+
 def unhealthy(cluster: ClusterState, name: str, context: JudgeContext) -> bool:
     """Tell whether a component of the recipe does not work; check component-health reports why."""
     component = cluster.component(name)
@@ -190,7 +207,7 @@ class Roots:
     def unhealthy(self) -> frozenset[str]:
         """The components of the GPU stack that do not work."""
         names = (GPU_OPERATOR, NETWORK_OPERATOR, DRA_DRIVER)
-        return frozenset(name for name in names if unhealthy(self.cluster, name, self.context))
+        return frozenset(name for name in names if unhealthy_of(self.cluster, name, self.context))
 
     def broken_on(self, node: str) -> tuple[OperandState, ...]:
         """Return the operands that do not work on a node."""
