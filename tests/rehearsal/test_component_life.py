@@ -20,6 +20,7 @@ from rehearsal_harness import ROOT
 from seeds import drawing
 from sites import make_site
 from stack_bench import DEFINITION, MAP, StackBench, file, stack_bench
+from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import component_health, observe_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
@@ -191,12 +192,26 @@ def _set_ready(bench: StackBench, pod: str, ready: str) -> None:
     )  # fmt: skip
 
 
+def _settled(bench: StackBench) -> dict[str, str]:
+    """Everything that is there, once the controllers that were installed have made their own objects."""
+    seen = [bench.census()]
+    # Volcano's makes its queues in its own time.
+    eventually(lambda: "queues.scheduling.volcano.sh /default" in bench.census(), 60, "the queues of Volcano")
+
+    def unchanged() -> bool:
+        seen.append(bench.census())
+        return seen[-1] == seen[-2]
+
+    eventually(unchanged, 60, "nothing to change any more")
+    return seen[-1]
+
+
 def test_kills_at_any_moment_end_in_the_objects_of_an_undisturbed_installation(bench: StackBench) -> None:
     draw = drawing("kills")
     started = time.monotonic()
     _finish(bench)
     whole_s = time.monotonic() - started
-    undisturbed = bench.census()
+    undisturbed = _settled(bench)
     _remove(bench)
     kills, rounds = 0, 0
     while kills < KILLS:
@@ -210,9 +225,10 @@ def test_kills_at_any_moment_end_in_the_objects_of_an_undisturbed_installation(b
                 kill(process, helm_too=draw.random() < 0.5)
                 kills += 1
         _finish(bench)
-        found = bench.census()
+        found = _settled(bench)
         wrong = {name for name in found.keys() | undisturbed.keys() if found.get(name) != undisturbed.get(name)}
         assert wrong == set(), f"round {rounds}, {kills} kills"
+        print(f"round {rounds}: {kills} kills")
         if kills < KILLS:
             _remove(bench)
     print(f"{kills} kills in {rounds} rounds, {time.monotonic() - started:.0f} s; undisturbed {whole_s:.1f} s")
