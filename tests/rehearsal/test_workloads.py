@@ -27,6 +27,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.command import run_command
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import follow
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import (
     JobResult,
     JobSpec,
@@ -197,7 +198,8 @@ def test_an_api_server_that_refuses_the_job(bench: Bench) -> None:
     assert "422" in result.reason
 
 
-def test_no_operator_for_mpijobs(bench: Bench) -> None:
+def test_no_operator_for_mpijobs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "CONTROLLERS_LATE_S", 3.0)
     run_command([str(bench.helm), "uninstall", "mpi-operator", "-n", "mpi-operator", "--kubeconfig",
                  str(bench.kubeconfig), "--wait"], 60)  # fmt: skip
     result = bench.one(job("mpi", "gpu05", "gpu06", kind="mpijob", gang="none", schedule_s=3))
