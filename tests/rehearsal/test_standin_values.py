@@ -196,3 +196,16 @@ def test_system_pods_go_where_the_values_say(name: str, path: str, workload: str
     component = _with(_component("service=generic", name), {path: given} if path else given)
     pod = _pod(render(component)[0], workload)
     assert {key: pod[key] for key in given} == given
+
+
+def test_the_chart_of_the_disks_makes_the_classes_that_its_values_name(render: Render) -> None:
+    component = _component("service=eks", "aws-ebs-csi-driver")
+    for given, wanted in ((component, ["gp3"]), ({**component, "values": {}}, [])):
+        documents, error = render(given)
+        assert not error
+        assert [d["metadata"]["name"] for d in documents if d["kind"] == "StorageClass"] == wanted
+
+
+def test_the_scheduler_of_volcano_is_a_critical_pod(render: Render) -> None:
+    documents, _error = render(_component("service=gke,platform=volcano", "volcano"))
+    assert _pod(documents, "volcano-scheduler")["priorityClassName"] == "system-cluster-critical"

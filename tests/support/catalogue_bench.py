@@ -22,6 +22,7 @@ from typing import Any
 
 from cloud_storage import CloudStorage
 from cluster_bench import CHARTS, ClusterBench, cluster_bench
+from google_admission import admit_as
 from rehearsal_harness import ROOT
 from seeds import drawing, run_seed
 
@@ -124,7 +125,9 @@ class CatalogueBench(ClusterBench):
     def become(self, recipe: Mapping[str, Any], limits: Limits = LIMITS) -> tuple[Done, ...]:
         """Install a recipe in the place of whatever is there, and return what became of each component."""
         components = self.components(recipe)
-        self.storage.serve(str((recipe.get("criteria") or {}).get("service") or ""))
+        service = str((recipe.get("criteria") or {}).get("service") or "")
+        self.storage.serve(service)
+        admit_as(self.cluster, service)
         self._leave({component.release: component for component in components})
         self.there.update({component.release: component for component in components})
         plan = make_plan(components, installed(self.client, self.cluster, components))

@@ -257,3 +257,35 @@ def test_upgrades_of_drivers_are_limited_where_the_operator_reads_it(recipe: Ask
     driver = values(recipe(service="generic", os="ubuntu")["components"]["gpu-operator"])["driver"]
     assert driver["upgradePolicy"] == {"maxParallelUpgrades": 5}
     assert "maxParallelUpgrades" not in driver
+
+
+def _keys(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield str(key)
+            yield from _keys(below)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _keys(entry)
+
+
+def test_kind_keeps_operands_off_its_control_plane_by_a_label_and_no_affinity(recipe: Ask, repository: Path) -> None:
+    for name in ("gpu-operator", "nvidia-dra-driver-gpu"):
+        found = values(recipe(service="kind")["components"][name])
+        affinities = [key for key in _keys(found) if key.lower().endswith("affinity")]
+        # The DRA driver's own is taken away, everywhere.
+        assert affinities == (["affinity"] if name == "nvidia-dra-driver-gpu" else [])
+    told = (repository / "recipes/overlays/kind.yaml").read_text(encoding="utf-8")
+    assert "nvidia.com/gpu.deploy.operands=false" in told
+
+
+def test_google_is_told_whose_device_plugin_counts_and_its_fabrics_are_for_its_own_image(
+    every: Any, repository: Path
+) -> None:
+    told = (repository / "recipes/overlays/gke/gke.yaml").read_text(encoding="utf-8")
+    assert "gke-no-default-nvidia-gpu-device-plugin=true" in told
+    fabrics = [question for question, _components in every if question.get("fabric") in ("tcpx", "tcpxo")]
+    assert len(fabrics) == 2
+    for question in fabrics:
+        assert question["os"] == "cos"
+        assert question["accelerator"] == "h100"

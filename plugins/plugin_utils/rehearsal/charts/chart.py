@@ -133,6 +133,8 @@ def _pod_spec(workload: Workload) -> dict[str, Any]:
     for name, path in workload.reads.items():
         if name != "replicas":
             spec[name] = f"@read:{_NOTHING[name]}:{path}"
+    if workload.priority:
+        spec["priorityClassName"] = workload.priority
     if workload.selects:
         spec["nodeSelector"] = dict(workload.selects)
     return spec

@@ -33,7 +33,8 @@ class Workload:
     """One Deployment or DaemonSet; `name`, `when` and `crashes_when` are Helm text.
 
     `reads` says where in the values what of its pods stands (nodeSelector, tolerations, affinity, priorityClassName,
-    runtimeClassName), and how many there are (replicas). `selects` are labels of nodes that its pods want.
+    runtimeClassName), and how many there are (replicas). `selects` are labels of nodes that its pods want, `priority`
+    is the priority class that its template fixes.
     """
 
     kind: str
@@ -44,6 +45,7 @@ class Workload:
     crashes_when: str = ""
     reads: Mapping[str, str] = field(default_factory=dict)
     selects: Mapping[str, str] = field(default_factory=dict)
+    priority: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ def _workload(entry: Mapping[str, Any]) -> Workload:
         crashes_when=entry.get("crashes_when", ""),
         reads=_reads(entry.get("reads", {})),
         selects=entry.get("selects", {}),
+        priority=entry.get("priority", ""),
     )
 
 
