@@ -97,11 +97,22 @@ def observe(context: ObserveContext) -> GangResult:
         gpus = {host.node_name: sku_or_error(context.hardware, host.sku).gpus for host in context.site.in_scope}
         slots = slots_of(capacities.values(), settings.nodes, gpus)
         if slots is None:
-            return replace(result, problem="no-capacity", reason=_no_room(capacities.values()))
+            return without_room(result, tuple(capacities.values()))
         queue = queue_for(cluster, provider, settings.queue)
         if queue.cause:
             return replace(result, problem=queue.cause, reason=queue.reason, hint=queue.hint)
         return _run(cluster, context, replace(result, queue=queue.name), facts, slots, settings)
+
+
+_BY_CLAIMS = "the nodes in scope give GPUs out by claims alone, and the gangs of this test ask the device plugin"
+_CLAIMS_HINT = "try a gang of the site's own with claims, then waive check gang-admission and say what you saw"
+
+
+def without_room(result: GangResult, capacities: Collection[NodeCapacity]) -> GangResult:
+    """Return the result of a test for which the nodes have no room, with the reason."""
+    if capacities and all(node.by_dra for node in capacities):
+        return replace(result, problem="gpus-by-claims-alone", reason=_BY_CLAIMS, hint=_CLAIMS_HINT)
+    return replace(result, problem="no-capacity", reason=_no_room(capacities))
 
 
 def _no_room(capacities: Collection[NodeCapacity]) -> str:

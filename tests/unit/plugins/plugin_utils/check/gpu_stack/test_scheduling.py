@@ -22,7 +22,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.o
     ClaimResult,
     free_devices,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import (
+    GangResult,
+    without_room,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.dra import dra_kinds
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
@@ -115,6 +118,25 @@ def test_gangs(change: dict[str, Any], status: Status, cause: str) -> None:
 def test_dra(change: dict[str, Any], status: Status, cause: str) -> None:
     (outcome,) = dra_allocation.judge(replace(DRA, **change), context())
     assert (outcome.status, outcome.cause) == (status, cause)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "problem"),
+    [
+        ((NodeCapacity(name="a", total=8, used=0, by_dra=True),), "gpus-by-claims-alone"),
+        (
+            (NodeCapacity(name="a", total=8, used=8), NodeCapacity(name="b", total=8, used=0, by_dra=True)),
+            "no-capacity",
+        ),
+        ((NodeCapacity(name="a", total=8, used=8),), "no-capacity"),
+        ((), "no-capacity"),
+    ],
+)
+def test_gpus_that_claims_alone_give_out_are_not_called_busy(nodes: tuple[NodeCapacity, ...], problem: str) -> None:
+    found = without_room(GANG, nodes)
+    assert (found.problem, "busy" in found.reason) == (problem, False)
+    (outcome,) = gang_admission.judge(found, context())
+    assert (outcome.status, outcome.cause) == (Status.OTHER, problem)
 
 
 def test_the_schedulers_own_words_are_quoted() -> None:
