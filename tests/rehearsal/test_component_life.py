@@ -46,7 +46,7 @@ def _chart(name: str, version: str, *needs: str, **more: Any) -> dict[str, Any]:
 CHARTS = [
     _chart("cert-manager", "v1.17.2"),
     _chart(
-        "volcano", "1.12.2", "cert-manager",
+        "kuberay-operator", "1.6.2", "cert-manager",
         manifests=[
             file("before", "before.yaml", MAP.format(name="first", say="hello")),
             file("after", "after.yaml", MAP.format(name="last", say="hello")),
@@ -58,9 +58,9 @@ CHARTS = [
 TUNING = {"name": "tuning", "namespace": "tuning", "source": "", "dependencyRefs": ["node-feature-discovery"]}
 RECIPE: dict[str, Any] = {
     "componentRefs": [*CHARTS, {**TUNING, "manifests": [file("after", "tuning.yaml", DEFINITION)]}],
-    "deploymentOrder": ["cert-manager", "kueue", "node-feature-discovery", "tuning", "volcano"],
+    "deploymentOrder": ["cert-manager", "kuberay-operator", "kueue", "node-feature-discovery", "tuning"],
 }
-NAMESPACES = ("cert-manager", "volcano", "kueue", "node-feature-discovery", "tuning", "tuning-pods")
+NAMESPACES = ("cert-manager", "kuberay-operator", "kueue", "node-feature-discovery", "tuning", "tuning-pods")
 
 
 # What a site keeps beside the catalogue, a version later.
@@ -193,10 +193,8 @@ def _set_ready(bench: StackBench, pod: str, ready: str) -> None:
 
 
 def _settled(bench: StackBench) -> dict[str, str]:
-    """Everything that is there, once the controllers that were installed have made their own objects."""
+    """Everything that is there, once what makes objects of its own after an installation has done so."""
     seen = [bench.census()]
-    # Volcano's makes its queues in its own time.
-    eventually(lambda: "queues.scheduling.volcano.sh /default" in bench.census(), 60, "the queues of Volcano")
 
     def unchanged() -> bool:
         seen.append(bench.census())
