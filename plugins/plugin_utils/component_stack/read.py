@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from ..clients.helm.helm import Helm, Release
@@ -72,10 +71,11 @@ def read_workloads(
     cluster: Cluster, namespaces: Iterable[str], grace_s: float, watch: ReadinessWatch | None = None
 ) -> list[Workload]:
     """Return the workloads of some namespaces with their state; `watch` knows what earlier looks saw."""
-    now = datetime.now(UTC)
     found: list[Workload] = []
     for namespace in sorted(set(namespaces)):
         pods = cluster.list_objects(PODS, namespace)
+        # By the clock that the times of the pods are of.
+        now = cluster.transport.now()
         for kind in WORKLOAD_KINDS:
             objects = cluster.list_objects(kind, namespace)
             found += [workload_of(kind.kind, obj, pods, now, grace_s, watch) for obj in objects]

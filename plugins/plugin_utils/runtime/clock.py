@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from ..outcome.errors import DeadlineError
 
@@ -15,6 +15,22 @@ from ..outcome.errors import DeadlineError
 def now_utc() -> str:
     """Return the time now as RFC 3339 in UTC with milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def ahead_by(date: str, otherwise: timedelta) -> timedelta:
+    """Return how far the clock of somebody is ahead of ours who has just said the time.
+
+    Args:
+        date: what they said, as in the header Date of HTTP (RFC 9110, 5.6.7), to the second.
+        otherwise: returned where that is no date.
+    """
+    from email.utils import parsedate_to_datetime
+
+    try:
+        said = parsedate_to_datetime(date)
+    except (TypeError, ValueError):
+        return otherwise
+    return (said if said.tzinfo else said.replace(tzinfo=UTC)) - datetime.now(UTC)
 
 
 def elapsed_text(seconds: float) -> str:

@@ -9,13 +9,14 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict, TypeVar, Unpack
 from urllib.parse import urlencode
 
 from ...outcome.errors import BringupError, UnavailableError
 from ...runtime.backoff import retry_after_s
 from ...runtime.capped import Capped
-from ...runtime.clock import Deadline
+from ...runtime.clock import Deadline, ahead_by
 from .connection import Connection, load_configuration
 from .errors import (
     HandshakeError,
@@ -87,6 +88,7 @@ class Transport:
         self._connection, self._timeout_s = connection, request_timeout_s
         self.outage = Outage(patience_s)
         self._renewing, self._renewed = threading.Lock(), 0
+        self._ahead = timedelta()
         self._read_configuration()
 
     def _read_configuration(self) -> None:
@@ -115,6 +117,10 @@ class Transport:
                 return error.reason
             self._renewed += 1
             return ""
+
+    def now(self) -> datetime:
+        """Return the time by the server's clock, to the second, as its last answer told; objects carry that time."""
+        return datetime.now(UTC) + self._ahead
 
     @property
     def host(self) -> str:
@@ -321,6 +327,7 @@ class Transport:
             )
         except (HTTPError, OSError) as error:
             raise connection_error(self.host, error) from None
+        self._ahead = ahead_by(response.headers.get("Date", ""), self._ahead)
         if not says_its_length(response):
             response.close()
             raise connection_error(self.host, ConnectionError("the answer broke off before its length was said"))

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.wait
     failed,
     pending,
     wait_all,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import (
+    WORKLOAD_KINDS,
+    read_workloads,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
     InputError,
@@ -248,3 +254,35 @@ def test_a_wait_ends_when_all_are_ok_or_one_is_lost(end: State, reads: int) -> N
 )
 def test_an_exit_code_is_read_or_not_known(status: str, rc: int | None) -> None:
     assert exit_code(status)[0] == rc
+
+
+@pytest.mark.parametrize("ahead_s", [-300, 0, 300])
+def test_times_of_objects_are_read_by_the_clock_of_the_server(
+    server: Server, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, ahead_s: int
+) -> None:
+    """A workstation whose clock is wrong neither waits for ever nor believes in readiness that is too young."""
+    its_time = datetime.now(UTC) + timedelta(seconds=ahead_s)
+    monkeypatch.setattr(_Handler, "date_time_string", lambda self: format_datetime(its_time, usegmt=True))
+    server.say(200, _page())
+    cluster.list_objects(NODES)
+    assert abs((cluster.transport.now() - its_time).total_seconds()) < 10
+
+    since = (its_time - timedelta(seconds=90)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    condition = {"type": "Ready", "status": "True", "lastTransitionTime": since}
+    labels = {"app": "x"}
+    pod = {"metadata": {"name": "x-1", "namespace": "ns", "labels": labels}, "status": {"conditions": [condition]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": labels}}
+    progress = {"readyReplicas": 1, "updatedReplicas": 1, "availableReplicas": 1, "replicas": 1}
+    deployment = {"metadata": {"name": "x", "namespace": "ns"}, "spec": spec, "status": progress}
+    for kind in (PODS, *WORKLOAD_KINDS):
+        items = {"Pod": [pod], "Deployment": [deployment]}.get(kind.kind, [])
+        server.say(200, {"items": items, "metadata": {"resourceVersion": "7"}})
+    (workload,) = read_workloads(cluster, ["ns"], 0.0)
+    assert workload.ready_for_s is not None and 85 < workload.ready_for_s < 100
+
+
+def test_who_says_no_time_has_ours(server: Server, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Handler, "date_time_string", lambda self: "soon")
+    server.say(200, _page())
+    cluster.list_objects(NODES)
+    assert abs((cluster.transport.now() - datetime.now(UTC)).total_seconds()) < 5
