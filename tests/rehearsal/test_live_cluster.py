@@ -10,6 +10,7 @@ set to `all` takes every gate and every pair of controllers.
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -184,9 +185,15 @@ def test_of_two_runs_at_once_the_second_waits_or_is_refused_and_neither_disturbs
     first = bench.run(one, gates)
     assert first.await_text(HOLD), first.said()[-4000:]
     eventually(lambda: bench.site.holder() or first.process.poll() is not None, 60, "the first holds the cluster")
+    if policy == "refuse":
+        # Who is to be refused has to see that the other one lives, and for that it has to live long enough.
+        first.process.send_signal(signal.SIGSTOP)
     second = bench.run(other, gates, when_held=policy)
     where = f"{one} and {other}, {policy}"
-    rc = second.ended()
+    try:
+        rc = second.ended()
+    finally:
+        first.process.send_signal(signal.SIGCONT)
     if policy == "refuse":
         assert rc != 0, where
         assert f"run {first.record['run_id']}" in second.said() and f"on controller {one}" in second.said(), where

@@ -62,17 +62,14 @@ class Playbook:
     Attributes:
         process: ansible-playbook, the leader of its group.
         directory: everything that is this controller's own.
+        name: its number and host.
         begun: when it was started, by the monotonic clock.
     """
 
     process: subprocess.Popen[str]
     directory: Path
+    name: str
     begun: float = field(default_factory=time.monotonic)
-
-    @property
-    def name(self) -> str:
-        """Its number and host."""
-        return self.directory.name
 
     def said(self) -> str:
         return (self.directory / "output").read_text(encoding="utf-8", errors="replace")
@@ -134,7 +131,8 @@ class LiveSite:
 
     def controller(self, name: str, host: str, gates: tuple[str, ...] = GATE_IDS, **variables: Any) -> Playbook:
         """Start site.yml on a controller of that host name; `gpufleet_` is put before each variable."""
-        own = self.directory / "controllers" / name
+        # The number alone: ansible-core makes a socket below TMPDIR, whose path may have 107 characters (unix(7)).
+        own = self.directory / "c" / name.partition("-")[0]
         for place in ("tmp", "ansible"):
             (own / place).mkdir(parents=True)
         stated = {"gates": list(gates), "run_dir": str(own / "runs"), **variables}
@@ -151,7 +149,7 @@ class LiveSite:
                 stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, text=True, start_new_session=True,
                 preexec_fn=_on_host(host),
             )  # fmt: skip
-        return Playbook(process, own)
+        return Playbook(process, own, name)
 
     def let_lease_expire(self) -> None:
         """Let the Lease of whoever holds it end in a moment, as if nobody had renewed it for its 180 s."""
