@@ -1,12 +1,17 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a Python file of the checkout reaches: the files that it imports, over any number of steps."""
+"""What a Python file of the checkout reaches: the files that it imports, over any number of steps.
+
+Steps that look at single files leave out what passed before and reaches only what is as it was then.
+"""
 
 from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from tools import tree
 
@@ -37,6 +42,24 @@ def reach(name: str, imports: Mapping[str, set[str]]) -> set[str]:
         found |= more
         waiting += more
     return found
+
+
+def run_changed(kept: Path, keys: Mapping[str, str], what: str, run: Callable[[Sequence[str]], int]) -> int:
+    """Run a step over the files whose keys are not those that passed, and return its status.
+
+    Args:
+        kept: where the keys are kept that passed; a step that fails keeps the old ones.
+        keys: digest of everything that the answer for a file follows from, by file.
+        what: name of the step, for the line that is printed.
+        run: given the changed files, returns a status.
+    """
+    passed = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
+    changed = sorted(name for name, key in keys.items() if passed.get(name) != key)
+    print(f"{what}: {len(changed)} of {len(keys)} files changed, or what they read did", flush=True)
+    status = run(changed) if changed else 0
+    if changed and status == 0:
+        kept.write_text(json.dumps(keys, indent=1), encoding="utf-8")
+    return status
 
 
 def _imported(name: str, text: str) -> Iterator[str]:

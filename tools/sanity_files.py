@@ -8,10 +8,9 @@ left out until one of these changes; .cache/sanity-files.json keeps what passed.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tools import reach, tree
@@ -24,17 +23,12 @@ TOOLS = ("requirements", "tools/sanity", "tests/config.yml", "meta/runtime.yml",
 
 def main() -> int:
     """Test what is new; return the status of ansible-test."""
-    keys = keys_of(reach.sources())
-    passed = json.loads(PASSED.read_text(encoding="utf-8")) if PASSED.is_file() else {}
-    fresh = sorted(name for name, key in keys.items() if passed.get(name) != key)
-    print(f"{', '.join(TESTS)}: {len(fresh)} of {len(keys)} files changed, or what they import did")
-    if not fresh:
-        return 0
+    return reach.run_changed(PASSED, keys_of(reach.sources()), ", ".join(TESTS), _tested)
+
+
+def _tested(names: Sequence[str]) -> int:
     tests = [word for test in TESTS for word in ("--test", test)]
-    status = subprocess.run([tree.ROOT / "tools/sanity", *tests, *fresh], check=False).returncode
-    if status == 0:
-        PASSED.write_text(json.dumps(keys, indent=1), encoding="utf-8")
-    return status
+    return subprocess.run([tree.ROOT / "tools/sanity", *tests, *names], check=False).returncode
 
 
 def keys_of(texts: Mapping[str, str]) -> dict[str, str]:

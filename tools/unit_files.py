@@ -9,19 +9,17 @@ without it everything runs, as in `make test` always.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from tools import reach, tree
+from tools import check, reach, tree
 
 PASSED = tree.ROOT / ".cache/unit-files.json"
 UNIT = "tests/unit"
-WORKERS = max(2, len(os.sched_getaffinity(0)))
 CORE = "plugins/plugin_utils"
 # A test in whose reach such a word stands may read sources or pages, or start programs that do.
 _LOOKS_AROUND = re.compile(r"\b(?:subprocess|run_command|python_argv)\b|\*\.(?:py|md)[\"']|\.md[\"']|[\"']docs[\"'/]")
@@ -40,18 +38,12 @@ _NO_DATA = ("docs/", "changelogs/", ".github/")
 
 def main() -> int:
     """Run what is new; return the status of pytest."""
-    keys = keys_of(reach.sources(), _others())
-    passed = json.loads(PASSED.read_text(encoding="utf-8")) if PASSED.is_file() else {}
-    fresh = sorted(name for name, key in keys.items() if passed.get(name) != key)
-    print(f"unit: {len(fresh)} of {len(keys)} files of tests changed, or what they read did", flush=True)
-    if not fresh:
-        return 0
-    words = ("pytest", "-q", "-n", str(WORKERS), "--hypothesis-profile=quick")
-    names = [UNIT] if len(fresh) == len(keys) else fresh
-    status = subprocess.run([*words, *names], cwd=tree.ROOT, check=False).returncode
-    if status == 0:
-        PASSED.write_text(json.dumps(keys, indent=1), encoding="utf-8")
-    return status
+    return reach.run_changed(PASSED, keys_of(reach.sources(), _others()), "unit", _tested)
+
+
+def _tested(names: Sequence[str]) -> int:
+    words = ("pytest", "-q", "-n", str(check.WORKERS), "--hypothesis-profile=quick")
+    return subprocess.run([*words, *names], cwd=tree.ROOT, check=False).returncode
 
 
 def keys_of(texts: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:

@@ -94,6 +94,7 @@ class Bench:
         run = self.run(f"ctl{point.number}", (point.gate,), when_held="wait")
         runs.append(run)
         assert run.await_text(HOLD), run.said()[-4000:]
+        # The moment of the end is drawn; nothing is waited for.
         pause_s = point.share * self.took_s.get(point.gate, 15.0)
         time.sleep(pause_s)
         late = run.process.poll() is not None

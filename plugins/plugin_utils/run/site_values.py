@@ -14,9 +14,10 @@ from functools import cache
 from typing import Any
 
 from ..check.gpu_stack.settings import GpuStackSettings
+from ..outcome.errors import NotFoundError
 from ..recipe.merge import merged_values
 from ..recipe.model import Catalogue
-from ..recipe.paths import parse_path
+from ..recipe.paths import lookup, parse_path
 from ..runtime.recipe_files import RECIPES
 from ..runtime.strict import decode, read_yaml
 from ..workload.tolerations import Toleration, tolerations_with
@@ -162,10 +163,10 @@ def _proxied(proxy: Mapping[str, str], site: SitePaths, own: Values) -> Given:
 
 
 def _at(values: Values, path: str) -> Any:
-    found: Any = values
-    for step in parse_path(path):
-        found = found.get(step) if isinstance(found, Mapping) else None
-    return found
+    try:
+        return lookup(values, parse_path(path))
+    except NotFoundError:
+        return None
 
 
 def _nested(path: str, value: Any) -> dict[str, Any]:

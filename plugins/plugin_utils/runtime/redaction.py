@@ -62,8 +62,8 @@ _NAMED = re.compile(
     rf"(?i)name{_QUOTE}[ \t]{{0,8}}:[ \t]{{0,8}}{_QUOTE}[\w.-]{{0,80}}?(?:{_PHRASES}|{_WORDS}){_QUOTE},?\s{{1,80}}"
     rf"{_QUOTE}value(?P<phrase>)(?P<quote>\\{{0,4}}[\"'])?[ \t]{{0,8}}(?P<sign>:)"
 )
-_MENTIONED = re.compile(r"(?i)pass(?:w|p|c)|secret|token|key|dockerc|auth")
 _MENTIONS = ("passw", "passp", "passc", "secret", "token", "key", "dockerc", "auth")
+_MENTIONED = re.compile(f"(?i){'|'.join(_MENTIONS)}")
 _NEXT_PAIR = re.compile(r"\n|(?<![ \t,;&])[ \t,;&]{1,40}[\w.-]{1,60}[=:]")
 _BLOCK = re.compile(r"[|>][+-]?[0-9]?[+-]?[ \t]{0,40}(?:#[^\n]{0,200})?\r?(?=\n|\Z)")
 _OPENING = re.compile(r"\\{0,4}[\"']")
@@ -84,7 +84,8 @@ def redact(text: str) -> str:
         if small is None or any(word in small for word in words):
             text = pattern.sub(replacement, text)
     text = _without_pem_tail(text)
-    if not any(word in small for word in _MENTIONS) if small is not None else _MENTIONED.search(text) is None:
+    mentioned = _MENTIONED.search(text) if small is None else any(word in small for word in _MENTIONS)
+    if not mentioned:
         return text
     text = _FLAG.sub(_masked_flag, text)
     return _without_values(_without_values(text, _NAMED), _KEY)

@@ -34,6 +34,7 @@ def _compiled(path: str, source: bytes) -> CodeType:
     kept = _file_of(path, source)
     try:
         with open(kept, "rb") as file:
+            # Only code is written there, below by this very function; marshal's type is Any.
             return marshal.loads(file.read())  # type: ignore[no-any-return]
     except (OSError, ValueError, EOFError, TypeError):
         # Nobody compiled it yet.
