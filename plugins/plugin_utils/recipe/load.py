@@ -8,18 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from ..hardware.accelerator import DIRECTORY, Accelerator, load_accelerators
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..runtime.recipe_files import RECIPES
 from . import decode
-from .criteria import ANY, Criteria, DetectionRule, Dimension, Vocabulary, make_criteria, parse_criteria
+from .criteria import ANY, ORDER, Criteria, DetectionRule, Dimension, Vocabulary, make_criteria, parse_criteria
 from .document import Document, read_document
 from .model import Catalogue, Check, Component, Layer, Mixin
 from .schema import Dialect, Kind
 from .tree import TreeFile, is_document, tree_files
-from .unread import unread_warnings
+from .unread import unnamed_dimensions, unread_warnings
 from .verify import unresolvable, verify
 
 BASE = "base"
@@ -332,6 +333,8 @@ def load_catalogue(directories: Sequence[Path]) -> Catalogue:
         dialect=root_dialect,
     )
     loading.warnings += unread_warnings(catalogue, _private(directories, trees), frozenset(loading.read))
+    private = [found for path, found in zip(directories, read, strict=True) if not _is_own(path)]
+    loading.warnings += unnamed_dimensions(chain(*private), ORDER, _stated_dimensions(all_documents))
     return _verified(catalogue, loading, directories)
 
 

@@ -1,15 +1,18 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Files of a private tree that nothing reads: a misspelled name must not be silence."""
+"""Files and dimensions of a private tree that nothing reads: a misspelled name must not be silence."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+from .document import Document
 from .model import Catalogue, ComponentRef, Layer, Mixin
+from .schema import Kind
+from .shape import unknown_hint
 from .tree import TreeFile
 
 # Read by others, in the directory itself: SKU facts, kinds of GPU, expectations.
@@ -87,3 +90,21 @@ def unread_warnings(
         elif not tree:
             warnings.append(f"{root}: holds no recipe data.")
     return tuple(warnings)
+
+
+def unnamed_dimensions(private: Iterable[Document], known: Collection[str], named: Collection[str]) -> Iterable[str]:
+    """Yield one warning for each new dimension of criteria on which nothing depends.
+
+    Args:
+        private: the documents of private trees.
+        known: the dimensions that the collection itself states.
+        named: the dimensions that the criteria of some layer name.
+    """
+    for document in private:
+        new = document.data["dimensions"] if document.kind is Kind.VOCABULARY else ()
+        for name in new:
+            if name not in known and name not in named:
+                yield (
+                    f"{document.at(('dimensions', name))}: the dimension {name!r} is new and no layer names it, so "
+                    f"nothing depends on it. {unknown_hint(name, known)}"
+                )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -201,6 +202,18 @@ def test_what_is_read_or_for_people_is_not_named(shipped: Tree, tmp_path: Path) 
     for name in ("components/nfd/eks.yaml", "components/nfd/values.yaml", "hardware/sku.yaml", "thresholds/nodes.yaml",
                  "README.md", "LICENSE", "CODEOWNERS", ".gitignore", ".git/config", ".github/x.yaml"):  # fmt: skip
         private.write(name, "a: 1\n")
+    assert shipped.load(private.root).warnings == ()
+
+
+def test_a_dimension_that_no_layer_names_is_told_with_the_nearest_one(shipped: Tree, tmp_path: Path) -> None:
+    private = Tree(tmp_path / "private")
+    vocabulary = {"apiVersion": "gpufleet.bringup/v1", "kind": "CriteriaVocabulary"}
+    private.write("criteria.yaml", plain({**vocabulary, "dimensions": {"platfomr": {"values": ["acme"]}}}))
+    (warning,) = shipped.load(private.root).warnings
+    assert re.search(r"criteria\.yaml:\d+: the dimension 'platfomr' is new and no layer names it", warning)
+    assert warning.endswith("Did you mean 'platform'?")
+    private.write("criteria.yaml", plain({**vocabulary, "dimensions": {"region": {"values": ["here"]}}}))
+    private.overlay("here", {"criteria": {"region": "here"}})
     assert shipped.load(private.root).warnings == ()
 
 
