@@ -47,7 +47,9 @@ class KeptAway:
             facts: measured values and evidence.
         """
         names = ", ".join(workload.name for workload in self.workloads)
-        text = f"{what}: no pod of DaemonSet {names} comes there, which does not tolerate the node's taint {self.taint}"
+        one = len(self.workloads) == 1
+        whose = f"DaemonSet {names}, which does" if one else f"the DaemonSets {names}, which do"
+        text = f"{what}: no pod is placed there by {whose} not tolerate the node's taint {self.taint}"
         hint = (
             f"gpufleet_overrides: {self._overrides()}, then run role gpu_stack; or take the taint off: "
             f"kubectl taint node {node} {self.taint}-"
