@@ -51,8 +51,14 @@ def ready_for_s(pods: Iterable[Json], now: datetime) -> float | None:
     return round(min(ages), 1) if ages else None
 
 
-def _ready_since(pod: Json) -> str:
-    conditions = (pod.get("status") or {}).get("conditions") or []
+def unsteady_nodes(nodes: Iterable[Json], now: datetime, wanted_s: float) -> frozenset[str]:
+    """Return the names of the nodes that have not been Ready for that long: what runs there is still coming or going."""
+    return frozenset(str(node["metadata"]["name"]) for node in nodes if _age_s(_ready_since(node), now) < wanted_s)
+
+
+def _ready_since(obj: Json) -> str:
+    """Return since when a pod or a node is Ready; empty if it is not."""
+    conditions = (obj.get("status") or {}).get("conditions") or []
     ready: Json = next((entry for entry in conditions if entry["type"] == "Ready"), {})
     return str(ready.get("lastTransitionTime") or "") if ready.get("status") == "True" else ""
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -68,9 +68,16 @@ def _count_as_release(
 
 
 def read_workloads(
-    cluster: Cluster, namespaces: Iterable[str], grace_s: float, watch: ReadinessWatch | None = None
+    cluster: Cluster,
+    namespaces: Iterable[str],
+    grace_s: float,
+    watch: ReadinessWatch | None = None,
+    unsteady: Collection[str] = (),
 ) -> list[Workload]:
-    """Return the workloads of some namespaces with their state; `watch` knows what earlier looks saw."""
+    """Return the workloads of some namespaces with their state; `watch` knows what earlier looks saw.
+
+    Pods of DaemonSets on `unsteady` nodes count only where there are no others.
+    """
     found: list[Workload] = []
     for namespace in sorted(set(namespaces)):
         pods = cluster.list_objects(PODS, namespace)
@@ -78,7 +85,7 @@ def read_workloads(
         now = cluster.transport.now()
         for kind in WORKLOAD_KINDS:
             objects = cluster.list_objects(kind, namespace)
-            found += [workload_of(kind.kind, obj, pods, now, grace_s, watch) for obj in objects]
+            found += [workload_of(kind.kind, obj, pods, now, grace_s, watch, unsteady) for obj in objects]
     return found
 
 

@@ -24,7 +24,7 @@ from ..clients.kube.kinds import (
     VOLUME_CLAIMS,
     Kind,
 )
-from ..outcome.errors import BringupError, DeadlineError, NotFoundError
+from ..outcome.errors import BringupError, DeadlineError, NotFoundError, UnavailableError
 from ..runtime.clock import Deadline, elapsed_text
 from ..runtime.progress import Emit, silent
 from .foreign import unserved
@@ -99,6 +99,7 @@ class Remover:
                 known = set(unserved(self.cluster))
                 self.helm.uninstall(entry.component, entry.namespace, wait=True)
                 self._unregister(known)
+            self._drain_again(entry)
             self._drain(entry, entry.before[::-1])
             self._drain(entry, [_definition(name) for name in entry.crds])
         except DeadlineError as error:
@@ -108,20 +109,39 @@ class Remover:
             return Gone(component=entry.component, state="failed", reason=reason, hint=error.hint)
         return Gone(component=entry.component, state="removed", reason=entry.reason)
 
-    def _drain(self, entry: Removal, refs: Iterable[Ref]) -> None:
+    def _drain(self, entry: Removal, refs: Iterable[Ref]) -> list[tuple[Ref, Json]]:
         """Delete objects and wait until they are gone: their controllers have something to do before.
+
+        Return those in whose place another of the same name stood at once: who makes them does not rest.
 
         Raises:
             DeadlineError: one is still there, with what holds it.
         """
-        left = [(kind, ref) for ref in refs if (kind := self._kind(ref)) is not None]
-        for kind, ref in left:
-            self.cluster.delete(kind, ref.name, ref.namespace if kind.namespaced else "")
-        deadline = Deadline.after(self.drain_s)
-        while left := [(kind, ref) for kind, ref in left if self._find(kind, ref) is not None]:
-            if deadline.left_s <= 0:
-                raise self._held(entry, *left[0])
-            time.sleep(min(_POLL_S, deadline.left_s))
+        named = [(kind, ref) for ref in refs if (kind := self._kind(ref)) is not None]
+        left = [(kind, ref, _uid(found)) for kind, ref in named if (found := self._find(kind, ref)) is not None]
+        for kind, ref, uid in left:
+            self.cluster.delete(kind, ref.name, ref.namespace if kind.namespaced else "", uid=uid)
+        deadline, again = Deadline.after(self.drain_s), []
+        while left:
+            seen = [(kind, ref, uid, self._find(kind, ref)) for kind, ref, uid in left]
+            again += [(ref, found) for _kind, ref, uid, found in seen if found is not None and _uid(found) != uid]
+            left = [(kind, ref, uid) for kind, ref, uid, found in seen if found is not None and _uid(found) == uid]
+            if left and deadline.left_s <= 0:
+                raise self._held(entry, *left[0][:2])
+            if left:
+                time.sleep(min(_POLL_S, deadline.left_s))
+        return again
+
+    def _drain_again(self, entry: Removal) -> None:
+        """Delete what the component itself made again while it still ran.
+
+        Raises:
+            DeadlineError: one is still there.
+            UnavailableError: somebody else makes one again whenever it is deleted.
+        """
+        again = self._drain(entry, (*entry.custom, *entry.after[::-1]))
+        if again:
+            raise _remade(*again[0])
 
     def _kind(self, ref: Ref) -> Kind | None:
         try:
@@ -176,7 +196,7 @@ class Remover:
     def _left(self, name: str) -> Gone:
         entry = Removal(component=f"namespace {name}", namespace=name, action="remove")
         try:
-            self._drain(entry, [Ref(api_version="v1", kind="Namespace", name=name)])
+            again = self._drain(entry, [Ref(api_version="v1", kind="Namespace", name=name)])
         except DeadlineError as error:
             conditions = ((self.cluster.find(NAMESPACES, name) or {}).get("status") or {}).get("conditions") or ()
             said = [str(condition.get("message")) for condition in conditions if condition.get("status") == "True"]
@@ -184,7 +204,22 @@ class Remover:
             return Gone(
                 component=entry.component, state="blocked", reason=reason, hint=f"kubectl get namespace {name} -o yaml"
             )
+        if again:
+            return Gone(component=entry.component, state="kept", reason=_remade(*again[0]).reason.rstrip("."))
         return Gone(component=entry.component, state="removed")
+
+
+def _uid(obj: Json) -> str:
+    return str(obj["metadata"].get("uid") or "")
+
+
+def _remade(ref: Ref, found: Json) -> UnavailableError:
+    """Return the error for an object that somebody makes again; its field managers say who."""
+    entries = found["metadata"].get("managedFields") or ()
+    managers = ", ".join(sorted({str(entry.get("manager")) for entry in entries if entry.get("manager")}))
+    by = f" by {managers}" if managers else ""
+    hint = "take it out where it is kept (Argo CD, Flux, an operator of somebody else), then run again"
+    return UnavailableError(ref.title, f"was made again{by} as soon as it was deleted.", hint)
 
 
 def _is_going(metadata: Json) -> bool:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -31,7 +31,8 @@ class Workload:
     those of a DaemonSet's pods, `misplaced` counts its pods on nodes where it would not be placed now; None where
     nobody looked.
     `ready_for_s` is for how long all of its pods have been ready, None where it has none or nobody noted it; `losses`
-    how often, by node, a pod lost its readiness while it was watched.
+    how often, by node, a pod lost its readiness while it was watched. `left_out` names the nodes whose pods of a
+    DaemonSet count nowhere here.
     """
 
     kind: str
@@ -52,6 +53,7 @@ class Workload:
     misplaced: int | None = None
     ready_for_s: float | None = None
     losses: dict[str, int] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
 
 def release_of(obj: Mapping[str, Any]) -> str:
@@ -69,7 +71,13 @@ def workload_title(workload: Workload) -> str:
 
 
 def workload_of(
-    kind: str, obj: Json, pods: Iterable[Json], now: datetime, grace_s: float, watch: ReadinessWatch | None = None
+    kind: str,
+    obj: Json,
+    pods: Iterable[Json],
+    now: datetime,
+    grace_s: float,
+    watch: ReadinessWatch | None = None,
+    unsteady: Collection[str] = (),
 ) -> Workload:
     """Return what is to be said about one workload.
 
@@ -80,11 +88,15 @@ def workload_of(
         now: the time, for graces.
         grace_s: how long a pod may fail to pull its image before it counts as failed.
         watch: what earlier looks saw of the pods.
+        unsteady: nodes that say nothing of a DaemonSet; where it has pods nowhere else, they count.
     """
     metadata = obj["metadata"]
     labels = metadata.get("labels") or {}
     desired, ready, failure = _progress(kind, obj)
     own = _own_pods(obj, pods)
+    left_out: tuple[str, ...] = ()
+    if kind == "DaemonSet" and unsteady:
+        own, left_out, desired, ready = _steady(own, unsteady, desired, ready)
     waiting = [pod for pod in own if not _pod_ready(pod)]
     # A Job is to end, and a pod that is taken away is to stop.
     staying = [pod for pod in own if kind != "Job" and not pod["metadata"].get("deletionTimestamp")]
@@ -113,7 +125,23 @@ def workload_of(
         misplaced=int((obj.get("status") or {}).get("numberMisscheduled", 0)) if kind == "DaemonSet" else None,
         ready_for_s=ready_for_s(staying, now),
         losses=watch.by_node(staying) if watch else {},
+        left_out=left_out,
     )
+
+
+def _steady(
+    own: list[Json], unsteady: Collection[str], desired: int, ready: int
+) -> tuple[list[Json], tuple[str, ...], int, int]:
+    """Return the pods of a DaemonSet elsewhere than on those nodes, the nodes left out, and the numbers without them.
+
+    The pods are of another moment than the numbers, so whichever knows fewer ready ones is right.
+    """
+    kept = [pod for pod in own if _node(pod) not in unsteady]
+    if len(kept) == len(own) or not kept:
+        return own, (), desired, ready
+    wanted = max(desired - (len(own) - len(kept)), 0)
+    left_out = tuple(sorted({_node(pod) for pod in own if _node(pod) in unsteady}))
+    return kept, left_out, wanted, min(ready, wanted, sum(map(_pod_ready, kept)))
 
 
 def _tolerations(obj: Json) -> tuple[dict[str, str], ...]:

@@ -27,6 +27,7 @@ from types import FrameType
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import Connection
 from ..clients.kube.errors import ForbiddenError
+from ..clients.kube.persistence import SETTLING_S
 from ..outcome.errors import BringupError
 from ..runtime.process_id import ProcessId
 from .keeping import KeeperRequest, lock_record, request_from
@@ -120,15 +121,21 @@ class Keeper:
 
     def _insist(self, action: Callable[[], object]) -> None:
         """Do it once the API server lets us, which may be away just when the run ends: without that, the next run
-        would wait until the Lease expires. Later than that another may hold the cluster."""
+        would wait until the Lease expires. Later than that another may hold the cluster. A server that has just
+        started may forbid what is allowed; who may really not is told so for SETTLING_S."""
+        forbidden_at: float | None = None
         while True:
             try:
                 action()
                 return
-            except (LostError, ForbiddenError):
+            except LostError:
                 return
-            except BringupError:
-                if time.monotonic() - self.renewed > RENEW_DEADLINE_S or self._cluster_is_gone():
+            except BringupError as error:
+                now = time.monotonic()
+                forbidden_at = (forbidden_at or now) if isinstance(error, ForbiddenError) else None
+                if forbidden_at is not None and now - forbidden_at > SETTLING_S:
+                    return
+                if now - self.renewed > RENEW_DEADLINE_S or self._cluster_is_gone():
                     return
                 time.sleep(_LOOK_S)
 

@@ -11,7 +11,7 @@ from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Sub
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
 from .cluster_state import ClusterState, OperandState, PolicyState
-from .lasting import flaps, not_lasting
+from .lasting import flaps, not_lasting, passed_over
 from .observe_cluster import OBSERVER
 from .roots import (
     GPU_OPERATOR,
@@ -73,8 +73,9 @@ def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     if unsteady:
         return (unsteady,)
     policies = [policy.name for policy in seen.cluster_policies or () if policy.state == "ready"]
-    operands = len(seen.operands or ())
-    return (answer.passed(f"ClusterPolicy {policies[0]} ready, {operands} operands ready", **_facts(seen)),)
+    operands = [operand.workload for operand in seen.operands or ()]
+    text = f"ClusterPolicy {policies[0]} ready, {len(operands)} operands ready{passed_over(operands)}"
+    return (answer.passed(text, **_facts(seen)),)
 
 
 def _gpu_operator(answer: Answer, cluster: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:

@@ -9,7 +9,7 @@ from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Sub
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
 from .cluster_state import ClusterState, ComponentState
-from .lasting import not_lasting
+from .lasting import not_lasting, passed_over
 from .observe_cluster import OBSERVER
 from .roots import (
     bad_nodes,
@@ -112,12 +112,13 @@ def _sick_dependency(cluster: ClusterState, context: JudgeContext, name: str) ->
 
 
 def _healthy(answer: Answer, cluster: ClusterState, component: ComponentState, context: JudgeContext) -> Outcome:
-    count = len(cluster.workloads_for(component))
+    workloads = cluster.workloads_for(component)
+    count = len(workloads)
     whose = "" if component.ours else f", installed by {component.owner or 'somebody else'}"
     wanted = wanted_version(component.name, context)
     differs = f" (the recipe has {wanted})" if component.owner and component.version != wanted else ""
     what = f"{component.release or component.name} {component.version or 'of unknown version'}{differs}"
-    text = f"{what} deployed{whose}, {count} of {count} workloads ready"
+    text = f"{what} deployed{whose}, {count} of {count} workloads ready{passed_over(workloads)}"
     return answer.passed(text, **_facts(cluster, component, context))
 
 

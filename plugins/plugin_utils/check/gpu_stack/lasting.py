@@ -60,6 +60,15 @@ def not_lasting(answer: Answer, workloads: Iterable[Workload], bad: frozenset[st
     return answer.unknown("not-ready-for-long", text, "run the gate again; what is ready meanwhile counts")
 
 
+def passed_over(workloads: Iterable[Workload]) -> str:
+    """Return a text about the nodes whose pods of DaemonSets did not count, to be put behind another; empty if none."""
+    nodes = sorted({node for workload in workloads for node in workload.left_out})
+    if not nodes:
+        return ""
+    named = ", ".join(nodes[:_NODES_NAMED]) + (f" and {len(nodes) - _NODES_NAMED} more" if nodes[_NODES_NAMED:] else "")
+    return f"; pods of DaemonSets on {named}, not of this site and not Ready for long enough, do not count"
+
+
 def excused(workload: Workload, bad: frozenset[str]) -> bool:
     """Tell whether a workload waits only for pods on nodes that do not work."""
     missing = workload.desired - workload.ready

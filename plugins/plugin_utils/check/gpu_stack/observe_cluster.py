@@ -18,7 +18,7 @@ from ...clients.kube.dra import dra_kinds
 from ...clients.kube.kinds import CLUSTER_POLICIES, NIC_CLUSTER_POLICIES, NODES
 from ...clients.kube.permission import AskedPermission, Permission, ask_all
 from ...component_stack.facts import stack_facts
-from ...component_stack.lasting import ReadinessWatch
+from ...component_stack.lasting import ReadinessWatch, unsteady_nodes
 from ...component_stack.model import Component, components_of
 from ...component_stack.plan import Installed
 from ...component_stack.promised import Promised, broken_promise, promised_by, promised_by_text
@@ -108,7 +108,9 @@ def _look(cluster: Cluster, context: ObserveContext, looks: Looks) -> ClusterSta
     namespaces |= {title.partition(" ")[2].partition("/")[0] for state in states for title in state.used}
     # A chart may put a workload into another namespace than its own.
     namespaces |= {entry.namespace for state in states for entry in state.promised or ()}
-    workloads = tuple(read_workloads(cluster, namespaces, _PULL_GRACE_S, looks.watch))
+    nodes = cluster.list_objects(NODES)
+    unsteady = _unsteady(nodes, cluster, context)
+    workloads = tuple(read_workloads(cluster, namespaces, _PULL_GRACE_S, looks.watch, unsteady))
     policies = cluster.find_all(CLUSTER_POLICIES)
     nic_policies = cluster.find_all(NIC_CLUSTER_POLICIES)
     kinds = dra_kinds(cluster)
@@ -118,7 +120,7 @@ def _look(cluster: Cluster, context: ObserveContext, looks: Looks) -> ClusterSta
         version=cluster.version(),
         permissions=permissions,
         permissions_asked=len(permissions),
-        nodes=tuple(node_state(node) for node in cluster.list_objects(NODES)),
+        nodes=tuple(map(node_state, nodes)),
         components=states,
         workloads=workloads,
         cluster_policies=None if policies is None else tuple(map(policy_state, policies)),
@@ -127,6 +129,16 @@ def _look(cluster: Cluster, context: ObserveContext, looks: Looks) -> ClusterSta
         device_classes=None if classes is None else tuple(sorted(c["metadata"]["name"] for c in classes)),
         slices=None if slices is None else tuple(map(slice_state, slices)),
     )
+
+
+def _unsteady(nodes: list[dict[str, Any]], cluster: Cluster, context: ObserveContext) -> frozenset[str]:
+    """Return the nodes beside those of the site that come or go: a fleet that grows and shrinks always has some.
+
+    A host of the site counts whatever it does: one that restarts all the time must not go unjudged.
+    """
+    wanted_s = context.settings_of(GATE, GpuStackSettings).stays_ready_s
+    hosts = {host.node_name for host in context.site.hosts}
+    return unsteady_nodes(nodes, cluster.transport.now(), wanted_s) - hosts
 
 
 def _install_results(context: ObserveContext) -> dict[str, dict[str, Any]]:
@@ -225,6 +237,11 @@ def _unsettled(state: ClusterState, context: ObserveContext) -> str:
     pending += [operand.workload.name for operand in state.operands or () if is_unplaced(operand)]
     if pending:
         return f"{', '.join(pending[:3])} not ready"
+    # The operator counts every node, so its policy is ready only in moments where none of them has just come.
+    if any(operand.workload.left_out for operand in state.operands or ()):
+        waiting = [policy.name for policy in state.cluster_policies or () if policy.state == "notReady"]
+        if waiting:
+            return f"ClusterPolicy {waiting[0]} is not ready"
     bare = [
         node
         for node in (state.node(host.node_name) for host in context.site.in_scope)

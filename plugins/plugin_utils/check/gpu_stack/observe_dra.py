@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ...clients.kube.cluster import Cluster
@@ -24,6 +25,7 @@ from ...runtime.recipe_files import RECIPES
 from ...workload.capacity import open_nodes
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
 from ...workload.pending import HELD_HINT, held_by_gates, why_pending
+from ...workload.placing import PlacingTime
 from ...workload.render import render
 from ..kit.settings import setting
 from ..kit.tolerations import tolerations_of
@@ -181,7 +183,8 @@ def _run(
         namespace.create(_objects(namespace, result, settings, kinds))
         started = time.monotonic()
         progress = Progress(context.emit)
-        claim, pod = _settled(namespace, kinds, Deadline.after(settings.timeout_s), progress)
+        wait = PlacingTime(settings.timeout_s, cluster.transport.outage)
+        claim, pod = settled(namespace, kinds, wait, progress)
         settled_s = round(time.monotonic() - started, 1)
         container = None
         if _results(claim) and (pod.get("spec") or {}).get("nodeName"):
@@ -235,17 +238,17 @@ def _objects(namespace: TemporaryNamespace, result: ClaimResult, settings: DraSe
     )
 
 
-def _settled(
-    namespace: TemporaryNamespace, kinds: DraKinds, deadline: Deadline, progress: Progress
-) -> tuple[Json, Json]:
-    """Return the claim and the pod once the pod is bound, or as they are at the deadline."""
+def settled(namespace: TemporaryNamespace, kinds: DraKinds, wait: PlacingTime, progress: Progress) -> tuple[Json, Json]:
+    """Return the claim and the pod once the pod is bound, or as they are when the scheduler has had its time."""
     while True:
         pod = next(iter(namespace.pods()), {})
         claim = next(iter(namespace.cluster.list_objects(kinds.claims, namespace.name)), {})
-        if ((pod.get("spec") or {}).get("nodeName") and _results(claim)) or deadline.left_s <= 0:
+        said = why_pending(pod) or (held_by_gates(pod) if pod else "")
+        left_s = wait.left_s(partial(bool, said))
+        if ((pod.get("spec") or {}).get("nodeName") and _results(claim)) or left_s <= 0:
             return claim, pod
         progress.tick(f"DRA claim: {why_pending(pod) or 'waiting for the scheduler'}"[:180])
-        time.sleep(min(0.5, max(deadline.left_s, 0.01)))
+        time.sleep(min(0.5, max(left_s, 0.01)))
 
 
 OBSERVER = observer_of("dra", ClaimResult, observe)

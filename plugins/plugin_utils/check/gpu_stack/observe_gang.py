@@ -18,12 +18,12 @@ from ...component_stack.model import components_of
 from ...component_stack.read import read_workloads
 from ...hardware.sku import sku_or_error
 from ...outcome.errors import InputError, NotFoundError
-from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...workload.capacity import NodeCapacity, read_node_capacity
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
 from ...workload.pending import HELD_HINT, held_by_gates, why_pending
+from ...workload.placing import PlacingTime
 from ...workload.queue import queue_for
 from ...workload.render import render
 from ..kit.settings import setting
@@ -178,7 +178,8 @@ def _run(
         # Alternating: a scheduler that places pod by pod gives both gangs a part, and is found out.
         namespace.create([obj for pair in zip(*objects, strict=True) for obj in pair])
         started = time.monotonic()
-        bound = _settled(namespace, gangs, slots, settings, Progress(context.emit))
+        wait = PlacingTime(settings.timeout_s, cluster.transport.outage)
+        bound = settled(namespace, kind, gangs, slots, settings, wait, Progress(context.emit))
         conditions = {name: _condition(cluster.find(kind, name, namespace.name)) for name in gangs}
         waiting = [pod for pod in namespace.pods() if not (pod.get("spec") or {}).get("nodeName")]
         held = next((text for pod in waiting if (text := held_by_gates(pod))), "")
@@ -230,14 +231,26 @@ def _objects(
     )
 
 
-def _settled(
-    namespace: TemporaryNamespace, gangs: tuple[str, ...], slots: Slots, settings: GangSettings, progress: Progress
+def settled(
+    namespace: TemporaryNamespace,
+    kind: Kind,
+    gangs: tuple[str, ...],
+    slots: Slots,
+    settings: GangSettings,
+    wait: PlacingTime,
+    progress: Progress,
 ) -> dict[str, int]:
-    """Return the bound pods of each gang once one is whole and nothing moved for the settle time, or at the end."""
-    deadline = Deadline.after(settings.timeout_s)
-    settle_s = settings.settle_s
+    """Return the bound pods of each gang once one is whole and nothing moved for the settle time, or at the end.
+
+    What stands still while the scheduler may be away for an outage is no answer.
+    """
+
+    def heard() -> bool:
+        groups = (namespace.cluster.find(kind, name, namespace.name) for name in gangs)
+        return any(why_pending(pod) or held_by_gates(pod) for pod in namespace.pods()) or any(map(_words, groups))
+
     last, since = dict.fromkeys(gangs, 0), time.monotonic()
-    while deadline.left_s > 0:
+    while (left_s := wait.left_s(heard)) > 0:
         bound = dict.fromkeys(gangs, 0)
         for pod in namespace.pods():
             if (pod.get("spec") or {}).get("nodeName"):
@@ -249,20 +262,25 @@ def _settled(
             f"gangs of {slots.gang} on {slots.count} slots: " + ", ".join(f"{k} {v}" for k, v in bound.items())
         )
         whole = any(count >= slots.gang for count in bound.values())
-        # Parts of gangs that stay parts are an answer as well, after more patience.
-        if (whole and still_s >= settle_s) or (any(bound.values()) and still_s >= 5 * settle_s):
+        if whole and still_s >= settings.settle_s:
             break
-        time.sleep(min(0.5, max(deadline.left_s, 0.01)))
+        # Parts of gangs that stay parts are an answer as well, after more patience.
+        if any(bound.values()) and still_s >= 5 * settings.settle_s and not wait.settling:
+            break
+        time.sleep(min(0.5, max(left_s, 0.01)))
     return last
 
 
-def _condition(group: dict[str, Any] | None) -> str:
+def _words(group: dict[str, Any] | None) -> list[str]:
     status = (group or {}).get("status") or {}
     # KAI keeps its own in schedulingConditions.
     conditions = [*(status.get("conditions") or []), *(status.get("schedulingConditions") or [])]
-    texts = [f"{c['type']}={c['status']} {c.get('message') or c.get('reason', '')}".strip() for c in conditions]
-    phase = [str(status["phase"])] if status.get("phase") else []
-    return "; ".join(phase + texts)[:300]
+    return [f"{c['type']}={c['status']} {c.get('message') or c.get('reason', '')}".strip() for c in conditions]
+
+
+def _condition(group: dict[str, Any] | None) -> str:
+    phase = ((group or {}).get("status") or {}).get("phase")
+    return "; ".join(([str(phase)] if phase else []) + _words(group))[:300]
 
 
 OBSERVER = observer_of("gang", GangResult, observe)

@@ -284,8 +284,11 @@ class Cluster:
         propagation: str = "Background",
         grace_period_s: int | None = None,
         timeout_s: float | None = None,
+        uid: str = "",
     ) -> bool:
         """Ask for the deletion of an object; tell whether it was there. It does not wait (see wait.until).
+
+        With `uid` only the object of that UID is deleted: another one that has its name by now is left alone.
 
         Raises:
             ConflictError: it is there, and somebody keeps it from being deleted.
@@ -293,6 +296,8 @@ class Cluster:
         body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
         if grace_period_s is not None:
             body["gracePeriodSeconds"] = grace_period_s
+        if uid:
+            body["preconditions"] = {"uid": uid}
         path, backoff, unsure = kind.path(name, namespace), Backoff(), False
         for left in reversed(range(_CHANGE_TRIES)):
             answer = self.transport.ask("DELETE", path, body=body, timeout_s=timeout_s, rival=True)
@@ -306,6 +311,8 @@ class Cluster:
                 # A namespace that is being deleted already answers 409; so does a server in which two write at once.
                 found = self.find(kind, name, namespace)
                 if found is None or found["metadata"].get("deletionTimestamp"):
+                    return True
+                if uid and found["metadata"].get("uid") != uid:
                     return True
                 if left:
                     time.sleep(backoff.pause_s())

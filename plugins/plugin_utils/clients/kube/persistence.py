@@ -23,7 +23,7 @@ _UNDECIDED = frozenset({408, 500, 502, 503, 504})  # may have been carried out
 _TRIES = 10
 _SILENT_TRIES = 2
 # kubernetes/kubernetes#121635: a server that has just started refuses what its RBAC informers do not know yet.
-_SETTLING_S = 30.0
+SETTLING_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +57,9 @@ class Outage:
     """Since when a server does not answer; shared by everybody who talks to it."""
 
     patience_s: float
+    over_at: float | None = None  # when the last one ended (time.monotonic)
+    away_s: float = 0.0  # how long all that ended lasted
     _since: float | None = None
-    _over_at: float | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, fault: Fault) -> None:
@@ -67,13 +68,15 @@ class Outage:
             if not fault.status or fault.status in _AWAY:
                 self._since = time.monotonic() if self._since is None else self._since
             elif self._since is not None:
-                self._since, self._over_at = None, time.monotonic()
+                self.over_at = time.monotonic()
+                self.away_s += self.over_at - self._since
+                self._since = None
 
     @property
     def settling(self) -> bool:
         """Whether the server came back a moment ago."""
         with self._lock:
-            return self._over_at is not None and time.monotonic() - self._over_at < _SETTLING_S
+            return self.over_at is not None and time.monotonic() - self.over_at < SETTLING_S
 
     def left_s(self, started: float) -> float:
         """Return the seconds that a request of that moment may still be repeated."""

@@ -154,6 +154,14 @@ def test_a_namespace_that_goes_away_already_is_deleted(api: Api, cluster: Cluste
     assert cluster.delete(NAMESPACES, "n") is True
 
 
+def test_what_has_the_name_of_a_deleted_object_by_now_is_left_alone(api: Api, cluster: Cluster) -> None:
+    other = {**POD, "metadata": {**POD["metadata"], "uid": "new"}}
+    api.objects["/api/v1/namespaces/ns/pods/x"] = other
+    api.faults = [CONFLICT]
+    assert cluster.delete(PODS, "x", "ns", uid="old") is True
+    assert api.objects == {"/api/v1/namespaces/ns/pods/x": other}
+
+
 def test_a_deletion_that_is_refused_each_time_is_no_deletion(api: Api, cluster: Cluster) -> None:
     api.objects["/api/v1/namespaces/ns/pods/x"] = POD
     api.faults = [CONFLICT, None] * 6

@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.lasting import (
     ReadinessWatch,
     ready_for_s,
+    unsteady_nodes,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.workloads import workload_of
 
@@ -78,3 +79,51 @@ def test_a_job_and_a_pod_that_is_taken_away_need_not_last() -> None:
     assert _workload("Job", _pod("11:59:59")).ready_for_s is None
     leaving = _pod("11:59:59", name="w-2", deletionTimestamp="2026-01-01T12:00:00Z")
     assert _workload("Deployment", _pod("11:00:00"), leaving).ready_for_s == 3600.0
+
+
+def _node(name: str, since: str, ready: str = "True") -> dict[str, Any]:
+    condition = {"type": "Ready", "status": ready, "lastTransitionTime": f"2026-01-01T{since}Z"}
+    return {"metadata": {"name": name}, "status": {"conditions": [condition]}}
+
+
+def test_a_node_that_is_not_ready_or_not_for_long_is_unsteady() -> None:
+    nodes = [_node("old", "11:00:00"), _node("new", "11:59:30"), _node("down", "11:00:00", ready="False")]
+    assert unsteady_nodes([*nodes, {"metadata": {"name": "silent"}}], NOW, 60.0) == {"new", "down", "silent"}
+
+
+def _daemons(*pods: dict[str, Any], desired: int, ready: int, watch: ReadinessWatch | None = None) -> Any:
+    numbers = {"desiredNumberScheduled": desired, "numberReady": ready, "updatedNumberScheduled": desired}
+    obj = {
+        "metadata": {"name": "w", "namespace": "ns"},
+        "spec": {"selector": {"matchLabels": {"app": "w"}}},
+        "status": {"observedGeneration": 1, **numbers},
+    }
+    return workload_of("DaemonSet", obj, pods, NOW, 90, watch, {"node-of-new", "node-of-newer"})
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_pods_on_nodes_that_come_and_go_do_not_hold_a_daemon_set(ready: bool) -> None:
+    new = _pod("11:59:58", ready=ready, name="new")
+    seen = _daemons(_pod("11:00:00"), _pod("11:00:00", name="w-2"), new, desired=3, ready=2 + ready)
+    assert (seen.state, seen.ready, seen.desired, seen.ready_for_s) == ("ready", 2, 2, 3600.0)
+    assert (seen.left_out, seen.nodes) == (("node-of-new",), ())
+
+
+def test_a_pod_on_an_old_node_that_is_not_ready_is_found_beside_new_ones() -> None:
+    bad = _pod("11:00:00", ready=False, name="w-2")
+    # The new pod became ready after the pods were listed, and stands in the number already.
+    seen = _daemons(_pod("11:00:00"), bad, _pod("11:59:58", ready=False, name="new"), desired=3, ready=2)
+    assert (seen.state, seen.ready, seen.desired, seen.nodes) == ("pending", 1, 2, ("node-of-w-2",))
+
+
+def test_a_pod_on_an_old_node_that_flaps_is_found_beside_new_ones() -> None:
+    watch = ReadinessWatch()
+    for since in ("11:59:10", "11:59:30", "11:59:50"):
+        seen = _daemons(_pod(since), _pod(since, name="new"), desired=2, ready=2, watch=watch)
+    assert (seen.losses, seen.ready_for_s) == ({"node-of-w-1": 2}, 10.0)
+
+
+def test_where_all_nodes_have_just_come_their_pods_count() -> None:
+    pods = _pod("11:59:58", name="new"), _pod("11:59:58", ready=False, name="newer")
+    seen = _daemons(*pods, desired=2, ready=1)
+    assert (seen.state, seen.ready_for_s, seen.left_out) == ("pending", 0.0, ())

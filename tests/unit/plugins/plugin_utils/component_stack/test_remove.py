@@ -23,8 +23,14 @@ class Api:
     """A cluster with objects by title, and helm beside it: what is done to them is written down in order."""
 
     def __init__(
-        self, held: str = "", pods: dict[str, list[dict[str, Any]]] | None = None, broken: bool = False
+        self,
+        held: str = "",
+        pods: dict[str, list[dict[str, Any]]] | None = None,
+        broken: bool = False,
+        remade: str = "",
+        by_operator: bool = True,
     ) -> None:
+        self._remade, self._by_operator, self._number, self._operates = remade, by_operator, 0, True
         self.done: list[str] = []
         self.there = {"ClusterPolicy policy", "ConfigMap settings", "Namespace gpu", "CustomResourceDefinition c.io"}
         self._held, self._pods, self._broken = held, pods or {}, broken
@@ -36,11 +42,14 @@ class Api:
 
     def find(self, kind: Kind, name: str, _namespace: str = "") -> dict[str, Any] | None:
         finalizers = {"finalizers": ["x/held"]} if self._held == name else {}
-        return {"metadata": {"name": name, **finalizers}} if f"{kind.kind} {name}" in self.there else None
+        made = {"uid": f"{name}-{self._number if name == self._remade else 0}", "managedFields": [{"manager": "sync"}]}
+        return {"metadata": {"name": name, **made, **finalizers}} if f"{kind.kind} {name}" in self.there else None
 
-    def delete(self, kind: Kind, name: str, _namespace: str = "") -> bool:
+    def delete(self, kind: Kind, name: str, _namespace: str = "", *, uid: str = "") -> bool:
         self.done.append(f"{kind.kind} {name}")
-        if name != self._held:
+        if name == self._remade and (self._operates or not self._by_operator):
+            self._number += 1
+        elif name != self._held:
             self.there.discard(f"{kind.kind} {name}")
         return True
 
@@ -54,6 +63,7 @@ class Api:
         if self._broken:
             raise HelmError(f"helm uninstall {name}", "a hook failed.")
         self.done.append(f"release {name} {wait}")
+        self._operates = False
         return True
 
 
@@ -115,3 +125,23 @@ def test_a_namespace_that_others_use_is_kept(pod: dict[str, Any], state: str) ->
     gone = _run(Api(pods={"gpu": [pod]}), _removal("operator"), namespaces=("gpu",))
     assert gone["namespace gpu"].state == state
     assert ("Pod mine" in gone["namespace gpu"].reason) is (state == "kept")
+
+
+def test_what_its_operator_makes_again_goes_once_the_operator_is_gone() -> None:
+    api = Api(remade="policy")
+    gone = _run(api, _removal("operator", POLICY, before=(MAP,)))
+    assert gone["operator"].state == "removed"
+    assert api.done == ["ClusterPolicy policy", "release operator True", "ClusterPolicy policy", "ConfigMap settings"]
+    assert "ClusterPolicy policy" not in api.there
+
+
+def test_what_somebody_else_makes_again_is_named_and_waited_for_no_longer() -> None:
+    gone = _run(Api(remade="policy", by_operator=False), _removal("operator", POLICY))
+    assert gone["operator"].state == "failed"
+    assert "ClusterPolicy policy: was made again by sync" in gone["operator"].reason
+    assert "Argo CD" in gone["operator"].hint
+
+
+def test_a_namespace_that_somebody_makes_again_is_kept_and_said() -> None:
+    gone = _run(Api(remade="gpu", by_operator=False), _removal("operator"), namespaces=("gpu",))
+    assert (gone["namespace gpu"].state, "by sync" in gone["namespace gpu"].reason) == ("kept", True)

@@ -16,6 +16,7 @@ import pytest
 from lease_cluster import MemoryCluster
 from waiting import eventually
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import LEASES, NAMESPACES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import keeper as module
@@ -157,6 +158,35 @@ def test_an_api_server_that_is_away_when_the_run_ends_is_waited_for_while_the_le
     thread.join(10)
     assert not thread.is_alive()
     assert (holder_of(cluster.api).holder == "") is (tries == 2)
+    assert (cluster.find(NAMESPACES, "t-one") is None) is (tries == 2)
+
+
+@pytest.mark.parametrize("tries", [2, 10**6])
+def test_a_server_that_forbids_while_it_starts_is_asked_again_for_a_while(
+    playbook: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, tries: int
+) -> None:
+    """Who may really not sweep still gives the cluster back."""
+    cluster, left = held_cluster(), dict.fromkeys(("sweep_left", "release"), tries)
+    really = {name: getattr(module, name) for name in left}
+    monkeypatch.setattr(module, "RENEW_DEADLINE_S", 60.0)
+    monkeypatch.setattr(module, "SETTLING_S", 90.0 if tries == 2 else 0.2)
+
+    def forbidden(name: str) -> Callable[..., Any]:
+        def answer(*args: Any, **more: Any) -> Any:
+            left[name] -= 1
+            if left[name] >= 0 and (tries == 2 or name == "sweep_left"):
+                raise ForbiddenError("API server", "forbidden.")
+            return really[name](*args, **more)
+
+        return answer
+
+    for name in left:
+        monkeypatch.setattr(module, name, forbidden(name))
+    thread = begun(keeper_of(playbook, cluster))
+    playbook.kill()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert holder_of(cluster.api).holder == ""
     assert (cluster.find(NAMESPACES, "t-one") is None) is (tries == 2)
 
 

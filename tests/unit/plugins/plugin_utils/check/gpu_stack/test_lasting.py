@@ -73,3 +73,10 @@ def test_a_node_that_does_not_work_explains_what_happens_on_it(view: ClusterStat
     down = _changed(down, EXPORTER, losses={NAMES[0]: 5}, ready=3, state="pending", nodes=(NAMES[0],), ready_for_s=0.0)
     found = _open(judged(down, context()))
     assert [entry for entry in found if entry[1] == "failed"] == [("node-ready", "failed", "node-not-ready")]
+
+
+@pytest.mark.parametrize(("name", "check"), [(VOLCANO, "component-health"), (EXPORTER, "cluster-policy-ready")])
+def test_nodes_that_did_not_count_are_named(view: ClusterState, name: str, check: str) -> None:
+    outcomes = judged(_changed(view, name, left_out=("spot7", "spot8")), context())
+    assert _open(outcomes) == []
+    assert [o.check for o in outcomes if "on spot7, spot8, not of this site" in o.summary] == [check]
