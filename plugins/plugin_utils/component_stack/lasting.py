@@ -52,7 +52,7 @@ def ready_for_s(pods: Iterable[Json], now: datetime) -> float | None:
 
 
 def unsteady_nodes(nodes: Iterable[Json], now: datetime, wanted_s: float) -> frozenset[str]:
-    """Return the names of the nodes that have not been Ready for that long: what runs there is still coming or going."""
+    """Return the names of the nodes that have not been Ready for that long: what runs there comes or goes."""
     return frozenset(str(node["metadata"]["name"]) for node in nodes if _age_s(_ready_since(node), now) < wanted_s)
 
 

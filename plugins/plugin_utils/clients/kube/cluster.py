@@ -288,16 +288,14 @@ class Cluster:
     ) -> bool:
         """Ask for the deletion of an object; tell whether it was there. It does not wait (see wait.until).
 
-        With `uid` only the object of that UID is deleted: another one that has its name by now is left alone.
+        With `uid` another object that has the name by now is left alone.
 
         Raises:
             ConflictError: it is there, and somebody keeps it from being deleted.
         """
         body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
-        if grace_period_s is not None:
-            body["gracePeriodSeconds"] = grace_period_s
-        if uid:
-            body["preconditions"] = {"uid": uid}
+        body |= {"gracePeriodSeconds": grace_period_s} if grace_period_s is not None else {}
+        body |= {"preconditions": {"uid": uid}} if uid else {}
         path, backoff, unsure = kind.path(name, namespace), Backoff(), False
         for left in reversed(range(_CHANGE_TRIES)):
             answer = self.transport.ask("DELETE", path, body=body, timeout_s=timeout_s, rival=True)
@@ -310,9 +308,7 @@ class Cluster:
             if answer.status == 409:
                 # A namespace that is being deleted already answers 409; so does a server in which two write at once.
                 found = self.find(kind, name, namespace)
-                if found is None or found["metadata"].get("deletionTimestamp"):
-                    return True
-                if uid and found["metadata"].get("uid") != uid:
+                if found is None or found["metadata"].get("deletionTimestamp") or _other(found, uid):
                     return True
                 if left:
                     time.sleep(backoff.pause_s())
@@ -402,3 +398,7 @@ def _write_query(dry_run: bool) -> dict[str, str | int | bool]:
     if dry_run:
         query["dryRun"] = "All"
     return query
+
+
+def _other(found: Json, uid: str) -> bool:
+    return bool(uid) and found["metadata"].get("uid") != uid
