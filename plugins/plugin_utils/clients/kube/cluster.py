@@ -307,8 +307,8 @@ class Cluster:
                 return unsure
             if answer.status == 409:
                 # A namespace that is being deleted already answers 409; so does a server in which two write at once.
-                found = self.find(kind, name, namespace)
-                if found is None or found["metadata"].get("deletionTimestamp") or _other(found, uid):
+                found = (self.find(kind, name, namespace) or {}).get("metadata")
+                if not found or found.get("deletionTimestamp") or uid not in ("", found.get("uid")):
                     return True
                 if left:
                     time.sleep(backoff.pause_s())
@@ -398,7 +398,3 @@ def _write_query(dry_run: bool) -> dict[str, str | int | bool]:
     if dry_run:
         query["dryRun"] = "All"
     return query
-
-
-def _other(found: Json, uid: str) -> bool:
-    return bool(uid) and found["metadata"].get("uid") != uid
