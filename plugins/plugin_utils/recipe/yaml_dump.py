@@ -15,9 +15,10 @@ from typing import Any
 
 from .yaml_text import scalar
 
-# Numbers of YAML 1.2's core schema, of 1.1 and of readers of both: signs, bases, underscores, exponents.
+# Numbers of YAML 1.2's core schema, of 1.1 and of readers of both: signs, bases, underscores, exponents. To ruamel.yaml
+# underscores alone are one, too (`-_`).
 _LIKE_A_NUMBER = re.compile(
-    r"[-+]?(?:0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|0[bB][01_]+|[0-9][0-9_]*"
+    r"[-+]?(?:0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|0[bB][01_]+|[0-9_]+"
     r"|(?:\.[0-9_]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9_]+)?|\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))"
 )
 # Truth values of YAML 1.1 that PyYAML does not know.

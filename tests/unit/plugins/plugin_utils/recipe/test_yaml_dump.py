@@ -115,7 +115,25 @@ def test_json_reads_back_the_same(data: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["12345e7", "08", "0o17", "1e3", "-.5", "+1", "1.", "1e309", "y", "N", "1_000", "0b1", ".inf", "9" * 80]
+    "text",
+    [
+        "12345e7",
+        "08",
+        "0o17",
+        "1e3",
+        "-.5",
+        "+1",
+        "1.",
+        "1e309",
+        "y",
+        "N",
+        "1_000",
+        "0b1",
+        ".inf",
+        "-_",
+        "-_0",
+        "9" * 80,
+    ],
 )
 def test_a_text_that_some_reader_takes_for_something_else_is_quoted(text: str) -> None:
     assert dump_yaml({"tag": text}) == f"tag: '{text}'\n"
