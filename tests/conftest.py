@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from ctrf_schema import install_ctrf_schema
 from hypothesis import HealthCheck, settings
+from seeds import CASES_VARIABLE, drawing, every_case, run_seed
 from seeds import VARIABLE as SEED_VARIABLE
-from seeds import drawing, run_seed
 
 # Time is not what these tests are about: the machines are shared, and a slow moment is no defect.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -39,28 +39,40 @@ def pytest_configure() -> None:
 
 def pytest_report_header() -> list[str]:
     directory = shared_directory()
-    seed = f"random seed: {run_seed()} (again: {SEED_VARIABLE}={run_seed()})"
+    seed = f"random seed: {run_seed()} (again: {SEED_VARIABLE}={run_seed()}; every case: {CASES_VARIABLE}=all)"
     if directory.is_dir():
         return [seed, f"shared data: {directory}"]
     return [seed, f"shared data: MISSING ({directory}); tests that read it are skipped. Set GPUFLEET_SHARED."]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With the quick profile, leave out cases of tests that are marked `quickly`: the seed draws which."""
-    if config.getoption("--hypothesis-profile") != "quick":
-        return
+    """Leave out cases of tests that are marked `drawn`, and with the quick profile of those marked `quickly`."""
+    quick = config.getoption("--hypothesis-profile") == "quick"
+    left_out = _not_drawn(items, "quickly") if quick else set()
+    if not (every_case() or _asked_for(config)):
+        left_out |= _not_drawn(items, "drawn")
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+    items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+def _asked_for(config: pytest.Config) -> bool:
+    """Whether the tests are chosen by name: then all of their cases are run."""
+    return bool(config.getoption("keyword")) or any("::" in word for word in config.args)
+
+
+def _not_drawn(items: list[pytest.Item], mark: str) -> set[str]:
+    """Return the cases beyond the number that the mark of their test states; the seed draws which."""
     cases: dict[str, list[str]] = {}
     numbers: dict[str, int] = {}
     for item in items:
-        if marker := item.get_closest_marker("quickly"):
+        if marker := item.get_closest_marker(mark):
             name = item.nodeid.partition("[")[0]
             cases.setdefault(name, []).append(item.nodeid)
             numbers[name] = marker.args[0]
     left_out: set[str] = set()
     for name, known in cases.items():
         left_out.update(drawing(name).sample(known, max(0, len(known) - numbers[name])))
-    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
-    items[:] = [item for item in items if item.nodeid not in left_out]
+    return left_out
 
 
 @pytest.hookimpl(optionalhook=True)

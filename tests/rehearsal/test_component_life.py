@@ -200,7 +200,7 @@ def _settled(bench: StackBench) -> dict[str, str]:
         seen.append(bench.census())
         return seen[-1] == seen[-2]
 
-    eventually(unchanged, 60, "nothing to change any more")
+    eventually(unchanged, what="nothing to change any more")
     return seen[-1]
 
 

@@ -221,14 +221,14 @@ def test_all_ends_when_the_caller_is_killed(rehearsal: Path) -> None:
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT / ".cache")}
     caller = subprocess.Popen([sys.executable, "-c", code], env=env)
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while not [pid for pid in alive("sleep 7654322") if pid != caller.pid] and time.monotonic() < until:
         time.sleep(0.05)
     # The caller names the command, its children run it.
     assert len(alive("sleep 7654322")) >= 2
     caller.send_signal(signal.SIGKILL)
     caller.wait()
-    assert gone_within("sleep 7654322", 5)
+    assert gone_within("sleep 7654322", 60)
     assert enclosed(rehearsal, "gpu10", "echo free") == (0, "free\n")
 
 

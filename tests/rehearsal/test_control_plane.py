@@ -102,12 +102,12 @@ class Bench:
             state = read_state(self.directory)
             return process.poll() is not None or (state is not None and name in [c.name for c in state.children])
 
-        eventually(started, 90, name)
+        eventually(started, what=name)
         assert process.poll() is None, self.output()
 
     def reach(self, process: subprocess.Popen[str], text: str) -> None:
         """Wait until the playbook says something."""
-        eventually(lambda: text in self.output() or process.poll() is not None, 90, text)
+        eventually(lambda: text in self.output() or process.poll() is not None, what=text)
         assert process.poll() is None, self.output()
 
     def leftovers(self) -> list[str]:
@@ -171,7 +171,7 @@ def test_a_connection_forced_from_outside_stops_the_run(bench: Bench) -> None:
     assert process.wait(120) == 2
     assert "must not touch a machine" in bench.output()
     assert not (bench.path / "facts.json").exists()
-    eventually(lambda: bench.leftovers() == [], 8)
+    eventually(lambda: bench.leftovers() == [], what=bench.leftovers)
 
 
 WORKING = "TASK [Wait for the test]"
@@ -193,8 +193,8 @@ def test_killed_in_any_phase_leaves_nothing(bench: Bench, phase: str, number: si
         os.killpg(process.pid, number)  # Ctrl-C reaches the whole group of the terminal
     else:
         process.send_signal(number)
-    process.wait(30)
-    eventually(lambda: bench.leftovers() == [], 8)
+    process.wait(120)
+    eventually(lambda: bench.leftovers() == [], what=bench.leftovers)
     assert not (bench.directory / "cluster").exists()
 
 
@@ -204,7 +204,7 @@ def test_a_killed_supervisor_takes_its_children_along_and_the_next_start_works(b
     state = read_state(bench.directory)
     assert state is not None
     os.kill(state.supervisor_pid, signal.SIGKILL)
-    eventually(lambda: not any(child.process.alive() for child in state.children), 5)
+    eventually(lambda: not any(child.process.alive() for child in state.children))
     # With nobody left to know whose they were, the workers of ansible-core would end with their task only.
     workers = descendants(process.pid)
     process.kill()

@@ -39,7 +39,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import
 GATE = "fabric_validation"
 COUNT = 8
 CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
-# What a load changes on a host is read by playbook site: test_hosts_under_load.py.
+# What a load changes on a host is read by playbook site: test_last_gates.py.
 OURS = [
     name
     for name, entry in CATALOGUE.items()
@@ -158,6 +158,8 @@ def _subject(fault: str, draw: random.Random) -> str:
     return parts.get(CATALOGUE[fault].kind, f"rail{draw.randrange(8)}")
 
 
+# tests/rehearsal/test_worlds.py judges these without a cluster, drawn as well.
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("fault", OURS)
 def test_faults(bench: Bench, fault: str) -> None:
     subject = _subject(fault, drawing(fault))

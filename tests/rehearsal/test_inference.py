@@ -46,7 +46,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import
 GATE = "inference_acceptance"
 COUNT = 4
 CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
-# What a load changes on a host is read by playbook site: test_hosts_under_load.py.
+# What a load changes on a host is read by playbook site: test_last_gates.py.
 OURS = [
     name
     for name, entry in CATALOGUE.items()
@@ -159,6 +159,7 @@ def test_healthy(bench: Bench) -> None:
     assert {name for name in names if name.endswith(".json")} == wanted
 
 
+@pytest.mark.drawn(10)
 @pytest.mark.parametrize("fault", OURS)
 def test_faults(bench: Bench, fault: str) -> None:
     node = f"gpu{drawing(fault).randint(1, COUNT):02d}"
@@ -258,6 +259,7 @@ def test_the_real_aiperf_on_a_healthy_server(real: Bench) -> None:
     assert export["request_count"]["avg"] == 32
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("fault", ["first-token-slow", "requests-fail", "answers-short"])
 def test_the_real_aiperf_finds(real: Bench, fault: str) -> None:
     expected = CATALOGUE[fault].expect

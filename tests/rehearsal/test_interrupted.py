@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from real_toolchain import build_toolchain
 from rehearsal_harness import ROOT, left_behind, rehearse
+from waiting import eventually
 
 # What is said in that phase, and the gate in which it is said.
 PHASES = {
@@ -24,6 +25,7 @@ PHASES = {
 }
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_killed_run_leaves_nothing_and_the_next_one_works(tmp_path: Path, phase: str, number: signal.Signals) -> None:
@@ -50,9 +52,7 @@ def test_a_killed_run_leaves_nothing_and_the_next_one_works(tmp_path: Path, phas
         argv, cwd=ROOT, stdout=output.open("w"), stderr=subprocess.STDOUT, start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
-    deadline = time.monotonic() + 180
-    while said not in output.read_text() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
+    eventually(lambda: said in output.read_text() or process.poll() is not None, 300, said)
     assert said in output.read_text(), output.read_text()[-3000:]
     # ansible-core says a task's name before it has its workers; the supervisor learns of workers a moment later.
     time.sleep(1)
@@ -60,7 +60,7 @@ def test_a_killed_run_leaves_nothing_and_the_next_one_works(tmp_path: Path, phas
         os.killpg(process.pid, number)  # Ctrl-C reaches the whole group of the terminal
     else:
         process.send_signal(number)
-    process.wait(60)
+    process.wait(120)
     assert not left_behind(tmp_path)
     record = (tmp_path / "runs/latest/run.json").read_text()
     assert '"status": "failed"' not in record

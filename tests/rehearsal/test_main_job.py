@@ -82,22 +82,23 @@ def test_six_broken_nodes_are_named_at_gate_3(tmp_path: Path) -> None:
     _assert_found(run, "nodes", faults)
 
 
-def test_two_broken_nodes_are_named_at_gate_4(tmp_path: Path) -> None:
-    faults = ["device-plugin-fewer@gpu02", "device-plugin-none@gpu04"]
-    run = rehearse(tmp_path, rehearsal_nodes=5, gates=list(GATES), rehearsal_faults=faults)
-    _assert_found(run, "gpu_stack", faults)
-
-
-@pytest.mark.parametrize("fault", ["gang-partial", "component-never-ready"])
-def test_a_broken_stack_is_named_at_gate_4(tmp_path: Path, fault: str) -> None:
+@pytest.mark.drawn(1)
+@pytest.mark.parametrize(
+    "faults",
+    [["device-plugin-fewer@gpu02", "device-plugin-none@gpu04"], ["gang-partial"], ["component-never-ready"]],
+    ids=lambda faults: faults[0].partition("@")[0],
+)
+def test_a_broken_stack_is_named_at_gate_4_and_keeps_those_after_it_closed(tmp_path: Path, faults: list[str]) -> None:
+    later = ["telemetry", "fabric_validation", "training_acceptance", "inference_acceptance"]
     run = rehearse(
         tmp_path,
         rehearsal_nodes=4,
-        gates=["gpu_stack"],
-        rehearsal_faults=[fault],
+        gates=["gpu_stack", *later],
+        rehearsal_faults=faults,
         settings={"gang-admission": {"timeout_s": 20}},
     )
-    _assert_found(run, "gpu_stack", [fault])
+    _assert_found(run, "gpu_stack", faults)
+    assert {run.status(gate) for gate in later} == {"pending"}
 
 
 def test_one_node_that_does_not_answer_is_other_and_named(tmp_path: Path) -> None:

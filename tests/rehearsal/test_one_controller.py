@@ -47,7 +47,7 @@ class Controller:
         return self.output.read_text(encoding="utf-8")
 
     def await_text(self, text: str) -> None:
-        eventually(lambda: text in self.said() or self.process.poll() is not None, 60, text)
+        eventually(lambda: text in self.said() or self.process.poll() is not None, what=text)
 
     def ended(self, limit_s: float = 180) -> int:
         return self.process.wait(limit_s)
@@ -80,8 +80,8 @@ class Bench(ClusterBench):
     def nothing_left(self) -> None:
         """Nothing of a test, and nobody holds the cluster."""
         for kind in (kinds.NAMESPACES, kinds.PODS, kinds.JOBS, kinds.PRIORITY_CLASSES, kinds.NATIVE_POD_GROUPS):
-            eventually(lambda kind=kind: not self.cluster.find_all(kind, labels=OURS), 60, kind.title)
-        eventually(lambda: not holder_of(self.cluster).holder, 30, "the Lease is given back")
+            eventually(lambda kind=kind: not self.cluster.find_all(kind, labels=OURS), what=kind.title)
+        eventually(lambda: not holder_of(self.cluster).holder, what="the Lease is given back")
 
 
 @pytest.fixture(scope="module")

@@ -70,7 +70,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 @pytest.fixture(scope="module")
 def gpu_operator(bench: Bench) -> Bench:
     bench.chart("gpu-operator", *WITH_DCGM)
-    eventually(lambda: bench.policy().get("state") == "ready", 60)
+    eventually(lambda: bench.policy().get("state") == "ready", what=bench.policy)
     return bench
 
 
@@ -85,7 +85,10 @@ def healthy(gpu_operator: Bench) -> Iterator[Bench]:
     """The bench, healthy again after a test that broke it."""
     yield gpu_operator
     gpu_operator.with_faults()
-    eventually(lambda: gpu_operator.policy().get("state") == "ready" and _allocatable(gpu_operator) == {"8"}, 30)
+    eventually(
+        lambda: gpu_operator.policy().get("state") == "ready" and _allocatable(gpu_operator) == {"8"},
+        what=lambda: (gpu_operator.policy(), _allocatable(gpu_operator)),
+    )
 
 
 def _allocatable(bench: Bench) -> set[str]:
@@ -265,7 +268,9 @@ def test_of_two_gangs_that_do_not_both_fit_one_runs_whole(volcano: Bench) -> Non
     namespace, size = volcano.namespace("gangs"), NODE_COUNT // 2 + 1
     _gang(volcano, namespace, "first", size)
     _gang(volcano, namespace, "second", size)
-    eventually(lambda: sorted(_bound(volcano, namespace).values()) == [0, size])
+    eventually(
+        lambda: sorted(_bound(volcano, namespace).values()) == [0, size], what=lambda: _bound(volcano, namespace)
+    )
     always(lambda: sorted(_bound(volcano, namespace).values()) == [0, size], 3)
     winner, loser = sorted(("first", "second"), key=lambda name: -_bound(volcano, namespace)[name])
     eventually(lambda: _group_phase(volcano, namespace, winner) == ("Running", "Scheduled"))
@@ -280,7 +285,10 @@ def test_a_gang_scheduler_that_does_not_do_its_job(volcano: Bench, behaviour: st
     namespace, size = volcano.namespace(f"gangs-{behaviour}"), NODE_COUNT // 2 + 1
     _gang(volcano, namespace, "first", size)
     _gang(volcano, namespace, "second", size)
-    eventually(lambda: sum(_bound(volcano, namespace).values()) == total)
+    eventually(
+        lambda: sum(_bound(volcano, namespace).values()) == total,
+        what=lambda: (_bound(volcano, namespace), _allocatable(volcano)),
+    )
     always(lambda: sum(_bound(volcano, namespace).values()) == total, 2)
     volcano.with_faults()
     _remove(volcano, namespace)

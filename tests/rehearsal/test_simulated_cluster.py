@@ -42,13 +42,13 @@ def phase_of(api: LocalApi, name: str) -> str:
 def make(api: LocalApi, body: dict[str, Any]) -> None:
     path = "/api/v1/namespaces/default/pods"
     # The controller manager makes the namespace's account a moment after the start.
-    eventually(lambda: api.call("POST", path, body)[0] in (201, 409), 20, body["metadata"]["name"])
+    eventually(lambda: api.call("POST", path, body)[0] in (201, 409), what=body["metadata"]["name"])
 
 
 def remove(api: LocalApi, *names: str) -> None:
     for name in names:
         api.call("DELETE", f"/api/v1/namespaces/default/pods/{name}")
-    eventually(lambda: all(api.call("GET", f"/api/v1/namespaces/default/pods/{n}")[0] == 404 for n in names), 20)
+    eventually(lambda: all(api.call("GET", f"/api/v1/namespaces/default/pods/{n}")[0] == 404 for n in names))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def remove(api: LocalApi, *names: str) -> None:
 def test_a_pod_ends_only_as_its_annotation_says(kept: LocalApi, annotations: dict[str, str], phase: str) -> None:
     name = f"end-{phase.lower()}"
     make(kept, pod(name, annotations))
-    eventually(lambda: phase_of(kept, name) == phase, 20, name)
+    eventually(lambda: phase_of(kept, name) == phase, what=lambda: (name, phase_of(kept, name)))
     status = kept.call("GET", f"/api/v1/namespaces/default/pods/{name}")[1]["status"]
     ended = status["containerStatuses"][0]["state"].get("terminated")
     assert (ended["exitCode"] if ended else None) == (int(annotations["exit-code"]) if annotations else None)
@@ -66,7 +66,7 @@ def test_a_pod_ends_only_as_its_annotation_says(kept: LocalApi, annotations: dic
 
 def test_a_faulty_pod_runs_and_is_never_ready(kept: LocalApi) -> None:
     make(kept, pod("faulty", {"fault": "CrashLoopBackOff"}))
-    eventually(lambda: phase_of(kept, "faulty") == "Running", 20)
+    eventually(lambda: phase_of(kept, "faulty") == "Running")
     status = kept.call("GET", "/api/v1/namespaces/default/pods/faulty")[1]["status"]
     assert status["containerStatuses"][0]["state"]["waiting"]["reason"] == "CrashLoopBackOff"
     assert {c["type"]: c["status"] for c in status["conditions"]}["Ready"] == "False"
@@ -92,7 +92,7 @@ def test_two_gangs_that_do_not_fit_together_run_one_after_the_other(kept: LocalA
     def running() -> list[str]:
         return [name for name in names if phase_of(kept, name) == "Running"]
 
-    eventually(lambda: len(running()) >= 3, 30)
+    eventually(lambda: len(running()) >= 3, what=running)
 
     def one_gang() -> bool:
         return len(running()) == 3 and len({name.split("-")[0] for name in running()}) == 1
@@ -100,7 +100,7 @@ def test_two_gangs_that_do_not_fit_together_run_one_after_the_other(kept: LocalA
     always(one_gang, 3)
     winner = running()[0].split("-")[0]
     remove(kept, *[name for name in names if name.startswith(winner)])
-    eventually(lambda: len(running()) == 3, 30, "the other gang")
+    eventually(lambda: len(running()) == 3, what=running)
     remove(kept, *[name for name in names if not name.startswith(winner)])
 
 
@@ -114,16 +114,16 @@ def test_a_node_can_go_down_and_come_back(kept: LocalApi) -> None:
         return bool(kept.call("PUT", "/api/v1/nodes/gpu02", node)[0] == 200)
 
     def mark(message: str | None) -> None:
-        eventually(lambda: marked_with(message), 10)
+        eventually(lambda: marked_with(message))
 
     def ready() -> str:
         conditions = kept.call("GET", "/api/v1/nodes/gpu02")[1]["status"]["conditions"]
         return next(str(entry["status"]) for entry in conditions if entry["type"] == "Ready")
 
     mark("kubelet stopped posting node status")
-    eventually(lambda: ready() == "False", 10)
+    eventually(lambda: ready() == "False")
     mark(None)
-    eventually(lambda: ready() == "True", 10)
+    eventually(lambda: ready() == "True")
 
 
 def test_what_the_gates_need_of_the_api_is_served(kept: LocalApi) -> None:

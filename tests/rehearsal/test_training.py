@@ -39,12 +39,14 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import
 GATE = "training_acceptance"
 COUNT = 5
 CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
-# What a load changes on a host is read by playbook site: test_hosts_under_load.py.
+# What a load changes on a host is read by playbook site: test_last_gates.py.
 OURS = [
     name
     for name, entry in CATALOGUE.items()
     if entry.expect.gate == GATE and not entry.expect.check.startswith("host-state-after-")
 ]
+# What the scheduler or the kubelet says, and no pod.
+OF_THE_CLUSTER = ("launch-unschedulable", "half-placed", "launch-image")
 HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 TODAY = date(2026, 1, 1)
 SETTINGS: dict[str, Any] = {"timeout_s": 15.0, "schedule_s": 6.0}
@@ -156,8 +158,19 @@ def _subject(fault: str, draw: random.Random) -> str:
     return {"node": node, "gpu": f"{node}/gpu{draw.randrange(8)}"}.get(CATALOGUE[fault].kind, "")
 
 
-@pytest.mark.parametrize("fault", OURS)
+@pytest.mark.parametrize("fault", [name for name in OURS if CATALOGUE[name].expect.cause in OF_THE_CLUSTER])
+def test_faults_of_the_cluster(bench: Bench, fault: str) -> None:
+    _assert_found(bench, fault)
+
+
+# tests/unit/plugins/plugin_utils/rehearsal/workloads/test_training_judged.py judges each of these without a cluster.
+@pytest.mark.drawn(8)
+@pytest.mark.parametrize("fault", [name for name in OURS if CATALOGUE[name].expect.cause not in OF_THE_CLUSTER])
 def test_faults(bench: Bench, fault: str) -> None:
+    _assert_found(bench, fault)
+
+
+def _assert_found(bench: Bench, fault: str) -> None:
     subject = _subject(fault, drawing(fault))
     outcomes = bench.judged(f"{fault}@{subject}" if subject else fault)
     expected, found = CATALOGUE[fault].expect, _findings(outcomes)

@@ -18,13 +18,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 from fault_proxy import tls_upstream
-from rehearsal_harness import ROOT
+from rehearsal_harness import ROOT, Rehearsed, rehearse
 from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils.host_guard import LOCK
@@ -128,6 +128,13 @@ class LiveSite:
     @property
     def rehearsal(self) -> Path:
         return self.directory / "rehearsal"
+
+    def run(self, *gates: str, **variables: Any) -> Rehearsed:
+        """Run site.yml over gates to its end; `gpufleet_` is put before each variable."""
+        inventory = self.directory / "inventory.yml"
+        done = rehearse(self.directory, playbook="site.yml", inventory=inventory, gates=list(gates), **variables)
+        # The next run of the site is its latest.
+        return replace(done, run_dir=done.run_dir.resolve())
 
     def controller(self, name: str, host: str, gates: tuple[str, ...] = GATE_IDS, **variables: Any) -> Playbook:
         """Start site.yml on a controller of that host name; `gpufleet_` is put before each variable."""
@@ -235,12 +242,13 @@ class LiveSite:
 
 
 @contextmanager
-def live_site(directory: Path, count: int) -> Iterator[LiveSite]:
-    """Yield a site with so many hosts whose rehearsal ends with this process; end it."""
+def live_site(directory: Path, count: int, faults: tuple[str, ...] = ()) -> Iterator[LiveSite]:
+    """Yield a site with so many hosts, and these faults, whose rehearsal ends with this process; end it."""
     rehearsal = directory / "rehearsal"
     request = RehearsalRequest(
-        directory=rehearsal, cache=default_cache(os.environ), collection=ROOT, nodes=numbered_nodes(count, "h100")
-    )
+        directory=rehearsal, cache=default_cache(os.environ), collection=ROOT, nodes=numbered_nodes(count, "h100"),
+        faults=faults,
+    )  # fmt: skip
     try:
         made = bring_up(request, Progress(silent))
         hosts = {

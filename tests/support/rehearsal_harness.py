@@ -99,8 +99,8 @@ def rehearse(
 
 
 def left_behind(work: Path) -> list[str]:
-    """Processes and mounts that name the directory of a rehearsal, 20 s after its ansible-playbook ended."""
-    deadline = monotonic() + 20
+    """Processes and mounts that name the directory of a rehearsal, 90 s after its ansible-playbook ended."""
+    deadline = monotonic() + 90
     # After a failed gate the supervisor ends the rehearsal by itself, a moment after ansible-playbook.
     while (found := _running(work)) and monotonic() < deadline:
         sleep(0.2)

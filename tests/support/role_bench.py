@@ -43,8 +43,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.permissi
 Json = dict[str, Any]
 # How many rights are taken away in turn, drawn by the seed of the tests; `all` takes each.
 HOW_MANY = os.environ.get("GPUFLEET_RIGHTS", "1")
-# How long the server may take to let another role count.
-_COUNTS_S = 15.0
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class RoleUser:
         with Cluster(Connection(kubeconfig=self.kubeconfig)) as admin:
             subject = Subject(kind="User", name=self.name)
             put_objects(admin, [*self.roles, *bindings(self.roles, subject)], dry_run=False)
-        eventually(lambda: not self.denied(), _COUNTS_S, "the roles count")
+        eventually(lambda: not self.denied(), what="the roles count")
         return self
 
     def denied(self) -> list[str]:
@@ -92,11 +90,11 @@ class RoleUser:
         with Cluster(Connection(kubeconfig=self.kubeconfig)) as admin:
             put_objects(admin, [_without(role, right) for role in self.roles], dry_run=False)
             try:
-                eventually(lambda: self.denied() == [right.text], _COUNTS_S, "the smaller roles count")
+                eventually(lambda: self.denied() == [right.text], what="the smaller roles count")
                 yield
             finally:
                 put_objects(admin, self.roles, dry_run=False)
-                eventually(lambda: not self.denied(), _COUNTS_S, "the roles count again")
+                eventually(lambda: not self.denied(), what="the roles count again")
 
     def refusals(self) -> list[str]:
         """What preflight of a run in which this user tests the gate says."""

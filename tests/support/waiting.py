@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
@@ -14,17 +15,35 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import applied_file, file_version
 
+# A loaded machine is no defect: a wait ends at once when the thing is there.
+LIMIT_S = 120.0
 
-def eventually(condition: Callable[[], Any], limit_s: float = 30.0, what: str = "") -> Any:
-    """Return what the condition returns once it holds; fail when it does not in time."""
+
+def eventually(condition: Callable[[], Any], limit_s: float = LIMIT_S, what: str | Callable[[], Any] = "") -> Any:
+    """Return what the condition returns once it holds; fail when it does not in time.
+
+    Args:
+        condition: holds when it returns something true.
+        limit_s: a tighter one than the default only where it is what is promised.
+        what: what is waited for, or what says at the end what is seen instead.
+    """
     deadline = monotonic() + limit_s
     while True:
         found = condition()
         if found:
             return found
         if monotonic() > deadline:
-            pytest.fail(f"not within {limit_s:g} s{': ' if what else ''}{what}")
+            told = f"at the end: {what()}" if callable(what) else what
+            pytest.fail(f"not within {limit_s:g} s: {told or _words(condition)}")
         sleep(0.05)
+
+
+def _words(condition: Callable[[], Any]) -> str:
+    """What a condition without a name of its own reads as in the test."""
+    try:
+        return inspect.getsource(condition).strip()
+    except (OSError, TypeError):
+        return repr(condition)
 
 
 def always(condition: Callable[[], Any], during_s: float) -> None:
@@ -42,4 +61,4 @@ def await_model(path: Path) -> None:
         file = applied_file(path)
         return file.is_file() and file.read_text(encoding="utf-8") == file_version(path)
 
-    eventually(seen, 60, f"the operators have read {path.name} again")
+    eventually(seen, what=f"the operators have read {path.name} again")

@@ -126,8 +126,8 @@ def test_a_tool_ends_with_its_controller(tmp_path: Path, repository: Path, victi
         tool = identify(int(pid.read_text()))
         assert tool is not None
         os.kill(module_pid if victim == "the module" else caller.pid, signal.SIGKILL)
-        eventually(lambda: not tool.alive(), 10)
-        eventually(lambda: identify(module_pid) is None, 10)
+        eventually(lambda: not tool.alive())
+        eventually(lambda: identify(module_pid) is None)
 
 
 def test_a_tool_goes_on_when_only_what_is_above_the_connection_ends(tmp_path: Path, repository: Path) -> None:
@@ -151,5 +151,5 @@ def test_a_tool_goes_on_when_only_what_is_above_the_connection_ends(tmp_path: Pa
         # Longer than it takes to look again.
         always(tool.alive, 2.5)
         os.kill(connection_pid, signal.SIGKILL)
-        eventually(lambda: not tool.alive(), 10)
-        eventually(lambda: identify(module_pid) is None, 10)
+        eventually(lambda: not tool.alive())
+        eventually(lambda: identify(module_pid) is None)

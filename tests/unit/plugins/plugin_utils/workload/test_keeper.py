@@ -92,7 +92,7 @@ def test_it_renews_while_the_run_lives_and_clears_up_after_it(playbook: subproce
     cluster = held_cluster()
     thread = begun(keeper_of(playbook, cluster))
     before = renewed(cluster)
-    eventually(lambda: renewed(cluster) != before, 5)
+    eventually(lambda: renewed(cluster) != before)
     assert cluster.find(NAMESPACES, "t-one"), "what a living run made is its own"
     playbook.kill()
     thread.join(10)
@@ -233,4 +233,4 @@ def test_hosts_without_cluster_are_held_by_one_run_of_this_controller(
     assert not keeper_at_work(runs[0] / RUNNING)
     assert hold_hosts(second, runs[1], pid=playbook.pid, wait_s=0)
     playbook.kill()
-    eventually(lambda: not keeper_at_work(runs[1] / RUNNING), 10)
+    eventually(lambda: not keeper_at_work(runs[1] / RUNNING))
