@@ -129,6 +129,7 @@ def _stated_variables(world: World, recipe_data: tuple[Path, ...]) -> dict[str, 
         "gpufleet_driver_owner": world.inventory.driver_owner,
         "gpufleet_quarantine": [dict(entry) for entry in world.inventory.quarantine],
         "gpufleet_gates": list(world.gates),
+        "gpufleet_overrides": world.inventory.overrides,
         "gpufleet_recipe_data": [str(path) for path in recipe_data],
     }
 

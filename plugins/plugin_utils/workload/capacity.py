@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
-from ..clients.kube.kinds import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
+from ..clients.kube.dra import dra_kinds
+from ..clients.kube.kinds import NODES, PODS, Kind
 from ..outcome.errors import NotFoundError
 from .tolerations import Toleration, known_tolerations, repelling
 
@@ -68,7 +69,9 @@ def read_node_capacity(
     """
     nodes = cluster.list_objects(NODES)
     pods = cluster.list_objects(PODS)
-    claims, slices = _dra(cluster, RESOURCE_CLAIMS), _dra(cluster, RESOURCE_SLICES)
+    kinds = dra_kinds(cluster)
+    claims = _listed(cluster, kinds.claims if kinds else None)
+    slices = _listed(cluster, kinds.slices if kinds else None)
     return node_capacity(nodes, pods, claims, slices, names, tolerations)
 
 
@@ -80,11 +83,11 @@ def open_nodes(
     return {name for name, node in there if name in names and not _closed(node, tolerations)}
 
 
-def _dra(cluster: Cluster, kind: Any) -> list[Json]:
+def _listed(cluster: Cluster, kind: Kind | None) -> list[Json]:
+    """Return all of a kind; none in a cluster without DRA."""
     try:
-        return cluster.list_objects(kind)
+        return cluster.list_objects(kind) if kind else []
     except NotFoundError:
-        # A cluster without DRA.
         return []
 
 
@@ -97,7 +100,8 @@ def imex_nodes(cluster: Cluster) -> frozenset[str]:
     """
     if not cluster.served_versions(DOMAINS):
         return frozenset()
-    slices = (item.get("spec") or {} for item in _dra(cluster, RESOURCE_SLICES))
+    kinds = dra_kinds(cluster)
+    slices = (item.get("spec") or {} for item in _listed(cluster, kinds.slices if kinds else None))
     return frozenset(spec.get("nodeName", "") for spec in slices if spec.get("driver") == DOMAIN_DRIVER)
 
 
@@ -108,7 +112,8 @@ def gpu_users(cluster: Cluster) -> dict[str, list[str]]:
         BringupError: the API server does not answer.
     """
     found: dict[str, list[str]] = {}
-    claimed = _claimants(_dra(cluster, RESOURCE_CLAIMS))
+    kinds = dra_kinds(cluster)
+    claimed = _claimants(_listed(cluster, kinds.claims if kinds else None))
     for pod in cluster.list_objects(PODS):
         if not _runs(pod):
             continue
@@ -200,8 +205,15 @@ def _offered(slices: Iterable[Json]) -> Counter[str]:
     for item in slices:
         spec = item.get("spec") or {}
         if spec.get("driver") == GPU_DRIVER:
-            offered[spec.get("nodeName", "")] += len(spec.get("devices") or [])
+            offered[spec.get("nodeName", "")] += sum(map(_is_whole, spec.get("devices") or []))
     return offered
+
+
+def _is_whole(device: Json) -> bool:
+    """Whether a device is a GPU and no slice of one that the driver lists beside it; the class of whole GPUs takes type
+    `gpu` alone (chart of kubernetes-sigs/dra-driver-nvidia-gpu, deviceclass-gpu.yaml)."""
+    attributes = device.get("attributes") or (device.get("basic") or {}).get("attributes") or {}
+    return bool((attributes.get("type") or {}).get("string", "gpu") == "gpu")
 
 
 def _asked(spec: Json) -> Counter[str]:

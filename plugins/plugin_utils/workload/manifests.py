@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..runtime.recipe_files import RECIPES
+from .claims import claim_variables, gpu_requests
 from .model import CONFIG_DIR, JobSpec, PodNeeds
 from .namespace import TemporaryNamespace
 from .render import render
@@ -18,6 +19,7 @@ JOB_LABEL = "gpufleet.io/job"
 # A sidecar that is not ready by then is started again.
 _READY_EVERY_S, _READY_LATEST_S = 5, 180
 Json = dict[str, Any]
+_IMEX = ({"name": "imex", "resourceClaimTemplateName": f"{ACCESS}-imex"},)
 _TEMPLATES = RECIPES / "workloads"
 _FILES = {
     "gang-job": "job-gang.yaml.j2",
@@ -33,6 +35,8 @@ def job_objects(spec: JobSpec, namespace: TemporaryNamespace) -> list[dict[str, 
     Raises:
         InputError: the template does not render with these values.
     """
+    requests = gpu_requests(spec.device_class, spec.gpus_per_node)
+    pod_labels = {**namespace.labels, JOB_LABEL: spec.name}
     variables: dict[str, Any] = {
         "name": spec.name,
         "namespace": namespace.name,
@@ -49,9 +53,8 @@ def job_objects(spec: JobSpec, namespace: TemporaryNamespace) -> list[dict[str, 
         "limits": dict(spec.limits),
         "privileged": spec.privileged,
         "host_network": spec.host_network,
-        "device_class": spec.device_class,
-        "compute_domain": spec.compute_domain,
-        "claims": [{"name": name} for name in _claims(spec)],
+        "plugin_gpus": 0 if spec.device_class else spec.gpus_per_node,
+        **claim_variables(spec.name, namespace.name, pod_labels, requests, _IMEX if spec.compute_domain else ()),
         "annotations": dict(spec.annotations),
         "volumes": _volumes(spec.needs),
         "mounts": _mounts(spec.needs.mounts),
@@ -99,11 +102,6 @@ def _sidecars(needs: PodNeeds) -> list[Json]:
             "failureThreshold": _READY_LATEST_S // _READY_EVERY_S,
         }
     return [found]
-
-
-def _claims(spec: JobSpec) -> list[str]:
-    wanted = {"gpus": bool(spec.device_class), "imex": spec.compute_domain}
-    return [name for name, asked in wanted.items() if asked]
 
 
 def access_objects(namespace: TemporaryNamespace) -> list[dict[str, Any]]:

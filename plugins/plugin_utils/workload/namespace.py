@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ..clients.kube.cluster import Cluster
+from ..clients.kube.dra import as_served
 from ..clients.kube.errors import ForbiddenError
 from ..clients.kube.kinds import (
     DEPLOYMENTS,
@@ -115,7 +116,8 @@ class TemporaryNamespace:
 
     def create(self, objects: list[dict[str, Any]]) -> None:
         """Create objects in the namespace, in that order."""
-        for obj in objects:
+        for body in objects:
+            obj = as_served(self.cluster, body)
             self.cluster.create(self.cluster.kind(obj["apiVersion"], obj["kind"]), obj, self.name)
 
     def pods(self, labels: str = "") -> list[dict[str, Any]]:

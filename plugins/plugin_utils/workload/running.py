@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
+from ..clients.kube.dra import as_served
 from ..clients.kube.errors import ConflictError, ForbiddenError, RefusedError
 from ..clients.kube.kinds import PODS, Kind
 from ..outcome.errors import BringupError, NotFoundError
@@ -75,7 +76,8 @@ class RunningJob:
             BringupError: the API server does not answer.
         """
         try:
-            for obj in job_objects(self.spec, self.namespace):
+            for body in job_objects(self.spec, self.namespace):
+                obj = as_served(self.cluster, body)
                 kind = self.cluster.kind(obj["apiVersion"], obj["kind"])
                 made = self.cluster.create(kind, obj, self.namespace.name)
                 self._made.append((kind, obj["metadata"]["name"]))

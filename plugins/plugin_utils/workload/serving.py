@@ -21,6 +21,7 @@ from ..runtime.clock import Deadline, now_utc
 from ..runtime.pool import map_bounded
 from ..runtime.progress import Progress, silent
 from ..runtime.recipe_files import RECIPES
+from .claims import claim_variables, gpu_requests
 from .follow import Ending, ObservedJob, all_run, ending_of, node_of, phase_of, where
 from .manifests import JOB_LABEL
 from .model import JobSpec, JobState
@@ -127,14 +128,15 @@ def server_objects(spec: ServerSpec, namespace: TemporaryNamespace) -> list[Json
     Raises:
         InputError: the template does not render with these values.
     """
+    claims = gpu_requests(spec.device_class, spec.gpus)
     variables: dict[str, Any] = {
-        "name": spec.name, "namespace": namespace.name, "node": spec.node, "gpus": spec.gpus, "image": spec.image,
+        "name": spec.name, "namespace": namespace.name, "node": spec.node, "image": spec.image,
         "command": list(spec.command), "env": dict(spec.env), "secret_env": dict(spec.secret_env),
         "labels": namespace.labels, "priority_class": namespace.priority_class, "port": spec.port,
-        "tolerations": namespace.tolerated,
-        "resources": dict(spec.resources), "shm_gib": spec.shm_gib, "volume": dict(spec.volume),
-        "volume_written": spec.volume_written, "device_class": spec.device_class, "ready_s": spec.ready_s,
-        "deadline_s": spec.deadline_s,
+        "tolerations": namespace.tolerated, "resources": dict(spec.resources), "shm_gib": spec.shm_gib,
+        "volume": dict(spec.volume), "volume_written": spec.volume_written, "ready_s": spec.ready_s,
+        "deadline_s": spec.deadline_s, "plugin_gpus": 0 if spec.device_class else spec.gpus,
+        **claim_variables(spec.name, namespace.name, {**namespace.labels, JOB_LABEL: spec.name}, claims),
     }  # fmt: skip
     return render(_TEMPLATE, variables)
 

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...workload.capacity import GPU, NodeCapacity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slots:
-    """Room for equal pods: on these nodes, `count` pods of `gpus` of `resource` each can run at once, and no more."""
+    """Room for equal pods: on these nodes, `count` pods of `gpus` of `resource` each can run at once, and no more;
+    `by_dra`: they get whole GPUs by claims."""
 
     nodes: tuple[str, ...]
     count: int
     gpus: int
     resource: str = GPU
+    by_dra: bool = False
 
     @property
     def gang(self) -> int:
@@ -42,20 +44,26 @@ def slots_of(
     """
     capacities = list(capacities)
     has = {node.name: (gpus or {}).get(node.name, node.total) for node in capacities}
-    # The gangs ask the device plugin for their GPUs.
-    offered = sorted((node for node in capacities if node.total and not node.by_dra), key=lambda node: node.name)
-    exclusive = [node for node in offered if node.total <= has[node.name]]
-    whole = [node for node in exclusive if node.free == node.total]
+    offered = sorted((node for node in capacities if node.total), key=lambda node: node.name)
+    # A claim names whole GPUs, whatever else is listed beside them.
+    exclusive = [node for node in offered if node.by_dra or node.total <= has[node.name]]
+    for by_dra in (False, True):
+        found = _whole_slots([node for node in exclusive if node.by_dra is by_dra], most_nodes)
+        if found is not None:
+            return replace(found, by_dra=by_dra)
+    shared = [(node, GPU, node.free) for node in offered if node not in exclusive]
+    return _part_slots([*shared, *((node, *part) for node in capacities for part in node.free_parts.items())])
+
+
+def _whole_slots(nodes: list[NodeCapacity], most_nodes: int) -> Slots | None:
+    whole = [node for node in nodes if node.free == node.total]
     if whole:
         size = Counter(node.total for node in whole).most_common(1)[0][0]
         alike = [node.name for node in whole if node.total == size][:most_nodes]
         if len(alike) >= 2:
             return Slots(nodes=tuple(alike), count=len(alike), gpus=size)
-    freest = max(exclusive, key=lambda node: node.free, default=None)
-    if freest and freest.free >= 2:
-        return Slots(nodes=(freest.name,), count=freest.free, gpus=1)
-    shared = [(node, GPU, node.free) for node in offered if node not in exclusive]
-    return _part_slots([*shared, *((node, *part) for node in capacities for part in node.free_parts.items())])
+    freest = max(nodes, key=lambda node: node.free, default=None)
+    return Slots(nodes=(freest.name,), count=freest.free, gpus=1) if freest and freest.free >= 2 else None
 
 
 def _part_slots(parts: Iterable[tuple[NodeCapacity, str, int]]) -> Slots | None:

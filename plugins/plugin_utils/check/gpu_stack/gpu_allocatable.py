@@ -18,9 +18,10 @@ from ..kit.settings import setting
 from ..spec import Check, CheckSpec, JudgeContext
 from .cluster_host import ClusterHost, per_host
 from .cluster_state import ClusterState, NodeState
+from .dra_slices import current
 from .kept_away import CAUSE, FEATURE_DISCOVERY, is_unknown_to_the_operator, kept_away
 from .observe_cluster import OBSERVER
-from .roots import GPU_OPERATOR, Roots, closed_by_taint, node_fault, recipe_component
+from .roots import GPU_OPERATOR, Roots, closed_by_taint, is_dra_only, node_fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ def _judge_host(roots: Roots, host: ClusterHost) -> Outcome:
     answer, node, gpus = host.answer, host.node, host.sku.gpus
     if node is None:
         return answer.unknown("no-data", "the node was not looked at", "run the gate again")
-    if _is_dra_only(host.context):
+    if is_dra_only(host.context):
         return _dra_only(answer, host.seen, node, gpus)
     if not any(node.allocatable.values()):
         away = kept_away(node, _wanted_there(host.seen, node))
@@ -112,20 +113,12 @@ def _wanted_there(cluster: ClusterState, node: NodeState) -> list[Workload]:
     return [*(sets if is_unknown_to_the_operator(node) else ()), *operands]
 
 
-def _is_dra_only(context: JudgeContext) -> bool:
-    """Tell whether the recipe switches the device plugin off, so that GPUs are offered by DRA alone."""
-    values: Any = (recipe_component(GPU_OPERATOR, context) or {}).get("values") or {}
-    return (values.get("devicePlugin") or {}).get("enabled") is False
-
-
 def _dra_only(answer: Answer, cluster: ClusterState, node: NodeState, gpus: int) -> Outcome:
-    offered = sum(entry.gpus for entry in cluster.slices_on(node.name))
+    offered = sum(entry.gpus for entry in current(cluster.slices_on(node.name)))
     facts = _facts(node, {"GPUs in ResourceSlices": gpus}, {"GPUs in ResourceSlices": offered})
-    if offered == 0:
-        return answer.blocked(by="dra-slices", because="the recipe offers GPUs by DRA alone, and there is no slice")
     if offered != gpus:
-        hint = "compare with nvidia-smi -L on the host; look at the DRA driver's log on that node"
-        return answer.failed("gpu-count-mismatch", f"{offered} of {gpus} GPUs offered by DRA", hint, **facts)
+        text = f"the recipe offers GPUs by DRA alone, and {offered or 'none'} of {gpus} are in a ResourceSlice"
+        return answer.blocked(by="dra-slices", because=text)
     return answer.passed(f"{gpus} of {gpus} GPUs offered by DRA (no device plugin)", **facts)
 
 

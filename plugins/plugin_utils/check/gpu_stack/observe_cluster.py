@@ -34,7 +34,7 @@ from ..spec import ObserveContext, Observer
 from .cluster_state import ClusterState, ComponentState, OperandState
 from .kube_objects import node_state, operand_states, policy_state, slice_state
 from .last_words import with_last_words
-from .roots import is_unplaced
+from .roots import is_dra_only, is_unplaced
 from .settings import GATE, GpuStackSettings
 
 _PULL_GRACE_S = 30.0
@@ -69,7 +69,7 @@ def observe(context: ObserveContext) -> ClusterState:
         while True:
             state = _look(cluster, context, looks)
             open_points = (
-                _unsettled(state, context) if deadline.left_s > 0 else "",
+                unsettled(state, context) if deadline.left_s > 0 else "",
                 _not_lasting(state, settings.stays_ready_s) if lasting.left_s > 0 else "",
             )
             if not any(open_points):
@@ -228,7 +228,7 @@ def _promised(
     return promises[key]
 
 
-def _unsettled(state: ClusterState, context: ObserveContext) -> str:
+def unsettled(state: ClusterState, context: ObserveContext) -> str:
     """Return what a healthy cluster would still be about to do, empty if nothing."""
     pending = [workload.name for workload in state.workloads or () if workload.state == "pending"]
     lacking = (broken_promise(component.promised or (), state.workloads or ()) for component in state.components or ())
@@ -242,12 +242,13 @@ def _unsettled(state: ClusterState, context: ObserveContext) -> str:
         waiting = [policy.name for policy in state.cluster_policies or () if policy.state == "notReady"]
         if waiting:
             return f"ClusterPolicy {waiting[0]} is not ready"
+    by_claims = is_dra_only(context)
     bare = [
         node
         for node in (state.node(host.node_name) for host in context.site.in_scope)
-        if node is None or not (node.ready == "True" and any(node.allocatable.values()))
+        if node is None or not (node.ready == "True" and (by_claims or any(node.allocatable.values())))
     ]
-    published = {entry.node for entry in state.slices or ()}
+    published = {entry.node for entry in state.slices or () if entry.gpus or not by_claims}
     hidden = [host.node_name for host in context.site.in_scope if host.node_name not in published]
     if bare:
         return f"{len(bare)} node(s) without allocatable GPUs"

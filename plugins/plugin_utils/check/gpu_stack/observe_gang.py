@@ -12,6 +12,7 @@ from typing import Any
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
+from ...clients.kube.dra import dra_kinds
 from ...clients.kube.kinds import Kind
 from ...component_stack.facts import GangFacts, stack_facts
 from ...component_stack.model import components_of
@@ -21,6 +22,7 @@ from ...outcome.errors import InputError, NotFoundError
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...workload.capacity import NodeCapacity, read_node_capacity
+from ...workload.claims import claim_variables, gpu_requests
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
 from ...workload.pending import HELD_HINT, held_by_gates, why_pending
 from ...workload.placing import PlacingTime
@@ -97,22 +99,11 @@ def observe(context: ObserveContext) -> GangResult:
         gpus = {host.node_name: sku_or_error(context.hardware, host.sku).gpus for host in context.site.in_scope}
         slots = slots_of(capacities.values(), settings.nodes, gpus)
         if slots is None:
-            return without_room(result, tuple(capacities.values()))
+            return replace(result, problem="no-capacity", reason=_no_room(tuple(capacities.values())))
         queue = queue_for(cluster, provider, settings.queue)
         if queue.cause:
             return replace(result, problem=queue.cause, reason=queue.reason, hint=queue.hint)
         return _run(cluster, context, replace(result, queue=queue.name), facts, slots, settings)
-
-
-_BY_CLAIMS = "the nodes in scope give GPUs out by claims alone, and the gangs of this test ask the device plugin"
-_CLAIMS_HINT = "try a gang of the site's own with claims, then waive check gang-admission and say what you saw"
-
-
-def without_room(result: GangResult, capacities: Collection[NodeCapacity]) -> GangResult:
-    """Return the result of a test for which the nodes have no room, with the reason."""
-    if capacities and all(node.by_dra for node in capacities):
-        return replace(result, problem="gpus-by-claims-alone", reason=_BY_CLAIMS, hint=_CLAIMS_HINT)
-    return replace(result, problem="no-capacity", reason=_no_room(capacities))
 
 
 def _no_room(capacities: Collection[NodeCapacity]) -> str:
@@ -161,20 +152,20 @@ def _run(
     settings: GangSettings,
 ) -> GangResult:
     pods = stack_facts().test_pods
-    kind = _group_kind(cluster, facts)
+    kind, dra = _group_kind(cluster, facts), dra_kinds(cluster) if slots.by_dra else None
     with temporary_namespace(
         cluster,
         "gang",
         prefix=pods.namespace_prefix,
         priority=pods.priority,
-        kinds=(kind,),
+        kinds=(kind, *([dra.claims] if dra else [])),
         cleanup_s=settings.cleanup_s,
         emit=context.emit,
         tolerations=tolerations_of(context),
         holder=context.holder,
     ) as namespace:
         gangs = ("gang-a", "gang-b")
-        objects = [_objects(namespace, name, facts, slots, settings, result.queue) for name in gangs]
+        objects = [gang_objects(namespace, name, facts, slots, settings, result.queue) for name in gangs]
         # Alternating: a scheduler that places pod by pod gives both gangs a part, and is found out.
         namespace.create([obj for pair in zip(*objects, strict=True) for obj in pair])
         started = time.monotonic()
@@ -208,9 +199,16 @@ def _group_kind(cluster: Cluster, facts: GangFacts) -> Kind:
         raise NotFoundError(error.subject, error.reason, "install the gang scheduler's CRDs") from None
 
 
-def _objects(
+def gang_objects(
     namespace: TemporaryNamespace, name: str, facts: GangFacts, slots: Slots, settings: GangSettings, queue: str
 ) -> list[dict[str, Any]]:
+    """Return the group of a gang, what its pods claim, and its pods.
+
+    Raises:
+        InputError: the template does not render with these values.
+    """
+    requests = gpu_requests(stack_facts().dra.device_class if slots.by_dra else "", slots.gpus)
+    labels = {**namespace.labels, "gpufleet.io/gang": name}
     return render(
         RECIPES / "workloads" / facts.template,
         {
@@ -225,7 +223,8 @@ def _objects(
             "image": settings.image or stack_facts().test_pods.image,
             "priority_class": namespace.priority_class,
             "tolerations": namespace.tolerated,
-            "labels": {**namespace.labels, "gpufleet.io/gang": name},
+            "labels": labels,
+            **claim_variables(name, namespace.name, labels, requests),
             "deadline_s": settings.timeout_s + settings.cleanup_s + MARGIN_S,
         },
     )

@@ -21,7 +21,7 @@ from ...outcome.model import Outcome
 from ...workload.tolerations import repelling, taint_of
 from ..kit.answer import Answer
 from ..kit.tolerations import tolerations_of
-from ..spec import JudgeContext
+from ..spec import JudgeContext, ObserveContext
 from .cluster_state import ClusterState, ComponentState, NodeState, OperandState
 from .kept_away import kept_away
 from .lasting import excused, flaps
@@ -145,7 +145,7 @@ def _release_fault(component: ComponentState, wanted: str) -> tuple[str, str, st
     return None
 
 
-def recipe_component(name: str, context: JudgeContext) -> dict[str, object] | None:
+def recipe_component(name: str, context: JudgeContext | ObserveContext) -> dict[str, object] | None:
     """Return a component of the recipe, None if the recipe has none of that name."""
     refs = (context.recipe or {}).get("componentRefs") or []
     return next((ref for ref in refs if ref.get("name") == name), None)
@@ -229,6 +229,12 @@ def operand_roots(broken: Iterable[OperandState]) -> tuple[OperandState, ...]:
     broken = tuple(broken)
     failed = tuple(operand for operand in broken if operand.workload.state == "failed")
     return failed or broken[:1]
+
+
+def is_dra_only(context: JudgeContext | ObserveContext) -> bool:
+    """Tell whether the recipe switches the device plugin off, so that GPUs are offered by DRA alone."""
+    values: Any = (recipe_component(GPU_OPERATOR, context) or {}).get("values") or {}
+    return (values.get("devicePlugin") or {}).get("enabled") is False
 
 
 def offers_gpus_by_dra(context: JudgeContext) -> bool:

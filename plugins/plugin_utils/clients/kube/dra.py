@@ -10,6 +10,7 @@ lay one level deeper in v1beta1 (KEP-4381; release notes of Kubernetes 1.33 and 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from .cluster import Cluster
 from .kinds import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES, Kind
@@ -50,3 +51,34 @@ def dra_kinds(cluster: Cluster) -> DraKinds | None:
         slices=replace(RESOURCE_SLICES, api_version=of),
         claims=replace(RESOURCE_CLAIMS, api_version=of),
     )
+
+
+def as_served(cluster: Cluster, body: dict[str, Any]) -> dict[str, Any]:
+    """Return a claim or a template of claims of v1 in the version that the server has, anything else as it is.
+
+    Raises:
+        BringupError: the API server does not answer.
+    """
+    if body.get("apiVersion") != f"{GROUP}/{_VERSIONS[0]}":
+        return body
+    kinds = dra_kinds(cluster)
+    return body if kinds is None else in_version(body, kinds)
+
+
+def in_version(body: dict[str, Any], kinds: DraKinds) -> dict[str, Any]:
+    """Return a claim or a template of claims of v1 in another version. Pure."""
+    found = {**body, "apiVersion": f"{GROUP}/{kinds.version}"}
+    if kinds.exactly:
+        return found
+    if body["kind"] == "ResourceClaimTemplate":
+        return {**found, "spec": {**body["spec"], "spec": _flat(body["spec"]["spec"])}}
+    return {**found, "spec": _flat(body["spec"])} if body["kind"] == "ResourceClaim" else found
+
+
+def _flat(spec: dict[str, Any]) -> dict[str, Any]:
+    devices = spec.get("devices") or {}
+    requests = [
+        {**{key: value for key, value in entry.items() if key != "exactly"}, **(entry.get("exactly") or {})}
+        for entry in devices.get("requests") or []
+    ]
+    return {**spec, "devices": {**devices, "requests": requests}}

@@ -36,6 +36,7 @@ class Inventory:
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     criteria: dict[str, str] = field(default_factory=dict)
     quarantine: tuple[dict[str, str], ...] = ()
+    overrides: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,9 @@ CLAIM = {
 
 
 class Api:
+    def served_versions(self, _group: str) -> tuple[str, ...]:
+        return ("v1",)
+
     def list_objects(self, kind: Kind, *_args: Any, **_more: Any) -> list[dict[str, Any]]:
         if kind is not PODS:
             return [CLAIM]

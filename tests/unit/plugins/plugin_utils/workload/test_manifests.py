@@ -137,16 +137,17 @@ def test_one_node_needs_no_peer_and_a_job_may_go_without_a_gang() -> None:
     assert container["resources"]["limits"] == {"nvidia.com/gpu": 8}
 
 
-@pytest.mark.parametrize("kind", ["gang-job", "mpijob"])
+@pytest.mark.parametrize("kind", ["gang-job", "torchrun", "mpijob"])
 def test_gpus_by_claim_are_not_asked_of_the_device_plugin(kind: Any) -> None:
     objects = job_objects(replace(SPEC, kind=kind, gang="none", device_class="gpu.nvidia.com"), space())
     claim = next(obj for obj in objects if obj["kind"] == "ResourceClaimTemplate")
     exactly = claim["spec"]["spec"]["devices"]["requests"][0]["exactly"]
     assert (exactly["deviceClassName"], exactly["count"]) == ("gpu.nvidia.com", 8)
     spec = objects[-1]["spec"]
-    pod = spec["template"]["spec"] if kind == "gang-job" else spec["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
-    assert pod["resourceClaims"][0]["resourceClaimTemplateName"] == "pair"
-    assert pod["containers"][0]["resources"] == {"claims": [{"name": "gpus"}], "limits": {"rdma/x": "1"}}
+    pod = spec["template"]["spec"] if kind != "mpijob" else spec["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
+    assert pod["resourceClaims"][0]["resourceClaimTemplateName"] == claim["metadata"]["name"] == "pair-gpus"
+    resources = pod["containers"][0]["resources"]
+    assert (resources["claims"], resources["limits"]) == ([{"name": "gpus"}], {"rdma/x": "1"})
 
 
 @pytest.mark.parametrize("by_claim", [False, True])

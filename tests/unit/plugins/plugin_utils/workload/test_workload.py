@@ -25,7 +25,7 @@ VARIABLES: dict[str, Any] = {
     "name": "gang-a", "namespace": "ns", "size": 3, "resource": "nvidia.com/gpu", "gpus": 8,
     "nodes": ["gpu01", "gpu02"], "scheduler": "s",
     "queue": "q", "image": "pause", "priority_class": "low", "labels": {"k": "v"}, "tolerations": [],
-    "deadline_s": 400.5,
+    "deadline_s": 400.5, "claim_templates": [], "pod_claims": [], "claims": [],
 }  # fmt: skip
 
 

@@ -22,10 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.o
     ClaimResult,
     free_devices,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import (
-    GangResult,
-    without_room,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.dra import dra_kinds
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
@@ -118,25 +115,6 @@ def test_gangs(change: dict[str, Any], status: Status, cause: str) -> None:
 def test_dra(change: dict[str, Any], status: Status, cause: str) -> None:
     (outcome,) = dra_allocation.judge(replace(DRA, **change), context())
     assert (outcome.status, outcome.cause) == (status, cause)
-
-
-@pytest.mark.parametrize(
-    ("nodes", "problem"),
-    [
-        ((NodeCapacity(name="a", total=8, used=0, by_dra=True),), "gpus-by-claims-alone"),
-        (
-            (NodeCapacity(name="a", total=8, used=8), NodeCapacity(name="b", total=8, used=0, by_dra=True)),
-            "no-capacity",
-        ),
-        ((NodeCapacity(name="a", total=8, used=8),), "no-capacity"),
-        ((), "no-capacity"),
-    ],
-)
-def test_gpus_that_claims_alone_give_out_are_not_called_busy(nodes: tuple[NodeCapacity, ...], problem: str) -> None:
-    found = without_room(GANG, nodes)
-    assert (found.problem, "busy" in found.reason) == (problem, False)
-    (outcome,) = gang_admission.judge(found, context())
-    assert (outcome.status, outcome.cause) == (Status.OTHER, problem)
 
 
 def test_the_schedulers_own_words_are_quoted() -> None:
@@ -255,13 +233,16 @@ ROOMS = st.builds(
 @given(st.lists(ROOMS, unique_by=lambda room: room.name), st.integers(2, 6))
 def test_one_gang_fits_and_two_do_not(found: list[NodeCapacity], most: int) -> None:
     slots = slots_of(found, most)
-    possible = {room.name: 0 if room.by_dra else room.free for room in found}
+    possible = {room.name: room.free for room in found}
     if slots is None:
         assert max(possible.values(), default=0) < 2
         return
     assert slots.gang <= slots.count < 2 * slots.gang
     assert len(slots.nodes) <= most
     assert slots.count == sum(possible[name] // slots.gpus for name in slots.nodes)
+    assert {slots.by_dra} == {room.by_dra for room in found if room.name in slots.nodes}, "a gang asks in one way"
+    by_plugin = [room.free for room in found if not room.by_dra]
+    assert slots.by_dra is (max(by_plugin, default=0) < 2)
 
 
 def _node(name: str, **spec: Any) -> dict[str, Any]:
@@ -360,7 +341,7 @@ def test_pods_of_gangs_ask_for_the_resource_of_the_test(name: str, resource: str
     values = {
         "name": "gang-a", "namespace": "n", "size": 2, "gpus": 1, "resource": resource, "nodes": ["a"],
         "scheduler": "s", "queue": "q", "image": "i", "priority_class": "p", "tolerations": [], "labels": {},
-        "deadline_s": 60.0,
+        "deadline_s": 60.0, "claim_templates": [], "pod_claims": [], "claims": [],
     }  # fmt: skip
     group, *pods = render(RECIPES / "workloads" / f"{name}.yaml.j2", values)
     assert [pod["spec"]["containers"][0]["resources"]["limits"] for pod in pods] == [{resource: 1}] * 2
