@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from installing import begin, kill
 from recorded import made
-from rehearsal_harness import ROOT
+from rehearsal_harness import ROOT, Rehearsed, rehearse
 from seeds import drawing
 from sites import make_site
 from stack_bench import DEFINITION, MAP, StackBench, file, stack_bench
@@ -34,6 +34,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rollback import last_good_run, rollback_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import NAMESPACE as LEASE_NAMESPACE
 
 # A person asks for more (docs/development.md).
 KILLS = int(os.environ.get("GPUFLEET_KILLS") or 5)
@@ -111,17 +112,35 @@ def _remove(bench: StackBench) -> None:
     assert {entry.state for entry in gone.values()} <= {"removed", "absent"}, gone
 
 
-def test_a_rollback_puts_back_what_the_upgrade_changed(bench: StackBench, tmp_path: Path) -> None:
+def _play(bench: StackBench, playbook: str, work: Path, run: Path, cmdline: str = "", **more: Any) -> Rehearsed:
+    """Run a playbook as a person does, on a run of the history."""
+    done = rehearse(
+        work, playbook=playbook, cmdline=cmdline, run=str(run), store=str(work / "history"),
+        kubeconfig=bench.kubeconfig, helm=bench.helm_program, chart_mirror=str(bench.mirror), **more,
+    )  # fmt: skip
+    assert done.rc == 0, done.output
+    return done
+
+
+def _stack(bench: StackBench) -> dict[str, str]:
+    """Everything that is there, but for the place of the Lease."""
+    return {name: digest for name, digest in bench.census().items() if LEASE_NAMESPACE not in name}
+
+
+def test_the_playbooks_put_back_what_an_upgrade_changed_and_remove_all_of_ours(
+    bench: StackBench, tmp_path: Path
+) -> None:
     (tmp_path / "private" / "overlays").mkdir(parents=True)
     (tmp_path / "private" / "overlays" / "next.yaml").write_text(PRIVATE)
     older, newer = _of_catalogue(), _of_catalogue(tmp_path / "private")
     build_mirror(bench.mirror, [*older["componentRefs"], *newer["componentRefs"]])
+    empty = _stack(bench)
     try:
         assert set(bench.install(older).values()) == {"ready"}
-        before = bench.census()
+        before = _stack(bench)
         made(tmp_path, "a", older, gpu_stack=Status.PASSED)
         assert set(bench.install(newer).values()) == {"ready"}
-        after = bench.census()
+        after = _stack(bench)
         run = made(tmp_path, "b", newer, gpu_stack=Status.FAILED)
         assert after["release cert-manager/cert-manager"] == "cert-manager-v1.21.0 deployed"
         assert after["release node-feature-discovery/nfd"] == "node-feature-discovery-0.20.0 deployed"
@@ -134,13 +153,19 @@ def test_a_rollback_puts_back_what_the_upgrade_changed(bench: StackBench, tmp_pa
         assert recipe is not None
         assert bench.actions(recipe) == ["downgrade" if n != "prometheus-operator-crds" else "unchanged"
                                          for n in recipe["deploymentOrder"]]  # fmt: skip
-        assert set(bench.install(recipe, allow_downgrade=True).values()) == {"ready"}
-        back = bench.census()
+        shown = _play(bench, "rollback.yml", tmp_path, run.path, "--check --diff").output
+        assert "v1.21.0" in shown and "back to the recipe of run a" in shown, shown
+        assert _stack(bench) == after, "check mode changes nothing"
+        _play(bench, "rollback.yml", tmp_path, run.path)
+        back = _stack(bench)
         assert {name for name in before if back.get(name) != before[name]} == set()
         added = {name for name in after if name not in before}
         assert {name for name in back if name not in before} == added, "what the older recipe does not have stays"
         assert {name for name in added if back[name] != after[name]} == set()
         assert set(bench.actions(recipe)) == {"unchanged"}
+
+        _play(bench, "remove.yml", tmp_path, run.path, remove_crds=True, remove_namespaces=True)
+        assert _stack(bench) == empty
     finally:
         namespaces = {str(entry["namespace"]) for entry in newer["componentRefs"]}
         bench.remove(newer, *sorted(namespaces), crds=True)
