@@ -7,13 +7,15 @@ Volcano always has a queue `default` that cannot be deleted, and its admission r
 or not open (volcano-sh/volcano pkg/webhooks/admission/podgroups/validate). KAI's chart makes `default-queue` below
 `default-parent-queue`, at the first installation alone (kai-scheduler/KAI-Scheduler pull request 499); a group of a
 queue that does not exist stays pending with QueueDoesNotExist (pull request 820), and one of a queue without a parent
-is not placed either (its #621).
+is not placed either (its #621). A queue has the GPUs of its limit and of those above it; a limit that is 0 or not
+stated is none at all, -1 is no limit (its docs/queues/README.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import KAI_QUEUES, VOLCANO_QUEUES
@@ -26,11 +28,14 @@ _BROUGHT = {KAI: "default-queue", VOLCANO: "default"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """A queue of a gang scheduler; `state` is Volcano's word (Open, Closed, ...), empty where it has none."""
+    """A queue of a gang scheduler; `state` is Volcano's word (Open, Closed, ...), empty where it has none.
+
+    `gpu_limit` is the most GPUs that KAI gives to it, -1 for no limit."""
 
     name: str
     parent: str = ""
     state: str = ""
+    gpu_limit: float = -1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +70,7 @@ def queue_for(cluster: Cluster, provider: str, stated: str) -> QueueChoice:
             name=item["metadata"]["name"],
             parent=str((item.get("spec") or {}).get("parentQueue") or ""),
             state=str((item.get("status") or {}).get("state") or ""),
+            gpu_limit=_gpu_limit(item) if provider == KAI else -1.0,
         )
         for item in found
     )
@@ -80,7 +86,7 @@ def choose(provider: str, stated: str, queues: Iterable[Queue]) -> QueueChoice:
     if stated:
         if stated in usable:
             return QueueChoice(name=stated)
-        why = _why_not(there.get(stated))
+        why = _why_not(there.get(stated), there)
         return QueueChoice(cause="queue-unusable", reason=f"queue {stated} of {provider} {why}; {listed}", hint=hint)
     if _BROUGHT[provider] in usable:
         return QueueChoice(name=_BROUGHT[provider])
@@ -95,12 +101,33 @@ def _usable(provider: str, there: dict[str, Queue]) -> set[str]:
         # Gangs do not go into the root of all queues. A state that nobody wrote yet holds nothing.
         return {queue.name for queue in there.values() if queue.name != "root" and queue.state in ("", "Open")}
     parents = {queue.parent for queue in there.values()}
-    return {queue.name for queue in there.values() if queue.parent in there and queue.name not in parents}
+    leaves = {queue.name: queue for queue in there.values() if queue.parent in there and queue.name not in parents}
+    return {name for name, queue in leaves.items() if not _without_gpus(queue, there)}
 
 
-def _why_not(queue: Queue | None) -> str:
+def _gpu_limit(item: Mapping[str, Any]) -> float:
+    gpu = ((item.get("spec") or {}).get("resources") or {}).get("gpu") or {}
+    return float(gpu.get("limit") or 0)
+
+
+def _without_gpus(queue: Queue, there: Mapping[str, Queue]) -> str:
+    """Return the first of a queue and those above it that allows no GPUs, empty if each does."""
+    seen: set[str] = set()
+    step: Queue | None = queue
+    while step is not None and step.name not in seen:
+        if step.gpu_limit == 0:
+            return step.name
+        seen.add(step.name)
+        step = there.get(step.parent)
+    return ""
+
+
+def _why_not(queue: Queue | None, there: Mapping[str, Queue]) -> str:
     if queue is None:
         return "does not exist"
+    closed = _without_gpus(queue, there)
+    if closed:
+        return f"gets no GPUs: spec.resources.gpu.limit of queue {closed} is 0 or not stated (-1 is no limit)"
     return f"is {queue.state}" if queue.state not in ("", "Open") else "takes no groups: it is no leaf below a parent"
 
 

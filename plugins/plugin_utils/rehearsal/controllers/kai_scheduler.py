@@ -5,7 +5,10 @@
 
 Queues as in kai-scheduler/KAI-Scheduler: the first installation makes default-queue below default-parent-queue (pull
 request 499), a group whose queue does not exist waits with QueueDoesNotExist (820), one of a queue without a parent is
-not placed (its #621), and PodGroup.spec.queue decides, not a label (docs, external PodGroups).
+not placed (its #621), and PodGroup.spec.queue decides, not a label (docs, external PodGroups). A group that asks for
+more GPUs than its queue, or one above it, has left of its limit waits with OverLimit; a limit that is 0 or not stated
+is none at all (docs/queues/README.md; pkg/scheduler/plugins/proportion/capacity_policy/max_allowed_check.go, whose
+message is GetJobOverMaxAllowedMessageForQueue's).
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from .cluster_view import (
 MANAGER = "kai-scheduler"
 GROUP_ANNOTATION = "pod-group-name"
 _SCHEDULER = "kai-scheduler-default"
+_GPU = "nvidia.com/gpu"
 _FIRST_QUEUES = {"default-parent-queue": "", "default-queue": "default-parent-queue"}
 _UNLIMITED = {"quota": 0, "limit": -1, "overQuotaWeight": 1}
 
@@ -57,17 +61,65 @@ def _queued(view: ClusterView, facts: ClusterFacts, group: Json, queues: list[Js
     """Admit a group whose queue can be used; any other waits, and says why."""
     parents = {item["metadata"]["name"]: (item.get("spec") or {}).get("parentQueue") or "" for item in queues}
     queue = str((group.get("spec") or {}).get("queue") or "")
-    if queue in parents and parents[queue] in parents:
+    usable, over = queue in parents and parents[queue] in parents, ""
+    namespace, name = key_of(group)
+    if usable and view.find(NATIVE_POD_GROUPS, name, namespace) is None:
+        over = _over_limit(view, group, queue, {item["metadata"]["name"]: item for item in queues})
+    if usable and not over:
         yield from _group(view, facts, group)
         return
-    namespace, name = key_of(group)
     known = (group.get("status") or {}).get("schedulingConditions")
     if not known:
         condition = {"type": "UnschedulableOnNodePool", "status": "True", "reason": "Unschedulable"}
-        if queue not in parents:
+        if over:
+            condition["message"] = over
+        elif queue not in parents:
             condition["message"] = f"QueueDoesNotExist: Queue '{queue}' does not exist."
         body = {"status": {"phase": "Pending", "schedulingConditions": [condition]}}
         yield Change(MANAGER, MERGE, KAI_POD_GROUPS, name, namespace, body, subresource="status")
+
+
+def _over_limit(view: ClusterView, group: Json, queue: str, queues: dict[str, Json]) -> str:
+    """Return what KAI says of a group that its queue, or one above it, has not enough GPUs for; empty if each has."""
+    wanted = sum(map(_gpus, _pods_of(view, group)))
+    held = [(entry, _gpus_held(view, entry)) for entry in view.all(KAI_POD_GROUPS)] if wanted else []
+    name = queue
+    while wanted and name in queues:
+        resources = (queues[name].get("spec") or {}).get("resources") or {}
+        limit = float((resources.get("gpu") or {}).get("limit") or 0)
+        used = sum(gpus for entry, gpus in held if name in _chain(queues, (entry.get("spec") or {}).get("queue") or ""))
+        if 0 <= limit < used + wanted:
+            return (
+                f"OverLimit: {name} quota has reached the allowable limit of GPUs. Limit is {limit:g} GPUs, currently "
+                f"{used} GPUs allocated and workload requested {wanted} GPUs"
+            )
+        name = (queues[name].get("spec") or {}).get("parentQueue") or ""
+    return ""
+
+
+def _chain(queues: dict[str, Json], name: str) -> list[str]:
+    chain: list[str] = []
+    while name in queues and name not in chain:
+        chain.append(name)
+        name = (queues[name].get("spec") or {}).get("parentQueue") or ""
+    return chain
+
+
+def _pods_of(view: ClusterView, group: Json) -> list[Json]:
+    namespace, name = key_of(group)
+    named = [pod for pod in view.all(PODS) if annotations_of(pod).get(GROUP_ANNOTATION) == name]
+    return [pod for pod in named if pod["metadata"]["namespace"] == namespace]
+
+
+def _gpus_held(view: ClusterView, group: Json) -> int:
+    ended = ("Succeeded", "Failed")
+    pods = [pod for pod in _pods_of(view, group) if (pod.get("status") or {}).get("phase") not in ended]
+    return sum(_gpus(pod) for pod in pods if pod["spec"].get("nodeName"))
+
+
+def _gpus(pod: Json) -> int:
+    limits = [(entry.get("resources") or {}).get("limits") or {} for entry in pod["spec"].get("containers") or []]
+    return sum(int(entry.get(_GPU, 0)) for entry in limits)
 
 
 def _group(view: ClusterView, facts: ClusterFacts, group: Json) -> Iterable[Change]:
@@ -82,8 +134,7 @@ def _group(view: ClusterView, facts: ClusterFacts, group: Json) -> Iterable[Chan
         }
         body = {"metadata": metadata, "spec": {"schedulingPolicy": {"gang": {"minCount": count}}}}
         yield Change(MANAGER, CREATE, NATIVE_POD_GROUPS, name, namespace, body)
-    pods = [pod for pod in view.all(PODS) if annotations_of(pod).get(GROUP_ANNOTATION) == name]
-    bound = sum(bool(pod["spec"].get("nodeName")) for pod in pods if pod["metadata"]["namespace"] == namespace)
+    bound = sum(bool(pod["spec"].get("nodeName")) for pod in _pods_of(view, group))
     phase = "Running" if bound >= smallest else "Pending"
     if (group.get("status") or {}).get("phase") != phase:
         yield Change(

@@ -240,6 +240,44 @@ def test_kai_reads_the_queue_of_a_group(facts: ClusterFacts, queue: str, handed:
     assert [condition.get("message", "") for condition in conditions] == ([] if handed else [said])
 
 
+def _kai_queue(name: str, limit: int | None, parent: str = "") -> tuple[Kind, Json]:
+    resources = {"resources": {"gpu": {"quota": 0, "limit": limit}}} if limit is not None else {}
+    return KAI_QUEUES, {"metadata": meta(name), "spec": {"parentQueue": parent, **resources}}
+
+
+def _kai_pods(count: int, node: str = "", group: str = "gang") -> list[tuple[Kind, Json]]:
+    spec = {"nodeName": node, "containers": [{"resources": {"limits": {"nvidia.com/gpu": "2"}}}]}
+    marks = {"annotations": {kai_scheduler.GROUP_ANNOTATION: group}}
+    return [(PODS, {"metadata": {**meta(f"{group}-{n}", "ns"), **marks}, "spec": spec}) for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("leaf", "parent", "said"),
+    [
+        (-1, -1, ""),
+        (10, 16, ""),
+        (9, -1, "red quota has reached the allowable limit of GPUs. Limit is 9 GPUs, currently 4 GPUs allocated"),
+        (-1, 8, "top quota has reached the allowable limit of GPUs. Limit is 8 GPUs, currently 4 GPUs allocated"),
+        (None, -1, "red quota has reached the allowable limit of GPUs. Limit is 0 GPUs"),
+        (-1, None, "top quota has reached the allowable limit of GPUs. Limit is 0 GPUs"),
+    ],
+)
+def test_kai_holds_a_group_for_which_its_queue_has_no_gpus_left(
+    facts: ClusterFacts, leaf: int | None, parent: int | None, said: str
+) -> None:
+    """Three pods with two GPUs each ask; two of another group of the queue run already."""
+    running = {"metadata": meta("other", "ns"), "spec": {"minMember": 2, "queue": "red"}}
+    view = view_of(
+        a_deployment("kai-scheduler-default"), _kai_queue("top", parent), _kai_queue("red", leaf, "top"),
+        _gang(3, KAI_POD_GROUPS, queue="red"), *_kai_pods(3),
+        (KAI_POD_GROUPS, running), (NATIVE_POD_GROUPS, running), *_kai_pods(2, "gpu01", "other"),
+    )  # fmt: skip
+    changes = kai_scheduler.reconcile(view, facts)
+    assert [change.name for change in changes_of(changes, NATIVE_POD_GROUPS)] == ([] if said else ["gang"])
+    texts = [c for change in changes for c in (change.body.get("status") or {}).get("schedulingConditions") or []]
+    assert [text["message"].startswith(f"OverLimit: {said}") for text in texts] == ([True] if said else [])
+
+
 @pytest.mark.parametrize(
     ("phases", "bound", "expected"),
     [
