@@ -14,7 +14,7 @@ from seeds import drawing
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import DEPLOYMENTS
 
-DRAWN = 3
+DRAWN = 2
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import NAMESPACE as LEASE_NAMESPACE
 
 # A person asks for more (docs/development.md).
-KILLS = int(os.environ.get("GPUFLEET_KILLS") or 5)
+KILLS = int(os.environ.get("GPUFLEET_KILLS") or 3)
 
 
 def _chart(name: str, version: str, *needs: str, **more: Any) -> dict[str, Any]:

@@ -179,6 +179,7 @@ WORKING = "TASK [Wait for the test]"
 PHASES = ("etcd", "kube-apiserver", "kwok", WORKING)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("phase", PHASES)
 def test_killed_in_any_phase_leaves_nothing(bench: Bench, phase: str, number: signal.Signals) -> None:

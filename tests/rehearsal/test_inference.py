@@ -266,7 +266,8 @@ def test_the_real_aiperf_finds(real: Bench, fault: str) -> None:
     assert _found(real.judged(f"{fault}@gpu02")) == [(expected.check, expected.cause, expected.status, "gpu02")]
 
 
-def test_cold_first_requests_are_over_before_the_real_aiperf_measures(real: Bench) -> None:
+@pytest.mark.drawn(1)
+@pytest.mark.parametrize("settings", [{}, {"warmup_per_concurrency": 0.0}], ids=["warm-up", "no warm-up"])
+def test_cold_first_requests_are_over_before_the_real_aiperf_measures(real: Bench, settings: dict[str, float]) -> None:
     """Every engine has answered before the load, so that not even a load without warm-up meets a cold one."""
-    assert _found(real.patched("gpu01", {"cold_ms": 2500.0})) == []
-    assert _found(real.patched("gpu01", {"cold_ms": 2500.0}, warmup_per_concurrency=0.0)) == []
+    assert _found(real.patched("gpu01", {"cold_ms": 2500.0}, **settings)) == []

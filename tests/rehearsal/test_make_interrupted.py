@@ -143,6 +143,7 @@ def places(work: Path) -> dict[str, object]:
     return {"PATH": os.environ["PATH"], **{name: work / place for name, place in names.items()}}
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_while_hosts_are_asked(way: str, tmp_path: Path, begin: Begin) -> None:
     build_toolchain()
@@ -151,6 +152,7 @@ def test_while_hosts_are_asked(way: str, tmp_path: Path, begin: Begin) -> None:
     ends_with_nothing_left(begun, way, tmp_path)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_while_the_toolchain_is_built(way: str, tmp_path: Path, begin: Begin) -> None:
     variables = {**places(tmp_path), "PATH": path_with(real_go(), os.environ)}
@@ -174,6 +176,7 @@ def test_while_packages_are_fetched(way: str, tmp_path: Path, begin: Begin) -> N
     ends_with_nothing_left(begun, way, tmp_path)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_while_the_environment_is_made(way: str, tmp_path: Path, begin: Begin) -> None:
     for name in ("Makefile", "tools", "requirements"):
