@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from ..clients.kube.taints import taint_text
 from ..outcome.errors import InputError
 from ..runtime.recipe_files import RECIPES
 from ..runtime.strict import decode, read_yaml
@@ -69,19 +70,6 @@ def toleration_of(body: Mapping[str, str]) -> Toleration:
     """Return what a pod tolerates. Of operators beyond `Equal` and `Exists` the value is not compared."""
     value = body.get("value", "") if body.get("operator", "Equal") == "Equal" else None
     return Toleration(key=body.get("key", ""), value=value, effect=body.get("effect", ""))
-
-
-def taint_text(taint: Mapping[str, Any]) -> str:
-    """Return a taint as kubectl prints it, `key=value:effect`."""
-    value = f"={taint['value']}" if taint.get("value") else ""
-    return f"{taint.get('key')}{value}:{taint.get('effect')}"
-
-
-def taint_of(text: str) -> dict[str, str]:
-    """Return the taint that a text of taint_text says."""
-    rest, _colon, effect = text.rpartition(":")
-    key, _equals, value = rest.partition("=")
-    return {"key": key, "value": value, "effect": effect}
 
 
 def repelling(taints: Iterable[Mapping[str, Any]], tolerations: Iterable[Toleration]) -> tuple[str, ...]:

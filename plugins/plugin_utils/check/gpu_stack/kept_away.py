@@ -14,9 +14,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...clients.kube.taints import taint_of
 from ...component_stack.workloads import Workload
 from ...outcome.model import Evidence, Outcome
-from ...workload.tolerations import Toleration, repelling, taint_of, toleration_of
+from ...workload.tolerations import Toleration, repelling, toleration_of
 from ..kit.answer import Answer
 from .cluster_state import NodeState
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ...clients.kube.taints import taint_text
 from ...component_stack.workloads import Workload
 from ...outcome.errors import InputError
-from ...workload.tolerations import taint_text
 from .cluster_state import NodeState, OperandState, PolicyState, SliceState
 
 Json = dict[str, Any]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from dataclasses import asdict
 from typing import Any
 
@@ -15,8 +15,9 @@ from ...outcome.errors import NotFoundError, UnavailableError
 from ...runtime.backoff import Backoff
 from ...runtime.clock import Deadline
 from .connection import Connection
-from .errors import ConflictError, GoneError, UnreachableError, error_of, is_already_there
+from .errors import ConflictError, UnreachableError, error_of, is_already_there
 from .kinds import ACCESS_REVIEWS, PODS, Kind, known_kind
+from .listing import list_kept
 from .permission import AskedPermission, Permission
 from .persistence import Fault, Tries
 from .recovery import once_accounted
@@ -28,7 +29,6 @@ FIELD_MANAGER = "gpufleet-bringup"
 _APPLY = "application/apply-patch+yaml"
 _PATCHES = {"merge": "application/merge-patch+json", "strategic": "application/strategic-merge-patch+json"}
 _LOG_BYTES = 8 << 20
-_PAGE = 500
 _CHANGE_TRIES = 6
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
@@ -125,32 +125,10 @@ class Cluster:
         self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = ""
     ) -> tuple[list[Json], str]:
         """Return every object and the version of the collection, from which a watch can go on."""
-        query: dict[str, str | int] = {"limit": _PAGE}
-        query |= {key: value for key, value in (("labelSelector", labels), ("fieldSelector", fields)) if value}
-        items: list[Json] = []
-        for _restart in range(3):
-            try:
-                items, version = self._pages(kind, namespace, query)
-                return items, version
-            except GoneError:
-                # The list took longer than the server keeps its versions: start over.
-                continue
-        raise UnavailableError(f"Kubernetes API list {kind.title}", "the list expired three times while reading it.")
-
-    def _pages(self, kind: Kind, namespace: str, query: Mapping[str, str | int]) -> tuple[list[Json], str]:
-        items: list[Json] = []
-        token = ""
-        while True:
-            page = query if not token else {**query, "continue": token}
-            answer = self.transport.json("GET", kind.path(namespace=namespace), query=page, verb="list")
-            found = answer.get("items") if isinstance(answer, dict) else None
-            if found is None and "items" not in (answer or {}):
-                raise UnavailableError(f"Kubernetes API list {kind.title}", "the answer has no items.")
-            items += found or []
-            metadata = answer.get("metadata") or {}
-            token = metadata.get("continue") or ""
-            if not token:
-                return items, str(metadata.get("resourceVersion", ""))
+        query: dict[str, str | int] = {
+            key: value for key, value in (("labelSelector", labels), ("fieldSelector", fields)) if value
+        }
+        return list_kept(self.transport, kind, lambda found: found, namespace, query)
 
     def list_metadata(self, kind: Kind, namespace: str = "", *, labels: str = "") -> list[Json]:
         """Return the metadata of every object of a kind, never its content: how Secrets are looked at."""

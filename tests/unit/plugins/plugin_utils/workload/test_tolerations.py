@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.taints import taint_of, taint_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.tolerations import (
     known_tolerations,
     repelling,
-    taint_of,
-    taint_text,
     tolerations_with,
 )
 

@@ -1,0 +1,192 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Takes a snapshot of a cluster: collectors side by side, each with its time limit; what one cannot see, it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.dra import dra_kinds
+from ..clients.kube.identity import cluster_uid
+from ..clients.kube.kinds import CLUSTER_POLICIES, NIC_CLUSTER_POLICIES, NODES, PODS, RUNTIME_CLASSES, Kind
+from ..clients.kube.listing import Keep, list_kept
+from ..clients.kube.permission import Permission
+from ..outcome.errors import BringupError, NotFoundError
+from ..runtime.clock import Deadline, now_utc
+from ..runtime.pool import map_bounded
+from ..snapshot.model import Attributes, Collected, CollectorResult, Server, Snapshot
+from .snapshot_objects import (
+    Cleaner,
+    SliceDevices,
+    newest,
+    read_fields,
+    read_node,
+    read_pod,
+    read_slice,
+    workloads_of,
+)
+
+LIMIT_S = 30.0
+STORAGE_CLASSES = Kind("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
+INGRESS_CLASSES = Kind("networking.k8s.io/v1", "IngressClass", "ingressclasses", namespaced=False)
+NETWORK_ATTACHMENTS = Kind(
+    "k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", "network-attachment-definitions"
+)  # fmt: skip
+_POLICIES = (CLUSTER_POLICIES, NIC_CLUSTER_POLICIES)
+_CLASSES = (
+    (STORAGE_CLASSES, ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode", "default")),
+    (INGRESS_CLASSES, ("spec",)),
+    (NETWORK_ATTACHMENTS, ("spec",)),
+    (RUNTIME_CLASSES, ("handler", "scheduling", "overhead")),
+)
+_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+PERMISSIONS = (
+    Permission("get", "namespaces"),
+    *(Permission("list", kind.plural, kind.group) for kind in (NODES, PODS, *_POLICIES)),
+    *(Permission("list", kind.plural, kind.group) for kind, _parts in _CLASSES),
+    *(Permission("list", name, "resource.k8s.io") for name in ("deviceclasses", "resourceslices")),
+)
+T = TypeVar("T")
+Parts = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a collector has: the cluster, when it has to be done, and what kinds the server did not know."""
+
+    cluster: Cluster
+    deadline: Deadline
+    not_served: list[str]
+
+    def all_of(self, kind: Kind, keep: Keep[T]) -> list[T] | None:
+        """Return what is kept of every object of a kind, None where the server does not serve it."""
+        try:
+            return list_kept(self.cluster.transport, kind, keep, deadline=self.deadline)[0]
+        except NotFoundError:
+            self.not_served.append(kind.title)
+            return None
+
+
+Collector = Callable[[Look], Parts]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """What one collector gave: parts of the snapshot, and what became of it."""
+
+    name: str
+    parts: Parts
+    result: CollectorResult
+
+
+def collect_cluster(cluster: Cluster, made_by: str, limit_s: float = LIMIT_S) -> Snapshot:
+    """Return the snapshot of a cluster; collectors that are no business of this function are `not-asked`.
+
+    Args:
+        cluster: its requests and their patience should be limited to `limit_s`, too.
+        made_by: program and version.
+        limit_s: seconds a collector may take.
+
+    Raises:
+        BringupError: not even one collector got an answer.
+    """
+    taken = now_utc()
+    found = map_bounded(lambda entry: run_collector(*entry, cluster, limit_s), list(_COLLECTORS.items()), 3)
+    reasons = [entry.result for entry in found if entry.result.state is Collected.FAILED]
+    if len(reasons) == len(found):
+        raise BringupError("snapshot", f"no collector got an answer; the first: {reasons[0].reason}", reasons[0].hint)
+    not_asked = CollectorResult(state=Collected.NOT_ASKED, reason="it was not part of this snapshot")
+    parts: Parts = {}
+    for entry in found:
+        parts |= entry.parts
+    devices: dict[str, dict[str, Attributes]] = parts.pop("devices", {})
+    nodes = parts.get("nodes", {})
+    shared: dict[str, Attributes] = parts.setdefault("shared_devices", {})
+    for name, own in devices.items():
+        if name in nodes:
+            nodes[name] = replace(nodes[name], devices=own)
+        else:
+            shared |= own
+    results = {"hosts": not_asked, "releases": not_asked, **{entry.name: entry.result for entry in found}}
+    return Snapshot(taken=taken, made_by=made_by, collectors=results, **parts)
+
+
+def run_collector(name: str, collector: Collector, cluster: Cluster, limit_s: float) -> Collection:
+    """Run one collector; its failure is data."""
+    look = Look(cluster, Deadline.after(limit_s), [])
+    try:
+        parts = collector(look)
+    except BringupError as error:
+        result = CollectorResult(state=Collected.FAILED, reason=f"{error.subject}: {error.reason}", hint=error.hint)
+        return Collection(name=name, parts={}, result=result)
+    served = CollectorResult(state=Collected.WHOLE, not_served=tuple(look.not_served))
+    return Collection(name=name, parts=parts, result=served)
+
+
+def _server(look: Look) -> Parts:
+    said = look.cluster.transport.json("GET", "/version")
+    words = {"version": "gitVersion", "platform": "platform", "go_version": "goVersion"}
+    server = Server(**{field: str(said.get(word) or "") for field, word in words.items()})
+    return {"server": server, "cluster_uid": cluster_uid(look.cluster)}
+
+
+def _nodes(look: Look) -> Parts:
+    cleaner = Cleaner()
+    return {"nodes": dict(look.all_of(NODES, lambda obj: read_node(obj, cleaner)) or [])}
+
+
+def _devices(look: Look) -> Parts:
+    kinds = dra_kinds(look.cluster)
+    if kinds is None:
+        look.not_served.append("resourceslices.resource.k8s.io")
+        return {}
+    by_node: dict[str, dict[str, Attributes]] = {}
+    found: list[SliceDevices] = look.all_of(kinds.slices, read_slice) or []
+    for entry in newest(found):
+        by_node.setdefault(entry.node, {}).update(entry.devices)
+    shared = by_node.pop("", {})
+    return {"devices": by_node, "shared_devices": shared}
+
+
+def _workloads(look: Look) -> Parts:
+    workloads, images = workloads_of(look.all_of(PODS, read_pod) or [])
+    return {"workloads": workloads, "images": images}
+
+
+def _policies(look: Look) -> Parts:
+    found = {}
+    for kind in _POLICIES:
+        for name, fields in look.all_of(kind, lambda obj: read_fields(obj, "spec")) or ():
+            found[f"{kind.kind} {name}"] = fields
+    return {"policies": found}
+
+
+def _classes(look: Look) -> Parts:
+    found = {}
+    for kind, parts in _CLASSES:
+        for name, fields in look.all_of(kind, lambda obj, parts=parts: read_fields(_plain(obj), *parts)) or ():
+            found[f"{kind.kind} {name}"] = fields
+    kinds = dra_kinds(look.cluster)
+    for name, fields in (look.all_of(kinds.classes, lambda obj: read_fields(obj, "spec")) or ()) if kinds else ():
+        found[f"DeviceClass {name}"] = fields
+    return {"classes": found}
+
+
+def _plain(obj: dict[str, Any]) -> dict[str, Any]:
+    """Return an object with what its annotations say of being the default."""
+    notes = obj["metadata"].get("annotations") or {}
+    return {**obj, "default": notes[_DEFAULT_CLASS]} if _DEFAULT_CLASS in notes else obj
+
+
+_COLLECTORS: dict[str, Collector] = {
+    "server": _server,
+    "nodes": _nodes,
+    "workloads": _workloads,
+    "devices": _devices,
+    "policies": _policies,
+    "classes": _classes,
+}

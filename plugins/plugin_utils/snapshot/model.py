@@ -1,0 +1,167 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a cluster is made of at one moment: a typed value that is saved as JSON and read back strictly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ..outcome.errors import InputError
+from ..outcome.model import Scalar
+
+SCHEMA_VERSION = 1
+KIND = "GpuFleetSnapshot"
+# Every one of them is in every snapshot: with what it found, or with the reason why there is nothing.
+COLLECTORS = ("server", "nodes", "devices", "workloads", "policies", "classes", "releases", "hosts")
+Attributes = dict[str, Scalar]
+
+
+class Collected(str, Enum):
+    """What became of a collector: it saw everything, it failed, or nobody asked it."""
+
+    WHOLE = "whole"
+    FAILED = "failed"
+    NOT_ASKED = "not-asked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectorResult:
+    """What became of a collector, with the reason and the fix where it is not whole; `not_served` are kinds that the
+    server does not know, which is an answer."""
+
+    state: Collected
+    reason: str = ""
+    hint: str = ""
+    not_served: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """What the API server says of itself; `platform` is its own (`linux/amd64`)."""
+
+    version: str = ""
+    platform: str = ""
+    go_version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One node. `taints` are `key=value:effect`, quantities as the server writes them; `devices` are those of its
+    ResourceSlices by `driver/pool/device`."""
+
+    provider_id: str = ""
+    ready: str = ""
+    unschedulable: bool = False
+    labels: dict[str, str] = field(default_factory=dict)
+    taints: tuple[str, ...] = ()
+    capacity: dict[str, str] = field(default_factory=dict)
+    allocatable: dict[str, str] = field(default_factory=dict)
+    kubelet: str = ""
+    container_runtime: str = ""
+    kernel: str = ""
+    os_image: str = ""
+    operating_system: str = ""
+    architecture: str = ""
+    devices: dict[str, Attributes] = field(default_factory=dict)
+
+    @property
+    def provider(self) -> str:
+        """Who made the machine, by the scheme of its provider id: `aws`, `gce`, `azure`, `oci`, `kind`."""
+        scheme, found, _rest = self.provider_id.partition("://")
+        return scheme if found else "oci" if self.provider_id.startswith("ocid1.") else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A controller of pods; `images` are the references that its containers run, by the container's name."""
+
+    images: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A Helm release; `owner` is whose it is: ours, or what marks its objects, empty where nothing does."""
+
+    chart: str = ""
+    version: str = ""
+    status: str = ""
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostGpu:
+    """One GPU as the driver lists it; None is N/A."""
+
+    product: str = ""
+    uuid: str = ""
+    serial: str | None = None
+    vbios: str | None = None
+    mig: str | None = None
+    ecc: str | None = None
+    memory_mib: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """What a host says of itself; `unread` are facts that it was asked for and did not give, with the reason."""
+
+    os: dict[str, str] = field(default_factory=dict)
+    kernel: str = ""
+    boot: dict[str, str] = field(default_factory=dict)
+    sysctl: dict[str, str] = field(default_factory=dict)
+    modules: tuple[str, ...] = ()
+    units: dict[str, Attributes] = field(default_factory=dict)
+    driver: str = ""
+    cuda: str = ""
+    ofed: str = ""
+    gpus: dict[str, HostGpu] = field(default_factory=dict)
+    adapters: dict[str, Attributes] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything. `made_by` is program and version, `cluster_uid` the UID of namespace kube-system (empty where the
+    program does not record it). `workloads` are by `Kind namespace/name`, `images` give by reference the digests that
+    run, `policies` and `classes` are by `Kind name` with their fields by dotted path, `releases` by `namespace/name`,
+    `shared_devices` are those of ResourceSlices that belong to no node in it, `hosts` are by the name in the inventory.
+    `unread` names parts of a snapshot of another program that this release does not know.
+
+    Raises:
+        InputError: a collector does not say what became of it.
+    """
+
+    taken: str
+    made_by: str
+    cluster_uid: str = ""
+    collectors: dict[str, CollectorResult]
+    server: Server = Server()
+    nodes: dict[str, Node] = field(default_factory=dict)
+    shared_devices: dict[str, Attributes] = field(default_factory=dict)
+    workloads: dict[str, Workload] = field(default_factory=dict)
+    images: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    policies: dict[str, Attributes] = field(default_factory=dict)
+    classes: dict[str, Attributes] = field(default_factory=dict)
+    releases: dict[str, Release] = field(default_factory=dict)
+    hosts: dict[str, Host] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    kind: str = KIND
+    schema_version: int = SCHEMA_VERSION
+
+    def __post_init__(self) -> None:
+        silent = [name for name in COLLECTORS if name not in self.collectors]
+        unknown = sorted(set(self.collectors) - set(COLLECTORS))
+        if silent or unknown:
+            found = f"lacks {', '.join(silent)}" if silent else f"has {', '.join(unknown)}, which nobody knows"
+            raise InputError("collectors of a snapshot", f"{found}.", "take the snapshot again")
+
+    def whole(self, collector: str) -> bool:
+        """Tell whether that collector saw everything."""
+        return self.collectors[collector].state is Collected.WHOLE
+
+    @property
+    def failed(self) -> dict[str, CollectorResult]:
+        """The collectors that failed."""
+        return {name: found for name, found in self.collectors.items() if found.state is Collected.FAILED}

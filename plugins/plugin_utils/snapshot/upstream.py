@@ -1,0 +1,232 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Snapshots of the upstream tool in ours: NVIDIA/aicr, its "Measurement Schema".
+
+It looks at one node's host and GPU, at all nodes' labels and taints. What it has no word for is not asked for here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..outcome.codec import MisfitsError, structure
+from ..outcome.errors import InputError
+from ..outcome.model import Scalar
+from .model import COLLECTORS, Attributes, Collected, CollectorResult, Host, HostGpu, Node, Server, Snapshot
+
+KIND = "Snapshot"
+APIS = ("aicr.nvidia.com/v1alpha1", "aicr.run/v1alpha1", "aicr.run/v1alpha2")
+# The GPU operator's chart names its only ClusterPolicy so; upstream does not say the name.
+POLICY = "ClusterPolicy cluster-policy"
+_NOT_ASKED = CollectorResult(state=Collected.NOT_ASKED, reason="the upstream tool does not record it")
+_KNOWN = {
+    "K8s": {"server", "image", "policy", "node"},
+    "OS": {"grub", "sysctl", "kmod", "release"},
+    "GPU": {"smi"},
+    "NodeTopology": {"summary", "label", "taint"},
+}
+_NODE_KEYS = {
+    "kubelet-version": "kubelet",
+    "kernel-version": "kernel",
+    "os-image": "os_image",
+    "operating-system": "operating_system",
+    "provider-id": "provider_id",
+}
+Subtypes = dict[str, dict[str, Any]]
+
+
+def is_upstream(data: Mapping[str, Any]) -> bool:
+    """Tell whether decoded data is a snapshot of the upstream tool."""
+    return data.get("kind") == KIND and "measurements" in data
+
+
+def from_upstream(data: Mapping[str, Any], source: str) -> Snapshot:
+    """Return what an upstream snapshot says.
+
+    Raises:
+        InputError: another version of its schema, or not what that says.
+    """
+    api = str(data.get("apiVersion") or "")
+    if api not in APIS:
+        raise InputError(source, f"apiVersion is {api!r}, expected one of {', '.join(APIS)}.", "convert it first")
+    found = {kind: _subtypes(data, kind, source) for kind in ("K8s", "OS", "GPU", "SystemD", "NodeTopology")}
+    metadata = data.get("metadata") or {}
+    k8s = found["K8s"]
+    itself = _data(k8s, "node")
+    name = str(metadata.get("source-node") or itself.get("source-node") or "")
+    nodes, whole = _nodes(found["NodeTopology"], source)
+    if itself:
+        nodes[name] = _source_node(nodes.get(name, Node()), itself)
+    server = _data(k8s, "server")
+    host = _host(found)
+    return Snapshot(
+        taken=str(metadata.get("timestamp") or ""),
+        made_by=f"aicr {metadata.get('version') or ''}".strip(),
+        collectors=_collectors(found, whole, host),
+        server=Server(
+            version=_text(server.get("version")),
+            platform=_text(server.get("platform")),
+            go_version=_text(server.get("goVersion")),
+        ),
+        nodes=nodes,
+        images={f"{name}:{_text(tag)}": () for name, tag in _data(k8s, "image").items()},
+        policies={POLICY: policy} if (policy := _data(k8s, "policy")) else {},
+        hosts={name: host} if host else {},
+        unread=_unread(data),
+    )
+
+
+def _unread(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the parts of an upstream snapshot that this release does not read (`K8s.slinky-slurm`)."""
+    parts = ((str(m.get("type")), str(s.get("subtype"))) for m in data["measurements"] for s in m.get("subtypes") or ())
+    unread = {f"{kind}.{name}" for kind, name in parts if kind != "SystemD" and name not in _KNOWN.get(kind, ())}
+    return tuple(sorted(unread))
+
+
+def _subtypes(data: Mapping[str, Any], kind: str, source: str) -> Subtypes:
+    found: Subtypes = {}
+    measurements = data["measurements"]
+    if not isinstance(measurements, list) or not all(isinstance(entry, dict) for entry in measurements):
+        raise InputError(source, "measurements is no list of mappings.", "take the snapshot again")
+    for measurement in measurements:
+        if measurement.get("type") != kind:
+            continue
+        for subtype in measurement.get("subtypes") or ():
+            name = subtype.get("subtype") if isinstance(subtype, dict) else None
+            if not isinstance(name, str) or name in found:
+                raise InputError(f"{source}: {kind}", f"subtype {name!r} is no name, or there twice.")
+            found[name] = subtype
+            try:
+                structure(dict[str, Scalar], subtype.get("data") or {})
+            except MisfitsError as error:
+                place = f"{source}: {kind}.{name}{error.misfits[0].path}"
+                raise InputError(place, error.misfits[0].reason, "take the snapshot again") from None
+    return found
+
+
+def _data(subtypes: Subtypes, name: str) -> Attributes:
+    return dict((subtypes.get(name) or {}).get("data") or {})
+
+
+def _text(value: Scalar) -> str:
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _source_node(node: Node, data: Attributes) -> Node:
+    values = {field: _text(data.get(key)) for key, field in _NODE_KEYS.items()}
+    runtime = _text(data.get("container-runtime-id")) or "://".join(
+        filter(None, (_text(data.get("container-runtime-name")), _text(data.get("container-runtime-version"))))
+    )
+    return Node(labels=node.labels, taints=node.taints, container_runtime=runtime, **values)
+
+
+def _nodes(topology: Subtypes, source: str) -> tuple[dict[str, Node], bool]:
+    """Return all nodes with labels and taints, and whether every list of nodes is whole."""
+    labels: dict[str, dict[str, str]] = {}
+    taints: dict[str, list[str]] = {}
+    whole = True
+    for key, value, names in _readings(topology, "label", source):
+        whole &= not names[1]
+        for name in names[0]:
+            labels.setdefault(name, {})[key] = value
+    for key, value, names in _readings(topology, "taint", source):
+        whole &= not names[1]
+        for name in names[0]:
+            taints.setdefault(name, []).append(f"{key}{value}")
+    count = _data(topology, "summary").get("node-count")
+    known = sorted({*labels, *taints})
+    found = {name: Node(labels=labels.get(name, {}), taints=tuple(sorted(taints.get(name, ())))) for name in known}
+    return found, whole and (count is None or count == len(known))
+
+
+Names = tuple[tuple[str, ...], bool]
+
+
+def _readings(topology: Subtypes, kind: str, source: str) -> Iterator[tuple[str, str, Names]]:
+    """Yield key, value (of a taint `=value:effect`) and nodes of each reading: of `items` if any, else of `data`."""
+    subtype, folded = topology.get(kind) or {}, _data(topology, kind)
+    items = subtype.get("items") or ()
+    if items:
+        for item in items:
+            context, data = item.get("context") or {}, item.get("data") or {}
+            listed = data.get("node-list")
+            if listed is None:
+                listed = _text(folded.get(str(data.get("node-list-ref")))).rpartition("|")[2]
+            names = _names(str(listed))
+            if len(names[0]) == 0 or (not names[1] and data.get("node-count") != len(names[0])):
+                raise InputError(
+                    f"{source}: NodeTopology.{kind} {context.get('key')}", "nodes and node-count disagree."
+                )
+            value = str(context.get("value") or "")
+            yield str(context.get("key")), _effect(value, context.get("effect")) if kind == "taint" else value, names
+        return
+    parts = 2 if kind == "taint" else 1
+    rows = [(key, _text(text).split("|", parts)) for key, text in folded.items()]
+    for key, fields in rows:
+        if len(fields) != parts + 1:
+            raise InputError(f"{source}: NodeTopology.{kind} {key}", f"has {len(fields)} parts, expected {parts + 1}.")
+    # A key with several values (taints: effects) ends with each of them; one that ends so by itself stands alone.
+    stems = Counter(key.removesuffix(f".{fields[0]}") for key, fields in rows)
+    for key, fields in rows:
+        stem = key.removesuffix(f".{fields[0]}")
+        name = stem if stems[stem] > 1 else key
+        yield name, _effect(fields[1], fields[0]) if kind == "taint" else fields[0], _names(fields[-1])
+
+
+def _effect(value: str, effect: Scalar) -> str:
+    return f"={value}:{effect}" if value else f":{effect}"
+
+
+def _names(listed: str) -> Names:
+    """Return the nodes of a list, and whether it was cut (`a,b (+2 more)`)."""
+    plain, cut, _rest = listed.partition(" (+")
+    return tuple(name.strip() for name in plain.split(",") if name.strip()), bool(cut)
+
+
+def _host(found: Mapping[str, Subtypes]) -> Host | None:
+    system, smi = found["OS"], _data(found["GPU"], "smi")
+    if not (system or smi or found["SystemD"]):
+        return None
+    gpu = {key.removeprefix("gpu."): value for key, value in smi.items() if key.startswith("gpu.")}
+    # Of the first GPU only; its address is not recorded.
+    gpus = (
+        {"first": HostGpu(product=_text(gpu.get("model")), vbios=_text(gpu.get("vbios-version")) or None)}
+        if gpu
+        else {}
+    )
+    release = {key: _text(value) for key, value in _data(system, "release").items()}
+    sysctl = {key: _text(value) for key, value in _data(system, "sysctl").items()}
+    return Host(
+        os=release,
+        kernel=sysctl.get("/proc/sys/kernel/osrelease", ""),
+        boot={key: _text(value) for key, value in _data(system, "grub").items()},
+        sysctl=sysctl,
+        modules=tuple(sorted(key for key, value in _data(system, "kmod").items() if value)),
+        units={name: _data(found["SystemD"], name) for name in found["SystemD"]},
+        driver=_text(smi.get("driver")),
+        cuda=_text(smi.get("cuda-version")),
+        gpus=gpus,
+    )
+
+
+def _collectors(found: Mapping[str, Subtypes], whole: bool, host: Host | None) -> dict[str, CollectorResult]:
+    def seen(there: bool, what: str) -> CollectorResult:
+        if there:
+            return CollectorResult(state=Collected.WHOLE)
+        return CollectorResult(
+            state=Collected.FAILED, reason=f"the upstream snapshot has no {what}", hint="take it again"
+        )
+
+    results = dict.fromkeys(COLLECTORS, _NOT_ASKED)
+    results["server"] = seen("server" in found["K8s"], "K8s.server")
+    results["policies"] = seen("policy" in found["K8s"], "K8s.policy")
+    results["nodes"] = seen("label" in found["NodeTopology"], "NodeTopology.label")
+    if not whole and results["nodes"].state is Collected.WHOLE:
+        reason = "its lists of nodes are cut, or fewer than its node-count"
+        hint = "take it again without --max-nodes-per-entry"
+        results["nodes"] = CollectorResult(state=Collected.FAILED, reason=reason, hint=hint)
+    results["hosts"] = seen(host is not None, "OS, GPU or SystemD")
+    return results
