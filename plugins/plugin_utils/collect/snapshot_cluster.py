@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from ..clients.kube.cluster import Cluster
@@ -168,7 +169,7 @@ def _policies(look: Look) -> Parts:
 def _classes(look: Look) -> Parts:
     found = {}
     for kind, parts in _CLASSES:
-        for name, fields in look.all_of(kind, lambda obj, parts=parts: read_fields(_plain(obj), *parts)) or ():
+        for name, fields in look.all_of(kind, partial(_class, parts)) or ():
             found[f"{kind.kind} {name}"] = fields
     kinds = dra_kinds(look.cluster)
     for name, fields in (look.all_of(kinds.classes, lambda obj: read_fields(obj, "spec")) or ()) if kinds else ():
@@ -176,10 +177,11 @@ def _classes(look: Look) -> Parts:
     return {"classes": found}
 
 
-def _plain(obj: dict[str, Any]) -> dict[str, Any]:
-    """Return an object with what its annotations say of being the default."""
+def _class(parts: tuple[str, ...], obj: dict[str, Any]) -> tuple[str, Attributes]:
+    """Return name and fields of a class, and what its annotations say of being the default."""
     notes = obj["metadata"].get("annotations") or {}
-    return {**obj, "default": notes[_DEFAULT_CLASS]} if _DEFAULT_CLASS in notes else obj
+    stated = {"default": notes[_DEFAULT_CLASS]} if _DEFAULT_CLASS in notes else {}
+    return read_fields({**obj, **stated}, *parts)
 
 
 _COLLECTORS: dict[str, Collector] = {

@@ -127,7 +127,12 @@ def _counted(keys: Any) -> dict[str, int]:
 
 def _of_host(host: Host) -> list[Json]:
     sysctl = {"/proc/sys/kernel/osrelease": host.kernel, **host.sysctl} if host.kernel else host.sysctl
-    system = {"grub": host.boot, "sysctl": sysctl, "kmod": dict.fromkeys(host.modules, True), "release": host.os}
+    system: dict[str, Mapping[str, Any]] = {
+        "grub": host.boot,
+        "sysctl": sysctl,
+        "kmod": dict.fromkeys(host.modules, True),
+        "release": host.os,
+    }
     smi: Json = {"driver": host.driver, "cuda-version": host.cuda, "gpu-count": len(host.gpus)} if host.driver else {}
     if smi and host.gpus:
         first = host.gpus[min(host.gpus)]

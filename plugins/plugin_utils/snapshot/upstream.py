@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..outcome.codec import MisfitsError, structure
@@ -27,13 +28,6 @@ _KNOWN = {
     "OS": {"grub", "sysctl", "kmod", "release"},
     "GPU": {"smi"},
     "NodeTopology": {"summary", "label", "taint"},
-}
-_NODE_KEYS = {
-    "kubelet-version": "kubelet",
-    "kernel-version": "kernel",
-    "os-image": "os_image",
-    "operating-system": "operating_system",
-    "provider-id": "provider_id",
 }
 Subtypes = dict[str, dict[str, Any]]
 
@@ -116,11 +110,18 @@ def _text(value: Scalar) -> str:
 
 
 def _source_node(node: Node, data: Attributes) -> Node:
-    values = {field: _text(data.get(key)) for key, field in _NODE_KEYS.items()}
     runtime = _text(data.get("container-runtime-id")) or "://".join(
         filter(None, (_text(data.get("container-runtime-name")), _text(data.get("container-runtime-version"))))
     )
-    return Node(labels=node.labels, taints=node.taints, container_runtime=runtime, **values)
+    return replace(
+        node,
+        provider_id=_text(data.get("provider-id")),
+        kubelet=_text(data.get("kubelet-version")),
+        container_runtime=runtime,
+        kernel=_text(data.get("kernel-version")),
+        os_image=_text(data.get("os-image")),
+        operating_system=_text(data.get("operating-system")),
+    )
 
 
 def _nodes(topology: Subtypes, source: str) -> tuple[dict[str, Node], bool]:

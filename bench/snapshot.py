@@ -1,0 +1,160 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How long a snapshot of a large cluster takes, and how much memory: .cache/venv/bin/python bench/snapshot.py
+
+    python bench/snapshot.py [--nodes 5000] [--pods 40000]
+
+The objects are made beforehand and lie on disk as the server would send them: nodes of 12 KB with 100 labels, pods of
+5 KB, in pages of 500. What is measured reads each page, decodes it, keeps what a snapshot has, joins and writes the
+file, and compares the snapshot with itself read back. No network is in it, and making the objects is not measured: that
+is done in a process of its own. Time is that of the process on a CPU (`cpu`), since others may use the machine; the
+budget is for the time by the clock of a machine that does nothing else, for which the process never waits here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from time import monotonic, process_time
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / ".cache"), str(ROOT / "tests/support")]
+
+from snapshot_api import PagedApi, cluster_of, everything, node, pod  # noqa: E402 - the path is made above
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import (  # noqa: E402
+    collect_cluster,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import (  # noqa: E402
+    parse_snapshot,
+    to_text,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import drift_between  # noqa: E402
+
+BUDGET_S, BUDGET_MB = 15.0, 500.0
+PAGE, NODE_BYTES, POD_BYTES, LABELS = 500, 12_000, 5_000, 100
+Json = dict[str, Any]
+
+
+class OnDisk(PagedApi):
+    """Lists come from files, a page each."""
+
+    def json(self, method: str, path: str, *, query: Any = None, body: Any = None, **how: Any) -> Any:
+        """Answer with the text of a page, decoded as the client does it."""
+        files = self.lists.get(path)
+        if files is None:
+            return super().json(method, path, query=query, body=body, **how)
+        number = int((query or {}).get("continue") or 0)
+        return json.loads(Path(str(files[number])).read_text(encoding="utf-8"))
+
+
+def big_node(number: int) -> Json:
+    """Return a node of 12 KB with 100 labels."""
+    labels = {f"feature.node.kubernetes.io/feature-{n:03}": f"value-{n % 7}" for n in range(LABELS - 2)}
+    found = node(f"gpu{number:05}", **labels)
+    lacking = NODE_BYTES - len(json.dumps(found))
+    found["status"]["images"] = [{"names": ["x" * 100], "sizeBytes": 1} for _ in range(max(0, lacking) // 133)]
+    return found
+
+
+def big_pod(number: int, nodes: int) -> Json:
+    """Return a pod of 5 KB: of 60 DaemonSets or a Job, with one image each."""
+    kind = number % 80
+    owner = ("DaemonSet", f"set-{kind}") if kind < 60 else ("Job", f"job-{number}")
+    found = pod(f"pod-{number}", owner, f"registry.example/team/part-{kind}:1.{kind}", "ab"[number % 2])
+    found["spec"]["nodeName"] = f"gpu{number % nodes:05}"
+    found["spec"]["volumes"] = [{"name": "x" * max(0, POD_BYTES - len(json.dumps(found)))}]
+    return found
+
+
+def make(directory: Path, nodes: int, pods: int) -> None:
+    """Write the pages of nodes, pods and ResourceSlices."""
+    slices = "/apis/resource.k8s.io/v1/resourceslices"
+    for name, count, maker in (
+        ("nodes", nodes, big_node),
+        ("pods", pods, lambda number: big_pod(number, nodes)),
+        ("slices", nodes, lambda number: everything([node(f"gpu{number:05}")], []).lists[slices][0]),
+    ):
+        for start in range(0, count, PAGE):
+            items = [maker(number) for number in range(start, min(start + PAGE, count))]
+            more = str(start // PAGE + 1) if start + PAGE < count else ""
+            text = json.dumps({"items": items, "metadata": {"continue": more}})
+            (directory / f"{name}-{start // PAGE:05}.json").write_text(text, encoding="utf-8")
+
+
+def api_of(directory: Path) -> OnDisk:
+    """Return a server that answers with the pages in a directory."""
+    small = everything([], [])
+    paths = {
+        "/api/v1/nodes": "nodes",
+        "/api/v1/pods": "pods",
+        "/apis/resource.k8s.io/v1/resourceslices": "slices",
+    }
+    lists: dict[str, list[Any]] = {path: sorted(directory.glob(f"{name}-*.json")) for path, name in paths.items()}
+    return OnDisk(lists, objects=small.objects)
+
+
+def measure(directory: Path) -> dict[str, float]:
+    """Take the snapshot and return seconds, CPU seconds and the largest memory in MB."""
+    started, used = monotonic(), process_time()
+    snapshot = collect_cluster(cluster_of(api_of(directory)), "bench", limit_s=600.0)
+    figures = {
+        "nodes": float(len(snapshot.nodes)),
+        "take_s": monotonic() - started,
+        "take_cpu_s": process_time() - used,
+    }
+    if snapshot.failed:
+        raise SystemExit(f"collectors failed: {snapshot.failed}")
+    used = process_time()
+    text = to_text(snapshot)
+    (directory / "snapshot.json").write_text(text, encoding="utf-8")
+    figures |= {"write_cpu_s": process_time() - used, "file_mb": len(text) / 1e6, "take_mb": _largest_mb()}
+    used = process_time()
+    again = parse_snapshot(text, "snapshot.json")
+    figures["read_cpu_s"] = process_time() - used
+    used = process_time()
+    if drift_between(snapshot, again).changes:
+        raise SystemExit("a snapshot differs from itself")
+    return figures | {"drift_cpu_s": process_time() - used, "all_mb": _largest_mb()}
+
+
+def _largest_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> int:
+    """Print the figures beside their budgets; 1 if one is over it."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--pods", type=int, default=40000)
+    parser.add_argument("--make", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--measure", default="", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.make:
+        make(Path(asked.make), asked.nodes, asked.pods)
+        return 0
+    if asked.measure:
+        print(json.dumps(measure(Path(asked.measure))))
+        return 0
+    with tempfile.TemporaryDirectory() as name:
+        sizes = ["--nodes", str(asked.nodes), "--pods", str(asked.pods)]
+        subprocess.run([sys.executable, __file__, "--make", name, *sizes], check=True)
+        done = subprocess.run([sys.executable, __file__, "--measure", name], check=True, capture_output=True, text=True)
+    figures = json.loads(done.stdout)
+    for title, value in figures.items():
+        print(f"{title:<14}{value:>10.1f}")
+    taken_s = figures["take_cpu_s"] + figures["write_cpu_s"]
+    print(
+        f"snapshot taken and written: {taken_s:.1f} s of {BUDGET_S:.0f}, {figures['take_mb']:.0f} MB of {BUDGET_MB:.0f}"
+    )
+    return int(taken_s > BUDGET_S or figures["take_mb"] > BUDGET_MB)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,265 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What differs between two snapshots: each fact once, the most important first, what moves by itself left out aloud."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any
+
+from ..runtime.recipe_files import RECIPES
+from ..runtime.strict import decode, read_yaml
+from .model import Collected, Snapshot
+
+_RULES = RECIPES / "drift.yaml"
+_THERE, _GONE = "there", "not there"
+
+
+class Importance(str, Enum):
+    """How much a change matters, the most important first."""
+
+    CRITICAL = "critical"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+    @property
+    def rank(self) -> int:
+        """0 for the most important."""
+        return list(Importance).index(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IgnoredPath:
+    """What moves by itself; see the head of the file."""
+
+    path: str
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportancePath:
+    """How important changes of some paths are."""
+
+    path: str
+    level: Importance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftRules:
+    """The whole file."""
+
+    ignored: tuple[IgnoredPath, ...]
+    importance: tuple[ImportancePath, ...]
+    not_kept: tuple[str, ...]
+
+
+@cache
+def drift_rules() -> DriftRules:
+    """Return the rules.
+
+    Raises:
+        InputError: the file is not what it should be.
+    """
+    return decode(DriftRules, read_yaml(_RULES), str(_RULES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One fact that differs, with all that it differs for; a value that is not there is empty."""
+
+    importance: Importance
+    path: str
+    before: str
+    after: str
+    subjects: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        shown = ", ".join(self.subjects[:8]) + (f" and {len(self.subjects) - 8} more" if len(self.subjects) > 8 else "")
+        where = f" ({shown})" if any(self.subjects) else ""
+        return f"{self.importance.value}: {self.path}: {self.before or 'nothing'} -> {self.after or 'nothing'}{where}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """All changes; `ignored` and `not_compared` are lines for people. `incomplete`: a side could not look, so that
+    there may be more."""
+
+    changes: tuple[Change, ...] = ()
+    ignored: tuple[str, ...] = ()
+    not_compared: tuple[str, ...] = ()
+    not_kept: tuple[str, ...] = field(default_factory=lambda: drift_rules().not_kept)
+    incomplete: bool = False
+
+    def reaches(self, level: Importance) -> bool:
+        """Tell whether a change is that important, or may be: a drift that is not complete counts as one."""
+        return self.incomplete or any(change.importance.rank <= level.rank for change in self.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One difference of one subject, before it is rated and joined with the same of others."""
+
+    path: str
+    subject: str
+    before: str
+    after: str
+
+
+def drift_between(before: Snapshot, after: Snapshot) -> Drift:
+    """Return what differs from one snapshot to the other."""
+    missing, incomplete = _not_compared(before, after)
+    unsaid = Counter[str]()
+    facts = []
+    for fact in _facts(before, after):
+        # Programs differ in what they record; within one program nothing is a value like any other.
+        if before.made_by.split()[:1] != after.made_by.split()[:1] and not (fact.before and fact.after):
+            unsaid[fact.path.partition("[")[0]] += 1
+        else:
+            facts.append(fact)
+    missing += [f"{path}: one of the two programs does not record {n} value(s)" for path, n in sorted(unsaid.items())]
+    return drift_of(facts, not_compared=missing, incomplete=incomplete)
+
+
+def drift_of(facts: Iterable[Fact], *, not_compared: Iterable[str] = (), incomplete: bool = False) -> Drift:
+    """Return facts that differ rated, joined and in order; those that move by themselves are counted."""
+    ignored = Counter[str]()
+    joined: dict[tuple[str, str, str], list[str]] = {}
+    for fact in facts:
+        rule = _ignored(fact.path)
+        if rule is not None:
+            ignored[rule.reason] += 1
+        else:
+            joined.setdefault((fact.path, fact.before, fact.after), []).append(fact.subject)
+    changes = [
+        Change(importance=_importance(path), path=path, before=left, after=right, subjects=tuple(sorted(subjects)))
+        for (path, left, right), subjects in joined.items()
+    ]
+    changes.sort(
+        key=lambda c: (
+            c.importance.rank,
+            c.path != "cluster.uid",
+            -len(c.subjects),
+            c.path,
+            c.subjects,
+            c.before,
+            c.after,
+        )
+    )
+    told = tuple(f"{reason}: {count} value(s)" for reason, count in sorted(ignored.items()))
+    return Drift(changes=tuple(changes), ignored=told, not_compared=tuple(not_compared), incomplete=incomplete)
+
+
+@cache
+def _ignored(path: str) -> IgnoredPath | None:
+    return next((rule for rule in drift_rules().ignored if re.fullmatch(rule.path, path)), None)
+
+
+@cache
+def _importance(path: str) -> Importance:
+    rules = drift_rules().importance
+    return next((rule.level for rule in rules if re.fullmatch(rule.path, path)), Importance.MEDIUM)
+
+
+# By collector: the kind that paths and subjects are called by, and the field of the snapshot.
+_PARTS = {
+    "nodes": (("node", "nodes"),),
+    "devices": (("shared", "shared_devices"),),
+    "workloads": (("workload", "workloads"), ("image", "images")),
+    "policies": (("policy", "policies"),),
+    "classes": (("class", "classes"),),
+    "releases": (("release", "releases"),),
+    "hosts": (("host", "hosts"),),
+}
+
+
+def _not_compared(before: Snapshot, after: Snapshot) -> tuple[list[str], bool]:
+    lines, incomplete = [], False
+    for word, snapshot in (("first", before), ("second", after)):
+        for name, found in sorted(snapshot.collectors.items()):
+            other = (after if snapshot is before else before).collectors[name].state
+            if found.state is Collected.WHOLE or (found.state is other is Collected.NOT_ASKED):
+                continue
+            incomplete |= found.state is Collected.FAILED
+            fix = f" Fix: {found.hint}" if found.hint else ""
+            lines.append(f"{name}: {found.state.value} in the {word} snapshot: {found.reason}.{fix}")
+        lines += [f"{part}: this release does not read it in the {word} snapshot" for part in snapshot.unread]
+    return lines, incomplete
+
+
+def _facts(before: Snapshot, after: Snapshot) -> Iterator[Fact]:
+    if before.cluster_uid != after.cluster_uid:
+        yield Fact("cluster.uid", "", before.cluster_uid, after.cluster_uid)
+    if before.whole("server") and after.whole("server"):
+        for path, left, right in _differences(before.server, after.server, ""):
+            yield Fact(f"server{path}", "", left, right)
+    for collector, parts in _PARTS.items():
+        states = {snapshot.collectors[collector].state for snapshot in (before, after)}
+        if Collected.NOT_ASKED in states and len(states) > 1:
+            continue
+        for kind, name in parts:
+            # Whose references changed is told of the workload; of its own an image has only its digests.
+            both = Collected.FAILED not in states and not (kind == "image" and (before.workloads or after.workloads))
+            yield from _of_part(kind, getattr(before, name), getattr(after, name), both)
+
+
+def _of_part(kind: str, before: Mapping[str, Any], after: Mapping[str, Any], both: bool) -> Iterator[Fact]:
+    for name in sorted({*before, *after}):
+        left, right = before.get(name), after.get(name)
+        if left == right:
+            continue
+        if left is None or right is None:
+            # A collector that failed may just not have come to it.
+            if both:
+                yield Fact(kind, name, _GONE if left is None else _THERE, _GONE if right is None else _THERE)
+            continue
+        for path, old, new in _differences(left, right, ""):
+            yield Fact(f"{kind}{path}", name, old, new)
+
+
+def _differences(before: Any, after: Any, path: str) -> Iterator[tuple[str, str, str]]:
+    """Yield path and both values of all that differs: fields of ours as `.name`, keys of others as `[key]`."""
+    if before == after:
+        return
+    if is_dataclass(before) and type(before) is type(after):
+        for entry in fields(before):
+            yield from _differences(getattr(before, entry.name), getattr(after, entry.name), f"{path}.{entry.name}")
+    elif isinstance(before, dict) and isinstance(after, dict):
+        for key in sorted({*before, *after}):
+            if key in before and key in after:
+                yield from _differences(before[key], after[key], f"{path}[{key}]")
+            else:
+                yield f"{path}[{key}]", _value(before, key), _value(after, key)
+    elif isinstance(before, tuple) and isinstance(after, tuple):
+        left, right = [x for x in before if x not in after], [x for x in after if x not in before]
+        yield path, _text(left), _text(right)
+    else:
+        yield path, _text(before), _text(after)
+
+
+def _value(mapping: Mapping[str, Any], key: str) -> str:
+    """Return a key's value; what is there without a value is told from what is not there."""
+    if key not in mapping:
+        return ""
+    return _THERE if mapping[key] in ("", None) or is_dataclass(mapping[key]) else _text(mapping[key])
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ", ".join(_text(entry) for entry in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={_text(entry)}" for key, entry in sorted(value.items())) or _THERE
+    return str(value)

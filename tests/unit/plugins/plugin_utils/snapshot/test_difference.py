@@ -1,0 +1,215 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Drift between snapshots: nothing against itself, each changed fact once with its node and both values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from snapshot_api import cluster_of, everything, node, pod
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import collect_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import (
+    Drift,
+    Fact,
+    Importance,
+    drift_between,
+    drift_of,
+    drift_rules,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
+    Collected,
+    CollectorResult,
+    Host,
+    HostGpu,
+    Release,
+    Snapshot,
+)
+
+NEW = "something-else"
+SEEN = CollectorResult(state=Collected.WHOLE)
+
+
+def _whole() -> Snapshot:
+    pods = [pod("d-1", ("DaemonSet", "driver"), "nvcr.io/nvidia/driver:580", "a")]
+    seen = collect_cluster(cluster_of(everything([node("gpu01"), node("gpu02")], pods)), "gpufleet.bringup 0.0.0")
+    gpu = HostGpu(product="NVIDIA H100", uuid="GPU-1", vbios="96.00", mig="Disabled", memory_mib=81559)
+    host = Host(
+        kernel="6.8.0", driver="580.95.05", modules=("nvidia",), gpus={"0000:19:00.0": gpu}, os={"ID": "ubuntu"}
+    )
+    return replace(
+        seen,
+        collectors={**seen.collectors, "hosts": SEEN, "releases": SEEN},
+        hosts={"gpu01": host, "gpu02": host},
+        releases={"gpu-operator/gpu-operator": Release(chart="gpu-operator", version="v26.7.0", status="deployed")},
+    )
+
+
+WHOLE = _whole()
+_PARTS = ("classes", "hosts", "nodes", "policies", "releases", "workloads")
+_NO_FACTS = frozenset({"taken", "made_by", "collectors", "kind", "schema_version", "unread"})
+Changed = tuple[str, str, Any]
+
+
+def _other(value: Any) -> Any:
+    if isinstance(value, bool):
+        return not value
+    return value + 1 if isinstance(value, int) else (NEW,) if isinstance(value, tuple) else NEW
+
+
+def _each(value: Any, subject: str, put: Callable[[Any], Snapshot]) -> Iterator[tuple[str, str, Snapshot]]:
+    """Yield, for every fact below a value: whose it is, what it was, and the snapshot in which it alone differs."""
+    if is_dataclass(value) and not isinstance(value, type):
+        for entry in fields(value):
+            name, inner = entry.name, getattr(value, entry.name)
+            yield from _each(inner, subject, lambda new, name=name: put(replace(value, **{name: new})))
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _each(inner, subject, lambda new, key=key: put({**value, key: new}))
+    else:
+        shown = (
+            ", ".join(value)
+            if isinstance(value, tuple)
+            else str(value).lower()
+            if value is True or value is False
+            else value
+        )
+        yield subject, "" if shown is None else str(shown), put(_other(value))
+
+
+def _all() -> list[tuple[str, str, Snapshot]]:
+    found: list[tuple[str, str, Snapshot]] = []
+    for entry in fields(WHOLE):
+        value = getattr(WHOLE, entry.name)
+        if entry.name in _NO_FACTS:
+            continue
+        if not isinstance(value, dict):
+            found += _each(value, "", lambda new, name=entry.name: replace(WHOLE, **{name: new}))
+            continue
+        for key, inner in value.items():
+            put = lambda new, name=entry.name, key=key: replace(WHOLE, **{name: {**getattr(WHOLE, name), key: new}})  # noqa: E731 - one closure a key
+            found += _each(inner, key, put)
+    return found
+
+
+FACTS = _all()
+
+
+def test_a_snapshot_against_itself_has_no_drift() -> None:
+    drift = drift_between(WHOLE, _whole())
+    assert drift.changes == ()
+    assert not drift.incomplete and not drift.reaches(Importance.LOW)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(FACTS))
+def test_any_one_changed_fact_is_told_once_with_its_node_and_both_values(changed: tuple[str, str, Snapshot]) -> None:
+    subject, before, after = changed
+    drift = drift_between(WHOLE, after)
+    assert len(drift.changes) == 1, drift.changes
+    (change,) = drift.changes
+    assert change.subjects == (subject,)
+    assert change.before == before
+    assert change.after not in ("", change.before)
+    assert change.text.startswith(change.importance.value)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.sampled_from(_PARTS),
+    st.booleans(),
+)
+def test_a_thing_that_came_or_went_is_told_once(part: str, gone: bool) -> None:
+    name = min(getattr(WHOLE, part))
+    fewer = replace(WHOLE, **{part: {key: value for key, value in getattr(WHOLE, part).items() if key != name}})
+    (change,) = drift_between(*((WHOLE, fewer) if gone else (fewer, WHOLE))).changes
+    assert change.subjects == (name,)
+    assert (change.before, change.after) == (("there", "not there") if gone else ("not there", "there"))
+
+
+def test_a_label_that_came_or_went_is_told_with_its_value() -> None:
+    first = WHOLE.nodes["gpu01"]
+    more = replace(WHOLE, nodes={**WHOLE.nodes, "gpu01": replace(first, labels={**first.labels, "a": "", "b": "x"})})
+    told = {change.path: (change.before, change.after) for change in drift_between(WHOLE, more).changes}
+    assert told == {"node.labels[a]": ("", "there"), "node.labels[b]": ("", "x")}
+
+
+def test_the_same_change_on_many_nodes_is_one_line_that_names_them() -> None:
+    newer = {name: replace(entry, kernel="6.8.0-1030-aws") for name, entry in WHOLE.nodes.items()}
+    (change,) = drift_between(WHOLE, replace(WHOLE, nodes=newer)).changes
+    assert change.subjects == ("gpu01", "gpu02")
+    assert change.text == "high: node.kernel: 6.8.0-1028-aws -> 6.8.0-1030-aws (gpu01, gpu02)"
+
+
+def test_the_most_important_comes_first() -> None:
+    first = WHOLE.nodes["gpu01"]
+    labels = {**first.labels, "team": "blue"}
+    less = {**first.allocatable, "nvidia.com/gpu": "7"}
+    changed = replace(first, labels=labels, allocatable=less, kubelet="v1.35.0")
+    told = drift_between(WHOLE, replace(WHOLE, nodes={**WHOLE.nodes, "gpu01": changed})).changes
+    assert [change.path for change in told] == ["node.allocatable[nvidia.com/gpu]", "node.kubelet", "node.labels[team]"]
+    assert [change.importance.value for change in told] == ["critical", "high", "low"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "node.labels[nvidia.com/gfd.timestamp]",
+        "host.units[kubelet.service][ActiveEnterTimestamp]",
+        "host.units[kubelet.service][MainPID]",
+        "host.sysctl[/proc/sys/kernel/random/uuid]",
+    ],
+)
+def test_what_moves_by_itself_is_ignored_and_said(path: str) -> None:
+    drift = drift_of([Fact(path, "gpu01", "1", "2")])
+    assert drift.changes == ()
+    assert len(drift.ignored) == 1 and drift.ignored[0].endswith(": 1 value(s)")
+    assert drift.not_kept == drift_rules().not_kept != ()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "node.labels[nvidia.com/gpu.product]",
+        "host.units[kubelet.service][ActiveState]",
+        "host.units[kubelet.service][FragmentPath]",
+        "host.sysctl[/proc/sys/kernel/osrelease]",
+    ],
+)
+def test_what_somebody_changed_is_not_ignored(path: str) -> None:
+    assert len(drift_of([Fact(path, "gpu01", "1", "2")]).changes) == 1
+
+
+def _failing(collector: str) -> Snapshot:
+    result = CollectorResult(state=Collected.FAILED, reason="forbidden", hint="grant list")
+    return replace(WHOLE, collectors={**WHOLE.collectors, collector: result}, nodes={})
+
+
+def test_a_side_that_could_not_look_is_no_drift_of_all_nodes_and_no_peace_either() -> None:
+    drift: Drift = drift_between(WHOLE, _failing("nodes"))
+    assert drift.changes == ()
+    assert drift.incomplete and drift.reaches(Importance.CRITICAL)
+    assert drift.not_compared == ("nodes: failed in the second snapshot: forbidden. Fix: grant list",)
+
+
+def test_what_only_one_side_was_asked_for_is_said_and_not_compared() -> None:
+    result = CollectorResult(state=Collected.NOT_ASKED, reason="no run was named")
+    drift = drift_between(WHOLE, replace(WHOLE, collectors={**WHOLE.collectors, "hosts": result}, hosts={}))
+    assert drift.changes == () and not drift.incomplete
+    assert drift.not_compared == ("hosts: not-asked in the second snapshot: no run was named.",)
+
+
+def test_a_moved_tag_is_told_of_its_image() -> None:
+    moved = replace(WHOLE, images={"nvcr.io/nvidia/driver:580": (f"sha256:{'f' * 64}",)})
+    (change,) = drift_between(WHOLE, moved).changes
+    assert (change.path, change.subjects) == ("image", ("nvcr.io/nvidia/driver:580",))
+
+
+def test_another_cluster_comes_first() -> None:
+    told = drift_between(WHOLE, replace(WHOLE, cluster_uid="other", nodes={})).changes
+    assert told[0].path == "cluster.uid"
