@@ -17,6 +17,7 @@ from ..clients.kube.permission import Permission, stream_permissions
 from ..component_stack.facts import stack_facts
 from ..hardware.sku import Sku
 from ..site.model import DriverOwner, Site
+from ..workload.kueue import PERMISSIONS as QUEUED
 from ..workload.model import JobKind
 from ..workload.permission import BASIC, HOLDING, job_permissions
 from .kit.settings_layers import checked_settings
@@ -36,7 +37,7 @@ _GATES = ("gpu_stack", "telemetry", "fabric_validation", "training_acceptance", 
 class Choices:
     """What of a site decides how its gates work: who admits gangs (names of recipes/gpu_stack.yaml), how jobs are
     launched, whether GPUs are given out by claims, how Prometheus is reached, settings of the servers, whether NVLink
-    reaches hosts of a rack, and whether the driver's tools are in pods."""
+    reaches hosts of a rack, whether the driver's tools are in pods, and whether jobs go through a queue of Kueue."""
 
     gangs: tuple[str, ...]
     kinds: tuple[JobKind, ...]
@@ -45,6 +46,7 @@ class Choices:
     servers: tuple[Any, ...]
     rack_wide: bool = False
     driver_in_pods: bool = False
+    queued: bool = False
 
 
 def every_choice() -> Choices:
@@ -56,7 +58,7 @@ def every_choice() -> Choices:
     servers = (shipped, replace(shipped, server=other))
     return Choices(
         gangs=tuple(stack_facts().gangs), kinds=("gang-job", "mpijob"), by_dra=True, ways=tuple(_WAYS), servers=servers,
-        rack_wide=True, driver_in_pods=True,
+        rack_wide=True, driver_in_pods=True, queued=True,
     )  # fmt: skip
 
 
@@ -87,12 +89,16 @@ def choices_of(site: Site, recipe: Mapping[str, Any] | None, hardware: Mapping[s
         from .inference_acceptance.settings import InferenceSettings
 
         servers = (checked_settings(InferenceSettings, INFERENCE, site.settings.get(INFERENCE, {})),)
+    from .gpu_stack.settings import GATE as STACK
+    from .gpu_stack.settings import GpuStackSettings
+
+    stack = checked_settings(GpuStackSettings, STACK, site.settings.get(STACK, {}))
     gangs = (gang,) if len(site.in_scope) > 1 else ()
     skus = ((hardware or {}).get(host.sku) for host in site.in_scope)
     return Choices(
         gangs=gangs, kinds=kinds, by_dra="dra" in site.capabilities, ways=ways, servers=servers,
         rack_wide=len(site.in_scope) > 1 and any(sku is not None and sku.nvlink_domain == "rack" for sku in skus),
-        driver_in_pods=site.driver_owner is DriverOwner.OPERATOR,
+        driver_in_pods=site.driver_owner is DriverOwner.OPERATOR, queued=bool(stack.cluster_queue),
     )  # fmt: skip
 
 
@@ -108,7 +114,8 @@ def gate_permissions(gate: str, level: str, choices: Choices) -> tuple[Permissio
         return ()
     if level == "install":
         return stack_facts().permissions["install"] if gate == "gpu_stack" else ()
-    wanted = (*CONTACT, *HOLDING, *_MAKERS[gate](choices))
+    queue = QUEUED if choices.queued and gate != "telemetry" else ()
+    wanted = (*CONTACT, *HOLDING, *_MAKERS[gate](choices), *queue)
     reads = level == "observe"
     return tuple(dict.fromkeys(entry for entry in wanted if (entry.verb in _READING and _plain(entry)) is reads))
 

@@ -47,11 +47,13 @@ def job_namespace(
     emit: Emit = silent,
     tolerations: tuple[Toleration, ...] | None = None,
     holder: str = "",
+    cluster_queue: str = "",
 ) -> Iterator[TemporaryNamespace]:
     """Yield a namespace for jobs, as temporary_namespace does: everything in it is removed on every way out."""
     settings: dict[str, Any] = {"prefix": prefix, "priority": priority, "cleanup_s": cleanup_s, "emit": emit}
     # Jobs that load adapters and GPUs lock memory (IPC_LOCK), and share directories with daemons of the host.
     settings |= {"tolerations": tolerations, "holder": holder, "pod_security": "privileged"}
+    settings["cluster_queue"] = cluster_queue
     with temporary_namespace(cluster, purpose, kinds=GROUPS, makers=MAKERS, **settings) as namespace:
         yield namespace
 

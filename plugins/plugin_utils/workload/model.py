@@ -21,6 +21,7 @@ JobState = Literal[
     "unschedulable",
     "image",
     "refused",
+    "held",
     "lost-node",
     "preempted",
     "slow-start",
@@ -174,9 +175,9 @@ class JobResult:
     Args:
         name: the job's name.
         state: `succeeded`, or what it failed of: the command (`failed`), the scheduler (`unschedulable`), an image that
-            cannot be had (`image`), quota or admission (`refused`), a node that went away (`lost-node`), a user's
-            pod that took the place (`preempted`), containers that did not start in time (`slow-start`), its time
-            limit (`timeout`), the end of the whole run (`aborted`).
+            cannot be had (`image`), quota or admission (`refused`), a queue (`held`), a node that went away
+            (`lost-node`), a user's pod that took the place (`preempted`), containers that did not start in time
+            (`slow-start`), its time limit (`timeout`), the end of the whole run (`aborted`).
         reason: one sentence, with the message of the scheduler, the API server or the kubelet.
         pods: its pods, the launcher first; empty when none was made.
         started: when it was created, RFC 3339.

@@ -39,6 +39,7 @@ from ..runtime.pool import map_bounded
 from ..runtime.progress import Emit, silent
 from .follow import node_of
 from .keeping import held
+from .kueue import open_queue, queued
 from .lease import confirm
 from .tolerations import Toleration, known_tolerations
 
@@ -70,6 +71,7 @@ class TemporaryNamespace:
 
     `kinds` are removed after the pods, `makers` (which would make their pods anew) before them. `holder` is whose Lease
     stands behind the test. `created_at` is when it was made by the API server's clock, in seconds since 1970.
+    `cluster_queue` is that of Kueue through which its jobs go, empty for none.
     """
 
     cluster: Cluster
@@ -83,6 +85,7 @@ class TemporaryNamespace:
     holder: str = ""
     pod_security: PodSecurity = "baseline"
     created_at: float = 0.0
+    cluster_queue: str = ""
 
     @property
     def tolerated(self) -> list[dict[str, str]]:
@@ -113,11 +116,17 @@ class TemporaryNamespace:
             "description": "Pods of a test of gpufleet.bringup.",
         }
         self.cluster.create(PRIORITY_CLASSES, body)
+        if self.cluster_queue:
+            self.kinds = (*self.kinds, open_queue(self.cluster, self.name, self.labels, self.cluster_queue))
+
+    def prepared(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return an object as this cluster takes it: in a version that it serves, in the queue of the test."""
+        return as_served(self.cluster, queued(body) if self.cluster_queue else body)
 
     def create(self, objects: list[dict[str, Any]]) -> None:
         """Create objects in the namespace, in that order."""
         for body in objects:
-            obj = as_served(self.cluster, body)
+            obj = self.prepared(body)
             self.cluster.create(self.cluster.kind(obj["apiVersion"], obj["kind"]), obj, self.name)
 
     def pods(self, labels: str = "") -> list[dict[str, Any]]:
@@ -210,10 +219,10 @@ def temporary_namespace(
     tolerations: tuple[Toleration, ...] | None = None,
     holder: str = "",
     pod_security: PodSecurity = "baseline",
+    cluster_queue: str = "",
 ) -> Iterator[TemporaryNamespace]:
-    """Yield a namespace of its own for one test; it is removed on every way out, SIGTERM included.
-
-    What dead runs left is removed before it.
+    """Yield a namespace of its own for one test, once what dead runs left is removed; it is removed on every way out,
+    SIGTERM included.
 
     Args:
         cluster: where.
@@ -227,6 +236,7 @@ def temporary_namespace(
         tolerations: what its pods tolerate; None: the taints of platforms.
         holder: the run that holds the cluster; empty: it is held for this test alone.
         pod_security: the Pod Security Standard that its pods keep, whatever the cluster's default is.
+        cluster_queue: ClusterQueue of Kueue through which its jobs go; empty for none.
 
     Raises:
         HeldError: another run holds the cluster.
@@ -246,6 +256,7 @@ def temporary_namespace(
             tolerations=known_tolerations() if tolerations is None else tolerations,
             holder=holding,
             pod_security=pod_security,
+            cluster_queue=cluster_queue,
         )
         stack.enter_context(interruptible(f"test {purpose}"))
         _OPEN.add(namespace.name)

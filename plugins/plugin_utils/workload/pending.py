@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from .kueue import SETTING
+
 Json = dict[str, Any]
 _EXCLUDE = (
-    "exclude namespaces with the label gpufleet.io/purpose=test from its managed ones (managedJobsNamespaceSelector)"
+    "exclude namespaces with the label gpufleet.io/purpose=test from its managed ones (managedJobsNamespaceSelector), "
+    f"or name a ClusterQueue for the tests ({SETTING})"
 )
 HELD_HINT = f"whoever set the gate must admit the test: for kueue.x-k8s.io/admission of Kueue {_EXCLUDE}"
 

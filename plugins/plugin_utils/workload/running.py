@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
-from ..clients.kube.dra import as_served
 from ..clients.kube.errors import ConflictError, ForbiddenError, RefusedError
 from ..clients.kube.kinds import PODS, Kind
 from ..outcome.errors import BringupError, NotFoundError
@@ -30,6 +29,7 @@ from .follow import (
     role_of,
     termination_of,
 )
+from .held import explained
 from .manifests import job_objects
 from .model import JobResult, JobSpec, PodResult
 from .namespace import TemporaryNamespace
@@ -77,11 +77,11 @@ class RunningJob:
         """
         try:
             for body in job_objects(self.spec, self.namespace):
-                obj = as_served(self.cluster, body)
+                obj = self.namespace.prepared(body)
                 kind = self.cluster.kind(obj["apiVersion"], obj["kind"])
                 made = self.cluster.create(kind, obj, self.namespace.name)
                 self._made.append((kind, obj["metadata"]["name"]))
-                if why := suspended(made):
+                if not self.namespace.cluster_queue and (why := suspended(made)):
                     self.end(Ending("refused", why))
                     return
         except (RefusedError, ForbiddenError, NotFoundError, ConflictError) as error:
@@ -112,7 +112,7 @@ class RunningJob:
         )
         ending = ending_of(self.spec, seen)
         if ending:
-            self.end(ending)
+            self.end(explained(self.namespace, self.spec.name, seen, ending))
 
     def end(self, ending: Ending) -> None:
         """Take its logs, write its result and start its removal."""

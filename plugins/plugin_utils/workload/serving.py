@@ -23,6 +23,7 @@ from ..runtime.progress import Progress, silent
 from ..runtime.recipe_files import RECIPES
 from .claims import claim_variables, gpu_requests
 from .follow import Ending, ObservedJob, all_run, ending_of, node_of, phase_of, where
+from .held import explained
 from .manifests import JOB_LABEL
 from .model import JobSpec, JobState
 from .namespace import TemporaryNamespace, where_they_are
@@ -36,8 +37,7 @@ ServerState = JobState | Literal["ready"]
 AfterDeath = Literal["final", "again", "wait"]
 _TEMPLATE = RECIPES / "workloads" / "vllm.yaml.j2"
 _POLL_S, _POLL_MOST_S = 0.5, 5.0
-_LOG_LINES = 400
-_CREATORS = 8
+_LOG_LINES, _CREATORS = 400, 8
 # Longer than the grace of its pods and what a kubelet needs to take devices back.
 _REMOVAL_S = 120.0
 
@@ -126,16 +126,16 @@ def server_objects(spec: ServerSpec, namespace: TemporaryNamespace) -> list[Json
     """Return the objects of a server.
 
     Raises:
-        InputError: the template does not render with these values.
+        InputError: the template does not render.
     """
     claims = gpu_requests(spec.device_class, spec.gpus)
     variables: dict[str, Any] = {
-        "name": spec.name, "namespace": namespace.name, "node": spec.node, "image": spec.image,
+        "name": spec.name, "namespace": namespace.name, "node": spec.node, "image": spec.image, "port": spec.port,
         "command": list(spec.command), "env": dict(spec.env), "secret_env": dict(spec.secret_env),
-        "labels": namespace.labels, "priority_class": namespace.priority_class, "port": spec.port,
-        "tolerations": namespace.tolerated, "resources": dict(spec.resources), "shm_gib": spec.shm_gib,
-        "volume": dict(spec.volume), "volume_written": spec.volume_written, "ready_s": spec.ready_s,
-        "deadline_s": spec.deadline_s, "plugin_gpus": 0 if spec.device_class else spec.gpus,
+        "labels": namespace.labels, "priority_class": namespace.priority_class, "tolerations": namespace.tolerated,
+        "resources": dict(spec.resources), "shm_gib": spec.shm_gib, "volume": dict(spec.volume),
+        "volume_written": spec.volume_written, "ready_s": spec.ready_s, "deadline_s": spec.deadline_s,
+        "plugin_gpus": 0 if spec.device_class else spec.gpus,
         **claim_variables(spec.name, namespace.name, {**namespace.labels, JOB_LABEL: spec.name}, claims),
     }  # fmt: skip
     return render(_TEMPLATE, variables)
@@ -308,7 +308,7 @@ class _Watch:
             if ending is None and (running_s or 0.0) > spec.ready_s:
                 ending = Ending("timeout", f"not ready after {spec.ready_s:.0f} s: {loading_progress(pods)}")
             if ending:
-                self.end(spec, ending)
+                self.end(spec, explained(self.namespace, spec.name, seen, ending))
 
     def end(self, spec: ServerSpec, ending: Ending) -> None:
         self._settle(spec, ending.state, ending.reason, self.pods.get(spec.name, []))

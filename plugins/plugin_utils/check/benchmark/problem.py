@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...workload.kueue import SETTING as QUEUE_SETTING
+
 # By the state of a job or server: what happened, and what to do about it.
 _LAUNCH: dict[str, tuple[str, str]] = {
     "unschedulable": (
@@ -21,6 +23,10 @@ _LAUNCH: dict[str, tuple[str, str]] = {
     "refused": (
         "the API server refused it",
         "correct what the message names (quota, admission, permissions); `kubectl get events -A` may say more",
+    ),
+    "held": (
+        "its queue held it",
+        f"give the ClusterQueue room for it, or state another one: {QUEUE_SETTING}; kubectl get workloads -A",
     ),
     "slow-start": (
         "its containers did not start in time",

@@ -20,11 +20,12 @@ from ...clients.kube.permission import Permission
 from ...component_stack.facts import stack_facts
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
+from ...workload.kueue import PERMISSIONS as QUEUED
 from ...workload.launch import job_namespace, run_jobs
 from ...workload.model import JobResult, JobSpec
 from ...workload.namespace import TemporaryNamespace
 from ...workload.permission import BASIC, refuse_without
-from ..kit.tolerations import tolerations_of
+from ..kit.tolerations import cluster_queue_of, tolerations_of
 from ..spec import ObserveContext
 from .plan import BenchmarkHost, BenchmarkPlan
 from .records import BenchmarkResults, EvidenceFolder
@@ -113,13 +114,15 @@ class Benchmark(ABC, Generic[PlanT, WantT, RunT]):
         """
         with Cluster(connection_from(self.context.connections)) as cluster:
             self.plan = self.make_plan(cluster)
-            refuse_without(cluster, (*BASIC, *self.permissions()), self.gate)
+            queued = QUEUED if cluster_queue_of(self.context) else ()
+            refuse_without(cluster, (*BASIC, *self.permissions(), *queued), self.gate)
             if not self.plan.open_hosts:
                 return BenchmarkResults(plan=self.plan)
             pods, emit = stack_facts().test_pods, self.context.emit
             with job_namespace(
                 cluster, self.name, prefix=pods.namespace_prefix, priority=pods.priority, cleanup_s=self.cleanup_s,
                 emit=emit, tolerations=tolerations_of(self.context), holder=self.context.holder,
+                cluster_queue=cluster_queue_of(self.context),
             ) as namespace:  # fmt: skip
                 self.make_runs(Session(cluster, namespace, Progress(emit), Deadline.after(self.total_s)))
             return BenchmarkResults(plan=self.plan, runs=tuple(self.runs), leftovers=tuple(namespace.leftovers))

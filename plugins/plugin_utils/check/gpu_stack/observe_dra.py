@@ -28,7 +28,7 @@ from ...workload.pending import HELD_HINT, held_by_gates, why_pending
 from ...workload.placing import PlacingTime
 from ...workload.render import render
 from ..kit.settings import setting
-from ..kit.tolerations import tolerations_of
+from ..kit.tolerations import cluster_queue_of, tolerations_of
 from ..spec import ObserveContext, observer_of
 from .claimed_container import SHOW_GPUS, ContainerSeen, look_into
 
@@ -179,6 +179,7 @@ def _run(
         emit=context.emit,
         tolerations=tolerations_of(context),
         holder=context.holder,
+        cluster_queue=cluster_queue_of(context),
     ) as namespace:
         namespace.create(_objects(namespace, result, settings, kinds))
         started = time.monotonic()

@@ -23,13 +23,14 @@ from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...workload.capacity import NodeCapacity, read_node_capacity
 from ...workload.claims import claim_variables, gpu_requests
+from ...workload.kueue import pods_together
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
 from ...workload.pending import HELD_HINT, held_by_gates, why_pending
 from ...workload.placing import PlacingTime
 from ...workload.queue import queue_for
 from ...workload.render import render
 from ..kit.settings import setting
-from ..kit.tolerations import tolerations_of
+from ..kit.tolerations import cluster_queue_of, tolerations_of
 from ..spec import ObserveContext, observer_of
 from .capacity import Slots, slots_of
 
@@ -163,9 +164,12 @@ def _run(
         emit=context.emit,
         tolerations=tolerations_of(context),
         holder=context.holder,
+        cluster_queue=cluster_queue_of(context),
     ) as namespace:
         gangs = ("gang-a", "gang-b")
         objects = [gang_objects(namespace, name, facts, slots, settings, result.queue) for name in gangs]
+        if namespace.cluster_queue:
+            objects = [pods_together(made, name) for made, name in zip(objects, gangs, strict=True)]
         # Alternating: a scheduler that places pod by pod gives both gangs a part, and is found out.
         namespace.create([obj for pair in zip(*objects, strict=True) for obj in pair])
         started = time.monotonic()

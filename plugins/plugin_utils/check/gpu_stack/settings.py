@@ -29,6 +29,11 @@ class GpuStackSettings:
         "optional; those of platforms (recipes/workloads/tolerations.yaml) are tolerated anyway. Charts with "
         "pods on GPU nodes get them as well."
     )
+    cluster_queue: str = setting(
+        "ClusterQueue of Kueue through which the jobs of tests go in every gate, where Kueue manages the namespaces of "
+        "tests; each test makes a LocalQueue for it in its namespace and removes it again. Empty: none.",
+        use="run",
+    )
     system_selector: dict[str, str] = setting(
         "Labels of the nodes on which operators and servers of the stack run; empty: any node.", use="run"
     )

@@ -31,7 +31,7 @@ REFUSED = "OSError: 429 Client Error: Too Many Requests"
 class World:
     """A cluster and its namespace: each pod is ready after `looks` looks, having died `deaths` times before."""
 
-    name, labels, priority_class = "test", {"gpufleet.io/purpose": "test"}, "low"
+    name, labels, priority_class, cluster_queue = "test", {"gpufleet.io/purpose": "test"}, "low", ""
     tolerated: tuple[dict[str, str], ...] = ()
 
     def __init__(
