@@ -8,7 +8,10 @@ are asked. So neither a task nor a thread of one can renew. The keeper renews un
 workers that still clean up finish, removes what they could not, and gives the cluster back. Where it loses the Lease
 it ends the run: another may be at work.
 
+It is there before the Lease is taken, so that a run that is ended in that moment leaves none behind.
+
 `python launch.py workload.keeper` reads a request as JSON from its standard input, and says `ready` or what is wrong.
+Where there is a cluster, a second line says that the Lease is taken; without one it never was, or its taker has died.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from ..clients.kube.errors import ForbiddenError
 from ..clients.kube.persistence import SETTLING_S
 from ..outcome.errors import BringupError
 from ..runtime.process_id import ProcessId
-from .keeping import KeeperRequest, lock_record, request_from
+from .keeping import TAKEN, KeeperRequest, lock_record, request_from
 from .lease import RENEW_DEADLINE_S, RENEW_S, LostError, release, renew
 from .namespace import sweep_left
 
@@ -57,20 +60,22 @@ class Keeper:
         self._files: list[int] = []
 
     def begin(self) -> str:
-        """Lock what is to be locked and renew once; return what is wrong, empty if nothing is."""
+        """Lock what is to be locked; return what is wrong, empty if nothing is."""
         if self.request.running and not self._locked(self.request.running, str(os.getpid())):
             return "another keeper is at work"
         if self.request.lock and not self._locked(self.request.lock, ""):
             return "held"
-        if self.cluster is not None:
-            try:
-                renew(self.cluster, self.claim)
-            except LostError as error:
-                return str(error)
-            except BringupError:
-                # It was taken a moment ago: the loop has its time to try again.
-                return ""
         return ""
+
+    def keep_once_taken(self, line: str) -> None:
+        """Keep what was taken; without that word give back what may have been taken before its taker died."""
+        if self.cluster is None or line.strip() == TAKEN:
+            self.keep()
+        else:
+            # What it asked for last may still be on its way.
+            time.sleep(_LOOK_S)
+            self.renewed = time.monotonic()
+            self._give_back(self.cluster)
 
     def keep(self) -> None:
         """Renew until the run has ended, then clear up."""
@@ -117,6 +122,9 @@ class Keeper:
         cluster, holder = self.cluster, self.claim.holder
         self._await_workers()
         self._insist(lambda: sweep_left(cluster, holder, cleanup_s=_SWEEP_S, of_holder=True))
+        self._give_back(cluster)
+
+    def _give_back(self, cluster: Cluster) -> None:
         self._insist(lambda: release(cluster, self.claim))
 
     def _insist(self, action: Callable[[], object]) -> None:
@@ -190,7 +198,7 @@ def main() -> None:
         sys.exit(1)
     # Whoever started it must not wait for its output.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    keeper.keep()
+    keeper.keep_once_taken(sys.stdin.readline() if keeper.cluster is not None else "")
 
 
 if __name__ == "__main__":

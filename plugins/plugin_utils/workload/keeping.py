@@ -12,8 +12,8 @@ import secrets
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,8 +27,11 @@ from ..runtime.progress import Emit, silent
 from .lease import Claim, HeldError, LeaseRecord, acquire, confirm, release
 
 RUNNING, WORKING, LOCK = ".keeper.lock", ".working.lock", "hold.lock"
+TAKEN = "taken"
 _READY = "ready"
 _HELD = "held"
+_AT_ONCE = "it ended at once"
+_NOT_RENEWED = "nothing would renew the Lease"
 _LOOK_S = 2.0
 _END_S = 30.0
 
@@ -120,9 +123,10 @@ def hold_cluster(
     if keeper_at_work(run_dir / RUNNING):
         confirm(cluster, claim.holder)
         return False
-    acquire(cluster, claim, wait_s=wait_s, emit=emit)
     request = _request(claim, pid, run_dir, connection=_connection(cluster))
-    _started(request, "the Lease is taken, and nothing renews it")
+    with _keeper(cluster, request) as taken:
+        acquire(cluster, claim, wait_s=wait_s, emit=emit)
+        taken()
     return True
 
 
@@ -138,7 +142,7 @@ def hold_hosts(claim: Claim, run_dir: Path, *, pid: int, wait_s: float, emit: Em
     lock = run_dir.parent / LOCK
     request = _request(claim, pid, run_dir, lock=str(lock))
     end, told = time.monotonic() + wait_s, False
-    while (said := _start(request)[1]) == _HELD:
+    while (said := _hosts_held(request)) == _HELD:
         record = read_lock(lock)
         if time.monotonic() >= end:
             hint = "start this run after that one, or let it wait: -e gpufleet_when_held=wait"
@@ -161,21 +165,14 @@ def held(cluster: Cluster, emit: Emit = silent) -> Iterator[str]:
         BringupError: the API server does not answer.
     """
     claim = claim_of(f"test-{secrets.token_hex(4)}")
-    acquire(cluster, claim, emit=emit)
     pid, start_ticks = process_of(os.getpid())
     request = KeeperRequest(
         claim=claim, connection=_connection(cluster), pid=pid, start_ticks=start_ticks, attached=True
     )  # fmt: skip
-    keeper, said = _start(request, attached=True)
-    if said != _READY:
-        release(cluster, claim)
-        raise _no_keeper(said, "nothing would renew the Lease")
-    try:
+    with _keeper(cluster, request) as taken:
+        acquire(cluster, claim, emit=emit)
+        taken()
         yield claim.holder
-    finally:
-        if keeper.stdin is not None:
-            keeper.stdin.close()
-        keeper.wait(_END_S)
 
 
 @contextmanager
@@ -228,31 +225,74 @@ def _connection(cluster: Cluster) -> dict[str, Any]:
     return asdict(cluster.connection)
 
 
-def _started(request: KeeperRequest, otherwise: str) -> None:
-    said = _start(request)[1]
+@contextmanager
+def _keeper(cluster: Cluster, request: KeeperRequest) -> Iterator[Callable[[], None]]:
+    """Start a keeper before the Lease is taken and yield what tells it that it is.
+
+    It goes on after the block where it was told so, an attached one until then. Otherwise it ends with the block, or
+    with this process, and gives back what may have been taken.
+
+    Raises:
+        UnavailableError: it does not start.
+    """
+    keeper, said = _start(request)
     if said != _READY:
-        raise _no_keeper(said, otherwise)
+        raise _no_keeper(said, _NOT_RENEWED)
+    told = False
+
+    def taken() -> None:
+        nonlocal told
+        told = _tell(keeper, TAKEN)
+        if not told:
+            release(cluster, request.claim)
+            raise _no_keeper("it ended meanwhile", _NOT_RENEWED)
+
+    try:
+        yield taken
+    finally:
+        _leave(keeper)
+        if request.attached or not told:
+            # Where the API server is away, it goes on trying alone.
+            with suppress(subprocess.TimeoutExpired):
+                keeper.wait(_END_S)
 
 
-def _start(request: KeeperRequest, *, attached: bool = False) -> tuple[subprocess.Popen[str], str]:
+def _hosts_held(request: KeeperRequest) -> str:
+    keeper, said = _start(request)
+    _leave(keeper)
+    return said
+
+
+def _start(request: KeeperRequest) -> tuple[subprocess.Popen[str], str]:
     """Start a keeper and return what it says first."""
     # Neither credentials nor paths on its command line: it is told everything on its standard input.
     keeper = subprocess.Popen(
         python_argv("workload.keeper"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         start_new_session=True, text=True,
     )  # fmt: skip
-    if keeper.stdin is None or keeper.stdout is None:
-        return keeper, "it has no pipes"
+    if keeper.stdout is None or not _tell(keeper, json.dumps(asdict(request))):
+        return keeper, _AT_ONCE
+    said = keeper.stdout.readline().strip() or _AT_ONCE
+    keeper.stdout.close()
+    return keeper, said
+
+
+def _tell(keeper: subprocess.Popen[str], line: str) -> bool:
+    """Write a line to a keeper; tell whether it lives."""
+    if keeper.stdin is None:
+        return False
     try:
-        keeper.stdin.write(json.dumps(asdict(request)) + "\n")
+        keeper.stdin.write(f"{line}\n")
         keeper.stdin.flush()
     except BrokenPipeError:
-        return keeper, "it ended at once"
-    said = keeper.stdout.readline().strip() or "it ended at once"
-    keeper.stdout.close()
-    if not attached:
-        keeper.stdin.close()
-    return keeper, said
+        return False
+    return True
+
+
+def _leave(keeper: subprocess.Popen[str]) -> None:
+    if keeper.stdin is not None:
+        with suppress(BrokenPipeError):
+            keeper.stdin.close()
 
 
 def _no_keeper(said: str, otherwise: str) -> UnavailableError:

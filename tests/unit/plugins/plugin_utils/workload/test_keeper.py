@@ -24,6 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeper i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeping import (
     LOCK,
     RUNNING,
+    TAKEN,
     KeeperRequest,
     claim_of,
     end_keeper,
@@ -108,6 +109,31 @@ def test_it_waits_for_a_worker_that_still_clears_up(playbook: subprocess.Popen[b
         playbook.wait(5)
         thread.join(0.5)
         assert holder_of(cluster.api).holder == MINE.holder
+    thread.join(10)
+    assert holder_of(cluster.api).holder == ""
+
+
+def test_what_was_taken_by_a_task_that_died_before_it_said_so_is_given_back(playbook: subprocess.Popen[bytes]) -> None:
+    """SIGTERM in the moment between the Lease and its first renewal must not hold the cluster until it expires."""
+    cluster = held_cluster()
+    keeper_of(playbook, cluster).keep_once_taken("")
+    assert holder_of(cluster.api).holder == ""
+    assert playbook.poll() is None, "the run may try again"
+    other = Claim(holder="ctl9_run-9", run_id="run-9")
+    acquire(cluster.api, other)
+    keeper_of(playbook, cluster).keep_once_taken("")
+    assert holder_of(cluster.api).holder == other.holder, "what was never taken is not given back"
+
+
+def test_what_was_taken_is_kept_once_that_is_said(playbook: subprocess.Popen[bytes]) -> None:
+    cluster = held_cluster()
+    keeper = keeper_of(playbook, cluster)
+    thread = threading.Thread(target=keeper.keep_once_taken, args=(f"{TAKEN}\n",))
+    thread.start()
+    before = renewed(cluster)
+    eventually(lambda: renewed(cluster) != before, 5)
+    assert holder_of(cluster.api).holder == MINE.holder
+    playbook.kill()
     thread.join(10)
     assert holder_of(cluster.api).holder == ""
 
