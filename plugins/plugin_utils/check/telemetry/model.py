@@ -107,6 +107,16 @@ class FleetMetrics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSeen:
+    """One rule of the recipe's groups as Prometheus has it: `health` is ok, unknown or err, with `error`."""
+
+    group: str
+    name: str
+    health: str
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AlertDelivery:
     """The way of one test alert: seconds after its rule was made, None for what never happened.
 
@@ -122,6 +132,7 @@ class AlertDelivery:
         evidence: file with what the receiver wrote.
         leftovers: what could not be removed.
         problem: why it was not tested.
+        recipe_rules: what Prometheus has of the groups that the recipe states; None where nobody asked.
     """
 
     settings: TelemetrySettings
@@ -137,4 +148,5 @@ class AlertDelivery:
     evidence: str = ""
     leftovers: tuple[str, ...] = field(default=())
     problem: Problem | None = None
+    recipe_rules: tuple[RuleSeen, ...] | None = None
     schema_version: int = 1

@@ -34,6 +34,7 @@ from .find import alertmanager_session, prometheus_session
 from .model import AlertDelivery, Problem
 from .notices import is_listening, received
 from .observe_metrics import unreachable
+from .recipe_rules import rules_of
 from .selectors import Way, way_into
 from .settings import GATE, AlertSettings, TelemetrySettings
 
@@ -78,7 +79,10 @@ def observe(context: ObserveContext) -> AlertDelivery:
             plan = _plan(cluster)
         except BringupError as error:
             return replace(trace, problem=_problem("no-way-for-alerts", error))
-        return _tested(context, cluster, prometheus, plan, trace)
+        trace = _tested(context, cluster, prometheus, plan, trace)
+        if trace.problem is not None or trace.loaded_s is None:
+            return trace
+        return replace(trace, recipe_rules=rules_of(prometheus, context.recipe, Progress(context.emit)))
 
 
 def _problem(cause: str, error: BringupError) -> Problem:

@@ -40,7 +40,8 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One alerting rule as Prometheus has it: `state` is inactive, pending or firing; `health` ok, unknown or err."""
+    """One rule as Prometheus has it: `state` is inactive, pending or firing, empty for a recording rule; `health` is
+    ok, unknown (never evaluated yet) or err."""
 
     group: str
     name: str

@@ -119,8 +119,8 @@ def parse_targets(data: Any, where: str) -> tuple[Target, ...]:
     )
 
 
-def parse_rules(data: Any, where: str) -> tuple[Rule, ...]:
-    """Return the alerting rules; recording rules are left out.
+def parse_rules(data: Any, where: str, *, recording: bool = False) -> tuple[Rule, ...]:
+    """Return the alerting rules, and with `recording` the recording ones as well, which have no state.
 
     Raises:
         BadAnswerError: a field is missing or of another type.
@@ -131,12 +131,13 @@ def parse_rules(data: Any, where: str) -> tuple[Rule, ...]:
     rules = []
     for group in groups:
         for entry in _list(group, "rules", where):
-            if _text(entry, "type", where) == "alerting":
+            alerting = _text(entry, "type", where) == "alerting"
+            if alerting or recording:
                 rules.append(
                     Rule(
                         group=_text(group, "name", where),
                         name=_text(entry, "name", where),
-                        state=_text(entry, "state", where),
+                        state=_text(entry, "state", where) if alerting else "",
                         health=_text(entry, "health", where),
                         last_error=str(entry.get("lastError") or ""),
                         labels=_labels(entry.get("labels") or {}, where),

@@ -41,6 +41,11 @@ class Prometheus:
         where = f"{self.where}: rules"
         return parse_rules(self._get("/api/v1/rules", {"type": "alert"}, where), where)
 
+    def rules(self) -> tuple[Rule, ...]:
+        """Return every rule, recording ones as well."""
+        where = f"{self.where}: rules"
+        return parse_rules(self._get("/api/v1/rules", {}, where), where, recording=True)
+
     def alertmanagers(self) -> tuple[str, ...]:
         """Return the addresses of the Alertmanagers that it sends alerts to."""
         where = f"{self.where}: alertmanagers"

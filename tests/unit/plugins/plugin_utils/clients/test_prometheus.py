@@ -134,6 +134,17 @@ def test_only_alerting_rules_are_read() -> None:
         prometheus({"groups": [{"name": "g", "rules": [{"type": "alerting", "name": "A"}]}]}).alert_rules()
 
 
+def test_recording_rules_are_read_where_all_are_asked_for() -> None:
+    recording = {"type": "recording", "name": "r", "query": "1", "health": "err", "lastError": "many-to-many"}
+    found = prometheus({"groups": [{"name": "g", "rules": [RULE, recording]}]}).rules()
+    assert [(rule.name, rule.state, rule.health, rule.last_error) for rule in found] == [
+        ("A", "firing", "ok", ""),
+        ("r", "", "err", "many-to-many"),
+    ]
+    with pytest.raises(BadAnswerError):
+        prometheus({"groups": [{"name": "g", "rules": [{"type": "recording", "name": "r"}]}]}).rules()
+
+
 def test_alertmanagers_and_their_alerts_are_read() -> None:
     data = {"activeAlertmanagers": [{"url": "http://a/api/v2/alerts"}], "droppedAlertmanagers": []}
     assert prometheus(data).alertmanagers() == ("http://a/api/v2/alerts",)

@@ -82,8 +82,37 @@ def test_what_has_no_path_is_named(catalogue: Catalogue) -> None:
     registry, proxy, secrets = sorted(found.warnings)
     assert registry.startswith("gpu_stack.image_registry is not handed to ")
     assert "gpu-operator" in registry and "kube-prometheus-stack" not in registry
-    assert "nvidia-dra-driver-gpu" in secrets and "cert-manager" not in secrets
+    assert "network-operator" in secrets and "cert-manager" not in secrets
     assert "kube-prometheus-stack" in proxy and "cert-manager" not in proxy
+
+
+@pytest.mark.parametrize(
+    ("component", "place"),
+    [
+        ("nvidia-dra-driver-gpu", ("imagePullSecrets",)),
+        ("kuberay-operator", ("imagePullSecrets",)),
+        ("slinky-slurm-operator", ("imagePullSecrets",)),
+        ("kai-scheduler", ("global", "imagePullSecrets")),
+        ("kueue", ("controllerManager", "imagePullSecrets")),
+    ],
+)
+def test_pull_secrets_stand_where_each_chart_reads_them(
+    catalogue: Catalogue, component: str, place: tuple[str, ...]
+) -> None:
+    settings = settings_for(GpuStackSettings, GATE, {"pull_secrets": ["own"]})
+    found: Any = site_values(settings, {component: {}}, {}, catalogue)
+    given = found.values[component]
+    for step in place:
+        given = given[step]
+    assert (given, found.warnings) == ([{"name": "own"}], ())
+
+
+def test_volcano_takes_a_registry_and_no_list_of_secrets(catalogue: Catalogue) -> None:
+    settings = settings_for(GpuStackSettings, GATE, {"pull_secrets": ["own"], "image_registry": "mirror.lab"})
+    found = site_values(settings, {"volcano": {}}, {}, catalogue)
+    assert found.values == {"volcano": {"basic": {"image_registry": "mirror.lab"}}}
+    (warning,) = found.warnings
+    assert warning.startswith("gpu_stack.pull_secrets is not handed to volcano")
 
 
 def test_a_storage_class_is_written_where_the_recipe_asks_for_a_volume(catalogue: Catalogue) -> None:

@@ -1,0 +1,72 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The rules that a recipe brings to Prometheus (PrometheusRule among its manifests), and which it has of them."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...clients.kube.kinds import PROMETHEUS_RULES
+from ...clients.prometheus.prometheus import Prometheus
+from ...component_stack.manifest import manifests_of
+from ...outcome.errors import BringupError
+from ...runtime.clock import Deadline
+from ...runtime.progress import Progress
+from .model import RuleSeen
+
+# A group is evaluated at its interval only; Prometheus takes a minute where neither the group nor the site states one.
+_INTERVAL_S = 60.0
+_POLL_S = 1.0
+
+
+def stated_rules(recipe: Mapping[str, Any] | None) -> Counter[tuple[str, str]]:
+    """Return how many rules of each group and name the recipe states; an alert with several windows has several."""
+    stated: Counter[tuple[str, str]] = Counter()
+    for entry in (recipe or {}).get("componentRefs") or ():
+        for manifest in manifests_of(entry, "", []):
+            if manifest.body.get("kind") == PROMETHEUS_RULES.kind:
+                for group in (manifest.body.get("spec") or {}).get("groups") or ():
+                    stated.update((str(group["name"]), name_of(rule)) for rule in group.get("rules") or ())
+    return stated
+
+
+def name_of(rule: Mapping[str, Any]) -> str:
+    """Return the name of an alerting or a recording rule."""
+    return str(rule.get("alert") or rule.get("record") or "")
+
+
+def lacking(stated: Counter[tuple[str, str]], seen: Iterable[RuleSeen]) -> list[tuple[str, str]]:
+    """Return group and name of the rules of which Prometheus has fewer than the recipe states."""
+    there = Counter((rule.group, rule.name) for rule in seen)
+    return sorted(key for key, count in stated.items() if there[key] < count)
+
+
+def rules_of(
+    prometheus: Prometheus, recipe: Mapping[str, Any] | None, progress: Progress
+) -> tuple[RuleSeen, ...] | None:
+    """Return what Prometheus has of the recipe's groups once each rule was evaluated, at the latest after two of its
+    intervals; None where it does not say."""
+    stated = stated_rules(recipe)
+    if not stated:
+        return ()
+    groups = {group for group, _name in stated}
+    deadline = Deadline.after(2 * _INTERVAL_S)
+    while True:
+        try:
+            found = prometheus.rules()
+        except BringupError:
+            found = None
+        seen = tuple(
+            RuleSeen(group=rule.group, name=rule.name, health=rule.health, error=rule.last_error[:300])
+            for rule in found or ()
+            if rule.group in groups
+        )
+        waits = found is None or bool(lacking(stated, seen)) or any(rule.health == "unknown" for rule in seen)
+        if not waits or deadline.left_s <= 0:
+            return None if found is None else seen
+        progress.tick("alert: waiting for Prometheus to evaluate the rules of the recipe")
+        time.sleep(min(_POLL_S, max(deadline.left_s, 0.01)))
