@@ -48,9 +48,9 @@ LOADED = tuple(RuleSeen(group=GROUP["name"], name=recipe_rules.name_of(rule), he
 BURN = next(number for number, rule in enumerate(LOADED) if rule.name == "GpusNotSchedulable")
 
 
-def _judged(rules: tuple[RuleSeen, ...] | None, recipe: dict[str, Any] | None = RECIPE, **view: Any) -> Outcome:
+def _judged(rules: tuple[RuleSeen, ...] | None, *, states_rules: bool = True, **view: Any) -> Outcome:
     site = make_site((Host(name="gpu01", sku="x", node_name="gpu01"),), name="here")
-    context = JudgeContext(gate="telemetry", site=site, today=date(2026, 1, 1), recipe=recipe)
+    context = JudgeContext(gate="telemetry", site=site, today=date(2026, 1, 1), recipe=RECIPE if states_rules else None)
     settings = checked_settings(TelemetrySettings, "telemetry", {})
     (outcome,) = judge(AlertDelivery(**{"settings": settings, "loaded_s": 1.0, "recipe_rules": rules, **view}), context)
     return outcome
@@ -100,7 +100,7 @@ def test_what_was_saved_is_judged_as_it_was_seen(tmp_path: Path) -> None:
 
 
 def test_a_recipe_without_rules_asks_for_none() -> None:
-    assert _judged((), recipe=None).status is Status.PASSED
+    assert _judged((), states_rules=False).status is Status.PASSED
 
 
 class Server:
@@ -116,7 +116,8 @@ class Server:
         return tuple(Rule(group=r.group, name=r.name, state="", health=r.health, last_error=r.error) for r in look)
 
 
-def _seen(*looks: Any, recipe: dict[str, Any] | None = RECIPE) -> tuple[RuleSeen, ...] | None:
+def _seen(*looks: Any, states_rules: bool = True) -> tuple[RuleSeen, ...] | None:
+    recipe = RECIPE if states_rules else None
     return recipe_rules.rules_of(cast(Prometheus, Server(*looks)), recipe, Progress(silent))
 
 
@@ -125,7 +126,7 @@ def test_rules_are_waited_for_until_each_was_evaluated(monkeypatch: pytest.Monke
     young = tuple(replace(rule, health="unknown") for rule in LOADED)
     others = RuleSeen(group="others", name="Watchdog", health="ok")
     assert _seen((), None, young, (*LOADED, others)) == LOADED
-    assert _seen(None, recipe=None) == ()
+    assert _seen(None, states_rules=False) == ()
 
 
 @pytest.mark.parametrize("look", [None, LOADED[1:]])
