@@ -124,6 +124,13 @@ def _by_rules(component: Component, step: Step, allow_skipped_minors: bool) -> S
     """Return the step as what is recorded about the two versions wants it."""
     crossing = crossing_of(component.name, step.found_version, component.version)
     sources = "; ".join(crossing.sources)
+    if crossing.removed:
+        reason = f"from {step.found_version} to {component.version} all of it is to be removed first ({sources})"
+        hint = (
+            "playbook remove of the run that installed it, with gpufleet_remove_crds (every object of its kinds goes), "
+            "then install"
+        )
+        return replace(step, action=Action.SKIPS, reason=reason, hint=hint)
     if crossing.skipped and not allow_skipped_minors:
         between = ", then ".join(crossing.skipped)
         reason = (

@@ -20,6 +20,8 @@ class Rule:
 
     source: str
     one_minor_at_a_time: bool = False
+    releases: tuple[str, ...] = ()
+    removed_below: str = ""
     at: str = ""
     replaced: tuple[str, ...] = ()
 
@@ -27,9 +29,10 @@ class Rule:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossing:
     """What a change of version needs: `skipped` minor versions to go through (`1.18`), workloads that are `replaced`
-    (`Deployment name`), and the `sources` that say so."""
+    (`Deployment name`), that all of it is `removed` first, and the `sources` that say so."""
 
     skipped: tuple[str, ...] = ()
+    removed: bool = False
     replaced: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
 
@@ -65,13 +68,15 @@ def crossing_of(component: str, found: str, wanted: str) -> Crossing:
         return Crossing()
     skipped: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
+    removed = False
     sources: list[str] = []
     for rule in upgrade_rules().components.get(component, ()):
-        between = _minors_between(old, new) if rule.one_minor_at_a_time else ()
+        between = _minors_between(old, new) if rule.one_minor_at_a_time else _releases_between(old, new, rule.releases)
+        breaks = bool(rule.removed_below) and _breaks(old, new, parse_version(rule.removed_below))
         crossed = rule.replaced if rule.at and _crosses(old, new, parse_version(rule.at)) else ()
-        skipped, replaced = (*skipped, *between), (*replaced, *crossed)
-        sources += [rule.source] if between or crossed else []
-    return Crossing(skipped=skipped, replaced=replaced, sources=tuple(sources))
+        skipped, replaced, removed = (*skipped, *between), (*replaced, *crossed), removed or breaks
+        sources += [rule.source] if between or crossed or breaks else []
+    return Crossing(skipped=skipped, removed=removed, replaced=replaced, sources=tuple(sources))
 
 
 def _minors_between(old: Version, new: Version) -> tuple[str, ...]:
@@ -80,6 +85,17 @@ def _minors_between(old: Version, new: Version) -> tuple[str, ...]:
     if new.padded[0] != major:
         return ()
     return tuple(f"{major}.{number}" for number in range(minor + 1, new.padded[1]))
+
+
+def _releases_between(old: Version, new: Version, releases: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the releases (`25.3`) after the one of the old version and before that of the new one."""
+    first, last = old.padded[:2], new.padded[:2]
+    return tuple(text for text in releases if first < parse_version(text).padded[:2] < last)
+
+
+def _breaks(old: Version, new: Version, below: Version) -> bool:
+    """Tell whether the minor version changes, whichever way, and one of both is below that version."""
+    return old.padded[:2] != new.padded[:2] and (old.compare(below) < 0 or new.compare(below) < 0)
 
 
 def _crosses(old: Version, new: Version, at: Version) -> bool:

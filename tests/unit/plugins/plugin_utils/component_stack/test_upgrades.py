@@ -50,6 +50,45 @@ def test_minor_versions_between_are_found_on_the_way_up(found: str, wanted: str,
     assert crossing_of("cert-manager", found, wanted).skipped == skipped
 
 
+@pytest.mark.parametrize(
+    ("found", "wanted", "skipped"),
+    [
+        ("v25.3.4", "v26.7.0", ("25.10", "26.3")),
+        ("v25.10.1", "v26.3.0", ()),
+        ("v26.3.0", "v26.3.2", ()),
+        ("v26.7.0", "v25.3.4", ()),
+        # A release that is not listed yet is the next one.
+        ("v26.7.0", "v27.1.0", ()),
+        ("v26.3.0", "v27.1.0", ("26.7",)),
+    ],
+)
+def test_releases_named_by_month_are_gone_through_one_by_one(found: str, wanted: str, skipped: tuple[str, ...]) -> None:
+    assert crossing_of("gpu-operator", found, wanted).skipped == skipped
+    step = _step("gpu-operator", found, wanted, allow_downgrade=True)
+    assert (step.action is Action.SKIPS) is bool(skipped)
+    if skipped:
+        assert ", then ".join(skipped) in step.hint and "life cycle" in step.reason
+
+
+@pytest.mark.parametrize("name", ["slinky-slurm-operator-crds", "slinky-slurm-operator", "slinky-slurm"])
+@pytest.mark.parametrize(
+    ("found", "wanted", "removed"),
+    [
+        ("0.4.1", "1.2.0", True),
+        ("0.3.0", "0.4.1", True),
+        ("1.2.0", "0.4.1", True),
+        ("0.4.0", "0.4.1", False),
+        ("1.0.3", "1.2.0", False),
+    ],
+)
+def test_what_breaks_between_versions_is_removed_first(name: str, found: str, wanted: str, removed: bool) -> None:
+    step = _step(name, found, wanted, allow_downgrade=True, allow_skipped_minors=True)
+    assert (step.action is Action.SKIPS) is removed
+    assert ("playbook remove" in step.hint) is removed
+    if removed:
+        assert step.action.refused and "SlinkyProject/slurm-operator" in step.reason
+
+
 def test_a_skipped_minor_version_is_refused_with_those_between_unless_it_is_allowed() -> None:
     step = _step("cert-manager", "v1.17.2", "v1.20.2")
     assert step.action is Action.SKIPS and step.action.refused and not step.action.changes
@@ -88,7 +127,8 @@ def test_what_is_not_changed_or_not_there_crosses_nothing() -> None:
 def test_every_rule_says_something_and_names_its_source() -> None:
     for rules in upgrade_rules().components.values():
         for rule in rules:
-            assert rule.source and (rule.one_minor_at_a_time or (rule.at and rule.replaced))
+            says = rule.one_minor_at_a_time or rule.releases or rule.removed_below or (rule.at and rule.replaced)
+            assert rule.source and says
             assert all(title.partition(" ")[0] in ("Deployment", "DaemonSet", "StatefulSet") for title in rule.replaced)
 
 
