@@ -11,20 +11,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree, which
 from tempfile import mkdtemp
 
 import pytest
+from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.asking import resident_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.enclosed import (
     enclosed_argv,
     run_enclosed,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.starting import resident_process
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
     ModelSpec,
@@ -42,20 +47,44 @@ REMOVE = (
 ENCLOSURE = "plugins/plugin_utils/rehearsal/hosts/enclosure.py"
 
 
-@pytest.fixture(scope="module")
-def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A prepared rehearsal of sixteen hosts, the last one unreachable."""
+@pytest.fixture(scope="module", params=["resident", "alone"])
+def rehearsal(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A prepared rehearsal of sixteen hosts, the last one unreachable; with its resident program and without."""
     root = tmp_path_factory.mktemp("rehearsal")
     spec = ModelSpec(name=SECRET, seed=1, nodes=numbered_nodes(HOSTS, "h100"))
     model = build_model(spec, load_hardware([ROOT / "recipes" / "hardware"]))
     away = replace(model.nodes[-1], reachable=False)
     prepare_hosts(replace(model, nodes=(*model.nodes[:-1], away)), root, ROOT / "recipes" / "rehearsal")
     write_spec(spec, root / "model.yaml")
-    try:
-        run_enclosed(root, "gpu01", "true")
-    except UnavailableError as error:
-        pytest.skip(f"no simulated hosts here: {error}")
-    return root
+    with ExitStack() as ends:
+        if request.param == "resident":
+            ends.enter_context(resident(root))
+        try:
+            run_enclosed(root, "gpu01", "true")
+        except UnavailableError as error:
+            pytest.skip(f"no simulated hosts here: {error}")
+        yield root
+
+
+@contextmanager
+def resident(root: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the resident program of a rehearsal, and wait until it answers."""
+    process = resident_process(root)
+    with subprocess.Popen(process.argv, env={**os.environ, **process.env}) as running:
+        try:
+            eventually(lambda: _answers(root) or running.poll() is not None, what="the resident program answers")
+            assert running.poll() is None
+            yield running
+        finally:
+            running.kill()
+
+
+def _answers(root: Path) -> bool:
+    found = resident_of(root)
+    if found is None:
+        return False
+    found.close()
+    return True
 
 
 @pytest.fixture
@@ -243,6 +272,81 @@ def test_exit_codes_signals_and_bytes_come_through(rehearsal: Path) -> None:
     blob = bytes(range(256)) * 4096
     assert run_enclosed(rehearsal, "gpu12", "cat", blob) == (0, blob, b"")
     assert enclosed(rehearsal, "gpu12", "sudo -H -S -n -u root /bin/sh -c 'id -u'") == (0, "0\n")
+
+
+PYTHON = f"/bin/sh -c 'sudo -H -S -n  -u root /bin/sh -c '\"'\"'echo BECOME-SUCCESS-abc ; {sys.executable}'\"'\"''"
+
+
+def test_a_program_for_python_runs_as_by_a_python_of_its_own(rehearsal: Path, marker: str) -> None:
+    program = f"""
+import atexit, os, platform, subprocess, sys, threading
+atexit.register(print, "at the end")
+threading.Timer(0.3, sys.stdout.write, ("in a thread\\n",)).start()
+print(__name__, sys.argv, os.getcwd(), platform.node(), os.environ["HOME"], "LD_PRELOAD" in os.environ)
+open("/etc/{marker}", "w").write("x")
+print(subprocess.run(["nvidia-smi", "-L"], stdout=subprocess.PIPE).stdout.count(b"GPU-"))
+sys.exit(7)
+"""
+    rc, stdout, stderr = run_enclosed(rehearsal, "gpu12", PYTHON, program.encode())
+    lines = stdout.decode().splitlines()
+    assert sorted(lines) == sorted([
+        "BECOME-SUCCESS-abc", "in a thread", "__main__ [''] /root gpu12 /root False", "8", "at the end",
+    ]), stderr.decode()  # fmt: skip
+    assert (rc, lines[0], lines[-1]) == (7, "BECOME-SUCCESS-abc", "at the end")
+    rc, _stdout, stderr = run_enclosed(rehearsal, "gpu12", PYTHON, b"raise ValueError('of the program')")
+    assert rc == 1 and b"ValueError: of the program" in stderr
+    assert run_enclosed(rehearsal, "gpu12", PYTHON, b"import sys; sys.exit('why')")[::2] == (1, b"why\n")
+
+
+def test_a_program_for_python_cannot_change_the_machine_either(rehearsal: Path) -> None:
+    program = f"""
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.mount(b"none", b"/mnt", b"tmpfs", 0, None) != 0
+assert libc.sethostname(b"gpufleet", 8) != 0
+assert libc.unshare(0x20000) != 0
+assert not os.path.exists("/dev/mem") and os.listdir({str(rehearsal)!r}) == []
+for number in os.listdir("/proc"):
+    if number.isdecimal():
+        assert not os.path.exists(f"/proc/{{number}}/root{rehearsal}/model.yaml")
+print(sorted(int(number) for number in os.listdir("/proc") if number.isdecimal())[:1], len(os.listdir("/proc/self/fd")))
+"""
+    rc, stdout, stderr = run_enclosed(rehearsal, "gpu06", PYTHON, program.encode())
+    # Standard streams and the directory that is read: neither the lock nor a socket of the resident program.
+    assert (rc, stdout.decode().splitlines()[1:]) == (0, ["[1] 4"]), stderr.decode()
+
+
+def test_a_sudo_that_is_broken_keeps_python_from_starting(rehearsal: Path) -> None:
+    host = rehearsal / "hosts" / "gpu15" / "bin" / "sudo"
+    host.unlink()
+    host.write_text("#!/bin/sh\necho broken >&2\nexit 3\n")
+    host.chmod(0o755)
+    assert run_enclosed(rehearsal, "gpu15", PYTHON, b"print('ran')") == (3, b"", b"broken\n")
+
+
+def test_many_hosts_at_once(rehearsal: Path) -> None:
+    names = [f"gpu{number:02d}" for number in range(1, HOSTS)]
+    command = "head -c 300000 /dev/zero | wc -c; hostname"
+    with ThreadPoolExecutor(max_workers=HOSTS) as pool:
+        said = list(pool.map(lambda name: enclosed(rehearsal, name, command), names))
+    assert said == [(0, f"300000\n{name}\n") for name in names]
+
+
+def test_a_command_ends_with_the_resident_program(tmp_path: Path) -> None:
+    model = build_model(
+        ModelSpec(name=SECRET, seed=1, nodes=numbered_nodes(1, "h100")), load_hardware([ROOT / "recipes" / "hardware"])
+    )
+    prepare_hosts(model, tmp_path, ROOT / "recipes" / "rehearsal")
+    with resident(tmp_path) as running, ThreadPoolExecutor(max_workers=1) as pool:
+        if run_enclosed(tmp_path, "gpu01", "true")[0] != 0:
+            pytest.skip("no simulated hosts here")
+        waiting = pool.submit(run_enclosed, tmp_path, "gpu01", "sleep 7654323")
+        eventually(lambda: alive("sleep 7654323"), limit_s=90, what="the command runs")
+        running.kill()
+        with pytest.raises(UnavailableError, match="went away"):
+            waiting.result(timeout=90)
+    assert gone_within("sleep 7654323", 90)
+    assert enclosed(tmp_path, "gpu01", "echo alone") == (0, "alone\n")
 
 
 def test_commands_of_one_host_take_turns(rehearsal: Path) -> None:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 from ...outcome.errors import UnavailableError
+from .asking import ask, resident_of
 from .enclosure import REFUSAL_PREFIX, REFUSED
 
 _START = "import sys; sys.path.insert(0, {directory!r}); import enclosure; enclosure.run()"
@@ -32,6 +34,25 @@ def run_enclosed(root: Path, host: str, command: str, stdin: bytes = b"") -> tup
     Raises:
         UnavailableError: namespaces or the overlay are refused here. The command was not run.
     """
+    resident = resident_of(root)
+    if resident is None:
+        code, stdout, stderr = _run_alone(root, host, command, stdin)
+    else:
+        with resident:
+            code, stdout, stderr = _asked(resident, host, command, stdin)
+    first = stderr.decode("utf-8", "replace")
+    if code == REFUSED and first.startswith(REFUSAL_PREFIX):
+        reason = first.removeprefix(REFUSAL_PREFIX).strip()
+        hint = (
+            "rehearse as root, or where users may make namespaces (sysctl user.max_user_namespaces, Linux 5.12 or "
+            "later), with the rehearsal directory on a local disk and not inside an unprivileged container"
+        )
+        raise UnavailableError(f"simulated host {host}", f"it cannot be separated from this machine: {reason}.", hint)
+    return code, stdout, stderr
+
+
+def _run_alone(root: Path, host: str, command: str, stdin: bytes) -> tuple[int, bytes, bytes]:
+    """Run it in a process of its own: hosts that were prepared without a rehearsal around them have no resident."""
     process = subprocess.Popen(
         enclosed_argv(root, host, command),
         stdin=subprocess.PIPE,
@@ -45,12 +66,12 @@ def run_enclosed(root: Path, host: str, command: str, stdin: bytes = b"") -> tup
         process.send_signal(signal.SIGKILL)
         process.communicate()
         raise
-    first = stderr.decode("utf-8", "replace")
-    if process.returncode == REFUSED and first.startswith(REFUSAL_PREFIX):
-        reason = first.removeprefix(REFUSAL_PREFIX).strip()
-        hint = (
-            "rehearse as root, or where users may make namespaces (sysctl user.max_user_namespaces, Linux 5.12 or "
-            "later), with the rehearsal directory on a local disk and not inside an unprivileged container"
-        )
-        raise UnavailableError(f"simulated host {host}", f"it cannot be separated from this machine: {reason}.", hint)
     return process.returncode, stdout, stderr
+
+
+def _asked(resident: socket.socket, host: str, command: str, stdin: bytes) -> tuple[int, bytes, bytes]:
+    try:
+        return ask(resident, host, command, stdin)
+    except ConnectionError as error:
+        hint = "look into logs/hosts.log of the rehearsal directory, or start the rehearsal again"
+        raise UnavailableError(f"simulated host {host}", f"went away: {error}.", hint) from None

@@ -4,7 +4,8 @@
 """Runs one shell command as a simulated host: in namespaces of its own, over an overlay of the machine's file system.
 
 A program of its own (`python -I -S enclosure.py <rehearsal dir> <host> <parent pid> <command>`), standard library
-only, with as few imports as it can have: it starts once for every command of every host.
+only, with as few imports as it can have: it starts once for every command of every host. While a rehearsal runs, its
+resident program (resident.py) does the same in a fork of itself.
 
 What the command sees: the machine's files, writable, but every write lands in the host's own layer; that host's
 tools, host name, process table, /run and /dev; a copy of /proc/sys. What it does not see: the rehearsal directory
@@ -25,12 +26,16 @@ import sys
 
 TYPE_CHECKING = False  # importing typing would take a tenth of the whole start
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
 REFUSED = 125
 REFUSAL_PREFIX = "rehearsal enclosure refused: "
 TOOLS_AT = "/opt/gpu-node"
-_COMPILED_AT = f"{TOOLS_AT}/compiled"
+COMPILED_VARIABLE = "GPUFLEET_REHEARSAL_COMPILED"
+COMPILED_AT = f"{TOOLS_AT}/compiled"
+# What goes with a command of the caller's environment.
+CALLERS_VARIABLES = ("LANG", "LC_ALL", "TERM", "TZ")
 SEARCH_PATH = f"{TOOLS_AT}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT = 0x1, 0x2, 0x4, 0x8, 0x20
@@ -45,10 +50,14 @@ _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _MOUNT_ATTR_RDONLY = 442, -100, 0x8000
 # sys_nice, sys_resource, audit_write, setfcap. Everything else could reach the machine behind the overlay.
 _KEPT_CAPABILITIES = frozenset((0, 1, 3, 4, 5, 6, 7, 8, 10, 14, 18, 23, 24, 29, 31))
 _LAST_CAPABILITY = 63
+_CAPABILITY_VERSION = 0x20080522
 # Beside this file, which the command sees as well: see sitecustomize.py there.
-_PYTHON_START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python_start")
+PYTHON_START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python_start")
 _OWN_TREES = ("/proc", "/sys", "/dev", "/run")
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+
+# Looked at once: in a namespace of its own a user is root, too.
+_IS_USER = os.geteuid() != 0
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -232,7 +241,7 @@ def _build_root(rehearsal: str, host_dir: str, *, as_user: bool) -> str:
         _read_only(target)
     # What one host compiles is every other's: see python_start.
     compiled = _make_directory(f"{rehearsal}/shared/compiled")
-    _mount(compiled, _make_directory(f"{root}{_COMPILED_AT}"), flags=_MS_BIND)
+    _mount(compiled, _make_directory(f"{root}{COMPILED_AT}"), flags=_MS_BIND)
     _mount(_make_directory(f"{host_dir}/run"), _make_directory(f"{root}/run"), flags=_MS_BIND)
     _make_devices(root)
     _make_kernel_trees(rehearsal, host_dir, root, as_user=as_user)
@@ -255,7 +264,8 @@ def _enter(root: str) -> None:
 # -- the processes -----------------------------------------------------------------------------------------------
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Let the kernel kill this process when its parent is gone."""
     _call("prctl", "binding to the parent process", _PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
 
 
@@ -264,6 +274,13 @@ def _drop_capabilities() -> None:
         if capability not in _KEPT_CAPABILITIES:
             # Numbers above the kernel's last one are refused, which is as good.
             _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+    # That counts for the programs which are started; this for what goes on without one: see capset(2).
+    kept = sum(1 << capability for capability in _KEPT_CAPABILITIES)
+    header, sets = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
+    _call("capget", "reading capabilities", header, sets)
+    for index, held in enumerate(sets):
+        sets[index] = held & (kept >> 32 * (index // 3)) & 0xFFFFFFFF
+    _call("capset", "dropping capabilities", header, sets)
 
 
 def _separate(*, as_user: bool) -> None:
@@ -277,18 +294,29 @@ def _separate(*, as_user: bool) -> None:
 
 
 def _environment(host: str) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TERM", "TZ") if name in os.environ}
+    kept = {name: os.environ[name] for name in CALLERS_VARIABLES if name in os.environ}
     account = {"HOME": "/root", "USER": "root", "LOGNAME": "root", "SHELL": "/bin/sh"}
-    python = {"PYTHONPATH": _PYTHON_START, "GPUFLEET_REHEARSAL_COMPILED": _COMPILED_AT}
+    python = {"PYTHONPATH": PYTHON_START, COMPILED_VARIABLE: COMPILED_AT}
     return {**kept, **account, **python, "PATH": SEARCH_PATH, "GPUFLEET_REHEARSAL_HOST": host}
 
 
-def _run(host: str, command: str) -> int:
+def login(host: str) -> dict[str, str]:
+    """Go to the home of the host's root; return the environment there."""
+    os.chdir("/root" if os.access("/root", os.X_OK) else "/")
+    return _environment(host)
+
+
+def run_shell(host: str, command: str) -> NoReturn:
+    """Become the shell that runs a command."""
+    environment = login(host)
+    os.execve("/bin/sh", ["/bin/sh", "-c", command], environment)
+
+
+def _run(host: str, command: str, become: Callable[[str, str], NoReturn]) -> int:
     """Run the command and wait for it as the init of the namespace, which also buries the orphans."""
     child = os.fork()
     if child == 0:
-        os.chdir("/root" if os.access("/root", os.X_OK) else "/")
-        os.execve("/bin/sh", ["/bin/sh", "-c", command], _environment(host))
+        become(host, command)
     while True:
         pid, status = os.wait()
         if pid == child:
@@ -296,45 +324,66 @@ def _run(host: str, command: str) -> int:
             return code if code >= 0 else 128 - code
 
 
-def _guarded(action: str, rehearsal: str, host: str, command: str, ready: int) -> NoReturn:
+def _guarded(rehearsal: str, host: str, command: str, ready: int, become: Callable[[str, str], NoReturn]) -> NoReturn:
     """The first process of the namespace: build, enter, run, report."""
     try:
-        _die_with_parent()
+        die_with_parent()
         if os.read(ready, 1) != b"1":
             os._exit(REFUSED)
         host_dir = f"{rehearsal}/hosts/{host}"
-        root = _build_root(rehearsal, host_dir, as_user=action == "user")
+        root = _build_root(rehearsal, host_dir, as_user=_IS_USER)
         _call("sethostname", "setting the host name", host.encode(), len(host.encode()))
         _enter(root)
         _drop_capabilities()
-        os._exit(_run(host, command))
+        os._exit(_run(host, command, become))
     except (Refusal, OSError) as problem:
-        os.write(2, f"{REFUSAL_PREFIX}{problem}\n".encode(errors="replace"))
+        refuse(problem)
         os._exit(REFUSED)
+
+
+def refuse(problem: Exception) -> None:
+    """Say on standard error why the command was not run."""
+    os.write(2, f"{REFUSAL_PREFIX}{problem}\n".encode(errors="replace"))
+
+
+def lock_file(rehearsal: str, host: str) -> int:
+    """Return the file that a command of the host locks.
+
+    Two overlays with the same upper layer at a time are undefined: a host does one command at a time.
+    """
+    return os.open(f"{rehearsal}/hosts/{host}/lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+
+
+def start(rehearsal: str, host: str, command: str, become: Callable[[str, str], NoReturn] = run_shell) -> int:
+    """Start the first process of the host's namespaces, which runs the command; return its pid.
+
+    Everything on the host ends with that process, and that with this one.
+
+    Args:
+        become: called in the process of the command, on the host; replaces or ends it.
+    """
+    _separate(as_user=_IS_USER)
+    ready, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(tell)
+        _guarded(rehearsal, host, command, ready, become)
+    os.write(tell, b"1")
+    return child
 
 
 def main(arguments: list[str]) -> int:
     """Run the command of the arguments; return its exit status."""
     rehearsal, host, parent, command = arguments
     rehearsal = os.path.realpath(rehearsal)
-    as_user = os.geteuid() != 0
     try:
-        _die_with_parent()
+        die_with_parent()
         if os.getppid() != int(parent):
             return REFUSED
-        # Two overlays with the same upper layer at a time are undefined: a host does one command at a time.
-        lock = os.open(f"{rehearsal}/hosts/{host}/lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        _separate(as_user=as_user)
-        ready, tell = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(tell)
-            _guarded("user" if as_user else "root", rehearsal, host, command, ready)
-        os.write(tell, b"1")
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        fcntl.flock(lock_file(rehearsal, host), fcntl.LOCK_EX)
+        return os.waitstatus_to_exitcode(os.waitpid(start(rehearsal, host, command), 0)[1])
     except (Refusal, OSError) as problem:
-        os.write(2, f"{REFUSAL_PREFIX}{problem}\n".encode(errors="replace"))
+        refuse(problem)
         return REFUSED
 
 

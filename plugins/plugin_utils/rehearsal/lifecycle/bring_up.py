@@ -14,6 +14,7 @@ from ...runtime.launch import python_argv
 from ...runtime.progress import Progress
 from ..control_plane.plan import WAVE_READY, ControlPlane, plan_control_plane
 from ..controllers.pod_commands import exec_shims
+from ..hosts.starting import resident_process
 from ..telemetry.plan import SimulatedTelemetry, TelemetryPrograms, plan_telemetry, telemetry_directory
 from ..toolchain.ensure import Program, Workshop, ensure_toolchain
 from ..workloads.alert_receiver_pods import PORT_VARIABLE
@@ -97,7 +98,8 @@ def _start(
             rehearsal_id=new_id(request.directory), directory=str(request.directory), controller_pid=controller.pid,
             controller_start=controller.start_ticks, keep=request.keep,
             processes=(
-                *_fabric(simulated), *(telemetry.processes if telemetry else ()), *_with_exec_shims(plane, request),
+                resident_process(request.directory), *_fabric(simulated),
+                *(telemetry.processes if telemetry else ()), *_with_exec_shims(plane, request),
                 *_controllers(plane, simulated, request, telemetry),
             ),
             volatile=(str(plane.directory),), ports=plane.ports, kubeconfig=str(plane.kubeconfig),

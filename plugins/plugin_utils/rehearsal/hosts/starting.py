@@ -1,0 +1,22 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How a rehearsal starts the resident program of its hosts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...runtime.launch import python_argv
+from ...runtime.recipe_files import RECIPES
+from ..lifecycle.spec import ProcessSpec
+from .enclosure import COMPILED_AT, COMPILED_VARIABLE, PYTHON_START
+
+_WAVE = 0
+
+
+def resident_process(root: Path) -> ProcessSpec:
+    """Return the resident program: with the environment in which Python starts on a simulated host."""
+    argv = python_argv("rehearsal.hosts.resident", str(root), str(RECIPES / "rehearsal" / "tools" / "sudo.sh"))
+    environment = {"PYTHONPATH": PYTHON_START, COMPILED_VARIABLE: COMPILED_AT}
+    return ProcessSpec(name="hosts", argv=argv, wave=_WAVE, env=environment)
