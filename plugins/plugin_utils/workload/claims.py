@@ -16,6 +16,9 @@ from typing import Any
 
 Json = dict[str, Any]
 GPUS = "gpus"
+# How Kubernetes itself names a device class among resources (KEP-5004, DRAExtendedResource). Not asked for as such:
+# that feature is younger than claims.
+CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +35,18 @@ def gpu_requests(device_class: str, count: int) -> tuple[DeviceRequest, ...]:
     if not device_class or count < 1:
         return ()
     return (DeviceRequest(name=GPUS, device_class=device_class, count=count),)
+
+
+def split_limits(limits: Mapping[str, str]) -> tuple[dict[str, str], tuple[DeviceRequest, ...]]:
+    """Return the resources of a pod that are none of DRA, and the requests for those that are device classes."""
+    classes = {name: amount for name, amount in limits.items() if name.startswith(CLASS_PREFIX)}
+    plain = {name: amount for name, amount in limits.items() if name not in classes}
+    numbered = enumerate(sorted(classes.items()))
+    return plain, tuple(
+        DeviceRequest(name=f"adapters-{number}", device_class=name.removeprefix(CLASS_PREFIX), count=int(amount))
+        for number, (name, amount) in numbered
+        if int(amount) > 0
+    )
 
 
 def claim_templates(

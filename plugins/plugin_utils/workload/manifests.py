@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..runtime.recipe_files import RECIPES
-from .claims import claim_variables, gpu_requests
+from .claims import claim_variables, gpu_requests, split_limits
 from .model import CONFIG_DIR, JobSpec, PodNeeds
 from .namespace import TemporaryNamespace
 from .render import render
@@ -35,7 +35,8 @@ def job_objects(spec: JobSpec, namespace: TemporaryNamespace) -> list[dict[str, 
     Raises:
         InputError: the template does not render with these values.
     """
-    requests = gpu_requests(spec.device_class, spec.gpus_per_node)
+    limits, adapters = split_limits(spec.limits)
+    requests = (*gpu_requests(spec.device_class, spec.gpus_per_node), *adapters)
     pod_labels = {**namespace.labels, JOB_LABEL: spec.name}
     variables: dict[str, Any] = {
         "name": spec.name,
@@ -50,7 +51,7 @@ def job_objects(spec: JobSpec, namespace: TemporaryNamespace) -> list[dict[str, 
         "tolerations": namespace.tolerated,
         "gang": spec.gang,
         "queue": spec.queue,
-        "limits": dict(spec.limits),
+        "limits": limits,
         "privileged": spec.privileged,
         "host_network": spec.host_network,
         "plugin_gpus": 0 if spec.device_class else spec.gpus_per_node,

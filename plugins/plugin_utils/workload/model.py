@@ -80,7 +80,8 @@ class JobSpec:
             cluster needs to make and to bind so many pods (`placing_s`).
         gang: who admits the gang (`native`, `volcano`, `kai-scheduler`), as the recipe has it; `none` for nobody.
         queue: queue of Volcano and KAI; empty for the scheduler's own.
-        limits: further resources of every pod, such as those that give it its network adapters, by name.
+        limits: further resources of every pod, such as those that give it its network adapters, by name; names with
+            CLASS_PREFIX of claims.py are DRA device classes.
         privileged: pods see all devices of their node, for nodes that offer no resource for adapters.
         host_network: pods are in the network of their node.
         device_class: DRA device class of whole GPUs; empty takes them from the device plugin (`nvidia.com/gpu`).

@@ -66,6 +66,7 @@ def job_permissions(
         wanted.append(Permission("create", "podgroups", gang_api.partition("/")[0]))
     if by_dra:
         wanted.append(Permission("create", "resourceclaimtemplates", "resource.k8s.io"))
+        wanted.append(Permission("get", "deviceclasses", "resource.k8s.io"))
     if imex:
         wanted += [Permission(verb, "computedomains", "resource.nvidia.com") for verb in ("list", "create")]
     return tuple(wanted)

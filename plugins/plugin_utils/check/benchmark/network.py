@@ -21,9 +21,11 @@ from ...site.adapters import LINK_LAYERS, VARIABLE, carries_gpu_traffic, nccl_po
 from ...site.cabling import CablingPlan, stated_cabling
 from ...site.model import Host
 from ...workload.capacity import NodeCapacity, imex_nodes
+from ...workload.claims import CLASS_PREFIX
 from ...workload.model import JobKind, PodNeeds
 from ...workload.permission import job_permissions
 from ..spec import ObserveContext
+from .adapter_classes import class_offers
 from .plan import BenchmarkHost, Placement, device_class, placement
 
 # Fabrics on which NCCL_IB_HCA picks adapters.
@@ -42,6 +44,7 @@ class NetworkSettings:
         rdma_resource: extended resource that gives a pod its adapters; empty: the one that most nodes offer.
         rdma_count: how much of it a pod asks for; 0: as much as its node offers, see Network.asks.
         rdma_prefixes: names with these prefixes are such resources.
+        rdma_classes: DRA device classes that adapters are claimed of where nodes offer no such resource.
         annotations: annotations of the pods, such as the networks of Multus.
         env: environment of the ranks.
         privileged: pods see all devices of their node.
@@ -58,6 +61,7 @@ class NetworkSettings:
     env: Mapping[str, str]
     privileged: bool = False
     host_network: bool = False
+    rdma_classes: tuple[str, ...] = ()
     beside: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     pods: Mapping[str, PodNeeds] = field(default_factory=dict)
 
@@ -195,7 +199,7 @@ def read_network(cluster: Cluster, context: ObserveContext, settings: NetworkSet
     """Return the network of the hosts in scope.
 
     Raises:
-        InputError: the cabling plan cannot be used.
+        InputError: the cabling plan cannot be used, or a stated device class.
         BringupError: the API server does not answer.
     """
     prefixes = tuple({*settings.rdma_prefixes, *([settings.rdma_resource] if settings.rdma_resource else [])})
@@ -209,6 +213,9 @@ def read_network(cluster: Cluster, context: ObserveContext, settings: NetworkSet
                 if name.startswith(prefixes) and str(amount).isdigit()
             }
             pages[node["metadata"]["name"]] = str(amounts.get(_HUGE_PAGES, "0")) != "0"
+    if not any(amount for resources in offers.values() for amount in resources.values()):
+        stated, many = settings.rdma_resource, settings.rdma_count
+        offers |= class_offers(cluster, offers, settings.rdma_classes, stated, many)
     components = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
     return Network(
         settings=settings,
@@ -248,6 +255,6 @@ def gang_permissions(kind: JobKind, hosts: Sequence[BenchmarkHost], gang: str) -
     return job_permissions(
         kind,
         gang_api=facts.api_version if facts else "",
-        by_dra=bool(device_class(*hosts)),
+        by_dra=bool(device_class(*hosts)) or any(name.startswith(CLASS_PREFIX) for host in hosts for name in host.asks),
         imex=len(hosts) > 1 and any(host.imex for host in hosts),
     )

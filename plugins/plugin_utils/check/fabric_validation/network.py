@@ -18,6 +18,7 @@ def network_settings(settings: FabricValidationSettings) -> NetworkSettings:
         rdma_resource=run.rdma_resource,
         rdma_count=run.rdma_count,
         rdma_prefixes=settings.rdma_resources,
+        rdma_classes=settings.rdma_classes,
         annotations=run.annotations,
         env=run.env,
         privileged=run.privileged,

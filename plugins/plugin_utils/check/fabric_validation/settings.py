@@ -43,7 +43,8 @@ class RunSettings(JobSettings):
         minimum=1,
     )
     rdma_resource: str = setting(
-        "Extended resource that brings adapters into a pod; empty: the one that most nodes offer; none: no pod asks."
+        "Extended resource that brings adapters into a pod, or deviceclass.resource.kubernetes.io/ and the DRA device "
+        "class of which pods claim them; empty: the one that most nodes offer; none: no pod asks."
     )
     rdma_count: int = setting(
         "How many of it a pod asks for; 0: all that a node offers where a unit is one adapter (it offers no more than "
@@ -147,6 +148,9 @@ class FabricValidationSettings:
     )
     rdma_resources: tuple[str, ...] = release_data(
         "Extended resources that stand for network adapters (how they begin)."
+    )
+    rdma_classes: tuple[str, ...] = release_data(
+        "DRA device classes of network adapters, of which pods claim them where nodes offer no such resource."
     )
 
 

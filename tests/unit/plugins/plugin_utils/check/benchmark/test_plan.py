@@ -236,6 +236,9 @@ class Nodes:
 
     offers: dict[str, dict[str, str]]
 
+    def served_versions(self, _group: str) -> tuple[str, ...]:
+        return ()
+
     def list_objects(self, _kind: Any) -> list[dict[str, Any]]:
         return [
             {"metadata": {"name": name}, "status": {"allocatable": amounts}} for name, amounts in self.offers.items()
