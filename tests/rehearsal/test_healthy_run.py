@@ -31,7 +31,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Rehearsed:
     """One healthy run over the three gates of the spine, every process of it watched."""
     work = tmp_path_factory.mktemp("healthy")
     with watched(work / WATCH):
-        return rehearse(work, rehearsal_nodes=5, gates=list(GATES), overrides=VALUES, settings=SETTINGS)
+        return rehearse(work, rehearsal_nodes=2, gates=list(GATES), overrides=VALUES, settings=SETTINGS)
 
 
 def test_a_healthy_cluster_passes_and_is_never_called_accepted(healthy: Rehearsed) -> None:

@@ -102,7 +102,7 @@ def test_a_broken_stack_is_named_at_gate_4_and_keeps_those_after_it_closed(tmp_p
 
 
 def test_one_node_that_does_not_answer_is_other_and_named(tmp_path: Path) -> None:
-    run = rehearse(tmp_path, rehearsal_nodes=5, gates=list(GATES), rehearsal_faults=["node-unreachable@gpu03"])
+    run = rehearse(tmp_path, rehearsal_nodes=3, gates=list(GATES), rehearsal_faults=["node-unreachable@gpu03"])
     assert run.rc != 0 and run.status("nodes") == "other" and run.status("gpu_stack") == "pending"
     assert not run.failed()
     assert {subject for finding in run.findings() for subject in finding.subjects} == {"gpu03"}
@@ -139,7 +139,7 @@ def test_a_waiver_opens_the_gate_and_a_quarantined_node_leaves_its_scope(tmp_pat
 def test_drivers_of_the_operator_are_proven_in_gate_4(tmp_path: Path) -> None:
     run = rehearse(
         tmp_path,
-        rehearsal_nodes=4,
+        rehearsal_nodes=3,
         gates=list(GATES),
         driver_owner="operator",
         rehearsal_faults=["ecc-uncorrectable@gpu03/gpu1"],
