@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.transport import Transport
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.transport import Answered, Transport
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, NotFoundError
 
 Json = dict[str, Any]
@@ -44,9 +44,20 @@ class PagedApi:
             token = str(start + size) if start + size < len(rows) else ""
             self.pages.append(path)
             return {"items": copy.deepcopy(rows[start : start + size]), "metadata": {"continue": token}}
+        if path.endswith("/configmaps"):
+            wanted = str((query or {}).get("labelSelector")).split("=")
+            rows = [found for at, found in sorted(self.objects.items()) if at.startswith(f"{path}/")]
+            rows = [row for row in rows if (row["metadata"].get("labels") or {}).get(wanted[0]) == wanted[-1]]
+            return {"items": copy.deepcopy(rows), "metadata": {}}
         if path in self.objects:
             return copy.deepcopy(self.objects[path])
         raise NotFoundError(f"Kubernetes API get {path}", "not found.")
+
+    def ask(self, method: str, path: str, **_how: Any) -> Answered:
+        """Delete an object."""
+        assert method == "DELETE"
+        found = self.objects.pop(path, None)
+        return Answered(404 if found is None else 200, b"{}", False)
 
     def close(self) -> None:
         """Nothing is open."""

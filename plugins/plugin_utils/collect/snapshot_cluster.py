@@ -122,7 +122,9 @@ def run_collector(name: str, collector: Collector, cluster: Cluster, limit_s: fl
     try:
         parts = collector(look)
     except BringupError as error:
-        result = CollectorResult(state=Collected.FAILED, reason=f"{error.subject}: {error.reason}", hint=error.hint)
+        result = CollectorResult(
+            state=Collected.FAILED, reason=f"{error.subject}: {error.reason}".rstrip("."), hint=error.hint
+        )
         return Collection(name=name, parts={}, result=result)
     served = CollectorResult(state=Collected.WHOLE, not_served=tuple(look.not_served))
     return Collection(name=name, parts=parts, result=served)

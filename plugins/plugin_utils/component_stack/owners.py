@@ -149,6 +149,12 @@ def is_of_others(obj: Json, ours: Iterable[str], crds: Iterable[str]) -> bool:
     return not _is_ours(obj, frozenset(ours)) and _owner(obj, frozenset(crds))[0] is not None
 
 
+def release_owner(obj: Json) -> tuple[str, str]:
+    """Return the helm release that an object is of, and who installed that beside helm itself; empty: none, nobody."""
+    owner, name = _owner(obj, frozenset())
+    return _release(obj), f"{owner.title} {name}" if owner is not None and owner.id != "helm" else ""
+
+
 def leftover_crds(component: str, objects: Objects) -> tuple[str, ...]:
     """Return the component's definitions that are in the cluster."""
     known = marks().components.get(component)

@@ -17,6 +17,7 @@ from ..check.rights import LEVELS, Choices, gate_permissions
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import NAMESPACES, SERVICE_ACCOUNTS, Kind
 from ..clients.kube.permission import Permission
+from .snapshot import RIGHTS
 
 Json = dict[str, Any]
 _GROUP = "rbac.authorization.k8s.io"
@@ -60,6 +61,11 @@ def role_objects(gates: Iterable[str], levels: Iterable[str], choices: Choices) 
     places = dict.fromkeys(role["metadata"].get("namespace", "") for role in roles)
     spaces = [{"apiVersion": "v1", "kind": NAMESPACES.kind, "metadata": {"name": place}} for place in places if place]
     return [*spaces, *roles]
+
+
+def snapshot_role() -> Json:
+    """Return the role that allows to take a snapshot; where it is written in a ConfigMap is the site's choice."""
+    return _role("snapshot", "observe", "", _rules(RIGHTS))
 
 
 def bindings(roles: Iterable[Json], subject: Subject) -> list[Json]:

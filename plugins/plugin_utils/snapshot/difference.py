@@ -100,6 +100,15 @@ class Drift:
     not_kept: tuple[str, ...] = field(default_factory=lambda: drift_rules().not_kept)
     incomplete: bool = False
 
+    def lines(self) -> list[str]:
+        """Return everything for people: changes first, then what was not looked at, and why."""
+        count = len(self.changes)
+        lines = [change.text for change in self.changes] or ["nothing differs"]
+        lines.append(f"{count} change(s)" + (", and not everything could be compared" if self.incomplete else ""))
+        lines += [f"not compared: {line}" for line in self.not_compared]
+        lines += [f"ignored: {line}" for line in self.ignored]
+        return [*lines, f"never part of a snapshot: {'; '.join(self.not_kept)}"]
+
     def reaches(self, level: Importance) -> bool:
         """Tell whether a change is that important, or may be: a drift that is not complete counts as one."""
         return self.incomplete or any(change.importance.rank <= level.rank for change in self.changes)

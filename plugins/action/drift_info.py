@@ -1,0 +1,47 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Module drift_info: what differs between two snapshots, or between one and the cluster as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_place import read_snapshot
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import take_snapshot
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import Importance, drift_between
+
+
+class ActionModule(ModuleAction):
+    """Compare two snapshots."""
+
+    module = "drift_info"
+
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Read the first, read or take the second, and tell what differs."""
+        del task_vars
+        connection = connection_from(options)
+        before = read_snapshot(options["before"], lambda: Cluster(connection))
+        if options["after"]:
+            after = read_snapshot(options["after"], lambda: Cluster(connection))
+        else:
+            run_dir = Path(options["run_dir"]).expanduser() if options["run_dir"] else None
+            limit_s = float(options["timeout_s"])
+            after = take_snapshot(connection, helm=options["helm"], run_dir=run_dir, limit_s=limit_s)
+        drift = drift_between(before, after)
+        level = options["fail_on"]
+        reached = level != "never" and drift.reaches(Importance(level))
+        return {
+            "msg": drift.lines(),
+            "changes": [to_plain(change) for change in drift.changes],
+            "ignored": list(drift.ignored),
+            "not_compared": list(drift.not_compared),
+            "complete": not drift.incomplete,
+            "drifted": reached,
+            "exit_code": 0,
+        }

@@ -1,0 +1,54 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Module snapshot_info: what a cluster is made of now, or was when a snapshot was taken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_place import (
+    read_snapshot,
+    write_snapshot,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import (
+    detected,
+    summary,
+    take_snapshot,
+    unseen,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import redact
+
+
+class ActionModule(ModuleAction):
+    """Take a snapshot, or read one."""
+
+    module = "snapshot_info"
+
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Look, tell, and write where it is asked for."""
+        del task_vars
+        connection = connection_from(options)
+        if options["source"]:
+            snapshot = read_snapshot(options["source"], lambda: Cluster(connection))
+        else:
+            run_dir = Path(options["run_dir"]).expanduser() if options["run_dir"] else None
+            limit_s = float(options["timeout_s"])
+            snapshot = take_snapshot(connection, helm=options["helm"], run_dir=run_dir, limit_s=limit_s)
+        warnings, dest = unseen(snapshot), options["dest"]
+        if dest and not self.check_mode:
+            warnings += write_snapshot(snapshot, dest, lambda: Cluster(connection))
+        return {
+            "changed": bool(dest),
+            "summary": summary(snapshot),
+            "collectors": to_plain(snapshot.collectors),
+            "detection": to_plain(detected(snapshot, tuple(Path(text) for text in options["recipe_data"]))),
+            "dest": redact(dest) if dest else "",
+            "warnings": warnings,
+            "exit_code": 0,
+        }

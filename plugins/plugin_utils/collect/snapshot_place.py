@@ -1,0 +1,153 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Where snapshots lie: files, HTTPS addresses, ConfigMaps (`cm://namespace/name`, in parts where they are large).
+
+The first ConfigMap has the digest and names its parts; what an upstream tool reads of it (`snapshot.yaml`, `format`,
+`timestamp`) is in it as well where it is small enough.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..clients.http.routes import UrlRoute
+from ..clients.http.session import HttpSession
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.kinds import CONFIG_MAPS
+from ..outcome.errors import InputError
+from ..runtime.files import PRIVATE_FILE, write_atomic
+from ..snapshot.decode import parse_snapshot, to_text
+from ..snapshot.model import Snapshot
+from ..snapshot.to_upstream import to_upstream
+
+# An API server takes 1 MiB of data in a ConfigMap (Kubernetes API reference, ConfigMap); the head has other keys, too.
+PART_BYTES = 900_000
+LABEL = "gpufleet.io/snapshot"
+_FORMAT = "gpufleet-snapshot/1"
+_CM = re.compile(r"cm://(?P<namespace>[a-z0-9.-]+)/(?P<name>[a-z0-9.-]+)")
+_UPSTREAM = "snapshot.yaml"
+Json = dict[str, Any]
+Connect = Callable[[], Cluster]
+
+
+def is_config_map(place: str) -> bool:
+    """Tell whether a place is a ConfigMap."""
+    return place.startswith("cm://")
+
+
+def _config_map(place: str) -> tuple[str, str]:
+    found = _CM.fullmatch(place)
+    if found is None:
+        raise InputError(f"place {place!r}", "is no ConfigMap.", "write cm://namespace/name")
+    return found["namespace"], found["name"]
+
+
+def read_snapshot(place: str, connect: Connect) -> Snapshot:
+    """Return the snapshot at a place: a file, an https address or a ConfigMap.
+
+    Args:
+        place: where it is.
+        connect: gives the cluster, asked only for a ConfigMap.
+
+    Raises:
+        InputError: it is no snapshot, or another than was written.
+        BringupError: nobody answers there.
+    """
+    if is_config_map(place):
+        namespace, name = _config_map(place)
+        with connect() as cluster:
+            return parse_snapshot(_from_config_maps(cluster, namespace, name), place)
+    if "://" in place:
+        if not place.startswith("https://"):
+            hint = "give an https address, a file or cm://namespace/name"
+            raise InputError(f"place {UrlRoute(place).text}", "is not https.", hint)
+        route = UrlRoute(place)
+        return parse_snapshot(HttpSession(route, timeout_s=60.0).text("GET", ""), route.text)
+    path = Path(place).expanduser()
+    try:
+        return parse_snapshot(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no UTF-8 text"
+        raise InputError(
+            str(path), f"cannot be read: {reason}.", "give the file that playbook snapshot wrote"
+        ) from None
+
+
+def write_snapshot(snapshot: Snapshot, place: str, connect: Connect) -> tuple[str, ...]:
+    """Write a snapshot, readable by its owner alone, and return what the user should know.
+
+    Raises:
+        InputError: the place cannot be written to.
+        BringupError: it cannot be written.
+    """
+    if is_config_map(place):
+        namespace, name = _config_map(place)
+        with connect() as cluster:
+            return _to_config_maps(cluster, namespace, name, snapshot)
+    if "://" in place:
+        raise InputError(f"place {UrlRoute(place).text}", "can only be read.", "give a file or cm://namespace/name")
+    write_atomic(Path(place).expanduser(), to_text(snapshot), PRIVATE_FILE)
+    return ()
+
+
+def _to_config_maps(cluster: Cluster, namespace: str, name: str, snapshot: Snapshot) -> tuple[str, ...]:
+    text = to_text(snapshot).encode()
+    digest = hashlib.sha256(text).hexdigest()
+    packed = gzip.compress(text, mtime=0)
+    parts = [packed[start : start + PART_BYTES] for start in range(0, len(packed), PART_BYTES)]
+    names = [f"{name}-{digest[:10]}-{number}" for number in range(len(parts))]
+    # Parts first: who reads meanwhile finds the old head with the old parts, or the new with the new.
+    for part, data in zip(names, parts, strict=True):
+        body = {"binaryData": {"part": base64.b64encode(data).decode()}}
+        cluster.apply(CONFIG_MAPS, {"metadata": _metadata(part, name), **body}, namespace, force=True)
+    theirs = json.dumps(to_upstream(snapshot), ensure_ascii=False)
+    head = {"gpufleet-format": _FORMAT, "sha256": digest, "parts": json.dumps(names), "timestamp": snapshot.taken}
+    fits = len(theirs.encode()) <= PART_BYTES
+    if fits:
+        # JSON is YAML as well.
+        head |= {_UPSTREAM: theirs, "format": "yaml"}
+    cluster.apply(CONFIG_MAPS, {"metadata": _metadata(name, name), "data": head}, namespace, force=True)
+    for old in cluster.list_objects(CONFIG_MAPS, namespace, labels=f"{LABEL}={name}"):
+        if old["metadata"]["name"] not in (name, *names):
+            cluster.delete(CONFIG_MAPS, old["metadata"]["name"], namespace)
+    if fits:
+        return ()
+    return (
+        f"cm://{namespace}/{name}: in upstream's words it is larger than a ConfigMap; only this collection reads it",
+    )
+
+
+def _metadata(name: str, snapshot: str) -> Json:
+    return {"name": name, "labels": {LABEL: snapshot}}
+
+
+def _from_config_maps(cluster: Cluster, namespace: str, name: str) -> str:
+    place = f"cm://{namespace}/{name}"
+    head = cluster.get(CONFIG_MAPS, name, namespace).get("data") or {}
+    if "gpufleet-format" not in head:
+        if _UPSTREAM not in head:
+            raise InputError(
+                place, f"holds no snapshot: it has {', '.join(sorted(head)) or 'no data'}.", "correct the name"
+            )
+        return str(head[_UPSTREAM])
+    if head["gpufleet-format"] != _FORMAT:
+        found = f"is of format {head['gpufleet-format']}, this release reads {_FORMAT}."
+        raise InputError(place, found, "read it with the release that wrote it")
+    try:
+        names = json.loads(head["parts"])
+        data = [cluster.get(CONFIG_MAPS, part, namespace)["binaryData"]["part"] for part in names]
+        text = gzip.decompress(b"".join(base64.b64decode(part, validate=True) for part in data))
+    except (KeyError, TypeError, ValueError, OSError, EOFError) as error:
+        raise InputError(place, f"is not whole: {type(error).__name__} {error}.", "write it again") from None
+    digest = hashlib.sha256(text).hexdigest()
+    if digest != head.get("sha256"):
+        raise InputError(place, f"its digest is {digest}, expected {head.get('sha256')}.", "write it again")
+    return text.decode()

@@ -1,0 +1,129 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Takes a snapshot as a user asks for it: the cluster, its Helm releases with their owners, the hosts of a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..clients.helm.helm import Helm
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.connection import Connection
+from ..clients.kube.kinds import DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS
+from ..clients.kube.permission import Permission
+from ..collect.host_facts import load_hosts
+from ..collect.snapshot_cluster import LIMIT_S, PERMISSIONS, Collection, Look, collect_cluster, run_collector
+from ..collect.snapshot_hosts import READINGS, hosts_of
+from ..component_stack.owners import release_owner
+from ..component_stack.read import installed
+from ..outcome.errors import BringupError
+from ..recipe.criteria import parse_criteria
+from ..recipe.detect import Detection, detect
+from ..recipe.request import catalogue_of
+from ..snapshot.criteria import cluster_facts, gpu_count
+from ..snapshot.model import Collected, CollectorResult, Release, Snapshot
+from .run import Run
+from .version import COLLECTION, collection_version
+
+_OWNED = (DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS)
+RIGHTS = (
+    *PERMISSIONS,
+    Permission("list", "secrets"),
+    *(Permission("list", kind.plural, kind.group) for kind in _OWNED),
+)  # fmt: skip
+
+
+def take_snapshot(connection: Connection, *, helm: str, run_dir: Path | None, limit_s: float = LIMIT_S) -> Snapshot:
+    """Return the snapshot of a cluster now.
+
+    Args:
+        connection: the cluster.
+        helm: the program, for the releases.
+        run_dir: a run whose gate nodes read the hosts; without one they are not part of it.
+        limit_s: seconds a collector may take.
+
+    Raises:
+        BringupError: no collector got an answer.
+    """
+    with Cluster(connection, request_timeout_s=limit_s, patience_s=limit_s) as cluster:
+        snapshot = collect_cluster(cluster, f"{COLLECTION} {collection_version()}", limit_s)
+        client = Helm(connection, binary=helm, timeout_s=limit_s)
+        releases = run_collector("releases", lambda look: _releases(look, client), cluster, limit_s)
+    hosts = _hosts(run_dir)
+    for found in (releases, hosts):
+        snapshot = replace(snapshot, collectors={**snapshot.collectors, found.name: found.result}, **found.parts)
+    return snapshot
+
+
+def _releases(look: Look, helm: Helm) -> dict[str, Any]:
+    found = installed(helm, look.cluster)
+    owners: dict[str, str] = {}
+    for kind in _OWNED:
+        for release, owner in look.all_of(kind, release_owner) or ():
+            if owner:
+                owners.setdefault(release, owner)
+    return {
+        "releases": {
+            key: Release(
+                chart=release.chart,
+                version=release.chart_version,
+                status=release.status,
+                owner=COLLECTION if found.is_ours(key) else owners.get(key, ""),
+            )
+            for key, release in sorted(found.releases.items())
+        }
+    }
+
+
+def _hosts(run_dir: Path | None) -> Collection:
+    if run_dir is None:
+        reason = "no run was named whose gate nodes read the hosts"
+        return Collection(name="hosts", parts={}, result=CollectorResult(state=Collected.NOT_ASKED, reason=reason))
+    try:
+        hosts, result = hosts_of(load_hosts(run_dir, Run(run_dir).site, READINGS))
+    except BringupError as error:
+        reason = f"{error.subject}: {error.reason}".rstrip(".")
+        failed = CollectorResult(state=Collected.FAILED, reason=reason, hint=error.hint)
+        return Collection(name="hosts", parts={}, result=failed)
+    told = replace(result, reason=f"{result.reason}; of run {run_dir.resolve().name}")
+    return Collection(name="hosts", parts={"hosts": hosts}, result=told)
+
+
+def detected(snapshot: Snapshot, recipe_data: tuple[Path, ...]) -> Detection:
+    """Return the criteria that a snapshot says, each with its evidence.
+
+    Raises:
+        BringupError: the recipe data are wrong.
+    """
+    vocabulary = catalogue_of(recipe_data).vocabulary
+    return detect(cluster_facts(snapshot), vocabulary, parse_criteria({}, vocabulary))
+
+
+def summary(snapshot: Snapshot) -> dict[str, Any]:
+    """Return a snapshot in short."""
+    gpus = Counter(gpu_count(node) for node in snapshot.nodes.values())
+    return {
+        "taken": snapshot.taken,
+        "made_by": snapshot.made_by,
+        "cluster_uid": snapshot.cluster_uid,
+        "server_version": snapshot.server.version,
+        "providers": sorted({node.provider for node in snapshot.nodes.values() if node.provider}),
+        "nodes": len(snapshot.nodes),
+        "gpu_nodes": sum(count for size, count in gpus.items() if size),
+        "gpus": sum(size * count for size, count in gpus.items()),
+        "hosts": len(snapshot.hosts),
+        "workloads": len(snapshot.workloads),
+        "releases": {key: release.version for key, release in snapshot.releases.items()},
+    }
+
+
+def unseen(snapshot: Snapshot) -> list[str]:
+    """Return one line for each collector that failed, with the fix."""
+    return [
+        f"collector {name} failed: {found.reason}. Fix: {found.hint or 'see the reason'}"
+        for name, found in sorted(snapshot.failed.items())
+    ]

@@ -1,0 +1,112 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A whole snapshot as a user asks for it: releases with their owners, hosts of a run, and what is told in short."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from archives import unpack
+from snapshot_api import PagedApi, cluster_of, everything, node
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm, Release
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import snapshot as room
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import snapshot_role
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import summary, take_snapshot, unseen
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import Collected, Snapshot
+
+ARCHIVE = Path(__file__).resolve().parents[4] / "data" / "saved_runs" / "0.1.0_healthy.tar.xz"
+RELEASES = {
+    f"{name}/{name}": Release(name, name, 1, "deployed", name, "v1.0.0") for name in ("ours", "theirs", "nobodys")
+}
+
+
+def deployment(release: str, **labels: str) -> dict[str, Any]:
+    notes = {"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": release}
+    return {"metadata": {"name": "d", "namespace": release, "labels": labels, "annotations": notes}}
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> PagedApi:
+    """Return a server with three releases: ours, one of Flux, one of nobody in particular."""
+    found = everything([node("gpu01"), node("gpu02")], [])
+    ours = {"name": "ours", "version": "1", "owner": "helm", "gpufleet.io/managed-by": "gpufleet.bringup"}
+    found.lists["/api/v1/secrets"] = [{"metadata": {"name": "s", "namespace": "ours", "labels": ours}}]
+    found.lists["/apis/apps/v1/deployments"] = [
+        deployment(
+            "theirs", **{"helm.toolkit.fluxcd.io/name": "gpu", "helm.toolkit.fluxcd.io/namespace": "flux-system"}
+        ),
+        deployment("nobodys"),
+    ]
+    monkeypatch.setattr(room, "Cluster", lambda *_args, **_more: cluster_of(found))
+    monkeypatch.setattr(Helm, "releases", lambda _helm: RELEASES)
+    return found
+
+
+def taken(run_dir: Path | None = None) -> Snapshot:
+    return take_snapshot(Connection(host="https://api.example"), helm="helm", run_dir=run_dir)
+
+
+def test_releases_have_the_owners_that_their_objects_name(api: PagedApi) -> None:
+    del api
+    owners = {key: release.owner for key, release in taken().releases.items()}
+    assert owners["theirs/theirs"] == "Flux HelmRelease flux-system/gpu"
+    assert owners["nobodys/nobodys"] == ""
+    assert owners["ours/ours"] == "gpufleet.bringup"
+
+
+def test_a_helm_that_does_not_run_is_a_collector_that_failed(api: PagedApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    del api
+
+    def refuse(_helm: Helm) -> dict[str, Release]:
+        raise UnavailableError("helm list", "no such program.", "install helm")
+
+    monkeypatch.setattr(Helm, "releases", refuse)
+    seen = taken()
+    assert unseen(seen) == ["collector releases failed: helm list: no such program. Fix: install helm"]
+    assert len(seen.nodes) == 2
+
+
+def test_hosts_are_those_of_the_run_that_is_named(api: PagedApi, tmp_path: Path) -> None:
+    del api
+    unpack(ARCHIVE, tmp_path)
+    seen = taken(tmp_path)
+    assert seen.whole("hosts") and tmp_path.name in seen.collectors["hosts"].reason
+    host = seen.hosts[min(seen.hosts)]
+    assert host.driver and host.cuda and host.kernel and host.os["ID"] and host.gpus and host.adapters
+    assert {gpu.mig for gpu in host.gpus.values()} == {"Disabled"}
+
+
+def test_a_host_that_was_not_read_makes_the_collector_fail_by_name(api: PagedApi, tmp_path: Path) -> None:
+    del api
+    unpack(ARCHIVE, tmp_path)
+    gone = min((tmp_path / "evidence" / "hosts").glob("*.json"))
+    gone.unlink()
+    seen = taken(tmp_path)
+    assert gone.stem in seen.failed["hosts"].reason
+    assert seen.hosts
+
+
+def test_a_run_that_is_none_is_a_collector_that_failed(api: PagedApi, tmp_path: Path) -> None:
+    del api
+    assert "cannot be read" in taken(tmp_path).failed["hosts"].reason
+
+
+def test_without_a_run_hosts_are_not_asked_for(api: PagedApi) -> None:
+    del api
+    seen = taken()
+    assert seen.collectors["hosts"].state is Collected.NOT_ASKED
+    short = summary(seen)
+    assert (short["nodes"], short["gpu_nodes"], short["gpus"], short["providers"]) == (2, 2, 16, ["aws"])
+
+
+def test_the_role_allows_what_was_asked_and_only_reading(api: PagedApi) -> None:
+    taken()
+    rules = snapshot_role()["rules"]
+    allowed = {resource for rule in rules for resource in rule["resources"]}
+    assert {path.rpartition("/")[2] for path in api.pages} <= allowed
+    assert {verb for rule in rules for verb in rule["verbs"]} <= {"get", "list"}
