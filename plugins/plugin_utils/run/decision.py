@@ -18,6 +18,7 @@ from ..report.adopted import adopt
 from ..report.key_figure import key_figure, load_key_figures
 from ..report.suites import foreign_path, foreign_suites
 from ..runtime.clock import now_utc
+from ..runtime.collector import collector_held
 from ..runtime.recipe_files import RECIPES
 from ..runtime.redaction import redact
 from ..verdict.gate import Blocking, GateVerdict, decide
@@ -39,12 +40,13 @@ def decide_gate(run: Run, gate: str) -> GateVerdict:
     """
     record = run.record
     require_open(record, gate)
-    declaration = run.declaration(gate)
-    outcomes = judge_gate(declaration, run.judge_context(gate, run_day(record)), run.path)
-    run.save_outcomes(gate, outcomes)
-    adopt_foreign_suites(run, gate)
-    verdict = _timed(verdict_from_files(run, declaration), record)
-    run.save_record(replace(record.with_gate(verdict), updated=now_utc()))
+    with collector_held():
+        declaration = run.declaration(gate)
+        outcomes = judge_gate(declaration, run.judge_context(gate, run_day(record)), run.path)
+        run.save_outcomes(gate, outcomes)
+        adopt_foreign_suites(run, gate)
+        verdict = _timed(verdict_from_files(run, declaration), record)
+        run.save_record(replace(record.with_gate(verdict), updated=now_utc()))
     return verdict
 
 

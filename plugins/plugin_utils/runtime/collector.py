@@ -1,0 +1,25 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Python's garbage collector, held while much is read and nothing of it is thrown away."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def collector_held() -> Iterator[None]:
+    """Let the collector not run inside: it would look through all that was read, again and again, and find nothing.
+
+    Only for work that ends and that waits for nobody. What counts its references is freed as ever.
+    """
+    ran = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if ran:
+            gc.enable()
