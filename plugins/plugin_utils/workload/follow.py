@@ -11,7 +11,7 @@ from typing import Any
 
 from ..clients.kube.recovery import CONTROLLERS_LATE_S, awaits_account
 from .model import JobSpec, JobState, PodRole
-from .pending import held_by_gates
+from .pending import held_by_gates, told_refusal
 
 Json = dict[str, Any]
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
@@ -224,7 +224,7 @@ def _refused(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     # What controllers try again by themselves is no refusal.
     refusals = [text for text in seen.refusals if not awaits_account(text)]
     if refusals:
-        return Ending("refused", refusals[-1])
+        return Ending("refused", told_refusal(refusals[-1]))
     limit_s = spec.placing_s + CONTROLLERS_LATE_S
     if not seen.pods and seen.age_s > limit_s:
         who = "mpi-operator" if spec.kind == "mpijob" else "the job controller"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from .kueue import SETTING
@@ -14,6 +15,10 @@ _EXCLUDE = (
     "exclude namespaces with the label gpufleet.io/purpose=test from its managed ones (managedJobsNamespaceSelector), "
     f"or name a ClusterQueue for the tests ({SETTING})"
 )
+_SCC = "unable to validate against any security context constraint"
+# Older releases name the field alone, newer ones the constraint before it; the rest of the list is `not usable`.
+_BROKEN = re.compile(r"(?:provider [\w-]+: )?\.?[\w.\[\]]+: Invalid value: .*?(?=, provider |, spec\.|, \.|\]$|\]\s|$)")
+_MOST_BROKEN = 3
 HELD_HINT = f"whoever set the gate must admit the test: for kueue.x-k8s.io/admission of Kueue {_EXCLUDE}"
 
 
@@ -38,6 +43,24 @@ def suspended(job: Json) -> str:
         return ""
     text = f"{job.get('kind', 'job')} {job['metadata']['name']} was suspended when it was made, so it makes no pods"
     return f"{text}; if Kueue did it, {_EXCLUDE}"
+
+
+def told_refusal(message: str) -> str:
+    """Return a controller's or API server's refusal of a pod, shortened to what decides where OpenShift's admission
+    refused it.
+
+    It lists every security context constraint with what the pod breaks of it; most are not for the account at all. A
+    ClusterRole and a group can be given one before there is a namespace (OpenShift, "Managing security context
+    constraints": role-based access; oc adm policy add-scc-to-group).
+    """
+    if _SCC not in message:
+        return message
+    broken = dict.fromkeys(text.strip(" ,[]") for text in _BROKEN.findall(message))
+    why = "; ".join(list(broken)[:_MOST_BROKEN])
+    return (
+        "no security context constraint allows this pod: let the accounts of tests use `privileged` for the run "
+        f"(oc adm policy add-scc-to-group privileged system:serviceaccounts); {why or 'nothing is said of why'}"
+    )
 
 
 def why_pending(pod: Json) -> str:

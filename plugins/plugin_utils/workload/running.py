@@ -33,7 +33,7 @@ from .held import explained
 from .manifests import job_objects
 from .model import JobResult, JobSpec, PodResult
 from .namespace import TemporaryNamespace
-from .pending import suspended
+from .pending import suspended, told_refusal
 
 Json = dict[str, Any]
 _LOG_S = 20.0
@@ -85,7 +85,7 @@ class RunningJob:
                     self.end(Ending("refused", why))
                     return
         except (RefusedError, ForbiddenError, NotFoundError, ConflictError) as error:
-            self.end(Ending("refused", f"{error.subject}: {error.reason}"))
+            self.end(Ending("refused", told_refusal(f"{error.subject}: {error.reason}")))
 
     def look(self, pods: Sequence[Json], refusals: Sequence[str], lost: Mapping[str, str]) -> None:
         """Take in what is seen of it now, and end it if that says so."""
