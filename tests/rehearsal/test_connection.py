@@ -129,15 +129,6 @@ def alive(needle: str) -> list[int]:
     return found
 
 
-def gone_within(needle: str, seconds: float) -> bool:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if not alive(needle):
-            return True
-        time.sleep(0.05)
-    return False
-
-
 def test_ping_over_sixteen_hosts_one_of_them_unreachable(rehearsal: Path) -> None:
     result = ansible(rehearsal, "ansible", "gpu_nodes", "-m", "ansible.builtin.ping", "-f", "4")
     assert result.returncode == 4
@@ -239,7 +230,7 @@ def test_what_a_command_starts_ends_with_it(rehearsal: Path) -> None:
     command = "setsid sleep 7654321 & nohup sh -c 'sleep 7654321' > /dev/null 2>&1 & sleep 0.2; echo started"
     assert enclosed(rehearsal, "gpu09", command) == (0, "started\n")
     assert time.monotonic() - started < 30
-    assert gone_within("sleep 7654321", 5)
+    eventually(lambda: not alive("sleep 7654321"), what=lambda: alive("sleep 7654321"))
 
 
 def test_all_ends_when_the_caller_is_killed(rehearsal: Path) -> None:
@@ -250,14 +241,12 @@ def test_all_ends_when_the_caller_is_killed(rehearsal: Path) -> None:
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT / ".cache")}
     caller = subprocess.Popen([sys.executable, "-c", code], env=env)
-    until = time.monotonic() + 120
-    while not [pid for pid in alive("sleep 7654322") if pid != caller.pid] and time.monotonic() < until:
-        time.sleep(0.05)
+    eventually(lambda: set(alive("sleep 7654322")) - {caller.pid}, what="the command runs")
     # The caller names the command, its children run it.
     assert len(alive("sleep 7654322")) >= 2
     caller.send_signal(signal.SIGKILL)
     caller.wait()
-    assert gone_within("sleep 7654322", 60)
+    eventually(lambda: not alive("sleep 7654322"), what=lambda: alive("sleep 7654322"))
     assert enclosed(rehearsal, "gpu10", "echo free") == (0, "free\n")
 
 
@@ -345,7 +334,7 @@ def test_a_command_ends_with_the_resident_program(tmp_path: Path) -> None:
         running.kill()
         with pytest.raises(UnavailableError, match="went away"):
             waiting.result(timeout=90)
-    assert gone_within("sleep 7654323", 90)
+    eventually(lambda: not alive("sleep 7654323"), what=lambda: alive("sleep 7654323"))
     assert enclosed(tmp_path, "gpu01", "echo alone") == (0, "alone\n")
 
 
