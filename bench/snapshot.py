@@ -59,7 +59,7 @@ def big_node(number: int) -> Json:
     labels = {f"feature.node.kubernetes.io/feature-{n:03}": f"value-{n % 7}" for n in range(LABELS - 2)}
     found = node(f"gpu{number:05}", **labels)
     lacking = NODE_BYTES - len(json.dumps(found))
-    found["status"]["images"] = [{"names": ["x" * 100], "sizeBytes": 1} for _ in range(max(0, lacking) // 133)]
+    found["status"]["images"] = [{"names": ["x" * 100], "sizeBytes": 1} for _image in range(max(0, lacking) // 133)]
     return found
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module drift_info: what differs between two snapshots, or between one and the cluster as it is."""
+"""Module drift_info: what differs between two snapshots, or between a recipe and the cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.clus
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_place import read_snapshot
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import take_snapshot
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot_recipe import (
+    drift_from_recipe,
+    resolved_recipe,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import Importance, drift_between
 
 
@@ -26,14 +31,19 @@ class ActionModule(ModuleAction):
         """Read the first, read or take the second, and tell what differs."""
         del task_vars
         connection = connection_from(options)
-        before = read_snapshot(options["before"], lambda: Cluster(connection))
+        if bool(options["before"]) == bool(options["recipe"]):
+            raise InputError(
+                "drift_info", "compares with before or with recipe; give one of them.", "before: accepted.json"
+            )
+        recipe = resolved_recipe(Path(options["recipe"]).expanduser()) if options["recipe"] else None
+        before = read_snapshot(options["before"], lambda: Cluster(connection)) if recipe is None else None
         if options["after"]:
             after = read_snapshot(options["after"], lambda: Cluster(connection))
         else:
             run_dir = Path(options["run_dir"]).expanduser() if options["run_dir"] else None
             limit_s = float(options["timeout_s"])
             after = take_snapshot(connection, helm=options["helm"], run_dir=run_dir, limit_s=limit_s)
-        drift = drift_between(before, after)
+        drift = drift_between(before, after) if before is not None else drift_from_recipe(recipe or {}, after)
         level = options["fail_on"]
         reached = level != "never" and drift.reaches(Importance(level))
         return {

@@ -12,8 +12,8 @@ short_description: Tell what changed since a snapshot
 version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
 description:
-  - Compares two snapshots, or one with the cluster as it is now, and tells every fact that differs once, the most
-    important first, with its nodes and both values.
+  - Compares two snapshots, or a snapshot or a recipe with the cluster as it is now, and tells every fact that differs
+    once, the most important first, with its nodes and both values.
   - What moves by itself is ignored, and told how often; what could not be compared is told with the reason.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
@@ -21,9 +21,16 @@ extends_documentation_fragment:
   - gpufleet.bringup.snapshot
 options:
   before:
-    description: The snapshot to compare with, as a file, an https address or V(cm://namespace/name).
+    description:
+      - The snapshot to compare with, as a file, an https address or V(cm://namespace/name).
+      - Either this or O(recipe).
     type: str
-    required: true
+    default: ""
+  recipe:
+    description:
+      - A resolved recipe to compare with instead, as module M(gpufleet.bringup.recipe) writes it. Told are components
+        that are not installed or in another version, and constraints that do not hold.
+    type: path
   after:
     description: The later snapshot. Without it one is taken now.
     type: str

@@ -103,7 +103,8 @@ class Drift:
     def lines(self) -> list[str]:
         """Return everything for people: changes first, then what was not looked at, and why."""
         count = len(self.changes)
-        lines = [change.text for change in self.changes] or ["nothing differs"]
+        none = "nothing differs in what could be compared" if self.incomplete else "nothing differs"
+        lines = [change.text for change in self.changes] or [none]
         lines.append(f"{count} change(s)" + (", and not everything could be compared" if self.incomplete else ""))
         lines += [f"not compared: {line}" for line in self.not_compared]
         lines += [f"ignored: {line}" for line in self.ignored]

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ...constraint.declared import declared_constraint
 from ...constraint.evaluate import evaluate, evaluate_nodes
 from ...constraint.model import Constraint, ConstraintResult, ConstraintStatus, Quantifier, Severity
 from ...constraint.names import KERNEL_RELEASE, OS_ID, OS_VERSION, SERVER_VERSION
-from ...outcome.errors import InputError
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ...recipe.os_image import os_release
 from ..kit.answer import Answer
@@ -58,30 +58,14 @@ def _results(recipe: Mapping[str, Any], seen: ClusterState, context: JudgeContex
     """Return what became of each constraint: of the recipe for all hosts, of a pool for its own."""
     shared = recipe.get("constraints") or []
     nodes = {host.name: host.node_name for host in context.site.in_scope}
-    results = [_evaluated(_constraint(entry), seen, tuple(nodes.values())) for entry in shared]
+    results = [_evaluated(declared_constraint(entry), seen, tuple(nodes.values())) for entry in shared]
     for pool in recipe.get("pools") or []:
         # One that does not say whose they are may mean each.
         own = tuple(nodes[name] for name in pool.get("hosts", nodes) if name in nodes)
         if own:
             more = [entry for entry in pool.get("constraints") or [] if entry not in shared]
-            results += [_evaluated(_constraint(entry), seen, own) for entry in more]
+            results += [_evaluated(declared_constraint(entry), seen, own) for entry in more]
     return results
-
-
-def _constraint(entry: dict[str, Any]) -> Constraint:
-    try:
-        return Constraint(
-            name=str(entry["name"]),
-            value=str(entry["value"]),
-            severity=Severity(entry.get("severity") or "error"),
-            remediation=str(entry.get("remediation") or ""),
-            unit=str(entry.get("unit") or ""),
-            nodes=Quantifier(entry.get("nodes") or ""),
-        )
-    except (KeyError, ValueError) as error:
-        raise InputError(
-            "recipe constraints", f"{entry!r} is not a constraint: {error}.", "correct the recipe"
-        ) from None
 
 
 def _evaluated(constraint: Constraint, cluster: ClusterState, names: tuple[str, ...]) -> ConstraintResult:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -82,6 +83,10 @@ def _each(value: Any, subject: str, put: Callable[[Any], Snapshot]) -> Iterator[
         yield subject, "" if shown is None else str(shown), put(_other(value))
 
 
+def _with(part: str, key: str, value: Any) -> Snapshot:
+    return replace(WHOLE, **{part: {**getattr(WHOLE, part), key: value}})
+
+
 def _all() -> list[tuple[str, str, Snapshot]]:
     found: list[tuple[str, str, Snapshot]] = []
     for entry in fields(WHOLE):
@@ -92,8 +97,7 @@ def _all() -> list[tuple[str, str, Snapshot]]:
             found += _each(value, "", lambda new, name=entry.name: replace(WHOLE, **{name: new}))
             continue
         for key, inner in value.items():
-            put = lambda new, name=entry.name, key=key: replace(WHOLE, **{name: {**getattr(WHOLE, name), key: new}})  # noqa: E731 - one closure a key
-            found += _each(inner, key, put)
+            found += _each(inner, key, partial(_with, entry.name, key))
     return found
 
 

@@ -1,0 +1,98 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What differs between a resolved recipe and a cluster as a snapshot saw it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..component_stack.model import Component, components_of
+from ..constraint.declared import declared_constraint
+from ..constraint.evaluate import evaluate, evaluate_nodes
+from ..constraint.model import Constraint, ConstraintResult, ConstraintStatus, Quantifier
+from ..constraint.names import KERNEL_RELEASE, OS_ID, OS_VERSION, SERVER_VERSION
+from ..outcome.errors import InputError
+from ..recipe.os_image import os_release
+from ..runtime.strict import read_yaml
+from ..snapshot.criteria import gpu_count
+from ..snapshot.difference import Drift, Fact, drift_of
+from ..snapshot.model import Node, Snapshot
+
+_DEPLOYED, _GONE = "deployed", "not there"
+_PER_NODE: dict[str, Callable[[Node], str | None]] = {
+    OS_ID: lambda node: os_release(node.os_image)[0],
+    OS_VERSION: lambda node: os_release(node.os_image)[1],
+    KERNEL_RELEASE: lambda node: node.kernel or None,
+}
+
+
+def resolved_recipe(path: Path) -> dict[str, Any]:
+    """Return the resolved recipe in a file.
+
+    Raises:
+        InputError: it cannot be read, or is none.
+    """
+    data = read_yaml(path)
+    if not isinstance(data, dict) or "componentRefs" not in data or "deploymentOrder" not in data:
+        hint = "resolve one: ansible-playbook gpufleet.bringup.recipe -e gpufleet_recipe_dest=recipe.yaml"
+        raise InputError(str(path), "is no resolved recipe: it has no componentRefs and deploymentOrder.", hint)
+    return data
+
+
+def drift_from_recipe(recipe: Mapping[str, Any], snapshot: Snapshot) -> Drift:
+    """Return what a cluster lacks of a recipe, the most important first.
+
+    Raises:
+        BringupError: the recipe is wrong.
+    """
+    facts: list[Fact] = []
+    missing: list[str] = []
+    if snapshot.whole("releases"):
+        components = components_of(recipe)
+        facts += [
+            fact for component in components if component.has_chart for fact in _of_component(component, snapshot)
+        ]
+        missing += [f"component {c.name}: manifests without a chart" for c in components if not c.has_chart]
+    else:
+        missing.append(f"components: releases are not known: {snapshot.collectors['releases'].reason}")
+    unknown = not snapshot.whole("releases")
+    for entry in recipe.get("constraints") or ():
+        result = _evaluated(declared_constraint(entry), snapshot)
+        constraint = result.constraint
+        if result.status is ConstraintStatus.FAIL:
+            facts.append(Fact("constraint", constraint.name, constraint.value, result.actual))
+        elif result.status is not ConstraintStatus.PASS:
+            unknown = True
+            missing.append(f"constraint {constraint.name}: {result.reason}")
+    if recipe.get("pools"):
+        missing.append("constraints of pools: a snapshot does not know whose nodes they are")
+    return drift_of(facts, not_compared=missing, incomplete=unknown)
+
+
+def _of_component(component: Component, snapshot: Snapshot) -> Iterator[Fact]:
+    chart = component.chart.rpartition("/")[2]
+    others = (release for release in snapshot.releases.values() if release.chart == chart)
+    found = snapshot.releases.get(component.release) or next(others, None)
+    if found is None:
+        yield Fact("component", component.name, component.version, _GONE)
+        return
+    if found.version != component.version:
+        yield Fact("component.version", component.name, component.version, found.version)
+    if found.status != _DEPLOYED:
+        yield Fact("component.status", component.name, _DEPLOYED, found.status)
+
+
+def _evaluated(constraint: Constraint, snapshot: Snapshot) -> ConstraintResult:
+    if constraint.name == SERVER_VERSION:
+        return evaluate(constraint, snapshot.server.version or None)
+    read = _PER_NODE.get(constraint.name)
+    if read is None or not snapshot.whole("nodes"):
+        return evaluate(constraint, None)
+    gpu_nodes: dict[str, Node] = {name: node for name, node in snapshot.nodes.items() if gpu_count(node)}
+    # Who does not say of how many nodes means all.
+    quantified = replace(constraint, nodes=Quantifier(constraint.nodes.value or Quantifier.ALL))
+    return evaluate_nodes(quantified, {name: read(node) for name, node in gpu_nodes.items()})

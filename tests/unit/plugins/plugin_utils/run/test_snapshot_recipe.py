@@ -1,0 +1,97 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Drift of a cluster from a recipe: components and constraints, and nothing passed that was not seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from snapshot_api import cluster_of, everything, node
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import collect_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot_recipe import (
+    drift_from_recipe,
+    resolved_recipe,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import Importance
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
+    Collected,
+    CollectorResult,
+    Release,
+    Snapshot,
+)
+
+RECIPE: dict[str, Any] = {
+    "componentRefs": [
+        {
+            "name": "gpu-operator",
+            "namespace": "gpu-operator",
+            "type": "Helm",
+            "chart": "gpu-operator",
+            "version": "v26.7.0",
+            "source": "https://charts.example",
+        }
+    ],
+    "deploymentOrder": ["gpu-operator"],
+    "constraints": [
+        {"name": "K8s.server.version", "value": ">= 1.32.4"},
+        {"name": "OS.release.ID", "value": "ubuntu"},
+        {"name": "OS.sysctl./proc/sys/kernel/osrelease", "value": ">= 6.8"},
+    ],
+}
+RELEASE = Release(chart="gpu-operator", version="v26.7.0", status="deployed")
+
+
+def snapshot(release: Release | None = RELEASE, **changes: Any) -> Snapshot:
+    seen = collect_cluster(cluster_of(everything([node("gpu01"), node("gpu02")], [])), "gpufleet.bringup 0.0.0")
+    collectors = {**seen.collectors, "releases": CollectorResult(state=Collected.WHOLE)}
+    releases = {"gpu-operator/gpu-operator": release} if release else {}
+    return replace(seen, collectors=collectors, releases=releases, **changes)
+
+
+def test_a_cluster_that_is_as_the_recipe_wants_has_no_drift() -> None:
+    drift = drift_from_recipe(RECIPE, snapshot())
+    assert (drift.changes, drift.not_compared, drift.incomplete) == ((), (), False)
+
+
+@pytest.mark.parametrize(
+    ("release", "path", "after"),
+    [
+        (None, "component", "not there"),
+        (replace(RELEASE, version="v25.3.4"), "component.version", "v25.3.4"),
+        (replace(RELEASE, status="failed"), "component.status", "failed"),
+    ],
+)
+def test_a_component_that_differs_is_told_once(release: Release | None, path: str, after: str) -> None:
+    (change,) = drift_from_recipe(RECIPE, snapshot(release)).changes
+    assert (change.path, change.subjects, change.after) == (path, ("gpu-operator",), after)
+    assert change.importance is (Importance.CRITICAL if path == "component" else Importance.HIGH)
+
+
+def test_a_constraint_that_does_not_hold_is_told_with_the_nodes_that_break_it() -> None:
+    seen = snapshot()
+    old = {**seen.nodes, "gpu02": replace(seen.nodes["gpu02"], kernel="5.15.0-1050-aws")}
+    (change,) = drift_from_recipe(RECIPE, replace(seen, nodes=old)).changes
+    assert (change.path, change.before, change.after) == ("constraint", ">= 6.8", "gpu02=5.15.0-1050-aws")
+
+
+def test_what_was_not_seen_is_no_peace() -> None:
+    seen = snapshot()
+    failed = CollectorResult(state=Collected.FAILED, reason="forbidden")
+    for collector in ("releases", "nodes"):
+        drift = drift_from_recipe(RECIPE, replace(seen, collectors={**seen.collectors, collector: failed}))
+        assert drift.incomplete and drift.reaches(Importance.CRITICAL) and drift.not_compared
+    assert drift_from_recipe(RECIPE, replace(seen, nodes={})).incomplete
+    unknown = {**RECIPE, "constraints": [{"name": "GPU.smi.driver", "value": ">= 580"}]}
+    assert "GPU.smi.driver was not measured" in drift_from_recipe(unknown, seen).not_compared[0]
+
+
+def test_a_file_that_is_no_resolved_recipe_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "overlay.yaml"
+    path.write_text("kind: RecipeMetadata\n", encoding="utf-8")
+    with pytest.raises(InputError, match="no resolved recipe"):
+        resolved_recipe(path)
