@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from typing import Any
@@ -212,6 +212,9 @@ def _facts(before: Snapshot, after: Snapshot) -> Iterator[Fact]:
     if before.whole("server") and after.whole("server"):
         for path, left, right in _differences(before.server, after.server, ""):
             yield Fact(f"server{path}", "", left, right)
+    if not (before.whole("devices") and after.whole("devices")):
+        # Devices that one side could not list are not gone.
+        before, after = _without_devices(before), _without_devices(after)
     for collector, parts in _PARTS.items():
         states = {snapshot.collectors[collector].state for snapshot in (before, after)}
         if Collected.NOT_ASKED in states and len(states) > 1:
@@ -220,6 +223,11 @@ def _facts(before: Snapshot, after: Snapshot) -> Iterator[Fact]:
             # Whose references changed is told of the workload; of its own an image has only its digests.
             both = Collected.FAILED not in states and not (kind == "image" and (before.workloads or after.workloads))
             yield from _of_part(kind, getattr(before, name), getattr(after, name), both)
+
+
+def _without_devices(snapshot: Snapshot) -> Snapshot:
+    nodes = {name: replace(node, devices={}) for name, node in snapshot.nodes.items()}
+    return replace(snapshot, nodes=nodes, shared_devices={})
 
 
 def _of_part(kind: str, before: Mapping[str, Any], after: Mapping[str, Any], both: bool) -> Iterator[Fact]:

@@ -217,3 +217,13 @@ def test_a_moved_tag_is_told_of_its_image() -> None:
 def test_another_cluster_comes_first() -> None:
     told = drift_between(WHOLE, replace(WHOLE, cluster_uid="other", nodes={})).changes
     assert told[0].path == "cluster.uid"
+
+
+def test_devices_that_one_side_could_not_list_are_not_told_as_gone() -> None:
+    failed = CollectorResult(state=Collected.FAILED, reason="forbidden")
+    nodes = {name: replace(entry, devices={}) for name, entry in WHOLE.nodes.items()}
+    blind = replace(WHOLE, nodes=nodes, collectors={**WHOLE.collectors, "devices": failed})
+    drift = drift_between(WHOLE, blind)
+    assert drift.changes == () and drift.incomplete
+    gone = drift_between(WHOLE, replace(WHOLE, nodes=nodes)).changes
+    assert {change.importance for change in gone} == {Importance.CRITICAL}
