@@ -28,7 +28,7 @@ class Problem:
     def sort_key(self) -> tuple[str, int, str]:
         """By file, then by line."""
         file, _mark, line = self.place.rpartition(":")
-        return (file, int(line), self.text) if line.isdigit() else (self.place, 0, self.text)
+        return (file, int(line), self.text) if line.isdecimal() else (self.place, 0, self.text)
 
 
 class Tree:

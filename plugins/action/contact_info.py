@@ -30,7 +30,7 @@ class ActionModule(ModuleAction):
             return {"reached": False, "privileged": False, "reason": excerpt(str(error), 300)}
         text = str(answer.get("stdout", "")).strip()
         said = excerpt(str(answer.get("stderr") or text), 300)
-        if answer.get("rc") != 0 or not text.isdigit():
+        if answer.get("rc") != 0 or not text.isdecimal():
             return {"reached": True, "privileged": False, "reason": f"id -u ended with {answer.get('rc')}: {said}"}
         privileged = text == "0"
         return {

@@ -31,6 +31,10 @@ class MemoryCluster:
         """The same for what wants a Cluster."""
         return cast(Cluster, self)
 
+    def served_versions(self, _group: str) -> tuple[str, ...]:
+        """It has no kinds beside Kubernetes' own."""
+        return ()
+
     def find(self, kind: Kind, name: str, namespace: str = "") -> Json | None:
         return copy.deepcopy(self.objects.get((kind.kind, namespace, name)))
 

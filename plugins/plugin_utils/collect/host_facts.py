@@ -226,7 +226,7 @@ def _diag_level(tools: Mapping[str, ToolRun]) -> int:
     """Return the level that `dcgmi diag` was asked for, 0 if it was not run."""
     argv = tools["dcgmi_diag"].argv if "dcgmi_diag" in tools else ()
     for flag, value in itertools.pairwise(argv):
-        if flag == "-r" and value.isdigit():
+        if flag == "-r" and value.isdecimal():
             return int(value)
     return 0
 

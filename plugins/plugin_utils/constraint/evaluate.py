@@ -52,7 +52,7 @@ def _order_holds(operator: str, comparison: int) -> bool:
 
 def _equal(value: str, actual: str) -> bool:
     """Compare as versions if the constraint's value looks like one and both are, else as texts."""
-    if "." in value and any(character.isdigit() for character in value):
+    if "." in value and any(character.isdecimal() for character in value):
         try:
             return parse_version(value).padded == parse_version(actual).padded
         except InputError:

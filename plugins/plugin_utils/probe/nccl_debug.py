@@ -159,7 +159,7 @@ def _take_general(log: _Log, host: _Host, text: str) -> None:
         log.clique_size = int(clique.group(1))
     elif text.startswith("NCCL version "):
         log.version = log.version or text.split()[2]
-    elif text.startswith("cudaDriverVersion ") and text.split()[1].isdigit():
+    elif text.startswith("cudaDriverVersion ") and text.split()[1].isdecimal():
         log.cuda_driver = log.cuda_driver or int(text.split()[1])
     elif "NVLS comm 0x" in text:
         log.nvls = True
@@ -183,7 +183,7 @@ def _take_choice(log: _Log, text: str) -> None:
 
 def _word(text: str, words: tuple[str, ...]) -> str:
     """Return the word; up to 2.23 releases print its number."""
-    if text.isdigit():
+    if text.isdecimal():
         return words[int(text)] if int(text) < len(words) else ""
     return text.lower().replace("_", "")
 

@@ -87,7 +87,7 @@ def _row(result: Json) -> Row:
         count=_whole(result.get("count"), "count"),
         type=str(result.get("type", "")).strip(),
         redop=str(result.get("redop", "")).strip(),
-        root=int(root) if root.lstrip("-").isdigit() else None,
+        root=int(root) if root.removeprefix("-").isdecimal() else None,
         out_of_place=halves.get("out_of_place"),
         in_place=halves.get("in_place"),
     )

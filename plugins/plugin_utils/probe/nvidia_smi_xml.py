@@ -313,7 +313,7 @@ def _slowdowns(reader: _Reader) -> dict[str, int]:
         for counter in reader.element.findall(f"{base}/*")
     }
     reader.read |= {f"{base}/{base}_{name}" for name in texts}
-    return {name: whole(text, TOOL, name) for name, text in texts.items() if text[:1].isdigit()}
+    return {name: whole(text, TOOL, name) for name, text in texts.items() if text[:1].isdecimal()}
 
 
 _SLOWDOWNS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")

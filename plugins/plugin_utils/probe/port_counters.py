@@ -41,7 +41,7 @@ def parse(text: str) -> tuple[PortCounters, ...]:
         counters = ports.setdefault(f"{match.group(1)}:{match.group(2)}", {})
         if match.group(3) in counters:
             raise unreadable(TOOL, f"{match.group(3)} twice", "every counter once")
-        if match.group(4).strip().isdigit():
+        if match.group(4).strip().isdecimal():
             counters[match.group(3)] = int(match.group(4))
     found = tuple(PortCounters(port, counters) for port, counters in sorted(ports.items()) if counters)
     if not found:

@@ -381,4 +381,4 @@ def _verified(catalogue: Catalogue, loading: _Loading, directories: Sequence[Pat
 
 def _line_order(problem: BringupError) -> tuple[str, int, str]:
     file, _colon, line = problem.subject.rpartition(":")
-    return (file, int(line), problem.reason) if line.isdigit() else (problem.subject, 0, problem.reason)
+    return (file, int(line), problem.reason) if line.isdecimal() else (problem.subject, 0, problem.reason)

@@ -229,4 +229,4 @@ def _ordered(entries: Iterable[Adapter]) -> tuple[str, ...]:
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:
     """Return a key that sorts mlx5_10 behind mlx5_9."""
-    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name))
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name))

@@ -24,7 +24,7 @@ def cluster_facts(snapshot: Snapshot) -> ClusterFacts:
 def gpu_count(node: Node) -> int:
     """Return how many whole GPUs a node has: by its plugin, else its devices, else what feature discovery counts."""
     counts = (node.capacity.get(_GPU, ""), str(_devices(node)), node.labels.get(f"{_GPU}.count", ""))
-    return next((int(count) for count in counts if count.isdigit() and int(count)), 0)
+    return next((int(count) for count in counts if count.isdecimal() and int(count)), 0)
 
 
 def _devices(node: Node) -> int:

@@ -234,7 +234,7 @@ def _asked(spec: Json) -> Counter[str]:
 
 def _whole(value: Any) -> int:
     text = str(value or "0")
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isdecimal() else 0
 
 
 def _closed(node: Json, tolerations: tuple[Toleration, ...] | None) -> str:

@@ -89,7 +89,7 @@ def index_of(pod: Json) -> int:
     """Return the place of a pod among those of its job."""
     labels = pod["metadata"].get("labels") or {}
     index = labels.get(INDEX_LABEL) or labels.get(REPLICA_LABEL) or "0"
-    return int(index) if index.isdigit() else 0
+    return int(index) if index.isdecimal() else 0
 
 
 def hostname_of(pod: Json) -> str:

@@ -193,7 +193,7 @@ def end_keeper(run_dir: Path) -> None:
     asked = False
     while keeper_at_work(path) and time.monotonic() < end:
         text = path.read_text(encoding="utf-8").strip()
-        if not asked and text.isdigit():
+        if not asked and text.isdecimal():
             os.kill(int(text), 15)
             asked = True
         time.sleep(0.05)

@@ -110,7 +110,7 @@ def pod_network(
 
 def _amount(text: str) -> int:
     """Return a count; quantities with a unit are the same on all hosts."""
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isdecimal() else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +210,7 @@ def read_network(cluster: Cluster, context: ObserveContext, settings: NetworkSet
             offers[node["metadata"]["name"]] = {
                 name: int(amount)
                 for name, amount in amounts.items()
-                if name.startswith(prefixes) and str(amount).isdigit()
+                if name.startswith(prefixes) and str(amount).isdecimal()
             }
             pages[node["metadata"]["name"]] = str(amounts.get(_HUGE_PAGES, "0")) != "0"
     if not any(amount for resources in offers.values() for amount in resources.values()):

@@ -88,7 +88,7 @@ def _memlock(log: HostLog, run: Run) -> Transport | None:
         return None
     words = next((text for text in log.warnings if "allocate memory" in text), "locked memory ran out")
     limit = run.locked_memory.get(log.host, "")
-    if limit.isdigit() or "RLIMIT_MEMLOCK" in " ".join(log.warnings):
+    if limit.isdecimal() or "RLIMIT_MEMLOCK" in " ".join(log.warnings):
         known = f" (ulimit -l: {limit} KiB)" if limit else ""
         return _broken("memlock-limit", f"adapters cannot lock memory{known}: {words}")
     known = "ulimit -l is unlimited" if limit else "nobody said what ulimit -l is"

@@ -129,7 +129,7 @@ def _offered(node: NodeState) -> dict[str, int]:
 
 def _replicas(node: NodeState) -> int:
     text = node.labels.get("nvidia.com/gpu.replicas", "1")
-    return int(text) if text.isdigit() else 1
+    return int(text) if text.isdecimal() else 1
 
 
 def _unstated(answer: Answer, node: NodeState, cause: str, text: str) -> Outcome:

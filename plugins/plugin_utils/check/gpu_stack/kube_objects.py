@@ -50,7 +50,7 @@ def gpu_resources(quantities: Mapping[str, Any], node: str) -> dict[str, int]:
     for name, quantity in quantities.items():
         if not name.startswith("nvidia.com/"):
             continue
-        if not str(quantity).isdigit():
+        if not str(quantity).isdecimal():
             raise InputError(f"node {node}", f"allocatable {name} is {quantity!r}, not a whole number.")
         found[name] = int(quantity)
     return found

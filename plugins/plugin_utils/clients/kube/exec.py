@@ -132,7 +132,7 @@ def exit_code(status: str) -> tuple[int | None, str]:
         return 0, ""
     causes = (answer.get("details") or {}).get("causes") or []
     texts = [str(cause.get("message", "")) for cause in causes if cause.get("reason") == "ExitCode"]
-    if texts and texts[0].isdigit():
+    if texts and texts[0].isdecimal():
         return int(texts[0]), ""
     # Some runtimes put the code into words only.
     message = str(answer.get("message", ""))

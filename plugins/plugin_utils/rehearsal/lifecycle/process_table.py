@@ -72,7 +72,7 @@ def orphans(parent: Lineage, since_ticks: int) -> set[ProcessId]:
     """
     found: set[ProcessId] = set()
     for entry in PROC.iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+        if not entry.name.isdecimal() or int(entry.name) == os.getpid():
             continue
         pid = int(entry.name)
         identity = identify(pid)
@@ -96,7 +96,7 @@ def marked(prefix: str) -> list[ProcessId]:
     spared = set(_ancestors(os.getpid()))
     found = []
     for entry in PROC.iterdir():
-        if not entry.name.isdigit() or int(entry.name) in spared:
+        if not entry.name.isdecimal() or int(entry.name) in spared:
             continue
         try:
             environment = (entry / "environ").read_bytes().split(b"\0")

@@ -133,7 +133,7 @@ class Hca:
 
 def _natural(name: str) -> tuple[tuple[int, str | int], ...]:
     """The order in which tools list names: mlx5_2 before mlx5_10."""
-    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name))
+    return tuple((0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"(\d+)", name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

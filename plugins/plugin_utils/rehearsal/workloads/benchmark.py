@@ -76,7 +76,7 @@ class Benchmark:
     def split(self) -> str:
         """How NCCL_TESTS_SPLIT cuts the ranks: `MOD` a GPU per node in each communicator, `DIV` a node; else not."""
         words = self.env.get("NCCL_TESTS_SPLIT", "").replace("%", "MOD ").replace("/", "DIV ").upper().split()
-        whole = len(words) == 2 and words[1].isdigit() and int(words[1]) == self.places[0].gpus
+        whole = len(words) == 2 and words[1].isdecimal() and int(words[1]) == self.places[0].gpus
         return words[0] if whole and words[0] in ("MOD", "DIV") else ""
 
     @property
@@ -148,7 +148,7 @@ def _process_counts(text: str, members: int, per_process: int) -> tuple[int, int
 def _options(words: Sequence[str]) -> dict[str, str]:
     found, name = {}, ""
     for word in words:
-        if word.startswith("-") and not word[1:].isdigit():
+        if word.startswith("-") and not word[1:].isdecimal():
             name, _mark, value = word.lstrip("-").partition("=")
             found[name] = value
         elif name:
@@ -184,7 +184,7 @@ def _adapter_units(spec: Json) -> int:
     units = 0
     for container in spec.get("containers") or []:
         limits = (container.get("resources") or {}).get("limits") or {}
-        units += sum(int(value) for name, value in limits.items() if _ADAPTERS.match(name) and str(value).isdigit())
+        units += sum(int(value) for name, value in limits.items() if _ADAPTERS.match(name) and str(value).isdecimal())
         if (container.get("securityContext") or {}).get("privileged"):
             return _EVERY_ADAPTER
     return units

@@ -71,7 +71,7 @@ class LlmServer:
     def _engine(self, headers: Headers, number: int) -> int:
         """The engine that answers: the one that the header names (vLLM since v0.12.0), else the next one."""
         named = headers.get("x-data-parallel-rank", "")
-        engine = int(named) if named.isdigit() else number % self.copies
+        engine = int(named) if named.isdecimal() else number % self.copies
         return (engine + 1) % self.copies if engine == self.serving.mute_engine else engine
 
     def _metrics(self) -> str:

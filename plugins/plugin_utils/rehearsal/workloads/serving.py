@@ -114,5 +114,5 @@ def completion_text(prompt: str, tokens: int, serving: Serving, engine: int, ask
     if serving.answer == "gibberish":
         return "!" * tokens, tokens
     last = prompt.replace(",", " ").split()[-1:]
-    start = int(last[0]) if last and last[0].isdigit() else 0
+    start = int(last[0]) if last and last[0].isdecimal() else 0
     return "".join(f" {start + step}," for step in range(1, tokens // 2 + 1)), tokens

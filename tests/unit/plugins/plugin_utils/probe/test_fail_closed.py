@@ -191,6 +191,16 @@ def test_summary_counts_where_no_result_says_so() -> None:
     assert {result.status for result in report.tests[0].results} == {"pass", "fail"}
 
 
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("digit", ["²", "٣"])
+def test_a_digit_that_is_none_of_ours_is_read_or_refused_anywhere(name: str, digit: str) -> None:
+    """Python calls `²` a digit, and makes no number of it."""
+    parse, sample = SAMPLES[name]
+    for at in range(len(sample) + 1):
+        with contextlib.suppress(InputError):
+            parse(sample[:at] + digit + sample[at:])
+
+
 def test_endless_nesting_is_survived() -> None:
     sample = SAMPLES["nvidia_smi_xml"][1].replace("</gpu>", "<a>" * 5000 + "</a>" * 5000 + "</gpu>")
     assert len(nvidia_smi_xml.parse(sample).gpus) == 1
