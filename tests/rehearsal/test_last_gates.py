@@ -57,10 +57,18 @@ def _assert_found(run: Rehearsed, *faults: str) -> None:
     assert found == wanted, run.output[-3000:]
 
 
-def test_the_gates_that_made_the_loads_find_what_they_did_and_both_are_named(hurt: Rehearsed) -> None:
+def _by_id(*faults: str) -> pytest.MarkDecorator:
+    """Name a test by its faults: the matrix of faults looks for their ids."""
+    return pytest.mark.parametrize("faults", [faults], ids=["-".join(fault.partition("@")[0] for fault in faults)])
+
+
+@_by_id(BY_TRAINING, BY_SERVING)
+def test_the_gates_that_made_the_loads_find_what_they_did_and_both_are_named(
+    hurt: Rehearsed, faults: tuple[str, ...]
+) -> None:
     assert hurt.rc != 0, hurt.output[-3000:]
     assert [hurt.status(gate) for gate in (STACK, TRAINING, INFERENCE)] == ["passed", "failed", "failed"]
-    _assert_found(hurt, BY_TRAINING, BY_SERVING)
+    _assert_found(hurt, *faults)
     verdict = hurt.stats["gpufleet_verdict"]
     assert "host-state-after-training" in verdict and "host-state-after-inference" in verdict
 
@@ -93,9 +101,12 @@ def test_inference_is_proven_although_training_is_not_and_the_run_still_fails(si
     assert "gate training_acceptance is not passed" in run.output.split("PLAY [End of the run")[1]
 
 
-def test_what_the_load_of_nccl_did_is_found_by_gate_6_and_keeps_both_closed(site: LiveSite, hurt: Rehearsed) -> None:
+@_by_id(*BY_NCCL)
+def test_what_the_load_of_nccl_did_is_found_by_gate_6_and_keeps_both_closed(
+    site: LiveSite, hurt: Rehearsed, faults: tuple[str, ...]
+) -> None:
     assert hurt.status(STACK) == "passed", hurt.output[-3000:]
     run = site.run(FABRIC, TRAINING, INFERENCE)
     assert run.rc != 0
     assert [run.status(gate) for gate in (FABRIC, TRAINING, INFERENCE)] == ["failed", "pending", "pending"]
-    _assert_found(run, *BY_NCCL)
+    _assert_found(run, *faults)
