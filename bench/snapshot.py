@@ -26,7 +26,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / ".cache"), str(ROOT / "tests/support")]
 
-from snapshot_api import PagedApi, cluster_of, everything, node, pod  # noqa: E402 - the path is made above
+from snapshot_api import PagedApi, cluster_of, everything, node, pod  # noqa: E402 - the path is made above, for this and those below
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import (  # noqa: E402
     collect_cluster,

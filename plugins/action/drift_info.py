@@ -14,7 +14,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.conn
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_place import read_snapshot
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import take_snapshot
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import snapshot_asked_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot_recipe import (
     drift_from_recipe,
     resolved_recipe,
@@ -37,12 +37,7 @@ class ActionModule(ModuleAction):
             )
         recipe = resolved_recipe(Path(options["recipe"]).expanduser()) if options["recipe"] else None
         before = read_snapshot(options["before"], lambda: Cluster(connection)) if recipe is None else None
-        if options["after"]:
-            after = read_snapshot(options["after"], lambda: Cluster(connection))
-        else:
-            run_dir = Path(options["run_dir"]).expanduser() if options["run_dir"] else None
-            limit_s = float(options["timeout_s"])
-            after = take_snapshot(connection, helm=options["helm"], run_dir=run_dir, limit_s=limit_s)
+        after = snapshot_asked_for(connection, options["after"], options)
         drift = drift_between(before, after) if before is not None else drift_from_recipe(recipe or {}, after)
         level = options["fail_on"]
         reached = level != "never" and drift.reaches(Importance(level))

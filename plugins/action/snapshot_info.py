@@ -11,15 +11,12 @@ from typing import Any
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_place import (
-    read_snapshot,
-    write_snapshot,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_place import write_snapshot
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import (
     detected,
+    snapshot_asked_for,
     summary,
-    take_snapshot,
     unseen,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import redact
@@ -34,12 +31,7 @@ class ActionModule(ModuleAction):
         """Look, tell, and write where it is asked for."""
         del task_vars
         connection = connection_from(options)
-        if options["source"]:
-            snapshot = read_snapshot(options["source"], lambda: Cluster(connection))
-        else:
-            run_dir = Path(options["run_dir"]).expanduser() if options["run_dir"] else None
-            limit_s = float(options["timeout_s"])
-            snapshot = take_snapshot(connection, helm=options["helm"], run_dir=run_dir, limit_s=limit_s)
+        snapshot = snapshot_asked_for(connection, options["source"], options)
         warnings, dest = unseen(snapshot), options["dest"]
         if dest and not self.check_mode:
             warnings += write_snapshot(snapshot, dest, lambda: Cluster(connection))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from ..clients.kube.permission import Permission
 from ..collect.host_facts import load_hosts
 from ..collect.snapshot_cluster import LIMIT_S, PERMISSIONS, Collection, Look, collect_cluster, run_collector
 from ..collect.snapshot_hosts import READINGS, hosts_of
+from ..collect.snapshot_place import read_snapshot
 from ..component_stack.owners import release_owner
 from ..component_stack.read import installed
 from ..outcome.errors import BringupError
@@ -57,6 +59,23 @@ def take_snapshot(connection: Connection, *, helm: str, run_dir: Path | None, li
     for found in (releases, hosts):
         snapshot = replace(snapshot, collectors={**snapshot.collectors, found.name: found.result}, **found.parts)
     return snapshot
+
+
+def snapshot_asked_for(connection: Connection, place: str, options: Mapping[str, Any]) -> Snapshot:
+    """Return the snapshot at a place, or one that is taken now where none is named.
+
+    Args:
+        connection: the cluster, which is also asked for a snapshot in a ConfigMap.
+        place: file, address or ConfigMap; empty for now.
+        options: `run_dir`, `helm` and `timeout_s` of the module.
+
+    Raises:
+        BringupError: it cannot be read, or no collector got an answer.
+    """
+    if place:
+        return read_snapshot(place, lambda: Cluster(connection))
+    run_dir = Path(options["run_dir"]).expanduser() if options["run_dir"] else None
+    return take_snapshot(connection, helm=options["helm"], run_dir=run_dir, limit_s=float(options["timeout_s"]))
 
 
 def _releases(look: Look, helm: Helm) -> dict[str, Any]:

@@ -5,29 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..component_stack.model import Component, components_of
 from ..constraint.declared import declared_constraint
-from ..constraint.evaluate import evaluate, evaluate_nodes
-from ..constraint.model import Constraint, ConstraintResult, ConstraintStatus, Quantifier
-from ..constraint.names import KERNEL_RELEASE, OS_ID, OS_VERSION, SERVER_VERSION
+from ..constraint.model import Constraint, ConstraintResult, ConstraintStatus
 from ..outcome.errors import InputError
-from ..recipe.os_image import os_release
+from ..recipe.measured import evaluate_on
 from ..runtime.strict import read_yaml
 from ..snapshot.criteria import gpu_count
 from ..snapshot.difference import Drift, Fact, drift_of
-from ..snapshot.model import Node, Snapshot
+from ..snapshot.model import Snapshot
 
 _DEPLOYED, _GONE = "deployed", "not there"
-_PER_NODE: dict[str, Callable[[Node], str | None]] = {
-    OS_ID: lambda node: os_release(node.os_image)[0],
-    OS_VERSION: lambda node: os_release(node.os_image)[1],
-    KERNEL_RELEASE: lambda node: node.kernel or None,
-}
 
 
 def resolved_recipe(path: Path) -> dict[str, Any]:
@@ -87,12 +79,5 @@ def _of_component(component: Component, snapshot: Snapshot) -> Iterator[Fact]:
 
 
 def _evaluated(constraint: Constraint, snapshot: Snapshot) -> ConstraintResult:
-    if constraint.name == SERVER_VERSION:
-        return evaluate(constraint, snapshot.server.version or None)
-    read = _PER_NODE.get(constraint.name)
-    if read is None or not snapshot.whole("nodes"):
-        return evaluate(constraint, None)
-    gpu_nodes: dict[str, Node] = {name: node for name, node in snapshot.nodes.items() if gpu_count(node)}
-    # Who does not say of how many nodes means all.
-    quantified = replace(constraint, nodes=Quantifier(constraint.nodes.value or Quantifier.ALL))
-    return evaluate_nodes(quantified, {name: read(node) for name, node in gpu_nodes.items()})
+    gpu_nodes = {name: node for name, node in snapshot.nodes.items() if gpu_count(node)}
+    return evaluate_on(constraint, snapshot.server.version or None, gpu_nodes if snapshot.whole("nodes") else None)

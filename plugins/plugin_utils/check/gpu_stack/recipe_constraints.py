@@ -5,19 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 from ...constraint.declared import declared_constraint
-from ...constraint.evaluate import evaluate, evaluate_nodes
-from ...constraint.model import Constraint, ConstraintResult, ConstraintStatus, Quantifier, Severity
-from ...constraint.names import KERNEL_RELEASE, OS_ID, OS_VERSION, SERVER_VERSION
+from ...constraint.model import Constraint, ConstraintResult, ConstraintStatus, Severity
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
-from ...recipe.os_image import os_release
+from ...recipe.measured import evaluate_on
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
-from .cluster_state import ClusterState, NodeState
+from .cluster_state import ClusterState
 from .observe_cluster import OBSERVER
 from .roots import blocked_by_permissions
 
@@ -29,11 +26,6 @@ SPEC = CheckSpec(
     requires=("kubernetes",),
     causes=("constraint-not-met",),
 )
-_PER_NODE: dict[str, Callable[[NodeState], str | None]] = {
-    OS_ID: lambda node: os_release(node.os_image)[0],
-    OS_VERSION: lambda node: os_release(node.os_image)[1],
-    KERNEL_RELEASE: lambda node: node.kernel or None,
-}
 
 
 def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -69,15 +61,8 @@ def _results(recipe: Mapping[str, Any], seen: ClusterState, context: JudgeContex
 
 
 def _evaluated(constraint: Constraint, cluster: ClusterState, names: tuple[str, ...]) -> ConstraintResult:
-    if constraint.name == SERVER_VERSION:
-        return evaluate(constraint, cluster.version)
-    read = _PER_NODE.get(constraint.name)
-    if read is None:
-        return evaluate(constraint, None)
-    nodes = [node for name in names if (node := cluster.node(name))]
-    # Who does not say of how many nodes means all.
-    quantified = replace(constraint, nodes=Quantifier(constraint.nodes.value or Quantifier.ALL))
-    return evaluate_nodes(quantified, {node.name: read(node) for node in nodes})
+    nodes = {node.name: node for name in names if (node := cluster.node(name))}
+    return evaluate_on(constraint, cluster.version, nodes)
 
 
 def _not_met(answer: Answer, result: ConstraintResult) -> Outcome:

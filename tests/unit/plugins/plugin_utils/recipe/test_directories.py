@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import recipe_constraints
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.names import MEASURED
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.measured import PER_NODE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.schema import Dialect
@@ -205,4 +205,4 @@ def test_two_layers_that_meet_only_in_a_question_are_told_with_a_file_and_line(t
 
 
 def test_the_names_of_measurements_are_those_that_are_judged() -> None:
-    assert set(recipe_constraints._PER_NODE) | {"K8s.server.version"} == set(MEASURED)
+    assert set(PER_NODE) | {"K8s.server.version"} == set(MEASURED)

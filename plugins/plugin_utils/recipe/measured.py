@@ -1,0 +1,54 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a recipe's constraints are measured by: the server's version, and what nodes say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from ..constraint.evaluate import evaluate, evaluate_nodes
+from ..constraint.model import Constraint, ConstraintResult, Quantifier
+from ..constraint.names import KERNEL_RELEASE, OS_ID, OS_VERSION, SERVER_VERSION
+from .os_image import os_release
+
+
+class NodeInfo(Protocol):
+    """What status.nodeInfo of a node says; empty where it does not."""
+
+    @property
+    def os_image(self) -> str:
+        """The operating system as the kubelet names it."""
+
+    @property
+    def kernel(self) -> str:
+        """Release of the kernel."""
+
+
+PER_NODE: Mapping[str, Callable[[NodeInfo], str | None]] = {
+    OS_ID: lambda node: os_release(node.os_image)[0],
+    OS_VERSION: lambda node: os_release(node.os_image)[1],
+    KERNEL_RELEASE: lambda node: node.kernel or None,
+}
+
+
+def evaluate_on(
+    constraint: Constraint, server_version: str | None, nodes: Mapping[str, NodeInfo] | None
+) -> ConstraintResult:
+    """Return whether a constraint holds; unmeasured where nothing here measures it.
+
+    Args:
+        constraint: which.
+        server_version: of the API server, None if that is not known.
+        nodes: those that it is about, by name; None if they are not known.
+    """
+    if constraint.name == SERVER_VERSION:
+        return evaluate(constraint, server_version)
+    read = PER_NODE.get(constraint.name)
+    if read is None or nodes is None:
+        return evaluate(constraint, None)
+    # Who does not say of how many nodes means all.
+    quantified = replace(constraint, nodes=Quantifier(constraint.nodes.value or Quantifier.ALL))
+    return evaluate_nodes(quantified, {name: read(node) for name, node in nodes.items()})
