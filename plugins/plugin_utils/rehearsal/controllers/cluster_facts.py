@@ -51,6 +51,7 @@ class NodeFacts:
         gpus: GPUs that the driver lists.
         resources: extended resources that the device plugin offers; `unhealthy` of its GPUs are only in the capacity.
         replicas: how often its label says that each GPU is given out.
+        mig_labels: what was asked of the MIG manager and its answer, as labels.
         taints: its taints beyond Kubernetes' own; `cordoned` takes no pods at all.
         advertised: GPUs that the DRA driver publishes; without any its slice is missing.
         mig: whether its GPUs can be partitioned.
@@ -72,6 +73,7 @@ class NodeFacts:
     mig: bool = False
     unhealthy: int = 0
     replicas: int = 1
+    mig_labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Mapping[str, str], ...] = ()
     cordoned: bool = False
     pod_faults: Mapping[str, str] = field(default_factory=dict)
@@ -147,6 +149,7 @@ def _node(node: ModelNode, sku: Sku) -> NodeFacts:
         resources=view.resources or {GPU_RESOURCE: node.advertised_gpus},
         unhealthy=view.unhealthy_gpus,
         replicas=view.replicas,
+        mig_labels={k: v for k, v in (("mig.config", view.mig_config), ("mig.config.state", view.mig_state)) if v},
         taints=view.taints,
         cordoned=view.cordoned,
         advertised=working[: node.dra_device_count],

@@ -49,5 +49,6 @@ def feature_labels(node: NodeFacts, mig_strategy: str) -> dict[str, str]:
         "mig.capable": "true" if node.mig else "false",
         "mig.strategy": mig_strategy,
         "mps.capable": "false",
+        **node.mig_labels,
     }
     return {f"nvidia.com/{key}": value for key, value in values.items()}

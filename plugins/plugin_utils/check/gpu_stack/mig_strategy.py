@@ -1,0 +1,85 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: the MIG configuration that was asked of a node is in force, in the strategy that the recipe states.
+
+The MIG manager of the GPU operator writes how far it came into a label (docs.nvidia.com/datacenter/cloud-native/
+gpu-operator, "GPU Operator with MIG"); GPU feature discovery calls a product invalid that its strategy cannot give out
+(NVIDIA/k8s-device-plugin, internal/lm).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
+from ..spec import Check, CheckSpec, JudgeContext
+from .cluster_host import ClusterHost, per_host
+from .cluster_state import ClusterState, NodeState
+from .observe_cluster import OBSERVER
+from .roots import GPU_OPERATOR, Roots, node_fault, recipe_component
+
+SPEC = CheckSpec(
+    id="mig-strategy",
+    gate="gpu_stack",
+    title="The MIG configuration is in force, in the recipe's strategy",
+    per=SubjectKind.NODE,
+    requires=("kubernetes",),
+    causes=("mig-config-failed", "mig-strategy-differs", "mig-strategy-mismatch"),
+)
+CONFIG, STATE, STRATEGY = "nvidia.com/mig.config", "nvidia.com/mig.config.state", "nvidia.com/mig.strategy"
+_PRODUCT, _INVALID = "nvidia.com/gpu.product", "-MIG-INVALID"
+
+
+def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
+    """A node without any word of MIG is as the operator leaves it: without partitions."""
+    return per_host(SPEC, seen, context, partial(_judge_host, Roots(seen, context)), needs_sku=False)
+
+
+def _judge_host(roots: Roots, host: ClusterHost) -> Outcome:
+    node, answer = host.node, host.answer
+    if node is None:
+        fault = node_fault(node)
+        return answer.blocked(by="node-ready", because=f"the node itself does not work: {fault[1] if fault else ''}")
+    for operand in roots.broken_on(node.name):
+        if operand.workload.app in ("nvidia-mig-manager", "gpu-feature-discovery"):
+            return answer.blocked(by="cluster-policy-ready", because=f"the {operand.title} is not ready there")
+    asked, state, stated = node.labels.get(CONFIG, ""), node.labels.get(STATE, ""), _stated(host.context)
+    facts, strategy = _facts(node, stated), node.labels.get(STRATEGY, "")
+    log = f"kubectl logs -n gpu-operator -l app=nvidia-mig-manager (pod on {node.name})"
+    if state == "failed":
+        text = f"the MIG manager could not apply {asked or 'the configuration'}"
+        hint = f"{log}; what uses the GPUs must be gone first; then kubectl label node {node.name} {CONFIG}=... anew"
+        return answer.failed("mig-config-failed", text, hint, **facts)
+    if node.labels.get(_PRODUCT, "").endswith(_INVALID):
+        text = f"strategy {strategy or 'none'} cannot give out the MIG devices of the node: {node.labels[_PRODUCT]}"
+        hint = "set gpu-operator mig.strategy: mixed, or one geometry on all GPUs of the node (nvidia.com/mig.config)"
+        return answer.failed("mig-strategy-mismatch", text, hint, **facts)
+    if stated and strategy and strategy != stated:
+        text = f"the node's MIG strategy is {strategy}, the recipe states {stated}"
+        hint = "kubectl get clusterpolicy -o yaml (spec.mig.strategy): run role gpu_stack, or correct the recipe"
+        return answer.failed("mig-strategy-differs", text, hint, **facts)
+    if asked and state != "success":
+        text = f"{asked} is asked for, and the MIG manager says {state or 'nothing'}"
+        return answer.unknown("mig-config-pending", text, f"{log}; then run the gate again", **facts)
+    return answer.passed(f"{asked} is in force" if asked else "no MIG configuration is asked for", **facts)
+
+
+def _stated(context: JudgeContext) -> str:
+    """Return the strategy that the recipe's values state, empty where they leave it to the chart."""
+    values: Any = (recipe_component(GPU_OPERATOR, context) or {}).get("values") or {}
+    return str((values.get("mig") or {}).get("strategy") or "")
+
+
+def _facts(node: NodeState, stated: str) -> dict[str, Any]:
+    names = (CONFIG, STATE, STRATEGY, _PRODUCT)
+    labels = ", ".join(f"{name}={node.labels[name]}" for name in names if name in node.labels)
+    return {
+        "measured": (Measure("state of the MIG configuration", node.labels.get(STATE) or None),),
+        "expected": (Expectation("MIG strategy", "==", stated, Basis.RECIPE),) if stated else (),
+        "evidence": (Evidence("GET /api/v1/nodes metadata.labels", node.name, labels or "no label of MIG"),),
+    }
+
+
+CHECK = Check(SPEC, OBSERVER, judge)
