@@ -1,12 +1,82 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The measurements of a cluster that a recipe's constraints may name."""
+"""The measurements of a cluster that a recipe's constraints may name (upstream's words: `Type.Subtype.Key`)."""
 
 from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
 
 SERVER_VERSION = "K8s.server.version"
 OS_ID = "OS.release.ID"
 OS_VERSION = "OS.release.VERSION_ID"
 KERNEL_RELEASE = "OS.sysctl./proc/sys/kernel/osrelease"
+# What the nodes of a running stack say by themselves, see recipe/measured.py.
 MEASURED = (SERVER_VERSION, OS_ID, OS_VERSION, KERNEL_RELEASE)
+
+GPU_NODE_LABEL = "NodeTopology.gpu-nodes.label"
+OPERATOR_VERSION = "Deployment.gpu-operator.version"
+DRIVER_VERSION = "Deployment.gpu-driver.version"
+SERVER = tuple(f"K8s.server.{key}" for key in ("version", "platform", "goVersion"))
+TOPOLOGY = tuple(f"NodeTopology.summary.{key}" for key in ("node-count", "taint-count", "label-count"))
+# The variables of /etc/os-release (freedesktop.org, os-release(5)) that tell systems apart.
+OS_RELEASE = tuple(
+    f"OS.release.{key}"
+    for key in (
+        "ID", "ID_LIKE", "NAME", "PRETTY_NAME", "VERSION", "VERSION_ID", "VERSION_CODENAME", "BUILD_ID",
+        "VARIANT", "VARIANT_ID", "PLATFORM_ID", "CPE_NAME",
+    )
+)  # fmt: skip
+NODE = tuple(
+    f"K8s.node.{key}"
+    for key in (
+        "provider", "provider-id", "container-runtime-id", "container-runtime-name", "container-runtime-version",
+        "kubelet-version", "kernel-version", "operating-system", "os-image",
+    )
+)  # fmt: skip
+GPU = tuple(f"GPU.smi.{key}" for key in ("driver", "cuda-version", "gpu-count", "gpu.model", "gpu.vbios-version"))
+# What follows is the name of something that only the cluster knows: a parameter, a module, an image.
+OPEN = ("OS.sysctl./proc/sys/", "OS.grub.", "OS.kmod.", "SystemD.", "K8s.image.", "K8s.policy.")
+# Known only after the components were installed, or after the load.
+OF_DEPLOYMENT = (OPERATOR_VERSION, DRIVER_VERSION)
+OF_PERFORMANCE = (
+    "nccl-all-reduce-bw",
+    "nccl-all-reduce-bw-net",
+    "nccl-all-reduce-bw-nvls",
+    "inference-throughput",
+    "inference-ttft-p99",
+)
+OF_CLUSTER = (*SERVER, *TOPOLOGY, *OS_RELEASE, *NODE, *GPU, KERNEL_RELEASE, GPU_NODE_LABEL)
+# The phase of validation whose constraints may name what no snapshot before it has.
+OF_PHASE = {"deployment": OF_DEPLOYMENT, "performance": OF_PERFORMANCE}
+_LIKE = 0.8
+
+
+def is_measurable(name: str, phase: str = "") -> bool:
+    """Tell whether something measures what that name says, in a phase of validation or in a snapshot."""
+    if name in OF_CLUSTER or name in OF_PHASE.get(phase, ()):
+        return True
+    return any(name.startswith(prefix) and len(name) > len(prefix) for prefix in OPEN)
+
+
+def unknown_name(name: str, phase: str = "") -> str:
+    """Return what to write for a name that nothing measures, empty for one that is measured.
+
+    Args:
+        name: of a constraint.
+        phase: the phase of validation that has it; empty for the recipe's own constraints.
+    """
+    if is_measurable(name, phase):
+        return ""
+    belongs = next((other for other, names in OF_PHASE.items() if name in names), "")
+    if belongs:
+        return f"It is measured in phase {belongs}: write it below validation.{belongs}.constraints."
+    near = _nearest(name, (*OF_CLUSTER, *OF_PHASE.get(phase, ()), *OPEN))
+    return f"Did you mean {near!r}?" if near else f"Measured are {', '.join(MEASURED)} and more, see docs/validate.md."
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    folded = {entry.casefold(): entry for entry in known}
+    near = difflib.get_close_matches(name.casefold(), folded, 1, _LIKE)
+    return folded[near[0]] if near else ""

@@ -5,24 +5,25 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 
 from ..outcome.errors import InputError
 from .evaluate import satisfies
 from .expression import parse_expression
 from .model import Constraint
-from .names import MEASURED
+from .names import GPU_NODE_LABEL
 from .version import parse_version
 
 # What other tools write for an order, and ours would take for a text.
 _FOREIGN_OPERATOR = re.compile(r"\s*(=>|=<|=(?!=)|~>|~=|~|\^|<>|!(?!=))")
 _ORDERS = (">=", "<=", ">", "<")
-_LIKE = 0.8
 
 
 def wrong_value(constraint: Constraint) -> str:
     """Return what is wrong with the value of a constraint, or an empty text."""
+    if constraint.name == GPU_NODE_LABEL:
+        # A label or, with `!`, its absence; no expression.
+        return "" if constraint.value.removeprefix("!").strip() else f"{constraint.value!r} names no label."
     foreign = _FOREIGN_OPERATOR.match(constraint.value)
     if foreign:
         return (
@@ -39,12 +40,3 @@ def wrong_value(constraint: Constraint) -> str:
     except InputError as error:
         return f"{constraint.value!r} can be compared with nothing: {error.subject} {error.reason}"
     return ""
-
-
-def misspelled_name(name: str) -> str:
-    """Return the measurement that is meant by a name that is none but for a letter or two, or an empty text."""
-    if name in MEASURED:
-        return ""
-    folded = {known.casefold(): known for known in MEASURED}
-    near = difflib.get_close_matches(name.casefold(), folded, 1, _LIKE)
-    return folded[near[0]] if near else ""

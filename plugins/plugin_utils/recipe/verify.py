@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..constraint.model import Constraint
-from ..constraint.wording import misspelled_name, wrong_value
+from ..constraint.names import unknown_name
+from ..constraint.wording import wrong_value
 from ..outcome.errors import BringupError, InputError
 from .document import Document
 from .model import Catalogue, ComponentRef, Fragment, Layer, Mixin, Profile
@@ -52,14 +53,21 @@ class _Verifier:
     def _constraints(self, owner: Layer | Mixin, document: Document | None) -> None:
         for index, constraint in enumerate(owner.fragment.constraints):
             at: Path = ("spec", "constraints", index)
-            meant = misspelled_name(constraint.name)
-            if meant:
-                reason = f"the constraint {constraint.name!r} is about nothing that is measured."
-                self._judge(owner, document, (*at, "name"), reason, f"Did you mean {meant!r}?")
+            self._name(owner, document, (*at, "name"), constraint, "")
             self._value(owner, document, (*at, "value"), constraint)
         for name, phase in owner.fragment.validation.items():
             for index, constraint in enumerate(phase.constraints or ()):
-                self._value(owner, document, ("spec", "validation", name, "constraints", index, "value"), constraint)
+                at = ("spec", "validation", name, "constraints", index)
+                self._name(owner, document, (*at, "name"), constraint, name)
+                self._value(owner, document, (*at, "value"), constraint)
+
+    def _name(
+        self, owner: Layer | Mixin, document: Document | None, at: Path, constraint: Constraint, phase: str
+    ) -> None:
+        hint = unknown_name(constraint.name, phase)
+        if hint:
+            reason = f"the constraint {constraint.name!r} is about nothing that is measured."
+            self._judge(owner, document, at, reason, hint)
 
     def _value(self, owner: Layer | Mixin, document: Document | None, at: Path, constraint: Constraint) -> None:
         wrong = wrong_value(constraint)

@@ -11,12 +11,11 @@ from typing import Any
 
 from ..component_stack.model import Component, components_of
 from ..constraint.declared import declared_constraint
-from ..constraint.model import Constraint, ConstraintResult, ConstraintStatus
+from ..constraint.model import ConstraintStatus
 from ..outcome.errors import InputError
-from ..recipe.measured import evaluate_on
 from ..runtime.strict import read_yaml
-from ..snapshot.criteria import gpu_count
 from ..snapshot.difference import Drift, Fact, drift_of
+from ..snapshot.measure import evaluate_in, gpu_nodes
 from ..snapshot.model import Snapshot
 
 _DEPLOYED, _GONE = "deployed", "not there"
@@ -52,8 +51,9 @@ def drift_from_recipe(recipe: Mapping[str, Any], snapshot: Snapshot) -> Drift:
     else:
         missing.append(f"components: releases are not known: {snapshot.collectors['releases'].reason}")
     unknown = not snapshot.whole("releases")
+    nodes = gpu_nodes(snapshot)
     for entry in recipe.get("constraints") or ():
-        result = _evaluated(declared_constraint(entry), snapshot)
+        result = evaluate_in(declared_constraint(entry), snapshot, nodes)
         constraint = result.constraint
         if result.status is ConstraintStatus.FAIL:
             facts.append(Fact("constraint", constraint.name, constraint.value, result.actual))
@@ -76,8 +76,3 @@ def _of_component(component: Component, snapshot: Snapshot) -> Iterator[Fact]:
         yield Fact("component.version", component.name, component.version, found.version)
     if found.status != _DEPLOYED:
         yield Fact("component.status", component.name, _DEPLOYED, found.status)
-
-
-def _evaluated(constraint: Constraint, snapshot: Snapshot) -> ConstraintResult:
-    gpu_nodes = {name: node for name, node in snapshot.nodes.items() if gpu_count(node)}
-    return evaluate_on(constraint, snapshot.server.version or None, gpu_nodes if snapshot.whole("nodes") else None)

@@ -12,7 +12,8 @@ from typing import Any
 from .model import Attributes, Host, Node, Snapshot
 from .upstream import APIS, KIND, POLICY
 
-_PROVIDERS = {"aws": "eks", "gce": "gke", "azure": "aks", "oci": "oke"}
+# Names of clouds as upstream writes them, by the scheme of a node's provider id.
+PROVIDERS = {"aws": "eks", "gce": "gke", "azure": "aks", "oci": "oke"}
 Json = dict[str, Any]
 
 
@@ -77,7 +78,7 @@ def _node(name: str, node: Node) -> dict[str, str]:
     runtime, _slashes, version = node.container_runtime.partition("://")
     return {
         "source-node": name,
-        "provider": _PROVIDERS.get(node.provider, node.provider),
+        "provider": PROVIDERS.get(node.provider, node.provider),
         "provider-id": node.provider_id,
         "container-runtime-id": node.container_runtime,
         "container-runtime-name": runtime,

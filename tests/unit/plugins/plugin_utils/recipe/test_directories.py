@@ -138,17 +138,17 @@ WRONG = [
         r":\d+: .* Did you mean 'K8s\.server\.version'",
     ),
     (
-        {"constraints": [{"name": "x", "value": "=> 1.3"}]},
-        r":\d+: the constraint x: '=> 1\.3' begins with =>, which is no",
+        {"constraints": [{"name": "OS.grub.x", "value": "=> 1.3"}]},
+        r":\d+: the constraint OS\.grub\.x: '=> 1\.3' begins with =>, which is no",
     ),
     (
-        {"constraints": [{"name": "x", "value": ">= banana"}]},
-        r":\d+: the constraint x: '>= banana' can be compared with",
+        {"constraints": [{"name": "OS.grub.x", "value": ">= banana"}]},
+        r":\d+: the constraint OS\.grub\.x: '>= banana' can be compared with",
     ),
-    ({"constraints": [{"name": "x", "value": "~1.3"}]}, r"begins with ~"),
-    ({"constraints": [{"name": "x", "value": "<= 5 parsecs", "unit": "s"}]}, r"has the unknown unit 'parsecs'"),
-    ({"constraints": [{"name": "x", "value": "in []"}]}, r"the list is empty"),
-    ({"validation": {"performance": {"constraints": [{"name": "x", "value": "=< 3"}]}}}, r"begins with =<"),
+    ({"constraints": [{"name": "OS.grub.x", "value": "~1.3"}]}, r"begins with ~"),
+    ({"constraints": [{"name": "OS.grub.x", "value": "<= 5 parsecs", "unit": "s"}]}, r"has the unknown unit 'parsecs'"),
+    ({"constraints": [{"name": "OS.grub.x", "value": "in []"}]}, r"the list is empty"),
+    ({"validation": {"performance": {"constraints": [{"name": "OS.grub.x", "value": "=< 3"}]}}}, r"begins with =<"),
 ]
 
 
@@ -184,9 +184,8 @@ def test_in_an_upstream_tree_it_is_told_and_the_rest_is_there(
         ("K8s.server.version", ">= 1.32.4, < 1.36"),
         ("OS.release.ID", "ubuntu"),
         ("OS.release.VERSION_ID", "in [22.04, 24.04]"),
-        ("Deployment.gpu-operator.version", ">= v24.6.0"),
-        ("mine", "!= 3"),
-        ("mine", "not in [a, b]"),
+        ("K8s.image.mine", "!= 3"),
+        ("OS.sysctl./proc/sys/net/core/somaxconn", "not in [a, b]"),
     ],
 )
 def test_what_can_be_judged_is_no_problem(name: str, value: str, tree: Tree) -> None:
@@ -202,6 +201,36 @@ def test_two_layers_that_meet_only_in_a_question_are_told_with_a_file_and_line(t
     with pytest.raises(InputError, match=r"form a cycle: flux -> nfd -> flux") as caught:
         resolve(parse_criteria({**EKS, "intent": "training"}, catalogue.vocabulary), catalogue)
     assert caught.value.subject.startswith(f"{path}:")
+
+
+@pytest.mark.parametrize(
+    ("phase", "name", "told"),
+    [
+        ("", "K8s.servr.version", "Did you mean 'K8s.server.version'"),
+        ("", "mine", "Measured are K8s.server.version"),
+        ("", "Deployment.gpu-operator.version", "below validation.deployment.constraints"),
+        ("conformance", "nccl-all-reduce-bw", "below validation.performance.constraints"),
+        ("deployment", "Deployment.gpu-operator.versoin", "Did you mean 'Deployment.gpu-operator.version'"),
+    ],
+)
+def test_a_constraint_that_nothing_measures_is_an_error_when_it_is_loaded(
+    phase: str, name: str, told: str, tree: Tree
+) -> None:
+    stated: dict[str, Any] = {"constraints": [{"name": name, "value": "1"}]}
+    tree.overlay("layer", {"criteria": EKS, **({"validation": {phase: stated}} if phase else stated)})
+    with pytest.raises(ProblemsError, match="about nothing that is measured") as caught:
+        tree.load()
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("phase", "name"),
+    [("deployment", "Deployment.gpu-operator.version"), ("performance", "nccl-all-reduce-bw")],
+)
+def test_a_phase_may_name_what_is_measured_in_it(phase: str, name: str, tree: Tree) -> None:
+    stated = {"constraints": [{"name": name, "value": ">= 24"}]}
+    tree.overlay("layer", {"criteria": EKS, "validation": {phase: stated}})
+    assert tree.load().warnings == ()
 
 
 def test_the_names_of_measurements_are_those_that_are_judged() -> None:

@@ -64,7 +64,7 @@ def test_criteria_that_change_nothing_are_named(tree: Tree) -> None:
     tree.registry("nfd")
     tree.overlay("base", {"componentRefs": [{"name": "nfd"}]})
     tree.overlay("eks", {"criteria": {"service": "eks"}})
-    tree.overlay("training", {"criteria": {"intent": "training"}, "constraints": [{"name": "x", "value": "1"}]})
+    tree.overlay("training", {"criteria": {"intent": "training"}, "constraints": [{"name": "OS.grub.x", "value": "1"}]})
     catalogue = tree.load()
     asked = parse_criteria({"service": "eks", "intent": "training", "nodes": 4}, catalogue.vocabulary)
     assert summary(resolve(asked, catalogue), catalogue)["without_effect"] == ["service", "nodes"]

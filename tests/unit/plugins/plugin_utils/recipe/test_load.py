@@ -186,11 +186,11 @@ def test_a_wrong_type_is_an_error_in_an_upstream_tree_too(upstream_like: Tree) -
 def test_later_directories_win(tree: Tree, tmp_path: Path) -> None:
     tree.registry("nfd", "gpu-operator")
     tree.overlay("base", {"componentRefs": [{"name": "nfd", "valuesFile": "components/nfd/values.yaml"}]})
-    tree.overlay("eks", {"criteria": {"service": "eks"}, "constraints": [{"name": "a", "value": "1"}]})
+    tree.overlay("eks", {"criteria": {"service": "eks"}, "constraints": [{"name": "OS.grub.a", "value": "1"}]})
     tree.write("components/nfd/values.yaml", "a: 1\n")
     private = Tree(tmp_path / "private")
     private.write("components/nfd/values.yaml", "a: 2\n")
-    private.overlay("eks", {"criteria": {"service": "eks"}, "constraints": [{"name": "a", "value": "2"}]})
+    private.overlay("eks", {"criteria": {"service": "eks"}, "constraints": [{"name": "OS.grub.a", "value": "2"}]})
     private.registry("mine")
     private.overlay("mine", {"criteria": {"service": "eks", "platform": "mine"}, **ref("mine")})
     private.write(

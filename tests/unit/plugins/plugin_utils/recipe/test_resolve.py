@@ -257,16 +257,28 @@ def test_every_field_has_its_rule(high: dict[str, Any], current: bool, tree: Tre
 
 def test_a_mixin_adds_and_does_not_redefine(tree: Tree) -> None:
     tree.registry("nfd")
-    tree.overlay("os", {"constraints": [{"name": "OS", "value": ">= 2"}], "componentRefs": [{"name": "nfd"}]}, "mixins")
+    tree.overlay(
+        "os",
+        {"constraints": [{"name": "OS.release.VERSION_ID", "value": ">= 2"}], "componentRefs": [{"name": "nfd"}]},
+        "mixins",
+    )
     tree.overlay("eks", {"criteria": {"service": "eks"}, "mixins": ["os"]})
     catalogue = tree.load()
     result = recipe(catalogue, service="eks")
     assert result.mixins == ("os",)
     assert result.order == ("nfd",)
     tree.overlay(
-        "gke", {"criteria": {"service": "gke"}, "mixins": ["os"], "constraints": [{"name": "OS", "value": "1"}]}
+        "gke",
+        {
+            "criteria": {"service": "gke"},
+            "mixins": ["os"],
+            "constraints": [{"name": "OS.release.VERSION_ID", "value": "1"}],
+        },
     )
-    with pytest.raises(ProblemsError, match=r"os\.yaml:9: mixin os: its constraint OS \(>= 2\) is already set to 1"):
+    with pytest.raises(
+        ProblemsError,
+        match=r"os\.yaml:9: mixin os: its constraint OS\.release\.VERSION_ID \(>= 2\) is already set to 1",
+    ):
         tree.load()
 
 

@@ -1,0 +1,267 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a snapshot says to the constraints of a recipe; what it did not see is unmeasured, which is never a pass.
+
+Labels of nodes are those of Node Feature Discovery and GPU Feature Discovery (their documentation, "Feature labels"):
+an upstream snapshot records the operating system of one node and the labels of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from ..constraint.evaluate import evaluate, evaluate_nodes
+from ..constraint.model import Constraint, ConstraintResult, ConstraintStatus, Quantifier
+from ..constraint.names import (
+    DRIVER_VERSION,
+    GPU_NODE_LABEL,
+    KERNEL_RELEASE,
+    OPERATOR_VERSION,
+    OS_ID,
+    OS_VERSION,
+    is_measurable,
+)
+from ..outcome.model import Scalar
+from ..recipe.os_image import os_release
+from .criteria import gpu_count, gpu_product
+from .model import Collected, Host, Node, Snapshot
+from .to_upstream import PROVIDERS
+
+_FEATURE = "feature.node.kubernetes.io/"
+_OPERATOR = "gpu-operator"
+Value = str | int | bool | None
+Read = Callable[[Node, Host], Value]
+
+
+def gpu_nodes(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the nodes that have GPUs: by count or product, of the hosts of that name where nodes say nothing."""
+    nodes = {name for name, node in snapshot.nodes.items() if gpu_count(node) or gpu_product(node)}
+    return tuple(sorted(nodes | {name for name, host in snapshot.hosts.items() if host.gpus}))
+
+
+def evaluate_in(
+    constraint: Constraint, snapshot: Snapshot, nodes: Iterable[str], hosts: Mapping[str, str] | None = None
+) -> ConstraintResult:
+    """Return whether a constraint holds in a snapshot.
+
+    Args:
+        constraint: which.
+        snapshot: of the cluster.
+        nodes: the nodes that it is about, by their names in the cluster.
+        hosts: names in the inventory by those names, where they differ.
+    """
+    name = constraint.name
+    if name in _CLUSTER:
+        return _with_reason(evaluate(constraint, _CLUSTER[name](snapshot)), snapshot, "server", "nodes", "releases")
+    prefix = next((prefix for prefix in _SEVERAL if name.startswith(prefix)), "")
+    if prefix:
+        collector, several = _SEVERAL[prefix]
+        # A snapshot of upstream has images although nobody asked for workloads.
+        cut = snapshot.collectors[collector].state is Collected.FAILED
+        found = {} if cut else several(name.removeprefix(prefix), snapshot)
+        return _with_reason(evaluate_nodes(_of_all(constraint), found), snapshot, "workloads", "policies")
+    read = _reader(name)
+    if read is None or not snapshot.whole("nodes"):
+        return _with_reason(evaluate(constraint, None), snapshot, "nodes")
+    names = {node: (hosts or {}).get(node, node) for node in nodes}
+    values = {
+        node: read(snapshot.nodes.get(node, Node()), snapshot.hosts.get(host, Host())) for node, host in names.items()
+    }
+    if name == GPU_NODE_LABEL:
+        return _with_reason(_labelled(constraint, snapshot, tuple(names)), snapshot, "nodes")
+    return _with_reason(evaluate_nodes(_of_all(constraint), values), snapshot, "nodes", "hosts", "devices")
+
+
+def _of_all(constraint: Constraint) -> Constraint:
+    """Return the constraint with its quantifier: who does not say of how many means all."""
+    return replace(constraint, nodes=Quantifier(constraint.nodes.value or Quantifier.ALL))
+
+
+def _with_reason(result: ConstraintResult, snapshot: Snapshot, *collectors: str) -> ConstraintResult:
+    """Return what was not measured with the reason why those who look for it saw nothing."""
+    if result.status is not ConstraintStatus.MISSING:
+        return result
+    told = [f"{name}: {snapshot.collectors[name].reason}" for name in collectors if not snapshot.whole(name)]
+    more = f" Not seen: {'; '.join(told)}." if told else ""
+    return replace(result, reason=f"{result.reason}{more}")
+
+
+def _reader(name: str) -> Read | None:
+    if name in _NODE:
+        return _NODE[name]
+    prefix = next((prefix for prefix in _OPEN if name.startswith(prefix)), "")
+    if not prefix or not is_measurable(name):
+        return None
+    rest, read = name.removeprefix(prefix), _OPEN[prefix]
+    return lambda node, host: read(rest, node, host)
+
+
+def _plain(value: Scalar) -> Value:
+    return value if isinstance(value, str | int | bool) or value is None else str(value)
+
+
+def _first(*values: Value) -> Value:
+    return next((value for value in values if value not in (None, "")), None)
+
+
+def _of_release(key: str, node: Node, host: Host) -> Value:
+    said = {"ID": 0, "VERSION_ID": 1}
+    image = os_release(node.os_image)[said[key]] if key in said else None
+    return _first(image, host.os.get(key), node.labels.get(f"{_FEATURE}system-os_release.{key}"))
+
+
+def _sysctl(rest: str, _node: Node, host: Host) -> Value:
+    return _first(host.sysctl.get(f"/proc/sys/{rest}"))
+
+
+def _module(rest: str, _node: Node, host: Host) -> Value:
+    return rest in host.modules if host.modules else None
+
+
+def _unit(rest: str, _node: Node, host: Host) -> Value:
+    # The name of a unit has dots of its own: `containerd.service.ActiveState`.
+    unit, _dot, key = rest.rpartition(".")
+    return _plain(host.units.get(unit, {}).get(key))
+
+
+def _driver(node: Node, host: Host) -> Value:
+    parts = [node.labels.get(f"nvidia.com/cuda.driver.{part}", "") for part in ("major", "minor", "rev")]
+    older = ".".join(filter(None, parts))
+    return _first(
+        host.driver, _device(node, "driverVersion"), node.labels.get("nvidia.com/cuda.driver-version.full"), older
+    )
+
+
+def _cuda(node: Node, host: Host) -> Value:
+    labels = node.labels
+    older = ".".join(filter(None, (labels.get(f"nvidia.com/cuda.runtime.{part}", "") for part in ("major", "minor"))))
+    full = labels.get("nvidia.com/cuda.runtime-version.full")
+    return _first(host.cuda, _device(node, "cudaDriverVersion"), full, older)
+
+
+def _device(node: Node, key: str) -> Value:
+    return _first(*(_plain(attributes.get(key)) for attributes in node.devices.values()))
+
+
+def _count(node: Node, host: Host) -> Value:
+    return len(host.gpus) or gpu_count(node) or None
+
+
+def _model(node: Node, host: Host) -> Value:
+    return _first(*(gpu.product for gpu in host.gpus.values()), gpu_product(node))
+
+
+def _vbios(_node: Node, host: Host) -> Value:
+    found = sorted({gpu.vbios for gpu in host.gpus.values() if gpu.vbios})
+    return ", ".join(found) or None
+
+
+def _kernel(node: Node, host: Host) -> Value:
+    return _first(node.kernel, host.kernel, node.labels.get(f"{_FEATURE}kernel-version.full"))
+
+
+def _runtime(part: int) -> Read:
+    return lambda node, _host: _first(node.container_runtime.partition("://")[part])
+
+
+_NODE: dict[str, Read] = {
+    OS_ID: lambda node, host: _of_release("ID", node, host),
+    OS_VERSION: lambda node, host: _of_release("VERSION_ID", node, host),
+    KERNEL_RELEASE: _kernel,
+    DRIVER_VERSION: _driver,
+    GPU_NODE_LABEL: lambda _node, _host: None,
+    "K8s.node.provider": lambda node, _host: _first(PROVIDERS.get(node.provider, node.provider)),
+    "K8s.node.provider-id": lambda node, _host: _first(node.provider_id),
+    "K8s.node.container-runtime-id": lambda node, _host: _first(node.container_runtime),
+    "K8s.node.container-runtime-name": _runtime(0),
+    "K8s.node.container-runtime-version": _runtime(2),
+    "K8s.node.kubelet-version": lambda node, _host: _first(node.kubelet),
+    "K8s.node.kernel-version": _kernel,
+    "K8s.node.operating-system": lambda node, _host: _first(node.operating_system),
+    "K8s.node.os-image": lambda node, _host: _first(node.os_image),
+    "GPU.smi.driver": _driver,
+    "GPU.smi.cuda-version": _cuda,
+    "GPU.smi.gpu-count": _count,
+    "GPU.smi.gpu.model": _model,
+    "GPU.smi.gpu.vbios-version": _vbios,
+}
+_OPEN: dict[str, Callable[[str, Node, Host], Value]] = {
+    "OS.release.": _of_release,
+    "OS.sysctl./proc/sys/": _sysctl,
+    "OS.grub.": lambda rest, _node, host: _first(host.boot.get(rest)),
+    "OS.kmod.": _module,
+    "SystemD.": _unit,
+}
+
+
+def _operator(snapshot: Snapshot) -> Value:
+    """Return the version of the GPU operator: of its release, else the tag of the image that its Deployment runs."""
+    for release in snapshot.releases.values():
+        if release.chart == _OPERATOR:
+            return _first(release.version)
+    runs = (entry for title, entry in snapshot.workloads.items() if title.startswith("Deployment ") and
+            title.endswith(f"/{_OPERATOR}"))  # fmt: skip
+    images = (image for entry in runs for listed in entry.images.values() for image in listed)
+    return next(
+        (tag for image in images if (tag := image.partition("@")[0].rpartition("/")[2].partition(":")[2])), None
+    )
+
+
+def _counted(snapshot: Snapshot, what: str) -> Value:
+    if not snapshot.whole("nodes"):
+        return None
+    nodes = snapshot.nodes.values()
+    if what == "node-count":
+        return len(snapshot.nodes)
+    if what == "taint-count":
+        return len({taint for node in nodes for taint in node.taints})
+    return len({pair for node in nodes for pair in node.labels.items()})
+
+
+_CLUSTER: dict[str, Callable[[Snapshot], Value]] = {
+    "K8s.server.version": lambda snapshot: _first(snapshot.server.version),
+    "K8s.server.platform": lambda snapshot: _first(snapshot.server.platform),
+    "K8s.server.goVersion": lambda snapshot: _first(snapshot.server.go_version),
+    "NodeTopology.summary.node-count": lambda snapshot: _counted(snapshot, "node-count"),
+    "NodeTopology.summary.taint-count": lambda snapshot: _counted(snapshot, "taint-count"),
+    "NodeTopology.summary.label-count": lambda snapshot: _counted(snapshot, "label-count"),
+    OPERATOR_VERSION: _operator,
+}
+
+
+def _images(name: str, snapshot: Snapshot) -> dict[str, Value]:
+    """Return the tags of all images of that short name; upstream keeps one of them."""
+    plain = {image: image.partition("@")[0].rpartition("/")[2].partition(":") for image in snapshot.images}
+    return {image: tag or None for image, (short, _colon, tag) in plain.items() if short == name}
+
+
+def _policies(path: str, snapshot: Snapshot) -> dict[str, Value]:
+    """Return a field of every ClusterPolicy."""
+    titles = [title for title in snapshot.policies if title.startswith("ClusterPolicy ")]
+    return {title: _plain(snapshot.policies[title].get(path)) for title in titles}
+
+
+_SEVERAL: dict[str, tuple[str, Callable[[str, Snapshot], dict[str, Value]]]] = {
+    "K8s.image.": ("workloads", _images),
+    "K8s.policy.": ("policies", _policies),
+}
+
+
+def _labelled(constraint: Constraint, snapshot: Snapshot, nodes: tuple[str, ...]) -> ConstraintResult:
+    """Return whether GPU nodes have a label: `key=value` on every one of them, `!key` on none."""
+    known = {name: snapshot.nodes[name].labels for name in nodes if name in snapshot.nodes}
+    if not known or len(known) < len(nodes):
+        return evaluate(constraint, None)
+    key, equals, value = constraint.value.partition("=")
+    if constraint.value.startswith("!"):
+        bad = [name for name, labels in known.items() if constraint.value[1:].strip() in labels]
+    else:
+        bad = [name for name, labels in known.items() if labels.get(key.strip()) != (value.strip() if equals else "")]
+    shown = ", ".join(sorted(bad)[:8])
+    reason = f"{constraint.name}: {constraint.value} does not hold on {shown}." if bad else ""
+    status = ConstraintStatus.FAIL if bad else ConstraintStatus.PASS
+    return ConstraintResult(
+        constraint=constraint, status=status, actual=shown or f"{len(known)} node(s)", reason=reason, nodes=tuple(bad)
+    )

@@ -1,0 +1,177 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a snapshot says to constraints: every name that recipes use, and nothing that was not seen is passed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.model import (
+    Constraint,
+    ConstraintStatus,
+    Quantifier,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.names import (
+    OF_CLUSTER,
+    OF_DEPLOYMENT,
+    OPEN,
+    unknown_name,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.measure import evaluate_in, gpu_nodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
+    COLLECTORS,
+    Collected,
+    CollectorResult,
+    Host,
+    HostGpu,
+    Node,
+    Release,
+    Server,
+    Snapshot,
+    Workload,
+)
+
+WHOLE = CollectorResult(state=Collected.WHOLE)
+NODE = Node(
+    provider_id="aws:///us-east-1a/i-1",
+    labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "pool": "a"},
+    capacity={"nvidia.com/gpu": "8"},
+    kubelet="v1.34.1-eks-113cf36",
+    container_runtime="containerd://2.0.5",
+    kernel="6.8.0-1028-aws",
+    os_image="Ubuntu 24.04.2 LTS",
+    operating_system="linux",
+)
+HOST = Host(
+    os={"ID": "ubuntu", "VERSION_ID": "24.04", "VERSION_CODENAME": "noble", "NAME": "Ubuntu", "ID_LIKE": "debian"},
+    boot={"iommu": "pt"},
+    sysctl={"/proc/sys/net/core/somaxconn": "4096"},
+    modules=("nvidia", "nvidia_peermem"),
+    units={"containerd.service": {"ActiveState": "active"}},
+    driver="580.95.05",
+    cuda="13.0",
+    gpus={"0": HostGpu(product="NVIDIA H100 80GB HBM3", vbios="96.00")},
+)
+SEEN = Snapshot(
+    taken="2026-11-23T05:00:00Z",
+    made_by="gpufleet.bringup 1.0.0",
+    collectors=dict.fromkeys(COLLECTORS, WHOLE),
+    server=Server(version="v1.34.1-eks-113cf36", platform="linux/amd64", go_version="go1.24.6"),
+    nodes={"gpu01": NODE, "gpu02": NODE, "cpu01": Node(os_image="Bottlerocket OS 1.42.0")},
+    hosts={"gpu01": HOST, "gpu02": HOST},
+    workloads={
+        "Deployment gpu-operator/gpu-operator": Workload(images={"main": ("nvcr.io/nvidia/gpu-operator:v25.10.1",)})
+    },
+    images={"nvcr.io/nvidia/gpu-operator:v25.10.1": ()},
+    policies={"ClusterPolicy cluster-policy": {"driver.enabled": False}},
+    releases={"gpu-operator/gpu-operator": Release(chart="gpu-operator", version="v25.10.1", status="deployed")},
+)
+GPUS = ("gpu01", "gpu02")
+
+
+def asked(name: str, value: str, seen: Snapshot = SEEN, **more: Any) -> ConstraintStatus:
+    return evaluate_in(Constraint(name=name, value=value, **more), seen, GPUS).status
+
+
+HOLDS = [
+    ("K8s.server.version", ">= 1.32.4"),
+    ("K8s.server.platform", "linux/amd64"),
+    ("OS.release.ID", "ubuntu"),
+    ("OS.release.VERSION_ID", "24.04"),
+    ("OS.release.VERSION_CODENAME", "noble"),
+    ("OS.sysctl./proc/sys/kernel/osrelease", ">= 6.8"),
+    ("OS.sysctl./proc/sys/net/core/somaxconn", "4096"),
+    ("OS.grub.iommu", "pt"),
+    ("OS.kmod.nvidia_peermem", "true"),
+    ("SystemD.containerd.service.ActiveState", "active"),
+    ("GPU.smi.driver", ">= 580.65"),
+    ("GPU.smi.cuda-version", ">= 13.0"),
+    ("GPU.smi.gpu.model", "NVIDIA H100 80GB HBM3"),
+    ("K8s.node.provider", "eks"),
+    ("K8s.node.kubelet-version", ">= 1.34"),
+    ("K8s.node.container-runtime-version", ">= 2.0"),
+    ("K8s.image.gpu-operator", "v25.10.1"),
+    ("K8s.policy.driver.enabled", "false"),
+    ("NodeTopology.summary.node-count", ">= 3"),
+    ("NodeTopology.gpu-nodes.label", "pool=a"),
+    ("NodeTopology.gpu-nodes.label", "!spot"),
+    ("Deployment.gpu-operator.version", ">= v24.6.0"),
+    ("Deployment.gpu-driver.version", ">= 580.65"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), HOLDS)
+def test_a_constraint_that_holds_is_measured(name: str, value: str) -> None:
+    assert asked(name, value) is ConstraintStatus.PASS
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("K8s.server.version", ">= 1.35"),
+        ("OS.release.ID", "rhel"),
+        ("OS.kmod.nouveau", "true"),
+        ("GPU.smi.driver", ">= 590"),
+        ("K8s.image.gpu-operator", "v26.3.0"),
+        ("NodeTopology.gpu-nodes.label", "pool=b"),
+        ("NodeTopology.gpu-nodes.label", "!pool"),
+        ("Deployment.gpu-operator.version", ">= v26"),
+    ],
+)
+def test_a_constraint_that_does_not_hold_fails(name: str, value: str) -> None:
+    assert asked(name, value) is ConstraintStatus.FAIL
+
+
+def test_one_node_that_differs_breaks_a_constraint_unless_any_is_enough() -> None:
+    old = replace(SEEN, nodes={**SEEN.nodes, "gpu02": replace(NODE, kernel="5.15.0-1050-aws")})
+    name = "OS.sysctl./proc/sys/kernel/osrelease"
+    assert asked(name, ">= 6.8", old) is ConstraintStatus.FAIL
+    assert asked(name, ">= 6.8", old, nodes=Quantifier.ANY) is ConstraintStatus.PASS
+
+
+NOTHING = Snapshot(taken="", made_by="", collectors=dict.fromkeys(COLLECTORS, WHOLE), nodes={n: Node() for n in GPUS})
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _value in HOLDS} - {"NodeTopology.gpu-nodes.label"}))
+def test_a_snapshot_without_the_fact_is_unmeasured(name: str) -> None:
+    value = dict(HOLDS)[name]
+    found = asked(name, value, NOTHING)
+    assert found is (ConstraintStatus.FAIL if name.startswith("NodeTopology") else ConstraintStatus.MISSING)
+
+
+def test_a_collector_that_failed_is_the_reason_why_nothing_is_known() -> None:
+    failed = CollectorResult(state=Collected.FAILED, reason="nodes: forbidden", hint="grant it")
+    cut = replace(SEEN, collectors={**SEEN.collectors, "nodes": failed})
+    result = evaluate_in(Constraint(name="OS.release.ID", value="ubuntu"), cut, GPUS)
+    assert result.status is ConstraintStatus.MISSING and "nodes: nodes: forbidden" in result.reason
+
+
+def test_labels_of_feature_discovery_say_what_a_snapshot_of_one_node_does_not() -> None:
+    labels = {
+        **NODE.labels,
+        "feature.node.kubernetes.io/system-os_release.ID": "ubuntu",
+        "feature.node.kubernetes.io/kernel-version.full": "6.8.0-1028-aws",
+        "nvidia.com/cuda.driver-version.full": "580.95.05",
+    }
+    bare = replace(SEEN, nodes={name: Node(labels=labels) for name in GPUS}, hosts={})
+    for name, value in (("OS.release.ID", "ubuntu"), ("GPU.smi.driver", "580.95.05")):
+        assert asked(name, value, bare) is ConstraintStatus.PASS
+
+
+def test_gpu_nodes_are_those_with_gpus_and_hosts_are_found_by_their_name_in_the_inventory() -> None:
+    assert gpu_nodes(SEEN) == GPUS
+    named = replace(SEEN, hosts={"rack1-a": HOST})
+    constraint = Constraint(name="OS.grub.iommu", value="pt")
+    assert evaluate_in(constraint, named, ("gpu01",), {"gpu01": "rack1-a"}).status is ConstraintStatus.PASS
+    assert evaluate_in(constraint, named, ("gpu01",)).status is ConstraintStatus.MISSING
+
+
+@pytest.mark.parametrize("name", [*OF_CLUSTER, *OF_DEPLOYMENT, *(f"{prefix}x.y" for prefix in OPEN)])
+def test_every_name_that_may_be_written_is_one_that_a_snapshot_is_asked_for(name: str) -> None:
+    assert unknown_name(name, "deployment") == ""
+    # A name without a reader would be an error for lack of one, and not for lack of the fact.
+    result = evaluate_in(Constraint(name=name, value="x"), SEEN, GPUS)
+    assert result.status is not ConstraintStatus.PASS
