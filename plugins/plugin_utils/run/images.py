@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from ..check.kit.settings_layers import Loaded
 
 # Checks with an image of their own.
-_CHECKS = {"gang-admission": "gpu_stack", "dra-allocation": "gpu_stack"}
+_CHECKS = {"gang-admission": "gpu_stack", "dra-allocation": "gpu_stack", "gpu-containers": "gpu_stack"}
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
 
 

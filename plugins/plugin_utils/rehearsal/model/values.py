@@ -161,7 +161,8 @@ class KubernetesNode:
     plugin, and `adapter_units` whether one unit of them is all adapters or one. A host that is no `member` is not
     known to Kubernetes, nor stated in the inventory. `unhealthy_gpus` stay in the capacity and are not allocatable;
     `resources` are offered in place of whole GPUs, as with MIG or time-slicing, and `replicas` is what the node's label
-    then says. `mig_config` is what somebody asked of the MIG manager, and `mig_state` how far that came."""
+    then says. `mig_config` is what somebody asked of the MIG manager, and `mig_state` how far that came.
+    `open_devices`: containers without GPUs see all of them; `blind_containers`: containers with GPUs see none."""
 
     device_plugin_gpus: int | None = None
     dra_devices: int | None = None
@@ -170,6 +171,8 @@ class KubernetesNode:
     replicas: int = 1
     mig_config: str = ""
     mig_state: str = ""
+    open_devices: bool = False
+    blind_containers: bool = False
     cordoned: bool = False
     operands_ready: bool = True
     failing_operand: str = ""

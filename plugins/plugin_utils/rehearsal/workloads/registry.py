@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from . import aiperf_pods, alert_receiver_pods, claim_pods, nccl_pods, training_pods, vllm_pods
+from . import access_pods, aiperf_pods, alert_receiver_pods, claim_pods, nccl_pods, training_pods, vllm_pods
 from .pod_simulator import Json, PodSimulator
 
 SIMULATORS: tuple[PodSimulator, ...] = (
@@ -14,6 +14,7 @@ SIMULATORS: tuple[PodSimulator, ...] = (
     vllm_pods.SIMULATOR,
     aiperf_pods.SIMULATOR,
     alert_receiver_pods.SIMULATOR,
+    access_pods.SIMULATOR,
     claim_pods.SIMULATOR,
 )
 

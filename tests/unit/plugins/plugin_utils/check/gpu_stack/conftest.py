@@ -114,7 +114,7 @@ def recipe(**more: Any) -> dict[str, Any]:
 def site(**more: Any) -> Site:
     """The inventory of that cluster."""
     hosts = tuple(Host(name=name, sku=SKU.name, node_name=name) for name in NAMES)
-    return make_site(hosts, capabilities=("kubernetes",), **more)
+    return make_site(hosts, **{"capabilities": ("kubernetes",), **more})
 
 
 def context(**more: Any) -> JudgeContext:

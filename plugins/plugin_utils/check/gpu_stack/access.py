@@ -1,0 +1,115 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What containers with GPUs and containers without them saw on every node, as values.
+
+A container without GPUs sees none of their device files. The container runtime of NVIDIA also listens to the variable
+NVIDIA_VISIBLE_DEVICES, which anybody may set, unless it is told not to (accept-nvidia-visible-devices-envvar-when-
+unprivileged of its config.toml; "Read list of GPU devices from volume mounts instead of NVIDIA_VISIBLE_DEVICES" of
+NVIDIA/nvidia-container-toolkit).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from .claimed_container import ContainerSeen, container_seen
+
+Json = dict[str, Any]
+# GKE's device plugin mounts the driver's files there and leaves the paths to the image (cloud.google.com, "Run GPUs in
+# GKE Standard node pools": CUDA libraries).
+_PATHS = 'export PATH="$PATH:/usr/local/nvidia/bin" LD_LIBRARY_PATH="/usr/local/nvidia/lib64:$LD_LIBRARY_PATH"'
+LIST_GPUS = ("sh", "-c", f"{_PATHS}; nvidia-smi -L")
+_LOOKED = "looked into /dev"
+LOOK = (
+    "sh",
+    "-c",
+    f'for d in /dev/nvidia* /dev/nvidia-caps/*; do [ -e "$d" ] && echo "device $d"; done; echo {_LOOKED}',
+)
+_DEVICE = re.compile(r"^device (/dev/nvidia\S*)$", re.MULTILINE)
+OWNER, PLAIN, ASKING = "owner", "plain", "asking"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """What a container without GPUs found: `done` if it came to the end of looking, else `reason` says why not."""
+
+    done: bool = False
+    devices: tuple[str, ...] = ()
+    reason: str = ""
+    no_image: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAccess:
+    """One node: `closed` says why no pod was placed there; `total` and `free` GPUs, of which a container got `asked`
+    of `resource`, empty for a claim. `owner`, `plain` and `asking` are None where there was no such container.
+
+    `unplaced` is what the scheduler said of a pod that it did not place; `refused` why the kubelet did not take it.
+    """
+
+    node: str
+    closed: str = ""
+    total: int = 0
+    free: int = 0
+    resource: str = ""
+    asked: int = 0
+    owner: ContainerSeen | None = None
+    plain: Looked | None = None
+    asking: Looked | None = None
+    unplaced: str = ""
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessResult:
+    """What was seen. `problem` is a slug when no test was possible, with `reason` and `hint`.
+
+    `host_path_refused` is what the API server said to a pod that mounts a device file of its host, empty if it would
+    have taken it, None if it was not asked.
+    """
+
+    problem: str = ""
+    reason: str = ""
+    hint: str = ""
+    nodes: tuple[NodeAccess, ...] = ()
+    host_path_refused: str | None = None
+    settled_s: float = 0.0
+    leftovers: tuple[str, ...] = ()
+    schema_version: int = 1
+
+    def on(self, node: str) -> NodeAccess | None:
+        """Return what was seen on a node, None if it was not looked at."""
+        return next((entry for entry in self.nodes if entry.node == node), None)
+
+
+def owner_seen(pod: Json, printed: str, warning: str, unread: str) -> ContainerSeen:
+    """Return what a container with GPUs saw, from its pod, its log and the last warning about it. Pure."""
+    seen = container_seen(pod, printed, warning)
+    return ContainerSeen(
+        exit_code=seen.exit_code, reason=seen.reason, no_image=seen.no_image, uuids=seen.uuids, printed=seen.printed,
+        unread=unread,
+    )  # fmt: skip
+
+
+def looked(pod: Json, container: str, printed: str, unread: str) -> Looked:
+    """Return what a container without GPUs found. Pure."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    status: Json = next((entry for entry in statuses if entry.get("name") == container), {})
+    waiting = (status.get("state") or {}).get("waiting") or {}
+    if _LOOKED in printed:
+        return Looked(done=True, devices=tuple(sorted(set(_DEVICE.findall(printed)))))
+    words = ": ".join(str(waiting[key]) for key in ("reason", "message") if waiting.get(key))
+    no_image = waiting.get("reason") in ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+    return Looked(reason=(unread or words or "it did not end in time")[:400], no_image=no_image)
+
+
+def refused_by_kubelet(pod: Json) -> str:
+    """Return why a kubelet did not take a pod that the scheduler gave it, empty if it did (its status says Failed
+    without any container, as with UnexpectedAdmissionError of a device plugin)."""
+    status = pod.get("status") or {}
+    if status.get("phase") != "Failed" or status.get("containerStatuses"):
+        return ""
+    return ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key))[:400] or "no reason is told"

@@ -1,0 +1,85 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: on every node a container that gets GPUs sees as many as it got, by nvidia-smi."""
+
+from __future__ import annotations
+
+from ...outcome.model import Outcome, SubjectKind
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .access import AccessResult, NodeAccess
+from .access_host import HELD_BACK, AccessHost, per_host
+from .claimed_container import ContainerSeen
+from .observe_access import CHECK_ID, OBSERVER, AccessSettings
+
+SPEC = CheckSpec(
+    id=CHECK_ID,
+    gate="gpu_stack",
+    title="A container on every node sees the GPUs that it gets",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.TEST_PODS,
+    duration_s=20.0,
+    requires=("kubernetes",),
+    causes=("gpus-not-given", "gpus-not-visible"),
+    settings=AccessSettings,
+)
+_PLUGIN_LOG = "read the log of the pod nvidia-device-plugin-daemonset on the node (kubectl get pods -A -o wide)"
+
+
+def judge(seen: AccessResult, context: JudgeContext) -> tuple[Outcome, ...]:
+    """All free GPUs of every node are given to one container; a node whose GPUs are in use is not known."""
+    return per_host(SPEC, seen, context, _judge_host)
+
+
+def _judge_host(host: AccessHost, node: NodeAccess) -> Outcome:
+    answer, facts, owner = host.answer, host.facts(), node.owner
+    if not node.total:
+        return answer.blocked(by="gpu-allocatable", because="the node offers no GPU")
+    if not node.asked:
+        text = f"all {node.total} GPUs are in use, so none could be given to a container"
+        return answer.unknown("gpus-in-use", text, "run the gate again when the node is idle", **facts)
+    if node.refused:
+        text = f"the kubelet does not give {node.asked} GPUs to a container: {node.refused}"
+        return answer.failed("gpus-not-given", text, _PLUGIN_LOG, **facts)
+    if owner is None and not node.resource and "dra" in host.context.site.capabilities:
+        return answer.blocked(by="dra-allocation", because=f"its claim was not allocated: {node.unplaced}")
+    if owner is None:
+        text = f"a container with {node.asked} GPUs was not placed: {node.unplaced or 'there was no pod'}"
+        return answer.unknown("container-not-placed", text, "kubectl describe node; run the gate again", **facts)
+    if owner.no_image:
+        hint = f"state an image that the site has: gpufleet_settings: {{{SPEC.id}: {{image: ...}}}}"
+        return answer.unknown("image-not-pulled", f"the test's image: {owner.reason}", hint, **facts)
+    if owner.unread:
+        text = f"the container's log cannot be read: {owner.unread}"
+        return answer.unknown("log-unread", text, "allow get of pods/log in the test's namespaces", **facts)
+    if owner.exit_code is None:
+        text = f"the container did not start: {owner.reason or 'no reason is told'}"
+        hint = "read the log of the container toolkit and of containerd on the node"
+        return answer.unknown("container-not-started", text, hint, **facts)
+    return _counted(host, node, owner)
+
+
+def _counted(host: AccessHost, node: NodeAccess, owner: ContainerSeen) -> Outcome:
+    answer, facts = host.answer, host.facts()
+    if owner.exit_code != 0 or len(owner.uuids) < node.asked:
+        lines = owner.printed.splitlines()
+        said = lines[-1] if lines and not owner.uuids else owner.reason
+        text = f"sees {len(owner.uuids)} of the {node.asked} GPUs that it got" + (f": {said}" if said else "")
+        hint = (
+            "the nvidia runtime or CDI of the node: nvidia-ctk cdi list, /etc/containerd/config.toml; `Unknown Error` "
+            "after systemctl daemon-reload is NVIDIA/nvidia-container-toolkit#48: device files need their links"
+        )
+        return answer.failed("gpus-not-visible", text[:400], hint, **facts)
+    if len(owner.uuids) > node.asked:
+        text = f"it sees {len(owner.uuids)} GPUs and got {node.asked}"
+        return answer.blocked(by="secure-accelerator-access", because=text)
+    if node.asked == node.free < node.total:
+        text = f"sees {node.asked} of {node.total} GPUs; the others are in use and were not looked at"
+        return answer.unknown("gpus-in-use", text, "run the gate again when the node is idle", **facts)
+    if host.seen.leftovers:
+        return answer.unknown("cleanup-incomplete", f"left behind: {host.seen.leftovers[0]}", HELD_BACK, **facts)
+    how = f"of {node.resource}" if node.resource else "by a claim"
+    return answer.passed(f"sees {len(owner.uuids)} of {node.asked} GPUs that it got {how}", **facts)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

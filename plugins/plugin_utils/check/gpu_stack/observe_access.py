@@ -1,0 +1,244 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Observes containers on every node in scope at once: one with all free GPUs, and two without any."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ...clients.kube.cluster import Cluster
+from ...clients.kube.connection import connection_from
+from ...clients.kube.dra import dra_kinds
+from ...clients.kube.errors import ForbiddenError
+from ...clients.kube.kinds import EVENTS, PODS
+from ...component_stack.facts import stack_facts
+from ...hardware.sku import sku_or_error
+from ...outcome.errors import BringupError
+from ...runtime.pool import map_bounded
+from ...runtime.progress import Progress
+from ...runtime.recipe_files import RECIPES
+from ...workload.capacity import GPU, NodeCapacity, read_node_capacity
+from ...workload.claims import claim_templates, claim_variables, gpu_requests
+from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
+from ...workload.pending import held_by_gates, why_pending
+from ...workload.placing import PlacingTime
+from ...workload.render import render
+from ..kit.settings import setting
+from ..kit.tolerations import cluster_queue_of, tolerations_of
+from ..spec import ObserveContext, observer_of
+from .access import (
+    ASKING,
+    LIST_GPUS,
+    LOOK,
+    OWNER,
+    PLAIN,
+    AccessResult,
+    Json,
+    NodeAccess,
+    looked,
+    owner_seen,
+    refused_by_kubelet,
+)
+
+CHECK_ID = "gpu-containers"
+_WORKERS = 8
+_ENDED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessSettings:
+    """Settings of check gpu-containers, whose pods secure-accelerator-access judges as well."""
+
+    image: str = setting(
+        "Image of the test's pods, any with glibc; empty: the one of recipes/gpu_stack.yaml.", use="run"
+    )
+    timeout_s: float = setting("How long the test waits for the scheduler.", unit="s", above=0, use="run")
+    run_s: float = setting("How long the pods may take to start and to look.", unit="s", above=0, use="run")
+    cleanup_s: float = setting("Longest time to remove what the test made.", unit="s", above=0, use="run")
+
+
+def observe(context: ObserveContext) -> AccessResult:
+    """Run the test and remove what it made.
+
+    Raises:
+        BringupError: the API server does not answer, or refuses the test's objects.
+    """
+    settings = context.settings_of(CHECK_ID, AccessSettings)
+    with Cluster(connection_from(context.connections)) as cluster:
+        names = {host.node_name for host in context.site.in_scope}
+        gpus = {host.node_name: sku_or_error(context.hardware, host.sku).gpus for host in context.site.in_scope}
+        capacities = read_node_capacity(cluster, names, tolerations_of(context))
+        nodes = tuple(_asked(capacities[name], gpus[name]) for name in sorted(names))
+        if all(node.closed for node in nodes):
+            return AccessResult(nodes=nodes)
+        return _run(cluster, context, nodes, settings)
+
+
+def _asked(capacity: NodeCapacity, gpus: int) -> NodeAccess:
+    """Return what a container on that node asks for: all free GPUs, or one part where they are given out in parts."""
+    seen = NodeAccess(node=capacity.name, closed=capacity.closed, total=capacity.total, free=capacity.free)
+    if capacity.closed:
+        return seen
+    if capacity.total:
+        count = capacity.free if capacity.by_dra or capacity.total <= gpus else min(1, capacity.free)
+        return replace(seen, resource="" if capacity.by_dra else GPU, asked=count)
+    part = next((name for name, free in sorted(capacity.free_parts.items()) if free), "")
+    total, free = sum(capacity.parts.values()), sum(capacity.free_parts.values())
+    return replace(seen, resource=part, asked=1 if part else 0, total=total, free=free)
+
+
+def _run(
+    cluster: Cluster, context: ObserveContext, nodes: tuple[NodeAccess, ...], settings: AccessSettings
+) -> AccessResult:
+    pods = stack_facts().test_pods
+    tried = [node for node in nodes if not node.closed]
+    dra = dra_kinds(cluster) if any(node.asked and not node.resource for node in tried) else None
+    with temporary_namespace(
+        cluster,
+        "access",
+        prefix=pods.namespace_prefix,
+        priority=pods.priority,
+        kinds=(dra.claims,) if dra else (),
+        cleanup_s=settings.cleanup_s,
+        emit=context.emit,
+        tolerations=tolerations_of(context),
+        holder=context.holder,
+        cluster_queue=cluster_queue_of(context),
+    ) as namespace:
+        refused = _host_path(namespace, settings)
+        namespace.create(objects(namespace, tried, settings))
+        started = time.monotonic()
+        there = _waited(namespace, settings, Progress(context.emit), 2 * len(tried))
+        settled_s = round(time.monotonic() - started, 1)
+        warnings = _warnings(namespace)
+        seen = dict(zip([n.node for n in tried], map_bounded(
+            lambda entry: _looked_at(namespace, entry[1], there, warnings, entry[0]),
+            list(enumerate(tried)), _WORKERS), strict=True))  # fmt: skip
+    return AccessResult(
+        nodes=tuple(seen.get(node.node, node) for node in nodes),
+        host_path_refused=refused,
+        settled_s=settled_s,
+        leftovers=tuple(namespace.leftovers),
+    )
+
+
+def objects(namespace: TemporaryNamespace, nodes: list[NodeAccess], settings: AccessSettings) -> list[Json]:
+    """Return what the pods claim, each size once, and the pods of these nodes, which are named by their place.
+
+    Raises:
+        InputError: the template does not render with these values.
+    """
+    made: list[Json] = []
+    device_class = stack_facts().dra.device_class
+    for count in sorted({node.asked for node in nodes if node.asked and not node.resource}):
+        requests = gpu_requests(device_class, count)
+        made += claim_templates(f"all-{count}", namespace.name, namespace.labels, requests)
+    for number, node in enumerate(nodes):
+        requests = () if node.resource else gpu_requests(device_class, node.asked)
+        values = {
+            "node": node.node,
+            "name": f"n{number}",
+            "namespace": namespace.name,
+            "resource": node.resource,
+            "count": node.asked,
+            "list_gpus": list(LIST_GPUS),
+            "look": list(LOOK),
+            "image": settings.image or stack_facts().dra.image,
+            "priority_class": namespace.priority_class,
+            "labels": namespace.labels,
+            "tolerations": namespace.tolerated,
+            "deadline_s": settings.timeout_s + settings.run_s + settings.cleanup_s + MARGIN_S,
+            **claim_variables(f"all-{node.asked}", namespace.name, namespace.labels, requests),
+        }
+        made += render(RECIPES / "workloads" / "gpu-access.yaml.j2", values)
+    return made
+
+
+def _host_path(namespace: TemporaryNamespace, settings: AccessSettings) -> str | None:
+    """Return what the API server says to a pod that mounts a device file of its host, without making it."""
+    mounted = {"name": "gpu", "hostPath": {"path": "/dev/nvidia0"}}
+    container = {
+        "name": "thief",
+        "image": settings.image or stack_facts().dra.image,
+        "volumeMounts": [{"name": "gpu", "mountPath": "/dev/nvidia0"}],
+    }
+    metadata = {"name": "host-path", "namespace": namespace.name, "labels": namespace.labels}
+    body = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container], "volumes": [mounted]}
+    }  # fmt: skip
+    try:
+        namespace.cluster.create(PODS, body, namespace.name, dry_run=True)
+    except ForbiddenError as error:
+        return error.reason or "refused"
+    except BringupError:
+        return None
+    return ""
+
+
+def _waited(
+    namespace: TemporaryNamespace, settings: AccessSettings, progress: Progress, count: int
+) -> Mapping[str, Json]:
+    """Return the pods by name once all ended, or as they are when scheduler and kubelets have had their time."""
+    wait = PlacingTime(settings.timeout_s, namespace.cluster.transport.outage)
+    ends = time.monotonic() + settings.timeout_s + settings.run_s
+    while True:
+        pods = namespace.pods()
+        placed = [pod for pod in pods if (pod.get("spec") or {}).get("nodeName")]
+        ended = [pod for pod in pods if (pod.get("status") or {}).get("phase") in _ENDED]
+        out_of_place = len(placed) < len(pods) and wait.left_s(
+            lambda waiting=pods: any(why_pending(pod) or held_by_gates(pod) for pod in waiting)  # type: ignore[misc]
+        ) <= 0  # fmt: skip
+        if len(ended) == len(pods) or time.monotonic() >= ends or (out_of_place and len(ended) == len(placed)):
+            return {pod["metadata"]["name"]: pod for pod in pods}
+        progress.tick(f"GPU containers: {len(ended)} of {len(pods)} pods looked ({count} at most)")
+        time.sleep(0.5)
+
+
+def _warnings(namespace: TemporaryNamespace) -> Mapping[str, str]:
+    """Return the last warning about each pod."""
+    try:
+        events = namespace.cluster.list_objects(EVENTS, namespace.name)
+    except BringupError:
+        return {}
+    events.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+    return {
+        str((event.get("involvedObject") or {}).get("name", "")): f"{event.get('reason')}: {event.get('message')}"[:400]
+        for event in events
+        if event.get("type") == "Warning"
+    }
+
+
+def _looked_at(
+    namespace: TemporaryNamespace, node: NodeAccess, pods: Mapping[str, Json], warnings: Mapping[str, str], number: int
+) -> NodeAccess:
+    owner, none = (pods.get(f"n{number}-{role}") for role in ("owner", "none"))
+    waiting = [pod for pod in (owner, none) if pod and not (pod.get("spec") or {}).get("nodeName")]
+    found = replace(
+        node,
+        unplaced=next((why_pending(pod) or held_by_gates(pod) or "the scheduler says nothing" for pod in waiting), ""),
+        refused=next((text for pod in (owner, none) if pod and (text := refused_by_kubelet(pod))), ""),
+    )
+    if owner and owner not in waiting:
+        name = owner["metadata"]["name"]
+        found = replace(found, owner=owner_seen(owner, *_log(namespace, owner, OWNER, warnings.get(name, ""))))
+    if none and none not in waiting:
+        logs = {role: _log(namespace, none, role, "") for role in (PLAIN, ASKING)}
+        plain, asking = (looked(none, role, logs[role][0], logs[role][2]) for role in (PLAIN, ASKING))
+        found = replace(found, plain=plain, asking=asking)
+    return found
+
+
+def _log(namespace: TemporaryNamespace, pod: Json, container: str, warning: str) -> tuple[str, str, str]:
+    """Return what a container wrote, the last warning about its pod, and why its log cannot be read."""
+    if (pod.get("status") or {}).get("phase") not in ("Running", *_ENDED) or refused_by_kubelet(pod):
+        return "", warning, ""
+    try:
+        return namespace.cluster.logs(pod["metadata"]["name"], namespace.name, container=container), warning, ""
+    except BringupError as error:
+        return "", warning, f"{error.subject}: {error.reason}"
+
+
+OBSERVER = observer_of("access", AccessResult, observe)

@@ -1,0 +1,83 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: nobody sees a GPU that was not given to him: not without a request, not by the environment, not by a host path."""
+
+from __future__ import annotations
+
+from ...outcome.model import Outcome, SubjectKind
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .access import AccessResult, Looked, NodeAccess
+from .access_host import HELD_BACK, AccessHost, per_host
+from .gpu_containers import SPEC as CONTAINERS
+from .observe_access import OBSERVER
+
+SPEC = CheckSpec(
+    id="secure-accelerator-access",
+    gate="gpu_stack",
+    title="Containers see their own GPUs and no others",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.TEST_PODS,
+    duration_s=20.0,
+    requires=("kubernetes",),
+    causes=("gpu-not-its-own", "gpu-open-to-all", "gpu-open-to-environment", "host-paths-open"),
+)
+
+
+def judge(seen: AccessResult, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Both ways on each node: a container without GPUs finds none, one with GPUs finds no more than its own."""
+    return per_host(SPEC, seen, context, _judge_host)
+
+
+def _judge_host(host: AccessHost, node: NodeAccess) -> Outcome:
+    answer, facts = host.answer, host.facts()
+    plain, asking, owner = node.plain, node.asking, node.owner
+    if plain is not None and plain.devices:
+        text = f"a container that asked for no GPU sees {', '.join(plain.devices[:8])}"
+        hint = "no container runtime may add them to all: default_runtime_name of containerd, CDI, privileged defaults"
+        return answer.failed("gpu-open-to-all", text, hint, **facts)
+    if owner is not None and len(owner.uuids) > node.asked:
+        text = f"a container that got {node.asked} GPUs sees {len(owner.uuids)}: {', '.join(owner.uuids)}"
+        hint = "kubectl logs of the device plugin or DRA driver on the node; nvidia-ctk cdi list"
+        return answer.failed("gpu-not-its-own", text[:400], hint, **facts)
+    if host.seen.host_path_refused == "":
+        text = "the API server takes a pod that mounts /dev/nvidia0 of its host in a namespace of level baseline"
+        hint = "switch the admission plugin PodSecurity on again (kube-apiserver --disable-admission-plugins)"
+        return answer.failed("host-paths-open", text, hint, **facts)
+    unknown = _unknown(host, node, (plain, asking))
+    if unknown is not None:
+        return unknown
+    if asking is not None and asking.devices:
+        text = f"a container that only sets NVIDIA_VISIBLE_DEVICES=all sees {', '.join(asking.devices[:8])}"
+        hint = (
+            "accept-nvidia-visible-devices-envvar-when-unprivileged = false in the nvidia container runtime's "
+            "config.toml with the device plugin's DEVICE_LIST_STRATEGY volume-mounts or cdi-*; or accept it by name "
+            "where all users of the cluster are trusted"
+        )
+        return answer.marginal("gpu-open-to-environment", text, hint, **facts)
+    own = f"one with {node.asked} its own" if owner is not None else "none was given out meanwhile"
+    return answer.passed(f"containers without GPUs see none, {own}; host paths are refused", **facts)
+
+
+def _unknown(host: AccessHost, node: NodeAccess, without: tuple[Looked | None, ...]) -> Outcome | None:
+    """Return why the node is not known to be closed, None if everything was looked at."""
+    answer, facts = host.answer, host.facts()
+    if any(entry is None for entry in without):
+        text = f"a pod without GPUs was not placed: {node.unplaced or node.refused or 'there was no pod'}"
+        return answer.unknown("container-not-placed", text, "kubectl describe node; run the gate again", **facts)
+    open_end = next((entry for entry in without if entry is not None and not entry.done), None)
+    if open_end is not None:
+        cause = "image-not-pulled" if open_end.no_image else "container-not-started"
+        hint = f"an image that the site has: gpufleet_settings: {{{CONTAINERS.id}: {{image: ...}}}}; run the gate again"
+        return answer.unknown(cause, f"a container without GPUs did not look: {open_end.reason}", hint, **facts)
+    if host.seen.host_path_refused is None:
+        text = "it is not known whether the API server refuses pods that mount files of their host"
+        return answer.unknown("host-paths-not-asked", text, "run the gate again", **facts)
+    if node.asked and (node.owner is None or node.owner.exit_code != 0 or len(node.owner.uuids) < node.asked):
+        return answer.blocked(by=CONTAINERS.id, because="the container with GPUs did not see what it got")
+    if host.seen.leftovers:
+        return answer.unknown("cleanup-incomplete", f"left behind: {host.seen.leftovers[0]}", HELD_BACK, **facts)
+    return None
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -1,0 +1,54 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Pods that list the GPUs which they got and end, and pods that look for device files of GPUs.
+
+No container runs, so what a runtime would hand over is computed: as many working GPUs of the node as were asked for,
+and no device file for who asked for none. Containers that lose theirs say so in the words of
+NVIDIA/nvidia-container-toolkit#48.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..model.values import Node
+from .pod_simulator import STDERR, STDOUT, Json, PodGroup, PodOutput, PodSimulator, SimContext, words_of
+
+
+def handles(pod: Json) -> bool:
+    words = " ".join(words_of(pod))
+    return "/dev/nvidia*" in words or ("nvidia-smi -L" in words and "sleep" not in words)
+
+
+def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | None:
+    """Return what the pod prints and that it ends at once."""
+    if not group.running:
+        return None
+    pod = group.running[0]
+    node = context.model.node(pod["spec"]["nodeName"])
+    name = pod["metadata"]["name"]
+    if "/dev/nvidia*" in " ".join(words_of(pod)):
+        devices = (
+            [f"device /dev/nvidia{gpu.index}" for gpu in node.working_gpus] if node.kubernetes.open_devices else []
+        )
+        return {name: PodOutput(lines=tuple((STDOUT, line) for line in (*devices, "looked into /dev")))}
+    return {name: _listed(node, _count(pod, context))}
+
+
+def _listed(node: Node, count: int) -> PodOutput:
+    if node.kubernetes.blind_containers:
+        return PodOutput(lines=((STDERR, "Failed to initialize NVML: Unknown Error"),), exit_code=255)
+    gpus = node.working_gpus[:count]
+    return PodOutput(lines=tuple((STDOUT, f"GPU {n}: {gpu.product} (UUID: {gpu.uuid})") for n, gpu in enumerate(gpus)))
+
+
+def _count(pod: Json, context: SimContext) -> int:
+    limits = (pod["spec"]["containers"][0].get("resources") or {}).get("limits") or {}
+    asked = sum(int(amount) for name, amount in limits.items() if name.startswith("nvidia.com/"))
+    claims = (pod.get("status") or {}).get("resourceClaimStatuses") or []
+    names = [(pod["metadata"]["namespace"], str(claim.get("resourceClaimName", ""))) for claim in claims]
+    return asked or sum(len(context.claimed.get(name, ())) for name in names)
+
+
+SIMULATOR = PodSimulator(name="gpu-access", handles=handles, simulate=simulate)

@@ -1,0 +1,209 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Containers see the GPUs that they get, all of them and no others, on every node."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from lease_cluster import MemoryCluster
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import (
+    gpu_containers,
+    secure_accelerator_access,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.access import (
+    AccessResult,
+    Looked,
+    NodeAccess,
+    looked,
+    refused_by_kubelet,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.claimed_container import ContainerSeen
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_access import (
+    AccessSettings,
+    _asked,
+    objects,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import NodeCapacity
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
+
+from .conftest import NAMES, context, site
+
+UUIDS = tuple(f"GPU-0{number}" for number in range(8))
+OWNER = ContainerSeen(exit_code=0, uuids=UUIDS, printed="GPU 0: NVIDIA H100 (UUID: GPU-00)")
+NONE = Looked(done=True)
+SETTINGS = AccessSettings(image="", timeout_s=60.0, run_s=300.0, cleanup_s=60.0)
+
+
+def node(name: str, **more: Any) -> NodeAccess:
+    seen = NodeAccess(
+        node=name, total=8, free=8, resource="nvidia.com/gpu", asked=8, owner=OWNER, plain=NONE, asking=NONE
+    )
+    return replace(seen, **more)
+
+
+def seen_on(**more: Any) -> AccessResult:
+    """All is well but on gpu02."""
+    nodes = tuple(node(name, **(more if name == "gpu02" else {})) for name in NAMES)
+    return AccessResult(nodes=nodes, host_path_refused="violates PodSecurity baseline: hostPath volumes")
+
+
+def on_gpu02(check: Any, seen: AccessResult) -> Outcome:
+    return next(o for o in check.judge(seen, context()) if o.subjects[0].name == "gpu02")
+
+
+@pytest.mark.parametrize("check", [gpu_containers, secure_accelerator_access])
+def test_a_healthy_fleet_passes_on_every_node(check: Any) -> None:
+    found = check.judge(seen_on(), context())
+    assert [outcome.status for outcome in found] == [Status.PASSED] * len(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "cause"),
+    [
+        ({"owner": replace(OWNER, uuids=UUIDS[:7])}, Status.FAILED, "gpus-not-visible"),
+        (
+            {"owner": ContainerSeen(exit_code=255, printed="Failed to initialize NVML: Unknown Error")},
+            Status.FAILED,
+            "gpus-not-visible",
+        ),
+        ({"owner": ContainerSeen(exit_code=0)}, Status.FAILED, "gpus-not-visible"),
+        ({"owner": None, "refused": "UnexpectedAdmissionError: no healthy GPU"}, Status.FAILED, "gpus-not-given"),
+        ({"owner": None, "unplaced": "0/4 nodes: Insufficient"}, Status.OTHER, "container-not-placed"),
+        ({"owner": None}, Status.OTHER, "container-not-placed"),
+        ({"owner": ContainerSeen(no_image=True, reason="ErrImagePull")}, Status.OTHER, "image-not-pulled"),
+        ({"owner": ContainerSeen(unread="pods is forbidden")}, Status.OTHER, "log-unread"),
+        ({"owner": ContainerSeen(reason="ContainerCreating")}, Status.OTHER, "container-not-started"),
+        ({"closed": "cordoned"}, Status.OTHER, "blocked-by-node-ready"),
+        ({"total": 0, "free": 0, "asked": 0, "owner": None}, Status.OTHER, "blocked-by-gpu-allocatable"),
+        ({"free": 0, "asked": 0, "owner": None}, Status.OTHER, "gpus-in-use"),
+        (
+            {"free": 3, "asked": 3, "owner": replace(OWNER, uuids=UUIDS[:3])},
+            Status.OTHER,
+            "gpus-in-use",
+        ),
+        # Of GPUs that are given out in parts one is asked for, and one is seen.
+        (
+            {"total": 32, "free": 32, "resource": "nvidia.com/gpu.shared", "asked": 1,
+             "owner": replace(OWNER, uuids=UUIDS[:1])},
+            Status.PASSED,
+            "",
+        ),
+        ({"resource": ""}, Status.PASSED, ""),
+        ({"owner": replace(OWNER, uuids=(*UUIDS, "GPU-09"))}, Status.OTHER, "blocked-by-secure-accelerator-access"),
+    ],
+)  # fmt: skip
+def test_what_a_container_with_gpus_sees(change: dict[str, Any], status: Status, cause: str) -> None:
+    found = on_gpu02(gpu_containers, seen_on(**change))
+    assert (found.status, found.cause) == (status, cause)
+
+
+@pytest.mark.parametrize(
+    ("change", "rating", "cause"),
+    [
+        ({"plain": Looked(done=True, devices=("/dev/nvidia0",))}, Rating.BAD, "gpu-open-to-all"),
+        ({"asking": Looked(done=True, devices=("/dev/nvidia0",))}, Rating.MARGINAL, "gpu-open-to-environment"),
+        ({"owner": replace(OWNER, uuids=(*UUIDS, "GPU-09"))}, Rating.BAD, "gpu-not-its-own"),
+        ({"plain": Looked(reason="ContainerCreating")}, Rating.UNKNOWN, "container-not-started"),
+        ({"asking": Looked(reason="ErrImagePull", no_image=True)}, Rating.UNKNOWN, "image-not-pulled"),
+        ({"plain": None, "asking": None, "unplaced": "taints"}, Rating.UNKNOWN, "container-not-placed"),
+        ({"owner": ContainerSeen(exit_code=255)}, Rating.UNKNOWN, "blocked-by-gpu-containers"),
+        # On a node whose GPUs are all in use a stranger's container still must not see them.
+        ({"free": 0, "asked": 0, "owner": None}, Rating.GOOD, ""),
+        ({"closed": "not Ready"}, Rating.UNKNOWN, "blocked-by-node-ready"),
+    ],
+)
+def test_what_containers_see_that_is_not_theirs(change: dict[str, Any], rating: Rating, cause: str) -> None:
+    found = on_gpu02(secure_accelerator_access, seen_on(**change))
+    assert (found.rating, found.cause) == (rating, cause)
+
+
+def test_host_paths_must_be_refused_and_must_be_asked_for() -> None:
+    for said, cause in (("", "host-paths-open"), (None, "host-paths-not-asked")):
+        (found,) = secure_accelerator_access.judge(replace(seen_on(), host_path_refused=said), context())
+        assert found.cause == cause and len(found.subjects) == len(NAMES), "told once for the whole cluster"
+
+
+@pytest.mark.parametrize("check", [gpu_containers, secure_accelerator_access])
+def test_what_was_not_tried_or_is_left_behind_is_no_pass(check: Any) -> None:
+    for seen in (AccessResult(), AccessResult(problem="held", reason="x"), replace(seen_on(), leftovers=("pods",))):
+        assert all(outcome.status is Status.OTHER for outcome in check.judge(seen, context()))
+
+
+def test_device_files_are_read_from_a_log_that_came_to_its_end() -> None:
+    text = "device /dev/nvidia0\ndevice /dev/nvidiactl\ndevice /dev/nvidia-caps/nvidia-cap1\nlooked into /dev\n"
+    assert looked({}, "plain", text, "").devices == ("/dev/nvidia-caps/nvidia-cap1", "/dev/nvidia0", "/dev/nvidiactl")
+    assert looked({}, "plain", "looked into /dev\n", "") == Looked(done=True)
+    assert not looked({}, "plain", "device /dev/nvidia0\n", "").done
+    waiting = {"name": "plain", "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}
+    found = looked({"status": {"containerStatuses": [waiting]}}, "plain", "", "")
+    assert found.no_image and "not found" in found.reason
+
+
+def test_a_pod_that_its_kubelet_refuses_has_no_container() -> None:
+    status = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no healthy devices present"}
+    assert refused_by_kubelet({"status": status}) == "UnexpectedAdmissionError: no healthy devices present"
+    assert refused_by_kubelet({"status": {"phase": "Failed", "containerStatuses": [{"name": "owner"}]}}) == ""
+    assert refused_by_kubelet({"status": {"phase": "Running"}}) == ""
+
+
+@pytest.mark.parametrize(
+    ("capacity", "resource", "asked"),
+    [
+        (NodeCapacity(name="a", total=8, used=0), "nvidia.com/gpu", 8),
+        (NodeCapacity(name="a", total=8, used=3), "nvidia.com/gpu", 5),
+        (NodeCapacity(name="a", total=8, used=0, by_dra=True), "", 8),
+        # Time-slicing under the plain name.
+        (NodeCapacity(name="a", total=32, used=0), "nvidia.com/gpu", 1),
+        (NodeCapacity(name="a", total=0, used=0, parts={"nvidia.com/mig-1g.10gb": 7}), "nvidia.com/mig-1g.10gb", 1),
+        (NodeCapacity(name="a", total=8, used=0, closed="cordoned"), "", 0),
+    ],
+)
+def test_how_many_gpus_a_container_asks_for(capacity: NodeCapacity, resource: str, asked: int) -> None:
+    found = _asked(capacity, 8)
+    assert (found.resource, found.asked) == (resource, asked)
+
+
+def _made(*nodes: NodeAccess) -> list[dict[str, Any]]:
+    namespace = TemporaryNamespace(MemoryCluster().api, "gpufleet-test-access-1", 60.0, ())
+    return objects(namespace, list(nodes), SETTINGS)
+
+
+def test_one_pod_of_a_node_asks_for_its_gpus_and_the_other_for_none() -> None:
+    made = _made(node("gpu01"), node("gpu02", asked=0))
+    assert [body["metadata"]["name"] for body in made] == ["n0-owner", "n0-none", "n1-none"]
+    owner, none = made[0], made[1]
+    (container,) = owner["spec"]["containers"]
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": 8}
+    assert [entry["name"] for entry in none["spec"]["containers"]] == ["plain", "asking"]
+    plain, asking = none["spec"]["containers"]
+    assert "env" not in plain and {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"} in asking["env"]
+    for body in made:
+        assert not any("hostPath" in volume for volume in body["spec"].get("volumes", []))
+        assert all(
+            entry["securityContext"]["allowPrivilegeEscalation"] is False for entry in body["spec"]["containers"]
+        )
+        term = body["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        assert term["nodeSelectorTerms"][0]["matchFields"][0]["key"] == "metadata.name"
+    assert all("resources" not in entry for entry in none["spec"]["containers"])
+
+
+def test_gpus_that_are_given_out_by_claims_are_claimed() -> None:
+    made = _made(node("gpu01", resource=""), node("gpu02", resource=""), node("gpu03", resource="", asked=4))
+    templates = [body for body in made if body["kind"] == "ResourceClaimTemplate"]
+    assert [body["metadata"]["name"] for body in templates] == ["all-4-gpus", "all-8-gpus"]
+    owners = [body for body in made if body["metadata"]["name"].endswith("-owner")]
+    named = [body["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] for body in owners]
+    assert named == ["all-8-gpus", "all-8-gpus", "all-4-gpus"]
+    assert all(body["spec"]["containers"][0]["resources"] == {"claims": [{"name": "gpus"}]} for body in owners)
+
+
+def test_claims_that_the_scheduler_does_not_allocate_are_told_once() -> None:
+    seen = AccessResult(nodes=tuple(node(name, resource="", owner=None, unplaced="x") for name in NAMES))
+    by_claims = context(site=site(capabilities=("kubernetes", "dra")))
+    (found,) = gpu_containers.judge(seen, by_claims)
+    assert found.cause == "blocked-by-dra-allocation"
