@@ -166,9 +166,8 @@ def _host_path(namespace: TemporaryNamespace, settings: AccessSettings) -> str |
         "volumeMounts": [{"name": "gpu", "mountPath": "/dev/nvidia0"}],
     }
     metadata = {"name": "host-path", "namespace": namespace.name, "labels": namespace.labels}
-    body = {
-        "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container], "volumes": [mounted]}
-    }  # fmt: skip
+    spec = {"containers": [container], "volumes": [mounted]}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
     try:
         namespace.cluster.create(PODS, body, namespace.name, dry_run=True)
     except ForbiddenError as error:

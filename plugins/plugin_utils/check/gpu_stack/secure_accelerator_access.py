@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: nobody sees a GPU that was not given to him: not without a request, not by the environment, not by a host path."""
+"""Check: nobody sees a GPU that was not given to him: not unasked, not by the environment, not by a host path."""
 
 from __future__ import annotations
 
