@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 from seeds import run_seed
 from sites import make_site
+from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils.fabric_tools import run_fabric_tools
 from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import run_tools
@@ -41,12 +43,15 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import ibstat
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric import programs as programs_module
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.adapters import HERE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.cabling import write_cabling
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.net import adapter_ident
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.plan import SimulatedFabric, plan_fabric
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.programs import (
     FabricPrograms,
     ensure_programs,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.simulator import CONSOLE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import tools_path
@@ -120,6 +125,13 @@ class Running:
         run_dir = self.directory / "run"
         write_evidence(run_dir, HostEvidence(host=host, reached=True, tools=tools), FABRIC)
         return judge(run_dir, self.site())
+
+
+def said(fabric: Running, *, itself: bool = False) -> str:
+    """Return what ibstat prints on gpu02, from what is kept or by running the real programs there."""
+    tool = tools_path(fabric.directory, "gpu02") / "ibstat"
+    environment = {**os.environ, HERE: "1" if itself else ""}
+    return subprocess.run([tool], env=environment, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
 def judge(run_dir: Path, site: Site) -> list[Outcome]:
@@ -243,12 +255,19 @@ def test_the_standby_takes_over_when_the_master_dies(
         state = read_state(tmp_path)
         assert state is not None
         (master,) = [child for child in state.children if child.name == "opensm-master"]
+        before = said(fabric)
+        assert said(fabric) == said(fabric, itself=True) == before
         os.kill(master.pid, signal.SIGKILL)
         deadline = monotonic() + 40
         outcomes = fabric.look(monkeypatch)
         while monotonic() < deadline and {o.cause for o in held(outcomes)} != {"no-standby-subnet-manager"}:
             sleep(0.5)
             outcomes = fabric.look(monkeypatch)
+        # What is kept of ibstat follows what others do to the fabric.
+        eventually(lambda: said(fabric) == said(fabric, itself=True) != before, what=lambda: (before, said(fabric)))
+        Path(tmp_path, "fabric", CONSOLE).write_text(f'Unlink "{adapter_ident(fabric.model.nodes[1].hcas[0])}"[1]\n')
+        assert "Physical state: Polling" in said(fabric)
+        eventually(lambda: said(fabric) == said(fabric, itself=True), what=lambda: said(fabric))
     # Master again, every link Active; what is missing now is the one behind it.
     assert [(o.check, o.cause) for o in held(outcomes)] == [("subnet-manager", "no-standby-subnet-manager")]
 

@@ -16,6 +16,7 @@ from ...runtime.files import write_atomic
 from ...runtime.launch import python_argv
 from ..lifecycle.spec import ProcessSpec
 from ..model.values import ClusterModel, Hca, Node
+from .adapters import ANSWER, ASK, make_pipes
 from .net import MANAGERS, adapter_ident, build_net, console_growth, console_start, manager_ident, net_text, table_sizes
 from .programs import DIAGNOSTICS, FabricPrograms
 from .simulator import NET_FILE, SCRIPT
@@ -31,11 +32,12 @@ class SimulatedFabric:
     processes: tuple[ProcessSpec, ...]
     socket_name: str
     programs: FabricPrograms
+    directory: Path
 
     def host_files(self, node: Node) -> dict[str, str]:
         """Return what the tools of a host read: how to reach the simulator, and the host's adapters."""
         client = self.programs.client(self.socket_name, "")
-        settings = {**client, "DIAGNOSTICS": str(Path(self.programs.paths["ibstat"]).parent)}
+        settings = {**client, "DIAGNOSTICS": str(Path(self.programs.paths["ibstat"]).parent), "FABRIC_HOST": node.name}
         rows = [
             "\t".join((hca.name, _ident(node, hca), hca.model, hca.firmware, "" if hca.state == "Down" else hca.state))
             for hca in node.all_hcas
@@ -46,6 +48,11 @@ class SimulatedFabric:
             # The same file for every host: links to it are one lock for all.
             "fabric.lock": "One tool at a time: process ids of two hosts can be the same.\n",
         }
+
+    @property
+    def pipes(self) -> tuple[Path, ...]:
+        """The pipes over which a tool asks what the simulator knows already."""
+        return tuple(self.directory / name for name in (ASK, ANSWER))
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -74,6 +81,7 @@ def plan_fabric(model: ClusterModel, directory: Path, programs: FabricPrograms) 
         return None
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(mode=0o700, parents=True)
+    make_pipes(directory)
     socket_name = f"gpufleet-{secrets.token_hex(6)}"
     write_atomic(directory / NET_FILE, net_text(net))
     write_atomic(directory / "opensm.conf", _SM_CONFIGURATION)
@@ -98,7 +106,7 @@ def plan_fabric(model: ClusterModel, directory: Path, programs: FabricPrograms) 
         ),
         ProcessSpec(name="fabric-ready", argv=ready, wave=_WAVE_READY, once=True, limit_s=120),
     )
-    return SimulatedFabric(processes, socket_name, programs)
+    return SimulatedFabric(processes, socket_name, programs, directory)
 
 
 def _manager(

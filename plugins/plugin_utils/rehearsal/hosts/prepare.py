@@ -51,6 +51,10 @@ class RealTools(Protocol):
     def host_files(self, node: Node) -> Mapping[str, str]:
         """Return the files of that host by name."""
 
+    @property
+    def pipes(self) -> tuple[Path, ...]:
+        """Named pipes that every host has beside those files."""
+
 
 def prepare_hosts(
     model: ClusterModel,
@@ -141,6 +145,8 @@ class _Writer:
             files |= {f"loaded/{name}": text for name, text in self._outputs(loaded_node(node)).items()}
         for name, text in files.items():
             self._link(home / "out" / name, text if isinstance(text, bytes) else text.encode(), 0o644)
+        for pipe in self._fabric.pipes if self._fabric is not None else ():
+            os.link(pipe, home / "out" / pipe.name)
         for tool, script in self._tools.items():
             self._write_tool(home / "bin" / tool, script, node.tools.get(tool, "ok"))
         self._write_own_files(home / "layers" / "root" / "upper" / "etc", node)
