@@ -6,13 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from catalogue_bench import LIMITS, CatalogueBench, catalogue_bench, leaves, not_ready
 from google_admission import NAME
 from seeds import drawing
+from waiting import eventually
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import DEPLOYMENTS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import DEPLOYMENTS, PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import merged_values
 
 DRAWN = 2
 
@@ -28,18 +31,60 @@ def test_recipes_that_are_drawn_are_installed(bench: CatalogueBench) -> None:
         assert not_ready(bench.become(leaf.recipe)) == [], leaf.name
 
 
-def test_volcano_on_google_needs_the_quota_that_its_recipe_brings(bench: CatalogueBench) -> None:
+def test_critical_pods_on_google_need_the_quotas_that_recipes_bring(bench: CatalogueBench) -> None:
     (leaf,) = (leaf.recipe for leaf in leaves() if leaf.name == "service=gke,platform=volcano")
-    entry = next(entry for entry in leaf["componentRefs"] if entry["name"] == "volcano")
-    without = {key: value for key, value in entry.items() if key not in ("manifests", "preManifestFiles")}
-    alone = {**leaf, "deploymentOrder": ["volcano"]}
-    short = replace(LIMITS, ready_s=6)
-    (wrong,) = not_ready(bench.become({**alone, "componentRefs": [{**without, "dependencyRefs": []}]}, short))
-    assert wrong.startswith("volcano: not-ready"), wrong
-    live = bench.cluster.find(DEPLOYMENTS, "volcano-scheduler", "volcano-system") or {}
-    said = {entry["type"]: entry.get("message", "") for entry in (live.get("status") or {}).get("conditions") or ()}
-    assert NAME in said.get("ReplicaFailure", ""), said
-    assert not_ready(bench.become({**alone, "componentRefs": [{**entry, "dependencyRefs": []}]})) == []
+    wanted = {"nvidia-dra-driver-gpu": "nvidia-dra-driver-gpu-controller", "volcano": "volcano-scheduler"}
+    entries = [{**entry, "dependencyRefs": []} for entry in leaf["componentRefs"] if entry["name"] in wanted]
+    spoiled = [{key: value for key, value in entry.items() if key not in ("manifests", "preManifestFiles")}
+               for entry in entries]  # fmt: skip
+    alone = {**leaf, "deploymentOrder": sorted(wanted)}
+    wrong = not_ready(bench.become({**alone, "componentRefs": spoiled}, replace(LIMITS, ready_s=6)))
+    assert [line.partition(": ")[0] for line in wrong] == sorted(wanted), wrong
+    assert all(": not-ready" in line for line in wrong), wrong
+    for entry in entries:
+        live = bench.cluster.find(DEPLOYMENTS, wanted[entry["name"]], entry["namespace"]) or {}
+        said = {one["type"]: one.get("message", "") for one in (live.get("status") or {}).get("conditions") or ()}
+        assert NAME in said.get("ReplicaFailure", ""), said
+    assert not_ready(bench.become({**alone, "componentRefs": entries})) == []
+
+
+def test_the_controller_of_claims_is_placed_on_a_cluster_without_nodes_of_the_control_plane(
+    bench: CatalogueBench,
+) -> None:
+    (leaf,) = (leaf.recipe for leaf in leaves() if leaf.name == "service=generic")
+    name = "nvidia-dra-driver-gpu"
+    entry = next({**entry, "dependencyRefs": []} for entry in leaf["componentRefs"] if entry["name"] == name)
+    # What an empty mapping leaves of the chart's own.
+    kept = {**entry, "values": merged_values({**entry["values"], "controller": {}}, {"controller": {"affinity": {}}})}
+    alone = {**leaf, "deploymentOrder": [name]}
+    (wrong,) = not_ready(bench.become({**alone, "componentRefs": [kept]}, replace(LIMITS, ready_s=6)))
+    assert "didn't match Pod's node affinity" in wrong
+    assert not_ready(bench.become({**alone, "componentRefs": [entry]})) == []
+
+
+def test_a_pod_that_kai_groups_itself_is_in_no_gang_of_ours(bench: CatalogueBench) -> None:
+    (leaf,) = (leaf.recipe for leaf in leaves() if leaf.name == "service=generic")
+    entry = next({**entry, "dependencyRefs": []} for entry in leaf["componentRefs"] if entry["name"] == "kai-scheduler")
+    assert not_ready(bench.become({**leaf, "deploymentOrder": ["kai-scheduler"], "componentRefs": [entry]})) == []
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "ranks", "uid": "1", "controller": True}
+
+    def group(owners: list[dict[str, Any]], **more: str) -> Any:
+        body = {
+            "metadata": {
+                "name": "rank-0",
+                "ownerReferences": owners,
+                "annotations": {"pod-group-name": "ranks", **more},
+            },
+            "spec": {"schedulerName": "kai-scheduler", "containers": [{"name": "rank", "image": "rehearsal/x:1"}]},
+        }
+        made = bench.cluster.transport.json("POST", f"{PODS.path('', 'default')}?dryRun=All", body=body)
+        return (made["spec"].get("schedulingGroup") or {}).get("podGroupName")
+
+    ours = {"kai.scheduler/skip-podgrouper": "true"}
+    # The binding of a policy counts a moment after it was made.
+    eventually(lambda: group([owner], **ours) == "ranks", what=lambda: group([owner], **ours))
+    assert group([owner]) is None
+    assert group([]) == "ranks"
 
 
 def test_a_component_that_kustomize_builds_is_installed_alone(bench: CatalogueBench) -> None:

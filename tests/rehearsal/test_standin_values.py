@@ -209,3 +209,18 @@ def test_the_chart_of_the_disks_makes_the_classes_that_its_values_name(render: R
 def test_the_scheduler_of_volcano_is_a_critical_pod(render: Render) -> None:
     documents, _error = render(_component("service=gke,platform=volcano", "volcano"))
     assert _pod(documents, "volcano-scheduler")["priorityClassName"] == "system-cluster-critical"
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({}, ["default-parent-queue", "default-queue"]),
+        ({"parentName": "top", "childName": "gpus"}, ["top", "gpus"]),
+        ({"createDefaultQueue": False}, []),
+    ],
+)
+def test_the_chart_of_kai_makes_the_queues_that_its_values_name(given: Json, names: list[str], render: Render) -> None:
+    documents, _error = render(_with(_component("service=generic", "kai-scheduler"), {"defaultQueue": given}))
+    queues = [document for document in documents if document["kind"] == "Queue"]
+    assert [queue["metadata"]["name"] for queue in queues] == names
+    assert [queue["spec"].get("parentQueue") for queue in queues] == [None, *names[:1]][: len(names)]

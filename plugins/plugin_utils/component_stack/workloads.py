@@ -196,7 +196,9 @@ def _progress(kind: str, obj: Json) -> tuple[int, int, str]:
         return wanted, int(status.get("succeeded", 0)), "job-failed" if failed else ""
     desired = int(spec.get("replicas", 1) if spec.get("replicas") is not None else 1)
     updated = int(status.get("updatedReplicas", 0))
-    return desired, min(int(status.get("readyReplicas", 0)), updated), ""
+    # Pods of an earlier revision that still serve say nothing of this one, and hide that it does not start.
+    older = max(int(status.get("replicas", 0)) - updated, 0)
+    return desired, max(min(int(status.get("readyReplicas", 0)) - older, updated), 0), ""
 
 
 def _still_missing(kind: str, desired: int, ready: int, waiting: list[Json], failure: str) -> str:

@@ -3,12 +3,12 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Stand-in of KAI: its PodGroups become native ones, and what the real scheduler decides is copied back.
 
-Queues as in kai-scheduler/KAI-Scheduler: the first installation makes default-queue below default-parent-queue (pull
-request 499), a group whose queue does not exist waits with QueueDoesNotExist (820), one of a queue without a parent is
-not placed (its #621), and PodGroup.spec.queue decides, not a label (docs, external PodGroups). A group that asks for
-more GPUs than its queue, or one above it, has left of its limit waits with OverLimit; a limit that is 0 or not stated
-is none at all (docs/queues/README.md; pkg/scheduler/plugins/proportion/capacity_policy/max_allowed_check.go, whose
-message is GetJobOverMaxAllowedMessageForQueue's).
+Queues as in kai-scheduler/KAI-Scheduler: the chart brings the first two (its values, defaultQueue), a group whose
+queue does not exist waits with QueueDoesNotExist (820), one of a queue without a parent is not placed (its #621), and
+PodGroup.spec.queue decides, not a label (docs, external PodGroups). A group that asks for more GPUs than its queue,
+or one above it, has left of its limit waits with OverLimit; a limit that is 0 or not stated is none at all
+(docs/queues/README.md; pkg/scheduler/plugins/proportion/capacity_policy/max_allowed_check.go, whose message is
+GetJobOverMaxAllowedMessageForQueue's).
 """
 
 from __future__ import annotations
@@ -34,27 +34,15 @@ MANAGER = "kai-scheduler"
 GROUP_ANNOTATION = "pod-group-name"
 _SCHEDULER = "kai-scheduler-default"
 _GPU = "nvidia.com/gpu"
-_FIRST_QUEUES = {"default-parent-queue": "", "default-queue": "default-parent-queue"}
-_UNLIMITED = {"quota": 0, "limit": -1, "overQuotaWeight": 1}
 
 
 def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
-    """Return the writes of KAI's chart and scheduler."""
-    if not available(view, DEPLOYMENTS, "app", _SCHEDULER):
+    """Return the writes of KAI's scheduler."""
+    if not available(view, DEPLOYMENTS, "app", _SCHEDULER) or facts.gang_admission == ADMITS_NOTHING:
         return []
     queues = list(view.all(KAI_QUEUES))
-    if not queues:
-        return [_queue(name, parent) for name, parent in _FIRST_QUEUES.items()]
-    if facts.gang_admission == ADMITS_NOTHING:
-        return []
     groups = [group for group in view.all(KAI_POD_GROUPS) if not is_deleted(group)]
     return [change for group in groups for change in _queued(view, facts, group, queues)]
-
-
-def _queue(name: str, parent: str) -> Change:
-    above = {"parentQueue": parent} if parent else {}
-    spec = {**above, "resources": dict.fromkeys(("cpu", "gpu", "memory"), _UNLIMITED)}
-    return Change(MANAGER, CREATE, KAI_QUEUES, name, body={"metadata": {"name": name}, "spec": spec})
 
 
 def _queued(view: ClusterView, facts: ClusterFacts, group: Json, queues: list[Json]) -> Iterable[Change]:

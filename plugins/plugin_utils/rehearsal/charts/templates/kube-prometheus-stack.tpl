@@ -67,3 +67,24 @@ spec:
     - {name: http-web, port: 9093, targetPort: 9093}
     - {name: reloader-web, port: 8080, targetPort: reloader-web}
 {{- end }}
+{{- /* Who watches the control plane (prometheus-community/helm-charts, charts/kube-prometheus-stack/templates/exporters:
+on unless it is switched off); with each come alerts such as KubeControllerManagerDown. */ -}}
+{{- range $name, $job := dict "kubeControllerManager" "kube-controller-manager" "kubeEtcd" "kube-etcd" "kubeScheduler" "kube-scheduler" }}
+{{- if dig $name "enabled" true $.Values.AsMap }}
+---
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata:
+  name: {{ $full }}-{{ $job }}
+  namespace: {{ $.Release.Namespace }}
+  labels:
+    {{- include "standin.labels" $ | nindent 4 }}
+    release: {{ $.Release.Name }}
+spec:
+  jobLabel: jobLabel
+  namespaceSelector: {matchNames: [kube-system]}
+  selector:
+    matchLabels: {app: {{ $full }}-{{ $job }}}
+  endpoints: [{port: http-metrics}]
+{{- end }}
+{{- end }}

@@ -39,6 +39,12 @@ def _deployment(ready: int, **more: Any) -> dict[str, Any]:
     return _object({"readyReplicas": ready, "updatedReplicas": 2, "observedGeneration": 1}, replicas=2, **more)
 
 
+def _rolling(ready: int, updated: int, older: int) -> dict[str, Any]:
+    """A Deployment of two on its way from one revision to the next."""
+    counts = {"readyReplicas": ready, "updatedReplicas": updated, "replicas": updated + older}
+    return _object({**counts, "observedGeneration": 1}, replicas=2)
+
+
 def _daemon_set(**status: int) -> dict[str, Any]:
     return _object({"observedGeneration": 1, **status})
 
@@ -55,6 +61,10 @@ def _look(kind: str, obj: dict[str, Any], *pods: dict[str, Any]) -> Workload:
         ("Deployment", _deployment(2, generation=2), "pending"),
         ("Deployment", _object({}, replicas=0), "ready"),
         ("Deployment", _object({}), "pending"),
+        ("Deployment", _rolling(ready=2, updated=2, older=0), "ready"),
+        ("Deployment", _rolling(ready=2, updated=1, older=2), "pending"),
+        ("Deployment", _rolling(ready=2, updated=2, older=2), "pending"),
+        ("Deployment", _rolling(ready=3, updated=2, older=1), "ready"),
         ("DaemonSet", _daemon_set(desiredNumberScheduled=4, numberReady=4, updatedNumberScheduled=4), "ready"),
         ("DaemonSet", _daemon_set(desiredNumberScheduled=4, numberReady=4, updatedNumberScheduled=3), "pending"),
         ("DaemonSet", _daemon_set(), "ready"),

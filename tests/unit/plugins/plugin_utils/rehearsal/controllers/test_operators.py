@@ -214,16 +214,6 @@ def test_volcano_admits_no_group_of_a_queue_that_it_lacks(facts: ClusterFacts) -
     assert change.body == {"status": {"phase": "Pending"}}
 
 
-def test_kai_makes_its_queues_at_the_first_installation_alone(facts: ClusterFacts) -> None:
-    scheduler = a_deployment("kai-scheduler-default")
-    made = kai_scheduler.reconcile(view_of(scheduler), facts)
-    assert [(change.kind, change.name) for change in made] == [
-        (KAI_QUEUES, "default-parent-queue"),
-        (KAI_QUEUES, "default-queue"),
-    ]
-    assert kai_scheduler.reconcile(view_of(scheduler, _KAI_PARENT), facts) == []
-
-
 @pytest.mark.parametrize(
     ("queue", "handed", "said"),
     [
