@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import CheckSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import GATE_PHASE, READINESS
 
 _HEAD = """<!--
 SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
@@ -25,19 +26,21 @@ not. What is not known is `other` with a cause of its own, and never passes.
 
 def page(specs: Sequence[CheckSpec]) -> str:
     """Return the page, in the order of the gates."""
-    return _HEAD + "".join(line for gate in GATES for line in _gate(gate.number, gate.id, specs))
+    gates = "".join(line for gate in GATES for line in _gate(f"{gate.number}. {gate.id}", gate.id, gate.id, specs))
+    return _HEAD + gates + "".join(_gate("Before gate 4: readiness", READINESS, "validate", specs))
 
 
-def _gate(number: int, gate: str, specs: Sequence[CheckSpec]) -> Iterator[str]:
+def _gate(title: str, gate: str, guide: str, specs: Sequence[CheckSpec]) -> Iterator[str]:
     own = [spec for spec in specs if spec.gate == gate]
-    yield f"\n## {number}. {gate}\n\nGuide: [{gate}.md]({gate}.md)\n\n"
-    columns = ("check", "proves", "of each", "disturbs", "driver", "requires", "fails with")
+    yield f"\n## {title}\n\nGuide: [{guide}.md]({guide}.md)\n\n"
+    columns = ("check", "phase", "proves", "of each", "disturbs", "driver", "requires", "fails with")
     yield f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}\n"
     for spec in own:
         causes = ", ".join(f"`{cause}`" for cause in spec.causes)
         driver = "yes" if spec.needs_driver else ""
+        phase = spec.phase or GATE_PHASE.get(spec.gate, "")
         requires = ", ".join(word.replace("|", " or ") for word in spec.requires)
         yield (
-            f"| `{spec.id}` | {spec.title} | {spec.per.value} | {spec.disturbs.value} | {driver} | {requires} "
-            f"| {causes} |\n"
+            f"| `{spec.id}` | {phase} | {spec.title} | {spec.per.value} | {spec.disturbs.value} | {driver} "
+            f"| {requires} | {causes} |\n"
         )

@@ -13,12 +13,15 @@ from typing import Any, get_type_hints
 
 from ..outcome.errors import BringupError
 from ..outcome.gates import GATE_IDS
+from ..outcome.phases import READINESS
 from ..site.model import Site
 from .kit.settings import GateSettings
 from .spec import DRIVER_GATE, Check, CheckSpec, Observer
 
 AnyCheck = Check[Any]
 AnyObserver = Observer[Any]
+# Where checks lie: the gates in their order, and readiness before the one that changes the cluster.
+_PLACES = (*GATE_IDS[: GATE_IDS.index(DRIVER_GATE)], READINESS, *GATE_IDS[GATE_IDS.index(DRIVER_GATE) :])
 
 
 @cache
@@ -60,8 +63,9 @@ def observers_of(gate: str) -> dict[str, AnyObserver]:
 
 @cache
 def all_checks() -> tuple[AnyCheck, ...]:
-    """Return every check of every gate, in the order of the gates, then by file name."""
-    return tuple(check for gate in GATE_IDS for check in _checks(gate))
+    """Return every check of every gate, in the order of the gates, then by file name; those of readiness before the
+    gate that changes the cluster."""
+    return tuple(check for place in _PLACES for check in _checks(place))
 
 
 def checks_of(gate: str, site: Site) -> tuple[AnyCheck, ...]:

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 from ..hardware.sku import Sku
 from ..outcome.codec import from_plain
 from ..outcome.model import Outcome, SubjectKind
+from ..outcome.phases import GATE_PHASE
 from ..runtime.progress import Emit, silent
 from ..site.model import DriverOwner, Site
 from .kit.settings_layers import checked_settings, settings_for
@@ -40,6 +41,7 @@ class CheckSpec:
     Args:
         id: stable id, lower-case words and hyphens (`gpu-census`).
         gate: gate that declares it; see `needs_driver`.
+        phase: phase of a validation that it belongs to (outcome/phases.py); empty: that of its gate.
         title: what it proves, a few words, for reports.
         per: kind of the subjects that must each get an answer.
         disturbs: what its observation does to the cluster.
@@ -57,6 +59,7 @@ class CheckSpec:
     gate: str
     title: str
     per: SubjectKind
+    phase: str = ""
     disturbs: Disturbance = Disturbance.NOTHING
     duration_s: float = 1.0
     requires: tuple[str, ...] = ()
@@ -70,6 +73,10 @@ class CheckSpec:
         moved = self.needs_driver and site.driver_owner is DriverOwner.OPERATOR
         return DRIVER_GATE if moved else self.gate
 
+    def phase_at(self, site: Site) -> str:
+        """Return the phase of a validation that has this check at that site, empty for one of the gates before."""
+        return self.phase or GATE_PHASE.get(self.gate_at(site), "")
+
     def missing_capabilities(self, site: Site) -> tuple[str, ...]:
         """Return the capabilities that the check requires and the site lacks; empty means it can be declared."""
         return tuple(word for word in self.requires if not set(word.split("|")) & set(site.capabilities))
@@ -82,7 +89,7 @@ class JudgeContext:
     `gate` is the gate being judged; `hardware` are the facts of every SKU by its name; `recipe` is the resolved recipe
     (plain data, None before gate 4); `today` is the day of the run; `saved_settings` are the settings that were saved
     with the run, by gate or check id and name; `shared` has by host what it may share with others (rack, leaf, driver;
-    collect/shared_facts.py), in gates that compare hosts.
+    collect/shared_facts.py), in gates that compare hosts; `passed_phases` are phases of a validation that opened.
     """
 
     gate: str
@@ -92,6 +99,7 @@ class JudgeContext:
     recipe: dict[str, Any] | None = None
     saved_settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     shared: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    passed_phases: frozenset[str] = frozenset()
     _typed: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def settings_of(self, key: str, kind: type[T], sku: str = "") -> T:

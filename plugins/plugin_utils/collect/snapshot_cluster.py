@@ -19,7 +19,7 @@ from ..clients.kube.permission import Permission
 from ..outcome.errors import BringupError, NotFoundError
 from ..runtime.clock import Deadline, now_utc
 from ..runtime.pool import map_bounded
-from ..snapshot.model import Attributes, Collected, CollectorResult, Server, Snapshot
+from ..snapshot.model import COLLECTORS, Attributes, Collected, CollectorResult, Server, Snapshot
 from .snapshot_objects import (
     Cleaner,
     SliceDevices,
@@ -84,19 +84,23 @@ class Collection:
     result: CollectorResult
 
 
-def collect_cluster(cluster: Cluster, made_by: str, limit_s: float = LIMIT_S) -> Snapshot:
+def collect_cluster(
+    cluster: Cluster, made_by: str, limit_s: float = LIMIT_S, only: frozenset[str] | None = None
+) -> Snapshot:
     """Return the snapshot of a cluster; collectors that are no business of this function are `not-asked`.
 
     Args:
         cluster: its requests and their patience should be limited to `limit_s`, too.
         made_by: program and version.
         limit_s: seconds a collector may take.
+        only: the collectors that are asked; None for all.
 
     Raises:
         BringupError: not even one collector got an answer.
     """
     taken = now_utc()
-    found = map_bounded(lambda entry: run_collector(*entry, cluster, limit_s), list(_COLLECTORS.items()), 3)
+    asked = [entry for entry in _COLLECTORS.items() if only is None or entry[0] in only]
+    found = map_bounded(lambda entry: run_collector(*entry, cluster, limit_s), asked, 3)
     reasons = [entry.result for entry in found if entry.result.state is Collected.FAILED]
     if len(reasons) == len(found):
         raise BringupError("snapshot", f"no collector got an answer; the first: {reasons[0].reason}", reasons[0].hint)
@@ -112,7 +116,7 @@ def collect_cluster(cluster: Cluster, made_by: str, limit_s: float = LIMIT_S) ->
             nodes[name] = replace(nodes[name], devices=own)
         else:
             shared |= own
-    results = {"hosts": not_asked, "releases": not_asked, **{entry.name: entry.result for entry in found}}
+    results = dict.fromkeys(COLLECTORS, not_asked) | {entry.name: entry.result for entry in found}
     return Snapshot(taken=taken, made_by=made_by, collectors=results, **parts)
 
 

@@ -34,6 +34,7 @@ LABEL = "gpufleet.io/snapshot"
 _FORMAT = "gpufleet-snapshot/1"
 _CM = re.compile(r"cm://(?P<namespace>[a-z0-9.-]+)/(?P<name>[a-z0-9.-]+)")
 _UPSTREAM = "snapshot.yaml"
+_RECIPE = "recipe.yaml"
 Json = dict[str, Any]
 Connect = Callable[[], Cluster]
 
@@ -61,24 +62,59 @@ def read_snapshot(place: str, connect: Connect) -> Snapshot:
         InputError: it is no snapshot, or another than was written.
         BringupError: nobody answers there.
     """
+    return parse_snapshot(*read_place(place, connect, _from_config_maps, "give the file that playbook snapshot wrote"))
+
+
+def read_recipe_text(place: str, connect: Connect) -> tuple[str, str]:
+    """Return the text of a recipe at a place (see read_snapshot), and where that is, for messages.
+
+    Raises:
+        InputError: nothing can be read there.
+        BringupError: nobody answers there.
+    """
+    hint = "resolve one: ansible-playbook gpufleet.bringup.recipe -e gpufleet_recipe_dest=recipe.yaml"
+    return read_place(place, connect, _recipe_in, hint)
+
+
+def _recipe_in(cluster: Cluster, namespace: str, name: str) -> str:
+    data = cluster.get(CONFIG_MAPS, name, namespace).get("data") or {}
+    if _RECIPE in data or len(data) == 1:
+        return str(data.get(_RECIPE) or next(iter(data.values())))
+    found = f"holds no {_RECIPE}: it has {', '.join(sorted(data)) or 'no data'}."
+    raise InputError(f"cm://{namespace}/{name}", found, "correct the name")
+
+
+def read_place(
+    place: str, connect: Connect, from_config_maps: Callable[[Cluster, str, str], str], hint: str
+) -> tuple[str, str]:
+    """Return the text at a place, and where that is, for messages.
+
+    Args:
+        place: a file, an https address or a ConfigMap.
+        connect: gives the cluster, asked only for a ConfigMap.
+        from_config_maps: how it lies in a ConfigMap of that namespace and name.
+        hint: what to give instead of a file that cannot be read.
+
+    Raises:
+        InputError: nothing can be read there.
+        BringupError: nobody answers there.
+    """
     if is_config_map(place):
         namespace, name = _config_map(place)
         with connect() as cluster:
-            return parse_snapshot(_from_config_maps(cluster, namespace, name), place)
+            return from_config_maps(cluster, namespace, name), place
     if "://" in place:
         if not place.startswith("https://"):
             hint = "give an https address, a file or cm://namespace/name"
             raise InputError(f"place {UrlRoute(place).text}", "is not https.", hint)
         route = UrlRoute(place)
-        return parse_snapshot(HttpSession(route, timeout_s=60.0).text("GET", ""), route.text)
+        return HttpSession(route, timeout_s=60.0).text("GET", ""), route.text
     path = Path(place).expanduser()
     try:
-        return parse_snapshot(path.read_text(encoding="utf-8"), str(path))
+        return path.read_text(encoding="utf-8"), str(path)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "no UTF-8 text"
-        raise InputError(
-            str(path), f"cannot be read: {reason}.", "give the file that playbook snapshot wrote"
-        ) from None
+        raise InputError(str(path), f"cannot be read: {reason}.", hint) from None
 
 
 def write_snapshot(snapshot: Snapshot, place: str, connect: Connect) -> tuple[str, ...]:

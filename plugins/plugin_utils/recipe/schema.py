@@ -226,6 +226,7 @@ _CHECK = Table(
         "image": Text(),
         "timeout": Text(),
         "args": _TEXTS,
+        "checks": _TEXTS,
         "env": Anything(),
         "resources": Anything(),
     },

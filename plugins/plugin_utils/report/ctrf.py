@@ -100,8 +100,13 @@ def _epoch_ms(moment: str) -> int | None:
     return round(datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp() * 1000)
 
 
-def read_suite(path: Path, gate: str) -> tuple[Outcome, ...]:
+def read_suite(path: Path, gate: str, gates: tuple[str, ...] = ()) -> tuple[Outcome, ...]:
     """Return the outcomes of one of our own CTRF files.
+
+    Args:
+        path: the file.
+        gate: the gate, or the phase of a validation, whose file it is.
+        gates: the gates whose results it may have, for a phase that goes over several.
 
     Raises:
         InputError: not our CTRF, another gate's, a test without its outcome, or a summary or a status that does not
@@ -110,7 +115,7 @@ def read_suite(path: Path, gate: str) -> tuple[Outcome, ...]:
     tests = _tests(path)
     require_run(path, str(load_json(path).get("runId") or ""), run_id_of(path.parents[1]), stated=False)
     outcomes = tuple(_own_outcome(path, number, test) for number, test in enumerate(tests, 1))
-    strangers = sorted({outcome.gate for outcome in outcomes} - {gate})
+    strangers = sorted({outcome.gate for outcome in outcomes} - {gate, *gates})
     if strangers:
         raise InputError(
             str(path), f"holds results of gate {', '.join(strangers)}, expected {gate}.", "run the gate again"

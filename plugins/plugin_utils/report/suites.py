@@ -55,6 +55,15 @@ def read_own_outcomes(run_dir: Path, gate: str) -> tuple[Outcome, ...]:
     return read_suite(ctrf_path(run_dir, gate), gate)
 
 
+def read_phase_outcomes(run_dir: Path, phase: str, gates: tuple[str, ...]) -> tuple[Outcome, ...]:
+    """Return the outcomes of a phase of a validation, of checks of these gates, as its CTRF file says.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    return read_suite(ctrf_path(run_dir, phase), phase, gates)
+
+
 def read_foreign_outcomes(run_dir: Path, gate: str, site: Site) -> tuple[Outcome, ...]:
     """Return the outcomes of third parties' suites as the run's copies say.
 

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from ..check.declare import Declaration
 from ..check.observation import Observation, observe
@@ -13,7 +15,12 @@ from ..check.registry import AnyObserver, checks_of, observer_for
 from ..check.spec import DRIVER_GATE, Disturbance, ObserveContext
 from ..outcome.errors import BringupError
 from ..runtime.progress import Progress
+from ..runtime.time_limit import time_limit
 from ..site.model import Site
+
+_LONGER = (
+    "see what it waited for in the progress lines; the recipe's validation section states the time that a phase has"
+)
 
 
 def disturbs_cluster(declaration: Declaration, site: Site) -> bool:
@@ -26,11 +33,17 @@ def disturbs_cluster(declaration: Declaration, site: Site) -> bool:
 
 
 def observe_gate(
-    declaration: Declaration, context: ObserveContext, *, check_mode: bool, refused: BringupError | None = None
+    declaration: Declaration,
+    context: ObserveContext,
+    *,
+    check_mode: bool,
+    refused: BringupError | None = None,
+    limit_s: Callable[[AnyObserver], float] | None = None,
 ) -> list[Observation]:
     """Let every observer that a declared check needs look once, and return what was saved.
 
-    With `refused` nobody looks: that is why nothing could be seen.
+    With `refused` nobody looks: that is why nothing could be seen. `limit_s` gives the seconds that an observer may
+    take, 0 for no limit; what does not end in time is saved as such.
     """
     progress = Progress(context.emit)
     context = replace(context, check_mode=check_mode)
@@ -38,7 +51,7 @@ def observe_gate(
     for observer, disturbs in _needed(declaration, context):
         progress.say(f"{declaration.gate}: looking at {observer.key}")
         problem = refused or (_check_mode(observer) if check_mode and disturbs else None)
-        chosen = _refusing(observer, problem) if problem else observer
+        chosen = _refusing(observer, problem) if problem else _limited(observer, limit_s(observer) if limit_s else 0.0)
         entry = observe(chosen, declaration.gate, context)
         if entry.error is not None:
             progress.say(f"{declaration.gate}: {observer.key} could not be seen: {entry.error['reason']}")
@@ -59,6 +72,17 @@ def _needed(declaration: Declaration, context: ObserveContext) -> list[tuple[Any
 
 def _check_mode(observer: AnyObserver) -> BringupError:
     return BringupError(f"observer {observer.key}", "makes test pods, and this is check mode.", "run without --check")
+
+
+def _limited(observer: AnyObserver, limit_s: float) -> AnyObserver:
+    if not limit_s:
+        return observer
+
+    def look(context: ObserveContext) -> Any:
+        with time_limit(f"observer {observer.key}", limit_s, _LONGER):
+            return observer.observe(context)
+
+    return replace(observer, observe=look)
 
 
 def _refusing(observer: AnyObserver, problem: BringupError) -> AnyObserver:

@@ -23,7 +23,7 @@ from ..outcome.codec import dumps, from_plain, load, load_json, to_plain
 from ..outcome.errors import InputError
 from ..outcome.model import Outcome
 from ..report.facts import AlreadyRead
-from ..report.suites import read_foreign_outcomes, read_own_outcomes, write_suites
+from ..report.suites import read_foreign_outcomes, read_own_outcomes, read_phase_outcomes, write_suites
 from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
 from ..runtime.run_dir import HARDWARE, RECIPE, RUN, SETTINGS, SITE
@@ -115,6 +115,7 @@ class Run:
             recipe=self.recipe,
             saved_settings=self.settings,
             shared=self.shared if gate in _COMPARING else {},
+            passed_phases=frozenset(verdict.gate for verdict in self.record.phases if verdict.opens_next),
         )
 
     @cached_property
@@ -163,6 +164,11 @@ class Run:
         """Write the gate's CTRF and JUnit suites. What decides is what can be read back, so nothing is kept here."""
         write_suites(self.path, gate, outcomes, self.record, collection_version())
         self._outcomes.pop(gate, None)
+
+    def save_phase(self, phase: str, outcomes: tuple[Outcome, ...], gates: tuple[str, ...]) -> tuple[Outcome, ...]:
+        """Write the CTRF and JUnit suites of a phase of a validation, and return what can be read back of them."""
+        write_suites(self.path, phase, outcomes, self.record, collection_version())
+        return read_phase_outcomes(self.path, phase, gates)
 
     def save_record(self, record: RunRecord) -> None:
         """Write the record and every report made from it; each file is whole or absent."""

@@ -39,7 +39,14 @@ RIGHTS = (
 )  # fmt: skip
 
 
-def take_snapshot(connection: Connection, *, helm: str, run_dir: Path | None, limit_s: float = LIMIT_S) -> Snapshot:
+def take_snapshot(
+    connection: Connection,
+    *,
+    helm: str,
+    run_dir: Path | None,
+    limit_s: float = LIMIT_S,
+    only: frozenset[str] | None = None,
+) -> Snapshot:
     """Return the snapshot of a cluster now.
 
     Args:
@@ -47,16 +54,18 @@ def take_snapshot(connection: Connection, *, helm: str, run_dir: Path | None, li
         helm: the program, for the releases.
         run_dir: a run whose gate nodes read the hosts; without one they are not part of it.
         limit_s: seconds a collector may take.
+        only: the collectors that are asked; None for all.
 
     Raises:
         BringupError: no collector got an answer.
     """
+    more = []
     with Cluster(connection, request_timeout_s=limit_s, patience_s=limit_s) as cluster:
-        snapshot = collect_cluster(cluster, f"{COLLECTION} {collection_version()}", limit_s)
-        client = Helm(connection, binary=helm, timeout_s=limit_s)
-        releases = run_collector("releases", lambda look: _releases(look, client), cluster, limit_s)
-    hosts = _hosts(run_dir)
-    for found in (releases, hosts):
+        snapshot = collect_cluster(cluster, f"{COLLECTION} {collection_version()}", limit_s, only)
+        if only is None or "releases" in only:
+            client = Helm(connection, binary=helm, timeout_s=limit_s)
+            more.append(run_collector("releases", lambda look: _releases(look, client), cluster, limit_s))
+    for found in (*more, _hosts(run_dir)):
         snapshot = replace(snapshot, collectors={**snapshot.collectors, found.name: found.result}, **found.parts)
     return snapshot
 

@@ -27,10 +27,18 @@ def resolved_recipe(path: Path) -> dict[str, Any]:
     Raises:
         InputError: it cannot be read, or is none.
     """
-    data = read_yaml(path)
+    return require_resolved(read_yaml(path), str(path))
+
+
+def require_resolved(data: Any, source: str) -> dict[str, Any]:
+    """Return decoded data if it is a resolved recipe.
+
+    Raises:
+        InputError: it is none.
+    """
     if not isinstance(data, dict) or "componentRefs" not in data or "deploymentOrder" not in data:
         hint = "resolve one: ansible-playbook gpufleet.bringup.recipe -e gpufleet_recipe_dest=recipe.yaml"
-        raise InputError(str(path), "is no resolved recipe: it has no componentRefs and deploymentOrder.", hint)
+        raise InputError(source, "is no resolved recipe: it has no componentRefs and deploymentOrder.", hint)
     return data
 
 

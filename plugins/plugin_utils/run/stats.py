@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..outcome.model import Status
-from ..verdict.run import all_passed, run_summary
+from ..verdict.run import all_passed, nothing_holds, run_summary
 from .run import Run
 
 
@@ -20,7 +20,7 @@ def run_stats(run: Run) -> dict[str, Any]:
         "gpufleet_run_id": record.run_id,
         "gpufleet_verdict": run_summary(record),
         "gpufleet_passed": all_passed(record),
-        "gpufleet_exit_code": 0 if all_passed(record) else 8,
+        "gpufleet_exit_code": 0 if nothing_holds(record) else 8,
         # No name of a variable that a run reads: the next node of a workflow gets these as its extra variables.
         "gpufleet_was_rehearsal": record.rehearsal,
         "gpufleet_gates_by_status": {status: gates for status, gates in by_status.items() if gates},

@@ -74,6 +74,16 @@ def evaluate_in(
     return _with_reason(evaluate_nodes(_of_all(constraint), values), snapshot, "nodes", "hosts", "devices")
 
 
+def collectors_for(name: str) -> tuple[str, ...]:
+    """Return the collectors of a snapshot that a constraint of that name is measured by."""
+    if name == OPERATOR_VERSION:
+        return ("releases", "workloads")
+    prefix = next((prefix for prefix in _SEVERAL if name.startswith(prefix)), "")
+    if prefix:
+        return (_SEVERAL[prefix][0],)
+    return ("server",) if name.startswith("K8s.server.") else ("nodes", "devices", "hosts")
+
+
 def _of_all(constraint: Constraint) -> Constraint:
     """Return the constraint with its quantifier: who does not say of how many means all."""
     return replace(constraint, nodes=Quantifier(constraint.nodes.value or Quantifier.ALL))

@@ -23,7 +23,8 @@ class RunRecord:
     the software that made the run; `from_gate` is where the run was asked to start, `resumed` what became of the
     gates before it, one line each; `command` is how the run was started (empty: not known), without `from_gate`;
     `history` tells whether its gates are recorded for later runs; `notes` are what people should know
-    of it. `check_mode` tells that nothing was changed, tested or decided: its gates stay pending.
+    of it. `phases` are those of a validation, in the form of a gate's verdict; a run that only validates has no gate in
+    its scope. `check_mode` tells that nothing was changed, tested or decided: its gates stay pending.
     `what_if` names the settings that a saved run was judged by instead of its own: such a record is no verdict
     about anything.
     """
@@ -46,6 +47,7 @@ class RunRecord:
     check_mode: bool = False
     what_if: str = ""
     notes: tuple[str, ...] = ()
+    phases: tuple[GateVerdict, ...] = ()
     schema_version: int = 1
 
     def gate(self, gate_id: str) -> GateVerdict:
@@ -55,6 +57,16 @@ class RunRecord:
     def with_gate(self, verdict: GateVerdict) -> RunRecord:
         """Return the record with that gate's verdict in place."""
         return replace(self, gates=tuple(verdict if old.gate == verdict.gate else old for old in self.gates))
+
+    def phase(self, phase: str) -> GateVerdict | None:
+        """Return that phase's verdict, None if this run has no such phase."""
+        return next((verdict for verdict in self.phases if verdict.gate == phase), None)
+
+    def with_phase(self, verdict: GateVerdict) -> RunRecord:
+        """Return the record with that phase's verdict in place, or after the others."""
+        if self.phase(verdict.gate) is None:
+            return replace(self, phases=(*self.phases, verdict))
+        return replace(self, phases=tuple(verdict if old.gate == verdict.gate else old for old in self.phases))
 
 
 def new_run(run_id: str, site: str, started: str, scope: tuple[str, ...], *, rehearsal: bool) -> RunRecord:
@@ -117,9 +129,19 @@ def depends_on(record: RunRecord, gate_id: str) -> str:
 
 
 def all_passed(record: RunRecord) -> bool:
-    """Tell whether every gate in scope opened; an empty scope proves nothing."""
+    """Tell whether every gate in scope opened, or every phase of a validation passed; an empty scope proves nothing."""
+    if not record.scope and record.phases:
+        return not record.check_mode and all(verdict.status is Status.PASSED for verdict in record.phases)
     decided = bool(record.scope) and not record.check_mode
     return decided and all(record.gate(gate).opens_next for gate in record.scope)
+
+
+def nothing_holds(record: RunRecord) -> bool:
+    """Tell whether a run may end with exit code 0: it is passed, or a validation in which checks were left out by name
+    and nothing else is open."""
+    if record.scope or not record.phases:
+        return all_passed(record)
+    return not record.check_mode and all(verdict.opens_next for verdict in record.phases)
 
 
 def undecided_gates(record: RunRecord) -> tuple[str, ...]:
@@ -133,10 +155,12 @@ def not_ended_well(record: RunRecord) -> tuple[str, ...]:
     undecided = undecided_gates(record)
     if record.problem:
         return (f"the run was not started: {record.problem}",)
-    if not record.scope:
+    if not record.scope and not record.phases:
         return ("no gate is in scope, so nothing is proven",)
     if record.check_mode:
         return ("check mode: no gate was decided, so nothing is passed",)
+    if not record.scope:
+        return tuple(verdict.message for verdict in record.phases if not verdict.opens_next)
     if not undecided:
         return held
     text = (
@@ -169,6 +193,8 @@ def run_summary(record: RunRecord) -> str:
     if record.check_mode:
         head = "CHECK MODE: nothing was changed, no test was run and no gate was decided"
         return f"{head} (in scope: {', '.join(record.scope) or 'none'})"
+    if not record.scope and record.phases:
+        return _validated(record)
     stuck = [gate for gate in record.scope if not record.gate(gate).opens_next]
     if stuck:
         return "; ".join((_not_passed(record, stuck), *_not_proven(record)))
@@ -183,6 +209,15 @@ def run_summary(record: RunRecord) -> str:
         head = f"passed for {proven}"
     never = ["a rehearsal is never an acceptance"] if record.rehearsal else []
     return "; ".join((head, *_not_proven(record), *never))
+
+
+def _validated(record: RunRecord) -> str:
+    """Return the verdict of a run that validates: each phase by its word; no gate is decided by it."""
+    words = "; ".join(f"{verdict.gate} {verdict.status.value}" for verdict in record.phases)
+    head = "validated" if all_passed(record) else "not validated" if not nothing_holds(record) else "validated in part"
+    held = "; ".join(verdict.message for verdict in record.phases if verdict.status is not Status.PASSED)
+    text = f"{'REHEARSAL ' if record.rehearsal else ''}{head}: {words}"
+    return f"{text}; {held}; no gate was decided" if held else f"{text}; no gate was decided"
 
 
 def _what_if(record: RunRecord) -> str:

@@ -16,6 +16,7 @@ from .roots import DRA_DRIVER, offers_gpus_by_dra
 SPEC = CheckSpec(
     id="dra-allocation",
     gate="gpu_stack",
+    phase="conformance",
     title="A ResourceClaim for two GPUs is allocated, and its container sees them",
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,

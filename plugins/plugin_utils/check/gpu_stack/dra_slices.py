@@ -21,6 +21,7 @@ from .roots import DRA_DRIVER, GPU_OPERATOR, Roots, node_fault, offers_gpus_by_d
 SPEC = CheckSpec(
     id="dra-slices",
     gate="gpu_stack",
+    phase="conformance",
     title="ResourceSlices are complete and hold every GPU",
     per=SubjectKind.NODE,
     requires=("kubernetes", "dra"),

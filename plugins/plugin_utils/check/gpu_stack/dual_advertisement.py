@@ -23,6 +23,7 @@ from .roots import DRA_DRIVER, node_fault
 SPEC = CheckSpec(
     id="dual-advertisement",
     gate="gpu_stack",
+    phase="conformance",
     title="GPUs are given out once: by the device plugin or by DRA",
     per=SubjectKind.NODE,
     requires=("kubernetes",),

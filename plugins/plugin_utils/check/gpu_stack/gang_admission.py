@@ -15,6 +15,7 @@ from .observe_gang import OBSERVER, GangResult, GangSettings
 SPEC = CheckSpec(
     id="gang-admission",
     gate="gpu_stack",
+    phase="conformance",
     title="Gangs are admitted all or nothing",
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,

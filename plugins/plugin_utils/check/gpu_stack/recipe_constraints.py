@@ -10,7 +10,9 @@ from typing import Any
 
 from ...constraint.declared import declared_constraint
 from ...constraint.model import Constraint, ConstraintResult, ConstraintStatus, Severity
+from ...constraint.names import MEASURED
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
+from ...outcome.phases import READINESS
 from ...recipe.measured import evaluate_on
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
@@ -48,16 +50,22 @@ def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _results(recipe: Mapping[str, Any], seen: ClusterState, context: JudgeContext) -> list[ConstraintResult]:
     """Return what became of each constraint: of the recipe for all hosts, of a pool for its own."""
-    shared = recipe.get("constraints") or []
+    shared = [entry for entry in recipe.get("constraints") or [] if _is_open(entry, context)]
     nodes = {host.name: host.node_name for host in context.site.in_scope}
     results = [_evaluated(declared_constraint(entry), seen, tuple(nodes.values())) for entry in shared]
     for pool in recipe.get("pools") or []:
         # One that does not say whose they are may mean each.
         own = tuple(nodes[name] for name in pool.get("hosts", nodes) if name in nodes)
         if own:
-            more = [entry for entry in pool.get("constraints") or [] if entry not in shared]
+            stated = (entry for entry in pool.get("constraints") or [] if _is_open(entry, context))
+            more = [entry for entry in stated if entry not in shared]
             results += [_evaluated(declared_constraint(entry), seen, own) for entry in more]
     return results
+
+
+def _is_open(entry: Mapping[str, Any], context: JudgeContext) -> bool:
+    """Tell whether a constraint is to be judged here: what only a snapshot measures, readiness has judged before."""
+    return entry.get("name") in MEASURED or READINESS not in context.passed_phases
 
 
 def _evaluated(constraint: Constraint, cluster: ClusterState, names: tuple[str, ...]) -> ConstraintResult:

@@ -15,6 +15,7 @@ from .observe_access import OBSERVER
 SPEC = CheckSpec(
     id="secure-accelerator-access",
     gate="gpu_stack",
+    phase="conformance",
     title="Containers see their own GPUs and no others",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,

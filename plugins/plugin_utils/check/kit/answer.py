@@ -62,6 +62,10 @@ class Answer:
         """Tried and not known: crash, timeout, unparsable or missing output."""
         return self._outcome(Status.OTHER, Rating.UNKNOWN, summary, cause=cause, hint=hint, **details)
 
+    def skipped(self, summary: str, **details: Any) -> Outcome:
+        """Not looked at, with the reason; never a pass."""
+        return self._outcome(Status.SKIPPED, Rating.UNKNOWN, summary, **details)
+
     def blocked(self, *, by: str, because: str, **details: Any) -> Outcome:
         """Not judged, because the result of check `by` (of any subject) already explains what is seen here."""
         hint = f"fix what check {by} reports first; this answer follows it"

@@ -1,0 +1,104 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: the cluster is as recipe, validation section and pools demand, before anything is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...constraint.declared import declared_constraint
+from ...constraint.model import ConstraintResult, ConstraintStatus, Severity
+from ...constraint.names import unknown_name
+from ...outcome.errors import InputError
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
+from ...outcome.phases import READINESS
+from ...snapshot.measure import evaluate_in
+from ..kit.answer import Answer
+from ..spec import Check, CheckSpec, JudgeContext
+from .nodes_in_scope import nodes_by_pool, nodes_in_scope
+from .observe_snapshot import OBSERVER, SNAPSHOT, Readiness
+
+SPEC = CheckSpec(
+    id="readiness-constraints",
+    gate=READINESS,
+    title="The cluster satisfies every constraint of recipe, validation section and pools",
+    per=SubjectKind.CLUSTER,
+    requires=("kubernetes",),
+    causes=("constraint-not-met",),
+)
+_MOST_NODES = 50
+
+
+def judge(seen: Readiness, context: JudgeContext) -> tuple[Outcome, ...]:
+    """One outcome if all hold (or there are none), else one for each that does not: all are told at once."""
+    answer = Answer.about_cluster(SPEC, context)
+    if context.recipe is None:
+        return (
+            answer.unknown("no-data", "no recipe is resolved", "resolve it, or name one: gpufleet_validate_recipe"),
+        )
+    results = _results(context.recipe, seen, context)
+    bad = tuple(_not_met(answer, seen, result) for result in results if result.status is not ConstraintStatus.PASS)
+    if bad:
+        return bad
+    held = "; ".join(f"{r.constraint.name} {r.constraint.value}" for r in results[:6])
+    text = f"{len(results)} of {len(results)} constraints hold{f': {held}' if held else ''}"
+    measured = tuple(Measure(result.constraint.name, result.actual) for result in results)
+    return (answer.passed(text, measured=measured, expected=tuple(map(_expected, results)), evidence=_evidence(seen)),)
+
+
+def _results(recipe: Mapping[str, Any], seen: Readiness, context: JudgeContext) -> list[ConstraintResult]:
+    own = ((recipe.get("validation") or {}).get(READINESS) or {}).get("constraints") or []
+    shared = [*(recipe.get("constraints") or []), *own]
+    hosts = {host.node_name: host.name for host in context.site.hosts}
+    results = [_evaluated(entry, seen, nodes_in_scope(seen.snapshot, context.site), hosts) for entry in _once(shared)]
+    for pool, nodes in nodes_by_pool(recipe, seen.snapshot, context.site):
+        more = [entry for entry in pool.get("constraints") or [] if entry not in shared]
+        results += [_evaluated(entry, seen, nodes, hosts) for entry in _once(more)]
+    return results
+
+
+def _once(entries: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [entry for number, entry in enumerate(entries) if entry not in entries[:number]]
+
+
+def _evaluated(
+    entry: Mapping[str, Any], seen: Readiness, nodes: tuple[str, ...], hosts: Mapping[str, str]
+) -> ConstraintResult:
+    constraint = declared_constraint(entry)
+    hint = unknown_name(constraint.name)
+    if hint:
+        raise InputError(f"constraint {constraint.name!r} of the recipe", "is about nothing that is measured.", hint)
+    return evaluate_in(constraint, seen.snapshot, nodes, hosts)
+
+
+def _not_met(answer: Answer, seen: Readiness, result: ConstraintResult) -> Outcome:
+    constraint = result.constraint
+    details: dict[str, Any] = {
+        "measured": (Measure(constraint.name, result.actual or None),),
+        "expected": (_expected(result),),
+        "evidence": _evidence(seen),
+        "more_subjects": tuple(node_subject(name) for name in result.nodes[:_MOST_NODES]),
+    }
+    text = result.reason or f"{constraint.name} does not satisfy {constraint.value}"
+    hint = (
+        constraint.remediation or f"bring the cluster to {constraint.name} {constraint.value}, or choose another recipe"
+    )
+    if result.status is not ConstraintStatus.FAIL:
+        return answer.unknown("constraint-unmeasured", text, hint, **details)
+    if constraint.severity is Severity.WARNING:
+        return answer.marginal("constraint-not-met", text, hint, **details)
+    return answer.failed("constraint-not-met", text, hint, **details)
+
+
+def _expected(result: ConstraintResult) -> Expectation:
+    return Expectation(result.constraint.name, "satisfies", result.constraint.value, Basis.RECIPE)
+
+
+def _evidence(seen: Readiness) -> tuple[Evidence, ...]:
+    snapshot = seen.snapshot
+    return (Evidence("snapshot", "cluster", f"taken {snapshot.taken} by {snapshot.made_by}", SNAPSHOT),)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

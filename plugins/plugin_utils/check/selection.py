@@ -1,0 +1,186 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which checks a phase of a validation must answer: those that the recipe names, else all that are of that phase."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from ..outcome.errors import InputError
+from ..outcome.phases import PHASE_GATES
+from ..runtime.recipe_files import RECIPES
+from ..runtime.strict import nearest_hint, read_yaml
+from ..site.model import Site
+from ..verdict.gate import NotDeclared
+from .declare import Declaration, declare
+from .registry import all_checks, checks_of
+
+_CATALOG = RECIPES / "validators" / "catalog.yaml"
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedCheck:
+    """A check that was named to be left out: it is told, and never a pass."""
+
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseDeclaration:
+    """What a phase must answer, gate by gate; `skipped` are checks that were named to be left out, `unknown` names of
+    the recipe for which this release has no check, which is no pass."""
+
+    phase: str
+    parts: tuple[Declaration, ...]
+    skipped: tuple[SkippedCheck, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def not_declared(self) -> tuple[NotDeclared, ...]:
+        """The checks that are not asked, each with its reason."""
+        return tuple(entry for part in self.parts for entry in part.not_declared)
+
+    @property
+    def expected(self) -> dict[str, tuple[str, ...]]:
+        """By check the subjects that each need an answer."""
+        return {check.id: check.subjects for part in self.parts for check in part.checks}
+
+
+@cache
+def names_of_checks() -> dict[str, tuple[str, ...]]:
+    """Return our checks by every name that a recipe may use: upstream's (recipes/validators/catalog.yaml), and ours."""
+    ours = [check.spec.id for check in all_checks()]
+    stated = {entry["name"]: tuple(entry.get("checks") or (entry["name"],)) for entry in _entries()}
+    # A check of ours that has upstream's name answers beside those that the table names.
+    same = {name: (name, *found) if name in ours and name not in found else found for name, found in stated.items()}
+    return {name: (name,) for name in ours} | same
+
+
+def _entries() -> list[Mapping[str, Any]]:
+    found: list[Mapping[str, Any]] = read_yaml(_CATALOG)["validators"]
+    return found
+
+
+def require_names(names: Iterable[str], source: str) -> None:
+    """Refuse names of checks that nobody knows.
+
+    Raises:
+        InputError: the first of them, with the nearest name.
+    """
+    known = names_of_checks()
+    for name in names:
+        if name not in known:
+            raise InputError(f"{source}: {name}", "is no check.", nearest_hint(name, known))
+
+
+def checks_named(recipe: Mapping[str, Any] | None, phase: str) -> tuple[str, ...]:
+    """Return the names that a recipe's `validation.<phase>.checks` has, none where it leaves the choice to us."""
+    section = ((recipe or {}).get("validation") or {}).get(phase) or {}
+    return tuple(str(name) for name in section.get("checks") or ())
+
+
+def declare_phase(
+    phase: str,
+    site: Site,
+    recipe: Mapping[str, Any] | None,
+    *,
+    components: tuple[str, ...] = (),
+    skip: Collection[str] = (),
+) -> PhaseDeclaration:
+    """Return what a phase declares.
+
+    Args:
+        phase: its id.
+        site: the site.
+        recipe: the resolved recipe; what its validation section names is what is asked.
+        components: names of the recipe's components, subjects of checks per component.
+        skip: names of checks that a person leaves out.
+
+    Raises:
+        InputError: a name to be left out is that of no check.
+    """
+    require_names(skip, "skip_checks")
+    known, gate_of = names_of_checks(), {check.spec.id: check.spec.gate_at(site) for check in all_checks()}
+    named = checks_named(recipe, phase)
+    ids = {name: [i for i in known.get(name, ()) if i in gate_of] for name in named}
+    wanted = {i for found in ids.values() for i in found} if named else None
+    left_out = {i for name in skip for i in known[name]}
+    gates = dict.fromkeys((*PHASE_GATES[phase], *(gate_of[i] for i in sorted(wanted or ()))))
+    parts, skipped = [], []
+    for gate in gates:
+        own = {check.spec.id for check in checks_of(gate, site) if _belongs(check.spec, phase, site, wanted)}
+        whole = declare(gate, site, components)
+        reason = f"the recipe's validation.{phase} does not name it; it names {', '.join(named)}"
+        checks = [check for check in whole.checks if check.id in own]
+        skipped += [
+            SkippedCheck(id=check.id, reason="named in gpufleet_skip_checks")
+            for check in checks
+            if check.id in left_out
+        ]
+        parts.append(
+            replace(
+                whole,
+                checks=tuple(check for check in checks if check.id not in left_out),
+                not_declared=(
+                    *(entry for entry in whole.not_declared if entry.id in own),
+                    *(
+                        NotDeclared(id=check.spec.id, title=check.spec.title, reason=reason)
+                        for check in checks_of(gate, site)
+                        if check.spec.id not in own and check.spec.phase_at(site) == phase
+                    ),
+                ),
+            )
+        )
+    skipped += _not_here(ids, parts, left_out)
+    unknown = tuple(name for name in named if not ids[name] and name not in skip)
+    return PhaseDeclaration(phase=phase, parts=tuple(parts), skipped=tuple(skipped), unknown=unknown)
+
+
+def _not_here(
+    ids: Mapping[str, list[str]], parts: Iterable[Declaration], left_out: Collection[str]
+) -> list[SkippedCheck]:
+    """Return the names of the recipe whose checks cannot be asked at this site, none of them: that is no pass."""
+    asked = {check.id for part in parts for check in part.checks} | set(left_out)
+    why = {entry.id: entry.reason for part in parts for entry in part.not_declared}
+    lost = {name: found for name, found in ids.items() if found and not set(found) & asked}
+    reasons = {name: next((why[i] for i in found if i in why), "not asked here") for name, found in lost.items()}
+    return [SkippedCheck(id=name, reason=f"not asked at this site: {reason}") for name, reason in reasons.items()]
+
+
+def _belongs(spec: Any, phase: str, site: Site, wanted: set[str] | None) -> bool:
+    return spec.phase_at(site) == phase if wanted is None else spec.id in wanted
+
+
+def seconds_of(text: str, source: str) -> float:
+    """Return the seconds of a duration as recipes write it (`30m`, `1h30m`), 0 for none.
+
+    Raises:
+        InputError: it is none.
+    """
+    if not text:
+        return 0.0
+    found = _DURATION.fullmatch(text.strip())
+    if found is None or not any(found.groups()):
+        raise InputError(source, f"{text!r} is no duration.", "write for example 30m, 1h30m or 90s")
+    hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return float(hours * 3600 + minutes * 60 + seconds)
+
+
+def limits_of(recipe: Mapping[str, Any] | None, phase: str) -> tuple[float, dict[str, float]]:
+    """Return the seconds that a phase may take (0: no limit), and those of its checks by our ids.
+
+    Raises:
+        InputError: one of them is no duration.
+    """
+    section = ((recipe or {}).get("validation") or {}).get(phase) or {}
+    whole = seconds_of(str(section.get("timeout") or ""), f"validation.{phase}.timeout")
+    known = names_of_checks()
+    stated = {e["name"]: seconds_of(str(e.get("timeout") or ""), f"timeout of check {e['name']}") for e in _entries()}
+    return whole, {i: limit for name, limit in stated.items() if limit for i in known[name]}

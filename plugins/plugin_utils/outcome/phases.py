@@ -1,0 +1,23 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The four phases of a validation: their order, and in which gates their checks are."""
+
+from __future__ import annotations
+
+READINESS, DEPLOYMENT, CONFORMANCE, PERFORMANCE = "readiness", "deployment", "conformance", "performance"
+PHASES = (READINESS, DEPLOYMENT, CONFORMANCE, PERFORMANCE)
+# Readiness comes before the first gate that changes a cluster, so its checks are in no gate.
+PHASE_GATES: dict[str, tuple[str, ...]] = {
+    READINESS: (READINESS,),
+    DEPLOYMENT: ("gpu_stack",),
+    CONFORMANCE: ("gpu_stack", "telemetry"),
+    PERFORMANCE: ("fabric_validation", "training_acceptance", "inference_acceptance"),
+}
+# The phase of a check that does not say its own.
+GATE_PHASE = {
+    READINESS: READINESS,
+    "gpu_stack": DEPLOYMENT,
+    "telemetry": CONFORMANCE,
+    **dict.fromkeys(PHASE_GATES[PERFORMANCE], PERFORMANCE),
+}

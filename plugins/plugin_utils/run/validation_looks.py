@@ -1,0 +1,144 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Looking for a phase of a validation: readiness at a snapshot, the others by the observers of their checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ..check.observation import Observation, observe
+from ..check.readiness.observe_snapshot import OBSERVER, Taken, keep_snapshot
+from ..check.registry import AnyObserver, checks_of, observer_for
+from ..check.selection import PhaseDeclaration, limits_of
+from ..check.spec import ObserveContext
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.connection import Connection
+from ..clients.kube.identity import cluster_uid
+from ..collect.snapshot_place import read_snapshot
+from ..constraint.declared import declared_constraint
+from ..outcome.errors import BringupError, InputError
+from ..outcome.phases import READINESS
+from ..runtime.clock import Deadline, elapsed_text
+from ..snapshot.measure import collectors_for
+from ..snapshot.model import Snapshot
+from .observing import observe_gate
+from .run import Run
+from .snapshot import take_snapshot
+from .validation import Asked
+
+_AGAIN = "take one with playbook snapshot, or leave gpufleet_validate_snapshot out, which takes one"
+
+
+def observe_readiness(
+    run: Run, asked: Asked, context: ObserveContext, connection: Connection, helm: str
+) -> Observation:
+    """Take or read the snapshot and save that it was looked at; why it could not be is saved as well."""
+
+    def look(_context: ObserveContext) -> Taken:
+        source = asked.snapshot or "the cluster"
+        if asked.snapshot:
+            snapshot = supplied_snapshot(asked, connection)
+        else:
+            snapshot = take_snapshot(connection, helm=helm, run_dir=_hosts_of(run), only=_needed(run.recipe))
+        return keep_snapshot(snapshot, run.path, source=source, installed=asked.installed)
+
+    return observe(replace(OBSERVER, observe=look), READINESS, context)
+
+
+def _hosts_of(run: Run) -> Path | None:
+    """Return the run whose hosts were read, None if this run read none."""
+    return run.path if (run.path / "observations" / "nodes").is_dir() else None
+
+
+def _needed(recipe: Mapping[str, Any] | None) -> frozenset[str]:
+    """Return the collectors whose facts the recipe's constraints and the kinds of GPU are measured by."""
+    sections = ((recipe or {}).get("validation") or {}).get(READINESS) or {}
+    entries = [*((recipe or {}).get("constraints") or ()), *(sections.get("constraints") or ())]
+    entries += [entry for pool in (recipe or {}).get("pools") or () for entry in pool.get("constraints") or ()]
+    needed = {name for entry in entries for name in collectors_for(declared_constraint(entry).name)}
+    return frozenset(needed | {"server", "nodes", "devices", "hosts"})
+
+
+def supplied_snapshot(asked: Asked, connection: Connection) -> Snapshot:
+    """Return the snapshot that was supplied, if it is one of this cluster and of late.
+
+    Without a cluster there is nothing to compare it with, and whoever supplies it says of what it is.
+
+    Raises:
+        InputError: it is of another cluster, does not say of which, or is too old.
+        BringupError: it cannot be read, or nobody says which cluster this is.
+    """
+    snapshot = read_snapshot(asked.snapshot, lambda: Cluster(connection))
+    if asked.no_cluster:
+        return snapshot
+    place = f"snapshot {asked.snapshot}"
+    with Cluster(connection) as cluster:
+        here = cluster_uid(cluster)
+    if not snapshot.cluster_uid:
+        raise InputError(place, f"does not say of which cluster it is ({snapshot.made_by} does not record it).", _AGAIN)
+    if snapshot.cluster_uid != here:
+        text = f"is of cluster {snapshot.cluster_uid}, this is cluster {here or 'unknown'} (UID of kube-system)."
+        raise InputError(place, text, _AGAIN)
+    age_s = _age_s(snapshot.taken, place)
+    if age_s > asked.max_age_s:
+        text = f"was taken {elapsed_text(age_s)} ago, at most {elapsed_text(asked.max_age_s)} are allowed."
+        raise InputError(place, text, f"{_AGAIN}; or allow more: gpufleet_snapshot_max_age")
+    return snapshot
+
+
+def _age_s(taken: str, place: str) -> float:
+    try:
+        moment = datetime.fromisoformat(taken.replace("Z", "+00:00"))
+    except ValueError:
+        raise InputError(place, f"does not say when it was taken: {taken!r}.", _AGAIN) from None
+    return (datetime.now(UTC) - (moment if moment.tzinfo else moment.replace(tzinfo=UTC))).total_seconds()
+
+
+def observe_phase(
+    run: Run,
+    declaration: PhaseDeclaration,
+    context_of: Callable[[str], tuple[ObserveContext, BringupError | None]],
+    *,
+    gate: str = "",
+    check_mode: bool = False,
+) -> list[Observation]:
+    """Let the observers of a phase's checks look, each within its time.
+
+    Args:
+        run: the run.
+        declaration: what the phase declares.
+        context_of: gives the context of a gate, and why nothing may be looked at in it.
+        gate: only this gate of the phase; empty for all.
+        check_mode: nothing that makes pods.
+    """
+    whole_s, by_check = limits_of(run.recipe, declaration.phase)
+    deadline = Deadline.after(whole_s) if whole_s else None
+    seen = []
+    for part in declaration.parts:
+        if (gate and part.gate != gate) or not part.checks:
+            continue
+        context, refused = context_of(part.gate)
+        limits = _observer_limits(part.gate, context, {check.id for check in part.checks}, by_check)
+
+        def limit_s(observer: AnyObserver, limits: Mapping[str, float] = limits) -> float:
+            left_s = max(deadline.left_s, 0.001) if deadline else 0.0
+            return min(filter(None, (left_s, limits.get(observer.key, 0.0))), default=0.0)
+
+        seen += observe_gate(part, context, check_mode=check_mode, refused=refused, limit_s=limit_s)
+    return seen
+
+
+def _observer_limits(
+    gate: str, context: ObserveContext, declared: set[str], by_check: Mapping[str, float]
+) -> dict[str, float]:
+    """Return by observer the longest time of its checks, none where a check of it has no limit."""
+    found: dict[str, list[float]] = {}
+    for check in checks_of(gate, context.site):
+        if check.spec.id in declared:
+            found.setdefault(observer_for(check, gate).key, []).append(by_check.get(check.spec.id, 0.0))
+    return {key: max(limits) for key, limits in found.items() if all(limits)}

@@ -1,0 +1,107 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which checks a phase asks: what the recipe names, else all of it, and nothing that is left out in silence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.selection import (
+    PhaseDeclaration,
+    declare_phase,
+    limits_of,
+    names_of_checks,
+    require_names,
+    seconds_of,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import PHASES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+
+SITE = Site(
+    name="lab",
+    profile=SiteProfile.CLOUD,
+    hosts=(
+        Host(name="gpu01", sku="dgx-h100", node_name="gpu01"),
+        Host(name="gpu02", sku="dgx-h100", node_name="gpu02"),
+    ),
+    capabilities=("kubernetes", "pods", "dra", "prometheus", "multi_node", "infiniband", "host_access"),
+)
+
+
+def declared(phase: str, *names: str, skip: tuple[str, ...] = ()) -> PhaseDeclaration:
+    recipe: dict[str, Any] = {"validation": {phase: {"checks": list(names)}}} if names else {}
+    return declare_phase(phase, SITE, recipe, components=("gpu-operator",), skip=skip)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_recipe_that_names_no_checks_asks_all_of_the_phase(phase: str) -> None:
+    own = {check.spec.id for check in all_checks() if check.spec.phase_at(SITE) == phase}
+    found = declared(phase)
+    assert set(found.expected) | {entry.id for entry in found.not_declared} == own
+    assert found.expected and not found.unknown and not found.skipped
+
+
+def test_upstreams_names_are_names_of_ours() -> None:
+    found = declared("conformance", "platform-health", "gpu-operator-health", "dra-support", "accelerator-metrics")
+    assert {"component-health", "cluster-policy-ready", "dra-allocation", "gpu-metrics-complete"} <= set(found.expected)
+    assert "gang-admission" not in found.expected
+    assert {part.gate for part in found.parts} == {"gpu_stack", "telemetry"}
+
+
+def test_what_the_recipe_does_not_name_is_told_as_not_asked() -> None:
+    found = declared("conformance", "dra-support")
+    reasons = {entry.id: entry.reason for entry in found.not_declared}
+    assert reasons["gang-admission"] == (
+        "the recipe's validation.conformance does not name it; it names dra-support"
+    )  # fmt: skip
+
+
+def test_a_check_may_be_named_as_we_call_it() -> None:
+    assert set(declared("conformance", "gang-admission").expected) == {"gang-admission"}
+
+
+def test_a_name_without_a_check_in_this_release_is_kept_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    names_of_checks()["not-yet-written"] = ("not-yet-written",)
+    try:
+        found = declared("conformance", "dra-support", "not-yet-written")
+        assert found.unknown == ("not-yet-written",)
+        assert declared("conformance", "not-yet-written", skip=("not-yet-written",)).unknown == ()
+    finally:
+        names_of_checks().pop("not-yet-written")
+
+
+def test_a_check_that_is_left_out_by_name_is_told_and_not_asked() -> None:
+    found = declared("conformance", "dra-support", "gang-scheduling", skip=("gang-scheduling",))
+    assert [(entry.id, entry.reason) for entry in found.skipped] == [
+        ("gang-admission", "named in gpufleet_skip_checks")
+    ]  # fmt: skip
+    assert "gang-admission" not in found.expected
+
+
+@pytest.mark.parametrize(("name", "near"), [("gang-schedulin", "gang-scheduling"), ("dra-suport", "dra-support")])
+def test_a_name_that_nobody_knows_is_an_error_with_the_nearest(name: str, near: str) -> None:
+    with pytest.raises(InputError, match="is no check") as caught:
+        require_names([name], "gpufleet_skip_checks")
+    assert near in caught.value.hint
+
+
+def test_every_alias_of_the_catalogue_leads_to_checks_of_this_release() -> None:
+    ours = {check.spec.id for check in all_checks()}
+    led = {name: found for name, found in names_of_checks().items() if found != (name,)}
+    assert led and not {i for found in led.values() for i in found} - ours
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30m", 1800), ("1h30m", 5400), ("90s", 90), ("", 0)])
+def test_durations_are_read_as_recipes_write_them(text: str, seconds: float) -> None:
+    assert seconds_of(text, "x") == seconds
+    assert limits_of({"validation": {"performance": {"timeout": text}}}, "performance")[0] == seconds
+
+
+@pytest.mark.parametrize("text", ["30", "half an hour", "m", "-3m"])
+def test_what_is_no_duration_is_an_error(text: str) -> None:
+    with pytest.raises(InputError, match="is no duration"):
+        seconds_of(text, "validation.performance.timeout")

@@ -1,0 +1,219 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A validation without a cluster: a recipe and a snapshot of upstream, and what needs a cluster told as skipped."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import validation_looks
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation import (
+    Asked,
+    asked_of,
+    closed_by,
+    decide_phase,
+    start_validation,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_looks import (
+    observe_readiness,
+    supplied_snapshot,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import to_text
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
+    COLLECTORS,
+    Collected,
+    CollectorResult,
+    Snapshot,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, not_ended_well
+
+NOWHERE = Connection(kubeconfig="/nowhere")
+CHECKS = ["platform-health", "gpu-operator-health", "dra-support", "accelerator-metrics", "ai-service-metrics"]
+
+
+def recipe(version: str = ">= 1.25", **more: Any) -> dict[str, Any]:
+    return {
+        "kind": "RecipeResult",
+        "apiVersion": "aicr.nvidia.com/v1alpha1",
+        "criteria": {"accelerator": "a100", "service": "kind", "os": "any"},
+        "componentRefs": [
+            {"name": "gpu-operator", "namespace": "gpu-operator", "version": "v25.10.1", "chart": "gpu-operator"}
+        ],
+        "deploymentOrder": ["gpu-operator"],
+        "constraints": [{"name": "K8s.server.version", "value": version}],
+        "validation": {"conformance": {"checks": CHECKS}},
+        **more,
+    }
+
+
+def upstream(version: str = "v1.34.0") -> dict[str, Any]:
+    """A snapshot as the upstream tool writes it: one node's host, all nodes' labels."""
+    label = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB|instance-20260602-102458"}
+    return {
+        "kind": "Snapshot",
+        "apiVersion": "aicr.nvidia.com/v1alpha1",
+        "metadata": {"timestamp": "2026-06-02T10:30:00Z", "version": "0.13.0", "source-node": "aicr"},
+        "measurements": [
+            {"type": "K8s", "subtypes": [{"subtype": "server", "data": {"version": version}}]},
+            {
+                "type": "NodeTopology",
+                "subtypes": [{"subtype": "summary", "data": {"node-count": 1}}, {"subtype": "label", "data": label}],
+            },
+        ],
+    }
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    path = tmp_path / "20261123T050000Z-ab12"
+    path.mkdir()
+    made = Run(path)
+    made.save_record(new_run(path.name, "lab", now_utc(), (), rehearsal=False))
+    return made
+
+
+def asked(run: Run, tmp_path: Path, document: dict[str, Any], seen: dict[str, Any], **options: Any) -> Asked:
+    (tmp_path / "recipe.yaml").write_text(json.dumps(document))
+    (tmp_path / "snapshot.yaml").write_text(json.dumps(seen))
+    stated = {
+        "phases": [],
+        "recipe": str(tmp_path / "recipe.yaml"),
+        "snapshot": str(tmp_path / "snapshot.yaml"),
+        "max_age_s": 86400.0,
+        "no_cluster": True,
+        "fail_fast": False,
+        "skip_checks": [],
+        **options,
+    }
+    return start_validation(run, stated, NOWHERE)
+
+
+def readiness(run: Run) -> Status:
+    context = run.observe_context(datetime.now(UTC).date(), silent)
+    observe_readiness(run, asked_of(run), context, NOWHERE, "helm")
+    return decide_phase(run, "readiness").status
+
+
+def test_a_recipe_is_validated_against_a_snapshot_alone(run: Run, tmp_path: Path) -> None:
+    asked(run, tmp_path, recipe(), upstream(), phases=["conformance"])
+    assert readiness(run) is Status.PASSED
+    verdict = decide_phase(run, "conformance")
+    assert verdict.status is Status.SKIPPED and "no-cluster mode" in verdict.message
+    suite = json.loads((run.path / "ctrf" / "conformance.json").read_text())
+    summary = suite["results"]["summary"]
+    assert (summary["passed"], summary["failed"], summary["tests"]) == (0, 0, summary["skipped"])
+    stats = run_stats(run)
+    assert (stats["gpufleet_passed"], stats["gpufleet_exit_code"]) == (False, 0)
+    assert stats["gpufleet_verdict"].startswith("validated in part: readiness passed; conformance skipped")
+    assert not_ended_well(run.record) == ()
+
+
+def test_a_cluster_that_is_not_ready_closes_the_phases_after_it(run: Run, tmp_path: Path) -> None:
+    wanted = asked(run, tmp_path, recipe(">= 1.35"), upstream(), phases=["conformance"])
+    assert readiness(run) is Status.FAILED
+    assert closed_by(run, wanted, "conformance") == "phase conformance: not reached, phase readiness is failed"
+    assert decide_phase(run, "conformance").status is Status.PENDING
+    assert not (run.path / "ctrf" / "conformance.json").exists()
+    assert run_stats(run)["gpufleet_exit_code"] == 8
+    assert "K8s.server.version is v1.34.0" in (run.path / "ctrf" / "readiness.json").read_text()
+
+
+def test_gpus_that_the_recipe_is_not_for_are_found_without_a_constraint(run: Run, tmp_path: Path) -> None:
+    other = recipe(criteria={"accelerator": "h100"})
+    asked(run, tmp_path, other, upstream(), phases=["readiness"])
+    assert readiness(run) is Status.FAILED
+    (entry,) = (run.record.phase("readiness") or pytest.fail("undecided")).blocking
+    assert (entry.cause, entry.shown) == ("other-accelerator", "instance-20260602-102458")
+
+
+def test_a_check_that_was_left_out_is_told_and_the_phase_is_not_passed(run: Run, tmp_path: Path) -> None:
+    asked(run, tmp_path, recipe(), upstream(), phases=["readiness"], skip_checks=["pool-accelerator"])
+    assert readiness(run) is Status.SKIPPED
+    message = (run.record.phase("readiness") or pytest.fail("undecided")).message
+    assert message == (
+        "1 check(s) skipped, so phase readiness is not passed: pool-accelerator (named in gpufleet_skip_checks)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("document", "options", "told"),
+    [
+        (recipe(), {"phases": ["deploy"]}, "deploy"),
+        (recipe(), {"skip_checks": ["gang-schedulin"]}, "gang-schedulin"),
+        (recipe(validation={"conformance": {"checks": ["dra-suport"]}}), {}, "dra-suport"),
+        (recipe(constraints=[{"name": "K8s.servr.version", "value": "1"}]), {}, "K8s.servr.version"),
+        (recipe(validation={"performance": {"timeout": "long"}}), {}, "no duration"),
+        (recipe(), {"snapshot": ""}, "needs a snapshot"),
+        ({"kind": "RecipeMetadata"}, {}, "no resolved recipe"),
+    ],
+)
+def test_what_nobody_knows_is_refused_before_anything_is_looked_at(
+    document: dict[str, Any], options: dict[str, Any], told: str, run: Run, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=told):
+        asked(run, tmp_path, document, upstream(), **options)
+
+
+UID = "6d1f0a4c-0000-4000-8000-000000000001"
+
+
+def supplied(tmp_path: Path, **changes: Any) -> Asked:
+    whole = CollectorResult(state=Collected.WHOLE)
+    seen = Snapshot(
+        taken=now_utc(), made_by="gpufleet.bringup 1", cluster_uid=UID, collectors=dict.fromkeys(COLLECTORS, whole)
+    )
+    path = tmp_path / "supplied.json"
+    path.write_text(to_text(replace(seen, **changes)))
+    return Asked(snapshot=str(path), max_age_s=3600.0)
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Opened:
+        def __init__(self, _connection: Connection) -> None: ...
+
+        def __enter__(self) -> Opened:
+            return self
+
+        def __exit__(self, *_error: object) -> None: ...
+
+    monkeypatch.setattr(validation_looks, "Cluster", Opened)
+    monkeypatch.setattr(validation_looks, "cluster_uid", lambda _cluster: UID)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_supplied_snapshot_of_this_cluster_and_of_late_is_looked_at(tmp_path: Path) -> None:
+    assert supplied_snapshot(supplied(tmp_path), NOWHERE).cluster_uid == UID
+
+
+OLD = (datetime.now(UTC) - timedelta(hours=2)).isoformat()
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"cluster_uid": "another"}, "is of cluster another, this is cluster 6d1f0a4c"),
+        ({"cluster_uid": "", "made_by": "aicr 0.13.0"}, "does not say of which cluster it is"),
+        ({"taken": OLD}, "at most 1 h"),
+        ({"taken": "yesterday"}, "does not say when it was taken"),
+    ],
+)
+def test_a_supplied_snapshot_of_another_cluster_or_past_its_age_is_no_answer(
+    changes: dict[str, str], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=told):
+        supplied_snapshot(supplied(tmp_path, **changes), NOWHERE)
