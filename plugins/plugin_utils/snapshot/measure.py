@@ -151,8 +151,18 @@ def _cuda(node: Node, host: Host) -> Value:
     return _first(host.cuda, _device(node, "cudaDriverVersion"), full, older)
 
 
+def _all_of(values: Iterable[Value]) -> Value:
+    """Return what all GPUs of a node say: each of their words where they differ, nothing where one says none.
+
+    No GPU stands for another: a node with one other product is none of that product.
+    """
+    said = {"" if value is None else str(value) for value in values}
+    return None if "" in said else ", ".join(sorted(said)) or None
+
+
 def _device(node: Node, key: str) -> Value:
-    return _first(*(_plain(attributes.get(key)) for attributes in node.devices.values()))
+    # Devices of other drivers, network adapters, have no such attribute.
+    return _all_of(_plain(attributes[key]) for attributes in node.devices.values() if key in attributes)
 
 
 def _count(node: Node, host: Host) -> Value:
@@ -160,12 +170,11 @@ def _count(node: Node, host: Host) -> Value:
 
 
 def _model(node: Node, host: Host) -> Value:
-    return _first(*(gpu.product for gpu in host.gpus.values()), gpu_product(node))
+    return _first(_all_of(gpu.product for gpu in host.gpus.values()), gpu_product(node))
 
 
 def _vbios(_node: Node, host: Host) -> Value:
-    found = sorted({gpu.vbios for gpu in host.gpus.values() if gpu.vbios})
-    return ", ".join(found) or None
+    return _all_of(gpu.vbios for gpu in host.gpus.values())
 
 
 def _kernel(node: Node, host: Host) -> Value:

@@ -142,6 +142,21 @@ def test_a_snapshot_without_the_fact_is_unmeasured(name: str) -> None:
     assert found is (ConstraintStatus.FAIL if name.startswith("NodeTopology") else ConstraintStatus.MISSING)
 
 
+@pytest.mark.parametrize(
+    ("other", "status"),
+    [
+        ("NVIDIA H100 80GB HBM3", ConstraintStatus.PASS),
+        ("NVIDIA A100-SXM4-80GB", ConstraintStatus.FAIL),
+        ("", ConstraintStatus.MISSING),
+    ],
+)
+def test_no_gpu_of_a_node_stands_for_another(other: str, status: ConstraintStatus) -> None:
+    host = replace(HOST, gpus={**HOST.gpus, "1": HostGpu(product=other, vbios="96.00")})
+    nodes = dict.fromkeys(GPUS, replace(NODE, labels={}))
+    seen = replace(SEEN, hosts=dict.fromkeys(GPUS, host), nodes=nodes)
+    assert asked("GPU.smi.gpu.model", "NVIDIA H100 80GB HBM3", seen) is status
+
+
 def test_a_collector_that_failed_is_the_reason_why_nothing_is_known() -> None:
     failed = CollectorResult(state=Collected.FAILED, reason="nodes: forbidden", hint="grant it")
     cut = replace(SEEN, collectors={**SEEN.collectors, "nodes": failed})
