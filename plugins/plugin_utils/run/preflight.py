@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
+from ..check.gpu_stack.expected_objects import EXPECTED, EXPECTED_KEYS
 from ..check.gpu_stack.roots import recipe_offers_gpus_by_dra
 from ..check.gpu_stack.settings import GATE as GPU_STACK
 from ..check.gpu_stack.settings import GpuStackSettings
@@ -183,8 +184,17 @@ def _with_values_of(site: Site, answered: Answer, request: Request, hardware: Ma
 
 
 def with_dra(site: Site, recipe: Mapping[str, Any]) -> Site:
-    """Return the site that declares the DRA checks only where the recipe gives out GPUs by claim, or says why not."""
+    """Return the site that declares the DRA checks only where the recipe gives out GPUs by claim, and what the recipe
+    expects beside workloads only where it does, or says why not."""
+    site = _with_expected(site, recipe)
     if recipe_offers_gpus_by_dra(dict(recipe)):
         return replace(site, capabilities=tuple(sorted({*site.capabilities, "dra"})))
     reason = "the recipe's DRA driver gives out no GPUs; the device plugin does"
     return replace(site, missing=site.missing | {"dra": reason})
+
+
+def _with_expected(site: Site, recipe: Mapping[str, Any]) -> Site:
+    if any(ref.get(key) for ref in recipe.get("componentRefs") or () for key in EXPECTED_KEYS):
+        return replace(site, capabilities=tuple(sorted({*site.capabilities, EXPECTED})))
+    reason = f"no component of the recipe has {' or '.join(EXPECTED_KEYS)}; component-health judges its workloads"
+    return replace(site, missing=site.missing | {EXPECTED: reason})

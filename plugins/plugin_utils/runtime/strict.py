@@ -55,16 +55,25 @@ def parse_yaml(text: str, source: str) -> Any:
     Raises:
         InputError: not YAML, a key twice, a key that is not text, or more than one document.
     """
+    found = parse_yaml_documents(text, source)
+    if len(found) > 1:
+        raise InputError(source, "not valid YAML: expected a single document in the stream.", "correct the file")
+    return found[0] if found else None
+
+
+def parse_yaml_documents(text: str, source: str) -> list[Any]:
+    """Return every document of a YAML or JSON text; days stay text.
+
+    Raises:
+        InputError: not YAML, a key twice, or a key that is not text.
+    """
     try:
-        found = documents(text, _loader())
+        return documents(text, _loader())
     except PlainYamlError as error:
         where = f"{source}:{error.line}" if error.line else source
         raise InputError(where, f"not valid YAML: {error.said}.", "correct the file") from None
     except ValueError as error:
         raise InputError(source, f"not valid YAML: {error}.", "correct the file") from None
-    if len(found) > 1:
-        raise InputError(source, "not valid YAML: expected a single document in the stream.", "correct the file")
-    return found[0] if found else None
 
 
 def read_yaml(path: Path) -> Any:

@@ -1,0 +1,83 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a recipe expects to be in the cluster beside the workloads of its charts, and what was seen of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...component_stack.chainsaw import Assertion, assertions_of
+
+# Capability of a site whose recipe expects something, and the fields that say so.
+EXPECTED = "expected_resources"
+EXPECTED_KEYS = ("expectedResources", "healthCheckAsserts")
+WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet", "Job")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedObject:
+    """One expected object of a component: how many of its pods are to be there and are, where it is a workload.
+
+    `there` is None where it could not be looked at, `problem` says why.
+    """
+
+    component: str
+    kind: str
+    name: str
+    namespace: str = ""
+    there: bool | None = None
+    desired: int | None = None
+    ready: int | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenAssertion:
+    """One assertion of a component's health check, and the parts of the objects that it looks at, by `namespace/name`.
+
+    `objects` is None where they could not be looked at, `problem` says why.
+    """
+
+    component: str
+    number: int
+    objects: dict[str, Any] | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedState:
+    """Everything that was looked at, and the assertions of the recipe at that time, by component."""
+
+    objects: tuple[ExpectedObject, ...] = ()
+    assertions: tuple[SeenAssertion, ...] = ()
+    schema_version: int = 1
+
+
+def expected_in(recipe: Mapping[str, Any]) -> tuple[ExpectedObject, ...]:
+    """Return what a recipe expects, not looked at yet; a namespace that is not stated is the component's."""
+    return tuple(
+        ExpectedObject(
+            component=str(ref["name"]),
+            kind=str(entry["kind"]),
+            name=str(entry["name"]),
+            namespace=str(entry.get("namespace") or ref.get("namespace") or ""),
+        )
+        for ref in recipe.get("componentRefs") or ()
+        for entry in ref.get("expectedResources") or ()
+    )
+
+
+def asserted_in(recipe: Mapping[str, Any]) -> Iterator[tuple[str, int, Assertion]]:
+    """Yield component, number and assertion of every health check; one that the recipe skips asserts nothing.
+
+    Raises:
+        InputError: one of them is nothing that is known here.
+    """
+    for ref in recipe.get("componentRefs") or ():
+        text = str(ref.get("healthCheckAsserts") or "")
+        if text and not ref.get("healthCheckSkip"):
+            found = assertions_of(text, f"healthCheckAsserts of component {ref['name']}")
+            yield from ((str(ref["name"]), number, entry) for number, entry in enumerate(found))

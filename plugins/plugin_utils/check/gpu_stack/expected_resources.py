@@ -1,0 +1,93 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: what the recipe expects beside the workloads of its charts is there, and its health checks hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...component_stack.chainsaw import Assertion, mismatch
+from ...outcome.model import Basis, Evidence, Expectation, Outcome, Subject, SubjectKind
+from ..kit.answer import Answer
+from ..spec import Check, CheckSpec, JudgeContext
+from .expected_objects import EXPECTED, ExpectedObject, ExpectedState, SeenAssertion, asserted_in, expected_in
+from .observe_expected import OBSERVER, is_met
+
+SPEC = CheckSpec(
+    id="expected-resources",
+    gate="gpu_stack",
+    title="What the recipe expects is there, and its health checks hold",
+    per=SubjectKind.CLUSTER,
+    duration_s=5.0,
+    requires=("kubernetes", EXPECTED),
+    causes=("assertion-not-met", "resource-missing", "resource-not-ready"),
+)
+
+
+def judge(seen: ExpectedState, context: JudgeContext) -> tuple[Outcome, ...]:
+    """One outcome if everything is as expected, else one for each thing that is not."""
+    answer = Answer.about_cluster(SPEC, context)
+    recipe = context.recipe or {}
+    asked = list(asserted_in(recipe))
+    places = [(entry.component, entry.kind, entry.namespace, entry.name) for entry in expected_in(recipe)]
+    looked = [(entry.component, entry.kind, entry.namespace, entry.name) for entry in seen.objects]
+    numbers = [(entry.component, entry.number) for entry in seen.assertions]
+    if looked != places or numbers != [(component, number) for component, number, _a in asked]:
+        text = f"looked at {len(looked)} objects and {len(numbers)} assertions, not at those that the recipe has"
+        return (answer.unknown("no-data", text, "run the gate again"),)
+    bad = [outcome for entry in seen.objects for outcome in _object(answer, entry)]
+    bad += [
+        outcome
+        for found, (_component, _number, assertion) in zip(seen.assertions, asked, strict=True)
+        for outcome in _assertion(answer, found, assertion)
+    ]
+    if bad:
+        return tuple(bad)
+    skipped = [str(ref["name"]) for ref in recipe.get("componentRefs") or () if ref.get("healthCheckSkip")]
+    told = f"; the recipe skips the health check of {', '.join(skipped)}" if skipped else ""
+    if not looked and not numbers:
+        return (answer.skipped(f"nothing is left to expect{told}"),)
+    return (answer.passed(f"{len(looked)} expected objects are there, {len(numbers)} assertions hold{told}"),)
+
+
+def _object(answer: Answer, entry: ExpectedObject) -> Iterator[Outcome]:
+    title = f"{entry.kind} {'/'.join(filter(None, (entry.namespace, entry.name)))}"
+    subject = (Subject(SubjectKind.COMPONENT, entry.component),)
+    expected = (Expectation(title, "==", "there and ready", Basis.RECIPE),)
+    look = f"kubectl get {entry.kind.lower()} {entry.name}" + (f" -n {entry.namespace}" if entry.namespace else "")
+    if entry.there is None:
+        text = f"{title} of {entry.component} could not be looked at: {entry.problem}"
+        yield answer.unknown("resource-unseen", text, look, more_subjects=subject)
+    elif not entry.there:
+        text = f"{title}, which {entry.component} is expected to have, is not there"
+        yield answer.failed("resource-missing", text, look, more_subjects=subject, expected=expected)
+    elif entry.desired is not None and (not entry.desired or (entry.ready or 0) < entry.desired):
+        text = f"{title} of {entry.component} has {entry.ready} of {entry.desired} pods ready"
+        yield answer.failed("resource-not-ready", text, look, more_subjects=subject, expected=expected)
+
+
+def _assertion(answer: Answer, found: SeenAssertion, assertion: Assertion) -> Iterator[Outcome]:
+    subject = (Subject(SubjectKind.COMPONENT, found.component),)
+    space = f" -n {assertion.namespace}" if assertion.namespace else ""
+    look = f"kubectl get {assertion.kind.lower()} {assertion.name}".rstrip() + f"{space} -o yaml"
+    if found.objects is None:
+        text = f"{assertion.title} of {found.component} could not be looked at: {found.problem}"
+        yield answer.unknown("resource-unseen", text, look, more_subjects=subject)
+        return
+    if is_met(assertion, found.objects):
+        return
+    reasons = {place: mismatch(assertion.wanted, entry) for place, entry in found.objects.items()}
+    if assertion.must:
+        told = "; ".join(f"{place}: {reason}" for place, reason in list(reasons.items())[:4]) or "there is none"
+        text = f"{assertion.title} of {found.component} is not as its health check asserts: {told}"
+    else:
+        same = [place for place, reason in reasons.items() if not reason]
+        text = (
+            f"{assertion.kind} {', '.join(same[:8])} is as the health check of {found.component} says that none may be"
+        )
+    evidence = (Evidence(look, found.component, str(found.objects)[:1000]),)
+    yield answer.failed("assertion-not-met", text, look, more_subjects=subject, evidence=evidence)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)
