@@ -21,9 +21,10 @@ class Tool:
     """One program: the pinned module that it is built from, and the versions of a found one that fit.
 
     Args:
-        module: directory name of its `go.mod` under the toolchain sources.
+        module: directory name of its `go.mod` under the toolchain sources; programs of one module are built from the
+            same versions of what they share, which is then compiled once.
         package: Go package of its `main`.
-        pin: module whose version in `go.mod` is the program's version.
+        pin: module whose version in `go.mod` is the program's version; the programs of one pin are one release.
         stamp: linker variables set at build time; `{version}`, `{major}` and `{minor}` are filled in.
         same_minor: a found program fits only with the pinned major and minor version.
         at_least: otherwise the oldest version that fits (same major version).
@@ -39,6 +40,8 @@ class Tool:
     at_least: Version = (0, 0, 0)
 
 
+_PROGRAMS = "programs"
+
 # Without these the server reports v0.0.0 and clients refuse to talk to it.
 _KUBERNETES_STAMP = (
     "k8s.io/component-base/version.gitVersion={version}",
@@ -48,18 +51,18 @@ _KUBERNETES_STAMP = (
 
 
 def _kubernetes(name: str) -> Tool:
-    return Tool(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", "k8s.io/kubernetes", _KUBERNETES_STAMP)
+    return Tool(name, _PROGRAMS, f"k8s.io/kubernetes/cmd/{name}", "k8s.io/kubernetes", _KUBERNETES_STAMP)
 
 
 TOOLS: tuple[Tool, ...] = (
-    Tool("etcd", "etcd", "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3"),
+    Tool("etcd", _PROGRAMS, "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3"),
     _kubernetes("kube-apiserver"),
     _kubernetes("kube-controller-manager"),
     _kubernetes("kube-scheduler"),
-    Tool("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", "sigs.k8s.io/kwok"),
+    Tool("kwok", _PROGRAMS, "sigs.k8s.io/kwok/cmd/kwok", "sigs.k8s.io/kwok"),
     Tool(
         "helm",
-        "helm",
+        _PROGRAMS,
         "helm.sh/helm/v3/cmd/helm",
         "helm.sh/helm/v3",
         ("helm.sh/helm/v3/internal/version.version={version}",),
@@ -70,7 +73,7 @@ TOOLS: tuple[Tool, ...] = (
     # Debian's package needs its templates in their place, and nothing is installed here.
     Tool(
         "alertmanager",
-        "alertmanager",
+        _PROGRAMS,
         "github.com/prometheus/alertmanager/cmd/alertmanager",
         "github.com/prometheus/alertmanager",
         ("github.com/prometheus/common/version.Version={version}",),

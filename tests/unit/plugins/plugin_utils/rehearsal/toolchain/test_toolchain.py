@@ -112,8 +112,8 @@ def test_a_found_program_fits_or_not(name: str, found: str, pinned: str, expecte
     assert fits(tool, parse_version(found), wanted) is expected
 
 
-def test_programs_of_one_module_are_taken_only_all_together(repository: Path, tmp_path: Path) -> None:
-    tools = tuple(tool for tool in TOOLS if tool.module == "kubernetes")
+def test_programs_of_one_release_are_taken_only_all_together(repository: Path, tmp_path: Path) -> None:
+    tools = tuple(tool for tool in TOOLS if tool.pin == "k8s.io/kubernetes")
     assets = tmp_path / "assets"
     for tool in tools[:2]:
         write_program(assets / tool.name, "Kubernetes v1.36.9")
