@@ -170,7 +170,9 @@ options:
         type: dict
         default: {}
       node_selector:
-        description: Labels of its nodes.
+        description:
+          - Labels of its nodes.
+          - Those that all pools share select the nodes of charts that run beside GPUs, for a chart takes one selector.
         type: dict
         default: {}
   recipe_data:

@@ -171,7 +171,7 @@ def _with_values_of(site: Site, answered: Answer, request: Request, hardware: Ma
     values = {entry.name: component_values(entry, catalogue) for entry in answered.result.components}
     stated = {component_name(key, list(values), catalogue): value for key, value in request.overrides.items()}
     settings = settings_for(GpuStackSettings, GPU_STACK, site.settings.get(GPU_STACK, {}))
-    told = site_values(settings, values, stated, catalogue)
+    told = site_values(settings, values, stated, catalogue, site.pools)
     overrides = dict(told.values)
     for more in (driver_overrides(site.driver_owner, values, stated), gpu_counts(site, hardware, values, stated)):
         for name, own in more.items():

@@ -8,7 +8,7 @@ Paths are data: recipes/registry.yaml (nodeScheduling) and recipes/site_paths.ya
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -20,6 +20,7 @@ from ..recipe.model import Catalogue
 from ..recipe.paths import lookup, parse_path
 from ..runtime.recipe_files import RECIPES
 from ..runtime.strict import decode, read_yaml
+from ..site.model import SitePool
 from ..workload.tolerations import Toleration, tolerations_with
 
 Values = Mapping[str, Any]
@@ -66,7 +67,11 @@ class SiteValues:
 
 
 def site_values(
-    settings: GpuStackSettings, values: Mapping[str, Values], stated: Mapping[str, Any], catalogue: Catalogue
+    settings: GpuStackSettings,
+    values: Mapping[str, Values],
+    stated: Mapping[str, Any],
+    catalogue: Catalogue,
+    pools: Sequence[SitePool] = (),
 ) -> SiteValues:
     """Return what the charts are given of what the site says; nothing where it says nothing.
 
@@ -75,17 +80,25 @@ def site_values(
         values: component of the recipe to its merged values.
         stated: the site's own overrides, which are never overruled.
         catalogue: knows where a chart reads selectors and tolerations.
+        pools: the site's, whose common labels select the nodes of what runs beside GPUs.
 
     Raises:
         InputError: a toleration has another form.
     """
     found: dict[str, dict[str, Any]] = {}
     pathless: dict[str, list[str]] = {}
+    labels, everywhere = shared_labels(pools), list[str]()
     for name, own in values.items():
         entry = catalogue.registry.get(name)
         scheduling = (entry.data.get("nodeScheduling") or {}) if entry is not None else {}
         site = site_paths().get(name, SitePaths(source=""))
-        for setting, given in _asked(settings, own, scheduling, site).items():
+        asked = _asked(settings, own, scheduling, site)
+        chosen = (scheduling.get("accelerated") or {}).get("nodeSelectorPaths") or ()
+        if labels:
+            asked["pools"] = [(path, dict(labels)) for path in chosen]
+        elif chosen:
+            everywhere.append(name)
+        for setting, given in asked.items():
             if given is None:
                 pathless.setdefault(setting, []).append(name)
                 continue
@@ -94,9 +107,20 @@ def site_values(
     for name in found:
         over = stated.get(name)
         found[name] = merged_values(found[name], dict(over) if isinstance(over, Mapping) else {})
-    return SiteValues(
-        values=found, warnings=tuple(_warning(setting, names) for setting, names in sorted(pathless.items()))
+    warnings = [_warning(setting, names) for setting, names in sorted(pathless.items())]
+    if everywhere and any(pool.node_selector for pool in pools):
+        warnings.append(_one_selector(pools, everywhere))
+    return SiteValues(values=found, warnings=tuple(warnings))
+
+
+def shared_labels(pools: Sequence[SitePool]) -> dict[str, str]:
+    """Return the labels that the nodes of every pool have: a chart is installed once, and takes one selector."""
+    shared = (
+        set(pools[0].node_selector.items()).intersection(*(pool.node_selector.items() for pool in pools[1:]))
+        if pools
+        else set()
     )
+    return dict(sorted(shared))
 
 
 Given = list[tuple[str, Any]]
@@ -174,6 +198,16 @@ def _nested(path: str, value: Any) -> dict[str, Any]:
     for step in reversed(parse_path(path)):
         made = {str(step): made}
     return dict(made)
+
+
+def _one_selector(pools: Sequence[SitePool], names: Iterable[str]) -> str:
+    said = ((pool.name, ", ".join(f"{key}={text}" for key, text in pool.node_selector.items())) for pool in pools)
+    labels = "; ".join(f"{name}: {text or 'none'}" for name, text in said)
+    return (
+        f"the pools' nodes have no label in common ({labels}), and a chart takes one selector: "
+        f"{', '.join(sorted(names))} runs on every node with GPUs. Give node_selector of every pool one label that all "
+        "have, or set the selector in gpufleet_overrides."
+    )
 
 
 def _warning(setting: str, names: Iterable[str]) -> str:

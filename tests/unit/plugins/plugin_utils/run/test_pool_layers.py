@@ -92,3 +92,28 @@ def test_hosts_that_differ_without_pools_are_told(hardware: dict[str, Sku]) -> N
     assert "gpufleet_recipe_pools" in told
     alike = answer_for(site(skus=("dgx-h100", "dgx-h100")), options, hardware)
     assert not [text for text in alike.warnings if "the hosts differ" in text]
+
+
+def _selector(recipe: dict[str, Any]) -> Any:
+    (driver,) = (entry for entry in recipe["componentRefs"] if entry["name"] == "nvidia-dra-driver-gpu")
+    return driver["values"]["kubeletPlugin"].get("nodeSelector")
+
+
+def test_labels_that_all_pools_share_select_the_nodes_of_what_runs_beside_gpus(hardware: dict[str, Sku]) -> None:
+    big, old = (replace(pool, node_selector={**pool.node_selector, "gpus": "yes"}) for pool in (BIG, OLD))
+    assert _selector(recipe_of(site(big, old), hardware)) == {"gpus": "yes"}
+    own = {"nvidia-dra-driver-gpu": {"kubeletPlugin": {"nodeSelector": {"gpus": "own"}}}}
+    assert _selector(recipe_of(site(big, old), hardware, **own)) == {"gpus": "own"}
+    answered = answer_for(site(big, old), {"recipe_data": [], "overrides": {}}, hardware)
+    assert not [text for text in answered.warnings if "one selector" in text]
+
+
+def test_a_chart_takes_one_selector_and_pools_without_a_common_label_are_told(hardware: dict[str, Sku]) -> None:
+    assert _selector(recipe_of(site(BIG, OLD), hardware)) is None
+    answered = answer_for(site(BIG, OLD), {"recipe_data": [], "overrides": {}}, hardware)
+    (told,) = (text for text in answered.warnings if "one selector" in text)
+    assert "big: pool=big; old: pool=old" in told
+    assert "nvidia-dra-driver-gpu runs on every node with GPUs" in told
+    unlabelled = [replace(pool, node_selector={}) for pool in (BIG, OLD)]
+    silent = answer_for(site(*unlabelled), {"recipe_data": [], "overrides": {}}, hardware)
+    assert not [text for text in silent.warnings if "one selector" in text]
