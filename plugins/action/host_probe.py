@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,9 @@ with suppress(ImportError, BringupError):
     argument_spec("host_probe")
     for _loader, _plugin in ((connection_loader, "ssh"), (become_loader, "sudo"), (shell_loader, "sh")):
         _loader.get(_plugin, class_only=True)
+    # What goes to a module and what it answers: names of Ansible's own, which another release may not have.
+    for _way in ("c2m", "m2c"):
+        import_module(f"ansible.module_utils._internal._json._profiles._module_legacy_{_way}")
 
 
 class ActionModule(ModuleAction):

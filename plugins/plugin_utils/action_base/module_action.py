@@ -20,6 +20,7 @@ from ansible.utils.plugin_docs import get_docstring
 
 from ..outcome.errors import BringupError
 from ..run.version import COLLECTION
+from ..runtime.collector import leave_inherited
 from ..runtime.files import write_problem
 from ..runtime.interrupt import end_with_controller, interruptible
 from ..runtime.recipe_files import COLLECTION_ROOT
@@ -70,6 +71,7 @@ class ModuleAction(ActionBase):  # type: ignore[misc,unused-ignore]
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Check the arguments, execute, and turn every error into a result without a traceback."""
         del tmp
+        leave_inherited()
         result: dict[str, Any] = super().run(task_vars=task_vars)
         result.setdefault("changed", False)
         try:

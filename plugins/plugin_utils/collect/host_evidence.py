@@ -64,8 +64,8 @@ class HostEvidence:
 
 
 def prepare_evidence() -> None:
-    """Make now what writing evidence for the first time would make."""
-    prepare(HostEvidence)
+    """Make now what the first evidence, and the first answer of a tool, would make."""
+    prepare(HostEvidence, ToolRun)
 
 
 def evidence_file(host: str, kind: str = HOSTS) -> str:

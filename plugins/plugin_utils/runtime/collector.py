@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Python's garbage collector, held while much is read and nothing of it is thrown away."""
+"""Python's garbage collector: held while much is read and nothing thrown away, kept off what a fork inherits."""
 
 from __future__ import annotations
 
 import gc
+import multiprocessing
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -23,3 +24,12 @@ def collector_held() -> Iterator[None]:
     finally:
         if ran:
             gc.enable()
+
+
+def leave_inherited() -> None:
+    """In a process that was forked for one task: let the collector not look at what it inherited.
+
+    It would find nothing to free there, and the kernel would copy every page that it looks at.
+    """
+    if multiprocessing.parent_process() is not None:
+        gc.freeze()

@@ -56,7 +56,7 @@ from . import (
 )
 from .cluster_facts import ClusterFacts, read_cluster_facts
 from .cluster_view import Change, ClusterView
-from .store import Store, follow
+from .store import Served, Store, follow
 from .writer import apply_changes
 
 KINDS = (
@@ -159,8 +159,9 @@ def run(options: Options, stop: threading.Event) -> None:
     model = ModelFile(options.model, options.hardware)
     pod_commands.make_exec_shims(pod_commands.exec_shims(options.hosts.parent), options.hosts)
     cluster, store = Cluster(Connection(kubeconfig=options.kubeconfig), _REQUEST_LIMIT_S, _PATIENCE_S), Store(KINDS)
+    served = Served(cluster)
     for kind in KINDS:
-        threading.Thread(target=follow, args=(cluster, store, kind, stop), daemon=True).start()
+        threading.Thread(target=follow, args=(cluster, store, kind, stop, served), daemon=True).start()
     ports = pod_ports.PodPorts(pod_ports.backends_directory(options.hosts.parent))
     servers = llm_servers.LlmServers(options.hosts.parent, store.changed.set)
     runs = pod_programs.PodPrograms(

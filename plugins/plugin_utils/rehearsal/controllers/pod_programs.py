@@ -44,6 +44,7 @@ MANAGER = "rehearsal"
 LOGS = Kind("kwok.x-k8s.io/v1alpha1", "Logs", "logs")
 EXIT_ANNOTATION = "rehearsal.gpufleet.invalid/exit-code"
 JOB_LABEL = "batch.kubernetes.io/job-name"
+PURPOSE_LABEL = "gpufleet.io/purpose"
 
 
 @dataclass(slots=True)
@@ -166,8 +167,11 @@ class PodPrograms:
         containers = [container["name"] for container in pod["spec"]["containers"]]
         which = "previousLogsFile" if part.fault else "logsFile"
         log = {"containers": containers, which: str(self._file((namespace, name))), "follow": False}
-        owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": pod["metadata"]["uid"]}
-        metadata = {"name": name, "namespace": namespace, "ownerReferences": [owner]}
+        metadata: Json = {"name": name, "namespace": namespace}
+        # In the namespace of a test it goes with the namespace: one by one the garbage collector asks for each.
+        if not labels_of(pod).get(PURPOSE_LABEL):
+            owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": pod["metadata"]["uid"]}
+            metadata["ownerReferences"] = [owner]
         return Change(MANAGER, CREATE, LOGS, name, namespace, {"metadata": metadata, "spec": {"logs": [log]}})
 
     def _file(self, key: Key) -> Path:

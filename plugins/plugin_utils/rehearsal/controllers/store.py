@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Sequence
 
 from ...clients.kube.cluster import Cluster
@@ -17,7 +18,7 @@ from ...runtime.clock import Deadline
 from .cluster_view import ClusterView, Json, Key, key_of
 
 _WATCH_S = 600.0
-# Pause before a kind whose CRD is not installed yet, or a server that is away, is asked again.
+# Pause before a server that is away, or one that does not serve a kind yet, is asked again.
 _AGAIN_S = 0.5
 _DELETED_KEPT = 4096
 
@@ -71,11 +72,48 @@ class Store:
         self.changed.set()
 
 
+class Served:
+    """Which API groups the server serves, asked for once for all kinds that wait for their CRD."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Nothing is asked yet."""
+        self._cluster = cluster
+        self._lock = threading.Lock()
+        self._asked_at = 0.0
+        self._groups: frozenset[str] = frozenset()
+
+    def groups(self) -> frozenset[str]:
+        """Return the groups as they were at most half a second ago.
+
+        Raises:
+            BringupError: the server does not answer.
+        """
+        with self._lock:
+            if time.monotonic() - self._asked_at >= _AGAIN_S:
+                answer = self._cluster.transport.json("GET", "/apis")
+                self._groups = frozenset(group["name"] for group in answer["groups"])
+                self._asked_at = time.monotonic()
+            return self._groups
+
+    def wait(self, kind: Kind, stop: threading.Event) -> None:
+        """Wait for the group of a kind that is not served.
+
+        Raises:
+            BringupError: the server does not answer.
+        """
+        if kind.group in self.groups():
+            # Of another kind of the group, or in another version.
+            stop.wait(_AGAIN_S)
+            return
+        while not stop.wait(_AGAIN_S) and kind.group not in self.groups():
+            continue
+
+
 def _version(item: Json) -> int:
     return int(item["metadata"].get("resourceVersion") or 0)
 
 
-def follow(cluster: Cluster, store: Store, kind: Kind, stop: threading.Event) -> None:
+def follow(cluster: Cluster, store: Store, kind: Kind, stop: threading.Event, served: Served) -> None:
     """List and watch a kind until `stop` is set; ask again while the server or the kind is missing."""
     while not stop.is_set():
         try:
@@ -84,13 +122,20 @@ def follow(cluster: Cluster, store: Store, kind: Kind, stop: threading.Event) ->
             _watch(cluster, store, kind, version, stop)
         except NotFoundError:
             store.replace(kind, [])
-            stop.wait(_AGAIN_S)
+            try:
+                served.wait(kind, stop)
+            except BringupError as error:
+                _say(kind, error, stop)
         except GoneError:
             continue
         except BringupError as error:
-            if not stop.is_set():
-                print(f"watch {kind.title}: {error}", file=sys.stderr, flush=True)
-            stop.wait(_AGAIN_S)
+            _say(kind, error, stop)
+
+
+def _say(kind: Kind, error: BringupError, stop: threading.Event) -> None:
+    if not stop.is_set():
+        print(f"watch {kind.title}: {error}", file=sys.stderr, flush=True)
+    stop.wait(_AGAIN_S)
 
 
 def _watch(cluster: Cluster, store: Store, kind: Kind, version: str, stop: threading.Event) -> None:

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.collector import collector_held
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.collector import collector_held, leave_inherited
 
 
 @pytest.fixture(autouse=True)
@@ -42,3 +44,25 @@ def test_one_inside_another_does_not_let_it_run_too_early() -> None:
     with collector_held():
         pass
     assert not gc.isenabled()
+
+
+def _in_a_worker(answers: Any) -> None:
+    before = gc.get_freeze_count()
+    leave_inherited()
+    answers.put((before, gc.get_freeze_count(), gc.isenabled()))
+
+
+def test_a_forked_worker_leaves_what_it_inherited_alone_and_collects_its_own() -> None:
+    fork = multiprocessing.get_context("fork")
+    answers = fork.SimpleQueue()
+    worker = fork.Process(target=_in_a_worker, args=(answers,))
+    worker.start()
+    before, after, collects = answers.get()
+    worker.join()
+    assert after > before + 1000 and collects
+
+
+def test_a_process_of_its_own_inherited_nothing() -> None:
+    before = gc.get_freeze_count()
+    leave_inherited()
+    assert gc.get_freeze_count() == before
