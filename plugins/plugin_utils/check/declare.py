@@ -35,13 +35,14 @@ class Declaration:
     schema_version: int = 1
 
 
-def declare(gate: str, site: Site, components: tuple[str, ...] = ()) -> Declaration:
+def declare(gate: str, site: Site, components: tuple[str, ...] | None = None) -> Declaration:
     """Return what the gate declares.
 
     Args:
         gate: gate id.
         site: the site.
-        components: names of the recipe's components, subjects of checks per component.
+        components: names of the recipe's components, subjects of checks per component; None where the recipe is not
+            known yet, and no check is left out for what it lacks.
 
     Raises:
         BringupError: this release has no check for that gate at all.
@@ -53,11 +54,13 @@ def declare(gate: str, site: Site, components: tuple[str, ...] = ()) -> Declarat
             "this release has no check for it, so it cannot be passed.",
             "leave it out of gpufleet_gates; the verdict then names the gates that were proven",
         )
-    asked = [check for check in candidates if not check.spec.missing_capabilities(site)]
-    declared = tuple(found for check in asked if (found := _declared(check, site, components)) is not None)
+    able = [check for check in candidates if not check.spec.missing_capabilities(site)]
+    asked = [check for check in able if components is None or _has_one_of(check.spec.components, components)]
+    absent = tuple(_without_component(check) for check in able if check not in asked)
+    declared = tuple(found for check in asked if (found := _declared(check, site, components or ())) is not None)
     left_out = tuple(_left_out(check, site) for check in candidates if check.spec.missing_capabilities(site))
     alone = tuple(entry for check in asked if (entry := _without_equal(check, site)) is not None)
-    return Declaration(gate=gate, checks=declared, not_declared=left_out + alone)
+    return Declaration(gate=gate, checks=declared, not_declared=left_out + absent + alone)
 
 
 def _declared(check: AnyCheck, site: Site, components: tuple[str, ...]) -> DeclaredCheck | None:
@@ -70,6 +73,15 @@ def _declared(check: AnyCheck, site: Site, components: tuple[str, ...]) -> Decla
     return DeclaredCheck(
         id=spec.id, title=spec.title, subjects=subjects, disturbs=spec.disturbs.value, duration_s=spec.duration_s
     )
+
+
+def _has_one_of(wanted: tuple[str, ...], components: tuple[str, ...]) -> bool:
+    return not wanted or any(name in components for name in wanted)
+
+
+def _without_component(check: AnyCheck) -> NotDeclared:
+    reason = f"needs {' or '.join(check.spec.components)}: the recipe has none"
+    return NotDeclared(id=check.spec.id, title=check.spec.title, reason=reason)
 
 
 def _left_out(check: AnyCheck, site: Site) -> NotDeclared:

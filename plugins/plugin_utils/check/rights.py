@@ -30,6 +30,12 @@ _WAYS = {
     "port-forward": stream_permissions("portforward"),
     "service-proxy": tuple(Permission(verb, "services", subresource="proxy") for verb in ("get", "create")),
 }
+# Who answers for a webhook.
+_SERVED = (
+    Permission("list", "validatingwebhookconfigurations", "admissionregistration.k8s.io"),
+    Permission("list", "mutatingwebhookconfigurations", "admissionregistration.k8s.io"),
+    Permission("list", "endpointslices", "discovery.k8s.io"),
+)
 _GATES = ("gpu_stack", "telemetry", "fabric_validation", "training_acceptance", "inference_acceptance")
 
 
@@ -37,7 +43,8 @@ _GATES = ("gpu_stack", "telemetry", "fabric_validation", "training_acceptance", 
 class Choices:
     """What of a site decides how its gates work: who admits gangs (names of recipes/gpu_stack.yaml), how jobs are
     launched, whether GPUs are given out by claims, how Prometheus is reached, settings of the servers, whether NVLink
-    reaches hosts of a rack, whether the driver's tools are in pods, and whether jobs go through a queue of Kueue."""
+    reaches hosts of a rack, whether the driver's tools are in pods, whether jobs go through a queue of Kueue, and the
+    components of recipes/gpu_stack.yaml that answer for more than their workloads."""
 
     gangs: tuple[str, ...]
     kinds: tuple[JobKind, ...]
@@ -47,6 +54,7 @@ class Choices:
     rack_wide: bool = False
     driver_in_pods: bool = False
     queued: bool = False
+    controllers: tuple[str, ...] = ()
 
 
 def every_choice() -> Choices:
@@ -58,7 +66,7 @@ def every_choice() -> Choices:
     servers = (shipped, replace(shipped, server=other))
     return Choices(
         gangs=tuple(stack_facts().gangs), kinds=("gang-job", "mpijob"), by_dra=True, ways=tuple(_WAYS), servers=servers,
-        rack_wide=True, driver_in_pods=True, queued=True,
+        rack_wide=True, driver_in_pods=True, queued=True, controllers=tuple(stack_facts().controllers),
     )  # fmt: skip
 
 
@@ -99,6 +107,7 @@ def choices_of(site: Site, recipe: Mapping[str, Any] | None, hardware: Mapping[s
         gangs=gangs, kinds=kinds, by_dra="dra" in site.capabilities, ways=ways, servers=servers,
         rack_wide=len(site.in_scope) > 1 and any(sku is not None and sku.nvlink_domain == "rack" for sku in skus),
         driver_in_pods=site.driver_owner is DriverOwner.OPERATOR, queued=bool(stack.cluster_queue),
+        controllers=tuple(name for name in stack_facts().controllers if name in components),
     )  # fmt: skip
 
 
@@ -135,7 +144,7 @@ def _plain(permission: Permission) -> bool:
 def _gpu_stack(choices: Choices) -> tuple[Permission, ...]:
     known = stack_facts().permissions
     tools = stream_permissions("exec") if choices.driver_in_pods else ()
-    return (*BASIC, *known["observe"], *known["test"], *_groups(choices), *tools)
+    return (*BASIC, *known["observe"], *known["test"], *_groups(choices), *_controllers(choices), *tools)
 
 
 def _telemetry(choices: Choices) -> tuple[Permission, ...]:
@@ -166,6 +175,12 @@ def _jobs(kind: JobKind, choices: Choices) -> tuple[Permission, ...]:
         for api in apis
         for entry in job_permissions(kind, gang_api=api, by_dra=choices.by_dra, imex=choices.rack_wide)
     )
+
+
+def _controllers(choices: Choices) -> tuple[Permission, ...]:
+    facts = [stack_facts().controllers[name] for name in choices.controllers]
+    served = _SERVED if any(entry.webhooks for entry in facts) else ()
+    return (*served, *(permission for entry in facts for permission in entry.permissions))
 
 
 def _groups(choices: Choices) -> tuple[Permission, ...]:

@@ -50,6 +50,7 @@ class CheckSpec:
             one of several.
         needs_driver: it needs the GPU driver: declared in gate nodes if the host owns it, in gpu_stack if the
             operator does.
+        components: it is declared only where the recipe has one of these; empty for every recipe.
         between_hosts: it measures equal hosts with each other, so that the only host of its SKU is left out.
         causes: every cause slug that it can give to a failed outcome, for the docs and the fault matrix.
         settings: settings class of its own (see kit/settings.py), None if it has none.
@@ -63,6 +64,7 @@ class CheckSpec:
     disturbs: Disturbance = Disturbance.NOTHING
     duration_s: float = 1.0
     requires: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
     needs_driver: bool = False
     between_hosts: bool = False
     causes: tuple[str, ...] = ()

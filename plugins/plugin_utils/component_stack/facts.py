@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from ..clients.kube.permission import Permission
 from ..runtime.recipe_files import RECIPES
@@ -63,6 +64,17 @@ class GangFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerFacts:
+    """What a component answers for beyond its workloads: names of webhooks that it must have, an object that one of
+    them must refuse, the GatewayClass that it makes, and the rights that looking at these takes."""
+
+    webhooks: tuple[str, ...] = ()
+    invalid: dict[str, Any] = field(default_factory=dict)
+    gateway_class: str = ""
+    permissions: tuple[Permission, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DraFacts:
     """The component that publishes GPUs as devices, its driver name, its class of whole GPUs, and the image in whose
     container nvidia-smi is asked."""
@@ -93,6 +105,7 @@ class StackFacts:
     known_failures: tuple[KnownFailure, ...]
     gangs: dict[str, GangFacts]
     dra: DraFacts
+    controllers: dict[str, ControllerFacts]
     permissions: dict[str, tuple[Permission, ...]]
     test_pods: PodFacts
 

@@ -1,0 +1,79 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: volumes that components of the recipe claim are there, and a claim without a class gets one."""
+
+from __future__ import annotations
+
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
+from ..kit.answer import Answer
+from ..spec import Check, CheckSpec, JudgeContext
+from .observe_platform import OBSERVER
+from .platform_state import PlatformState, VolumeClaim
+
+SPEC = CheckSpec(
+    id="default-storage-class",
+    gate="gpu_stack",
+    title="Volume claims of the recipe's components get their volumes",
+    per=SubjectKind.CLUSTER,
+    duration_s=1.0,
+    requires=("kubernetes",),
+    causes=("default-storage-class-ambiguous", "no-default-storage-class", "storage-class-missing", "volume-not-bound"),
+)
+_SETTING = "gpufleet_settings: {gpu_stack: {storage_class: NAME}}"
+
+
+def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
+    """A cluster without a default class is fine as long as nobody asks for it."""
+    answer = Answer.about_cluster(SPEC, context)
+    if seen.storage_classes is None or seen.claims is None:
+        return (answer.unknown("no-data", "volumes were not looked at", "run the gate again"),)
+    known, defaults = set(seen.storage_classes), seen.default_classes
+    waiting = [claim for claim in seen.claims if claim.phase != "Bound" and not claim.waits_for_pod]
+    facts = {
+        "measured": (Measure("claims bound", len(seen.claims) - len(waiting), "count"),),
+        "expected": (Expectation("claims bound", "==", len(seen.claims), Basis.RULE, "count"),),
+        "evidence": (Evidence("GET storageclasses, persistentvolumeclaims", "cluster", _lines(seen)),),
+    }
+    if waiting:
+        cause, text, hint = _why(waiting[0], known, bool(defaults))
+        more = f" (and {len(waiting) - 1} more)" if len(waiting) > 1 else ""
+        return (answer.failed(cause, text + more, hint, **facts),)
+    if len(defaults) > 1:
+        # Since Kubernetes 1.26 the newest of them is taken, so an upgrade of a chart may change where data goes.
+        text = f"{len(defaults)} StorageClasses call themselves default: {', '.join(defaults)}"
+        hint = f"leave the mark storageclass.kubernetes.io/is-default-class to one of them, or state one: {_SETTING}"
+        return (answer.marginal("default-storage-class-ambiguous", text, hint, **facts),)
+    which = f"default {defaults[0]}" if defaults else "no default, and nobody asks for it"
+    later = sum(claim.phase != "Bound" for claim in seen.claims)
+    open_ones = f", {later} wait for their pods" if later else ""
+    text = f"{len(seen.claims) - later} of {len(seen.claims)} claims are bound{open_ones}; {which}"
+    return (answer.passed(text, **facts),)
+
+
+def _why(claim: VolumeClaim, known: set[str], has_default: bool) -> tuple[str, str, str]:
+    """Return (cause, text, hint) of a claim that has no volume."""
+    if claim.phase == "Lost":
+        return "volume-not-bound", f"claim {claim.name} lost its volume", "kubectl describe pvc; restore the volume"
+    if claim.storage_class is None and not has_default:
+        text = f"claim {claim.name} asks for the default StorageClass, and the cluster has none"
+        return (
+            "no-default-storage-class",
+            text,
+            f"kubectl get storageclasses; mark one as default, or state it: {_SETTING}",
+        )
+    if claim.storage_class and claim.storage_class not in known:
+        text = f"claim {claim.name} asks for StorageClass {claim.storage_class}, which does not exist"
+        return "storage-class-missing", text, f"kubectl get storageclasses; state one that exists: {_SETTING}"
+    of_class = f" of StorageClass {claim.storage_class}" if claim.storage_class else ""
+    text = f"claim {claim.name}{of_class} is {claim.phase or 'without a phase'}"
+    return "volume-not-bound", text, "kubectl describe pvc: its provisioner says why; is its driver there?"
+
+
+def _lines(seen: PlatformState) -> str:
+    marks = [f"{name} (default)" if name in seen.default_classes else name for name in seen.storage_classes or ()]
+    claims = [f"{claim.name}: {claim.phase} {claim.storage_class or ''}".strip() for claim in seen.claims or ()]
+    return "\n".join(["StorageClasses: " + (", ".join(marks) or "none"), *claims])[:1200]
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -1,0 +1,158 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What components answer for beyond their workloads: webhooks, gateways and volumes, as values. Reading is pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+_DEFAULT = "storageclass.kubernetes.io/is-default-class"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """One entry of a webhook configuration that a service in the cluster answers: `ready` counts its endpoints;
+    `strict`: where it is not answered, nothing that it looks at can be written (failurePolicy Fail); `has_ca`: the
+    server knows by which certificate it is."""
+
+    configuration: str
+    name: str
+    service: str
+    ready: int
+    strict: bool
+    has_ca: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedObject:
+    """An object of a component that its webhook must refuse, asked for without making it: whether it was accepted, and
+    what the server said."""
+
+    component: str
+    kind: str
+    accepted: bool
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """A GatewayClass or Gateway: the word of the condition that counts (`True`, `False`, `Unknown`, empty for none),
+    with its message; `of_class` is the class of a Gateway."""
+
+    name: str
+    status: str
+    message: str = ""
+    of_class: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeClaim:
+    """A PersistentVolumeClaim of a component's namespace; `storage_class` is None where it asks for the default."""
+
+    name: str
+    phase: str
+    storage_class: str | None = None
+    waits_for_pod: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformState:
+    """Everything. Fields are None where the server does not serve the kind or nobody looked.
+
+    `unready` names the components whose workloads are not ready, with the reason.
+    """
+
+    webhooks: tuple[Webhook, ...] | None = None
+    tried: tuple[TriedObject, ...] = ()
+    gateway_classes: tuple[Condition, ...] | None = None
+    gateways: tuple[Condition, ...] | None = None
+    storage_classes: tuple[str, ...] | None = None
+    default_classes: tuple[str, ...] = ()
+    claims: tuple[VolumeClaim, ...] | None = None
+    unready: tuple[tuple[str, str], ...] = ()
+    schema_version: int = 1
+
+    def why_unready(self, components: Iterable[str]) -> tuple[str, str] | None:
+        """Return the first of these components whose workloads are not ready, with the reason; None if all are."""
+        wanted = set(components)
+        return next((entry for entry in self.unready if entry[0] in wanted), None)
+
+
+def webhooks_of(
+    configurations: Iterable[Json], namespaces: Iterable[str], ready: Mapping[tuple[str, str], int]
+) -> tuple[Webhook, ...]:
+    """Return the webhooks that services in these namespaces answer; `ready` counts endpoints by namespace and name."""
+    wanted, found = set(namespaces), []
+    for item in configurations:
+        for hook in item.get("webhooks") or []:
+            client = hook.get("clientConfig") or {}
+            service = client.get("service") or {}
+            place = str(service.get("namespace", "")), str(service.get("name", ""))
+            if place[0] not in wanted:
+                continue
+            found.append(
+                Webhook(
+                    configuration=item["metadata"]["name"],
+                    name=str(hook.get("name", "")),
+                    service="/".join(place),
+                    ready=ready.get(place, 0),
+                    strict=hook.get("failurePolicy", "Fail") == "Fail",
+                    # Charts put a line end there until cert-manager injects the certificate (`Cg==`).
+                    has_ca=len(str(client.get("caBundle") or "")) > len("Cg=="),
+                )
+            )
+    return tuple(found)
+
+
+def ready_endpoints(slices: Iterable[Json]) -> dict[tuple[str, str], int]:
+    """Return how many ready endpoints each service has, by namespace and name; no word of readiness means ready
+    (discovery.k8s.io/v1, EndpointConditions)."""
+    found: dict[tuple[str, str], int] = {}
+    for item in slices:
+        metadata = item["metadata"]
+        service = (metadata.get("labels") or {}).get("kubernetes.io/service-name")
+        if service:
+            ready = [e for e in item.get("endpoints") or [] if (e.get("conditions") or {}).get("ready") is not False]
+            place = metadata["namespace"], service
+            found[place] = found.get(place, 0) + len(ready)
+    return found
+
+
+def condition_of(item: Json, kind: str) -> Condition:
+    """Return a GatewayClass (Accepted) or Gateway (Programmed) with that condition."""
+    metadata = item["metadata"]
+    conditions = (item.get("status") or {}).get("conditions") or []
+    found: Json = next((entry for entry in conditions if entry.get("type") == kind), {})
+    place = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
+    return Condition(
+        name=f"{place}{metadata['name']}",
+        status=str(found.get("status", "")),
+        message=str(found.get("message") or found.get("reason") or "")[:300],
+        of_class=str((item.get("spec") or {}).get("gatewayClassName", "")),
+    )
+
+
+def default_classes(classes: Iterable[Json]) -> tuple[str, ...]:
+    """Return the names of the StorageClasses that claims get which name none."""
+    marked = (
+        item["metadata"]["name"]
+        for item in classes
+        if (item["metadata"].get("annotations") or {}).get(_DEFAULT) == "true"
+    )
+    return tuple(sorted(marked))
+
+
+def volume_claim(item: Json, late: Iterable[str]) -> VolumeClaim:
+    """Return a claim; `late` are the classes that bind only once a pod wants the volume."""
+    metadata, spec = item["metadata"], item.get("spec") or {}
+    wanted = spec.get("storageClassName")
+    return VolumeClaim(
+        name=f"{metadata['namespace']}/{metadata['name']}",
+        phase=str((item.get("status") or {}).get("phase", "")),
+        storage_class=wanted,
+        waits_for_pod=wanted in set(late),
+    )

@@ -1,0 +1,107 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: the controllers of the recipe answer for what is written: their webhooks are served, and refuse what is wrong.
+
+A webhook that nobody serves stops every write of what it looks at, or lets everything through, and no workload shows
+it; a controller whose webhook accepts everything is found out by whoever submits the first broken job.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ...component_stack.facts import stack_facts
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
+from ..kit.answer import Answer
+from ..spec import Check, CheckSpec, JudgeContext
+from .observe_platform import OBSERVER
+from .platform_state import PlatformState, TriedObject, Webhook
+
+SPEC = CheckSpec(
+    id="robust-controller",
+    gate="gpu_stack",
+    title="Webhooks of controllers are served and refuse invalid objects",
+    per=SubjectKind.CLUSTER,
+    duration_s=2.0,
+    requires=("kubernetes",),
+    components=("kubeflow-trainer", "kueue"),
+    causes=("invalid-object-accepted", "webhook-missing", "webhook-unserved", "webhook-without-ca"),
+)
+# Admission by a policy in the API server takes the place of some webhooks (ValidatingAdmissionPolicy).
+_DENIED = re.compile(r'admission webhook "[^"]+" denied|ValidatingAdmissionPolicy .+ denied', re.DOTALL)
+
+
+def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
+    """One outcome for each thing that is wrong, one if nothing is."""
+    answer = Answer.about_cluster(SPEC, context)
+    names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
+    wanted = {name: stack_facts().controllers[name] for name in names if name in SPEC.components}
+    unready = seen.why_unready(wanted)
+    if unready is not None:
+        return (answer.blocked(by="component-health", because=f"component {unready[0]}: {unready[1]}"),)
+    if seen.webhooks is None or not wanted:
+        return (answer.unknown("no-data", "the webhooks were not looked at", "run the gate again"),)
+    facts = _facts(seen)
+    bad = [outcome for hook in seen.webhooks if (outcome := _hook(answer, hook, facts)) is not None]
+    there = {hook.name for hook in seen.webhooks}
+    for name, entry in wanted.items():
+        missing = [hook for hook in entry.webhooks if hook not in there]
+        if missing:
+            hint = f"helm get manifest {name} has it: put it back; who removed it is in the API server's audit log"
+            bad.append(answer.failed("webhook-missing", f"{name} has no webhook {missing[0]}", hint, **facts))
+        elif entry.invalid:
+            tried = next((attempt for attempt in seen.tried if attempt.component == name), None)
+            outcome = None if bad else _refusal(answer, name, tried, facts)
+            bad += [outcome] if outcome else []
+    if bad:
+        return tuple(bad)
+    kinds = ", ".join(f"{attempt.kind} of {attempt.component}" for attempt in seen.tried)
+    text = f"{len(seen.webhooks)} webhooks are served, and an invalid {kinds} is refused"
+    return (answer.passed(text, **facts),)
+
+
+def _hook(answer: Answer, hook: Webhook, facts: dict[str, Any]) -> Outcome | None:
+    if not hook.has_ca:
+        text = f"webhook {hook.name} ({hook.configuration}) has no caBundle, so the API server does not trust it"
+        hint = "cert-manager's ca-injector or the operator itself writes it: read their logs"
+        return answer.failed("webhook-without-ca", text, hint, **facts)
+    if hook.ready:
+        return None
+    text = f"nobody serves webhook {hook.name} ({hook.configuration}): service {hook.service} has no ready endpoint"
+    hint = f"kubectl get endpointslices -n {hook.service.partition('/')[0]}; the pods behind the service"
+    if hook.strict:
+        return answer.failed("webhook-unserved", f"{text}; what it looks at cannot be written", hint, **facts)
+    return answer.marginal("webhook-unserved", f"{text}; what it looks at is written unseen", hint, **facts)
+
+
+def _refusal(answer: Answer, name: str, tried: TriedObject | None, facts: dict[str, Any]) -> Outcome | None:
+    if tried is None:
+        return answer.unknown("no-data", f"no object of {name} was tried", "run the gate again", **facts)
+    if tried.accepted:
+        text = f"an invalid {tried.kind} is accepted: the webhook of {name} lets everything through"
+        hint = "rules, namespaceSelector and matchConditions of its ValidatingWebhookConfiguration; its log"
+        return answer.failed("invalid-object-accepted", text, hint, **facts)
+    if not _DENIED.search(tried.said):
+        text = f"an invalid {tried.kind} of {name} was refused, but not by its admission: {tried.said or 'no reason'}"
+        return answer.unknown("refused-otherwise", text, "run the gate again; kubectl create --dry-run=server", **facts)
+    return None
+
+
+def _facts(seen: PlatformState) -> dict[str, Any]:
+    hooks = seen.webhooks or ()
+    lines = "\n".join(f"{hook.name}: {hook.service}, {hook.ready} ready" for hook in hooks)
+    said = "\n".join(f"{attempt.kind}: {attempt.said}" for attempt in seen.tried)
+    served = sum(1 for hook in hooks if hook.ready)
+    return {
+        "measured": (Measure("webhooks served", served, "count"),),
+        "expected": (Expectation("webhooks served", "==", len(hooks), Basis.RULE, "count"),),
+        "evidence": (
+            Evidence("webhook configurations; endpointslices", "cluster", lines[:1200]),
+            Evidence("dry run of invalid objects", "cluster", said[:1200]),
+        ),
+    }
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

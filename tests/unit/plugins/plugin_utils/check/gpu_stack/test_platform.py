@@ -1,0 +1,274 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Webhooks, gateways and volumes of the recipe's components: what is there has to be answered for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import (
+    default_storage_class,
+    inference_gateway,
+    observe_platform,
+    robust_controller,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.platform_state import (
+    Condition,
+    PlatformState,
+    TriedObject,
+    VolumeClaim,
+    Webhook,
+    condition_of,
+    default_classes,
+    ready_endpoints,
+    volume_claim,
+    webhooks_of,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import choices_of, gate_permissions
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.facts import stack_facts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
+
+from .conftest import context, recipe, site
+
+ANSWERED = Webhook(
+    configuration="validator.trainer.kubeflow.org", name="validator.trainjob.trainer.kubeflow.org",
+    service="kubeflow/kubeflow-trainer-controller-manager", ready=1, strict=True, has_ca=True,
+)  # fmt: skip
+DENIED = 'admission webhook "validator.trainjob.trainer.kubeflow.org" denied the request: unsupported runtime'
+REFUSED = TriedObject(component="kubeflow-trainer", kind="TrainJob", accepted=False, said=DENIED)
+ACCEPTED = Condition(name="agentgateway", status="True")
+SEEN = PlatformState(
+    webhooks=(ANSWERED,), tried=(REFUSED,), gateway_classes=(ACCEPTED,), gateways=(), storage_classes=("fast",),
+    default_classes=("fast",), claims=(),
+)  # fmt: skip
+
+
+def with_components(*names: str) -> JudgeContext:
+    stated = recipe()
+    stated["deploymentOrder"] = [*stated["deploymentOrder"], *names]
+    return context(recipe=stated)
+
+
+def controllers(seen: PlatformState) -> tuple[Outcome, ...]:
+    return robust_controller.judge(seen, with_components("kubeflow-trainer"))
+
+
+def gateway(seen: PlatformState) -> Outcome:
+    (outcome,) = inference_gateway.judge(seen, with_components("agentgateway"))
+    return outcome
+
+
+def volumes(**more: Any) -> Outcome:
+    (outcome,) = default_storage_class.judge(replace(SEEN, **more), context())
+    return outcome
+
+
+def test_a_served_webhook_that_refuses_passes() -> None:
+    (outcome,) = controllers(SEEN)
+    assert outcome.status is Status.PASSED and "TrainJob" in outcome.summary
+
+
+@pytest.mark.parametrize(
+    ("change", "rating", "cause"),
+    [
+        ({"webhooks": (replace(ANSWERED, ready=0),)}, Rating.BAD, "webhook-unserved"),
+        ({"webhooks": (replace(ANSWERED, ready=0, strict=False),)}, Rating.MARGINAL, "webhook-unserved"),
+        ({"webhooks": (replace(ANSWERED, has_ca=False),)}, Rating.BAD, "webhook-without-ca"),
+        ({"webhooks": ()}, Rating.BAD, "webhook-missing"),
+        ({"webhooks": (replace(ANSWERED, name="other"),)}, Rating.BAD, "webhook-missing"),
+        ({"webhooks": None}, Rating.UNKNOWN, "no-data"),
+        ({"tried": (replace(REFUSED, accepted=True, said=""),)}, Rating.BAD, "invalid-object-accepted"),
+        ({"tried": ()}, Rating.UNKNOWN, "no-data"),
+        # Refused by its schema, by missing rights or by nobody at all: nothing is known of the webhook.
+        ({"tried": (replace(REFUSED, said="spec.runtimeRef: Required value"),)}, Rating.UNKNOWN, "refused-otherwise"),
+        ({"tried": (replace(REFUSED, said="trainjobs is forbidden: User x"),)}, Rating.UNKNOWN, "refused-otherwise"),
+        (
+            {"tried": (replace(REFUSED, said='failed calling webhook "validator": connection refused'),)},
+            Rating.UNKNOWN,
+            "refused-otherwise",
+        ),
+        ({"unready": (("kubeflow-trainer", "0 of 1"),)}, Rating.UNKNOWN, "blocked-by-component-health"),
+    ],
+)
+def test_what_is_wrong_with_a_webhook_is_named(change: dict[str, Any], rating: Rating, cause: str) -> None:
+    (outcome,) = controllers(replace(SEEN, **change))
+    assert (outcome.rating, outcome.cause) == (rating, cause)
+
+
+def test_every_webhook_that_nobody_serves_is_told() -> None:
+    down = (replace(ANSWERED, ready=0), replace(ANSWERED, name="second", ready=0))
+    assert [outcome.cause for outcome in controllers(replace(SEEN, webhooks=down))] == ["webhook-unserved"] * 2
+
+
+def test_a_check_of_a_component_is_declared_where_the_recipe_has_it() -> None:
+    checks = {"robust-controller", "inference-gateway"}
+    bare = declare("gpu_stack", site(), ("gpu-operator",))
+    assert not checks & {check.id for check in bare.checks}
+    reasons = {left.id: left.reason for left in bare.not_declared}
+    assert reasons["robust-controller"] == "needs kubeflow-trainer or kueue: the recipe has none"
+    whole = declare("gpu_stack", site(), ("kueue", "agentgateway"))
+    assert checks <= {check.id for check in whole.checks}
+    unknown = declare("gpu_stack", site())
+    assert not checks & {left.id for left in unknown.not_declared}, "a recipe that is not known lacks nothing"
+
+
+def test_the_rights_for_a_component_are_asked_for_where_the_recipe_has_it() -> None:
+    def wanted(*names: str) -> set[str]:
+        choices = choices_of(site(), {"deploymentOrder": list(names)})
+        return {entry.text for level in ("observe", "test") for entry in gate_permissions("gpu_stack", level, choices)}
+
+    assert "create trainjobs.trainer.kubeflow.org" in wanted("kubeflow-trainer")
+    assert "list validatingwebhookconfigurations.admissionregistration.k8s.io" in wanted("kueue")
+    assert not any("webhook" in text or "gateway" in text for text in wanted("gpu-operator"))
+
+
+def test_the_checks_know_the_components_of_the_facts() -> None:
+    facts = stack_facts().controllers
+    assert set(robust_controller.SPEC.components) == {name for name, entry in facts.items() if entry.webhooks}
+    assert set(inference_gateway.SPEC.components) == {name for name, entry in facts.items() if entry.gateway_class}
+    for name, entry in facts.items():
+        if entry.webhooks:
+            group = entry.invalid["apiVersion"].partition("/")[0]
+            assert any(right.verb == "create" and right.group == group for right in entry.permissions), name
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "cause"),
+    [
+        ({}, Status.PASSED, ""),
+        (
+            {"gateways": (Condition(name="edge/gw", status="True", of_class="agentgateway"),)},
+            Status.PASSED,
+            "",
+        ),
+        ({"gateways": (Condition(name="edge/gw", status="False", of_class="istio"),)}, Status.PASSED, ""),
+        (
+            {"gateways": (Condition(name="edge/gw", status="False", message="AddressNotAssigned",
+                                    of_class="agentgateway"),)},
+            Status.FAILED,
+            "gateway-not-programmed",
+        ),
+        (
+            {"gateways": (Condition(name="edge/gw", status="", of_class="agentgateway"),)},
+            Status.FAILED,
+            "gateway-not-programmed",
+        ),
+        ({"gateway_classes": ()}, Status.FAILED, "gateway-class-not-accepted"),
+        ({"gateway_classes": (replace(ACCEPTED, status="Unknown"),)}, Status.FAILED, "gateway-class-not-accepted"),
+        ({"gateway_classes": (replace(ACCEPTED, name="istio"),)}, Status.FAILED, "gateway-class-not-accepted"),
+        ({"gateway_classes": None, "gateways": None}, Status.FAILED, "gateway-api-missing"),
+        ({"unready": (("agentgateway", "0 of 1"),)}, Status.OTHER, "blocked-by-component-health"),
+    ],
+)  # fmt: skip
+def test_the_gateway_of_the_recipe(change: dict[str, Any], status: Status, cause: str) -> None:
+    outcome = gateway(replace(SEEN, **change))
+    assert (outcome.status, outcome.cause) == (status, cause)
+
+
+def claim(**more: Any) -> VolumeClaim:
+    return replace(VolumeClaim(name="monitoring/db", phase="Pending", storage_class="fast"), **more)
+
+
+@pytest.mark.parametrize(
+    ("change", "rating", "cause"),
+    [
+        ({}, Rating.GOOD, ""),
+        ({"storage_classes": (), "default_classes": ()}, Rating.GOOD, ""),
+        ({"claims": (claim(phase="Bound"),)}, Rating.GOOD, ""),
+        ({"claims": (claim(waits_for_pod=True),)}, Rating.GOOD, ""),
+        ({"claims": (claim(),)}, Rating.BAD, "volume-not-bound"),
+        ({"claims": (claim(phase="Lost"),)}, Rating.BAD, "volume-not-bound"),
+        ({"claims": (claim(storage_class="none"),)}, Rating.BAD, "storage-class-missing"),
+        ({"claims": (claim(storage_class=None),), "default_classes": ()}, Rating.BAD, "no-default-storage-class"),
+        ({"default_classes": ("fast", "slow")}, Rating.MARGINAL, "default-storage-class-ambiguous"),
+        ({"storage_classes": None}, Rating.UNKNOWN, "no-data"),
+        ({"claims": None}, Rating.UNKNOWN, "no-data"),
+    ],
+)
+def test_claims_of_components_get_their_volumes(change: dict[str, Any], rating: Rating, cause: str) -> None:
+    outcome = volumes(**change)
+    assert (outcome.rating, outcome.cause) == (rating, cause)
+
+
+def test_webhooks_are_read_with_who_answers_them() -> None:
+    hook = {
+        "name": "a",
+        "clientConfig": {"service": {"namespace": "kueue-system", "name": "hooks"}, "caBundle": "QUJDREVGRw=="},
+    }
+    configurations = [
+        {"metadata": {"name": "c"}, "webhooks": [
+            hook,
+            {**hook, "name": "b", "failurePolicy": "Ignore",
+             "clientConfig": {"service": {"namespace": "kueue-system", "name": "gone"}, "caBundle": "Cg=="}},
+            {"name": "strangers", "clientConfig": {"service": {"namespace": "other", "name": "x"}}},
+            {"name": "outside", "clientConfig": {"url": "https://hooks.example"}},
+        ]},
+    ]  # fmt: skip
+    slices = [
+        {"metadata": {"namespace": "kueue-system", "labels": {"kubernetes.io/service-name": "hooks"}},
+         "endpoints": [{"conditions": {"ready": True}}, {"conditions": {"ready": False}}, {}]},
+        {"metadata": {"namespace": "kueue-system", "labels": {"kubernetes.io/service-name": "gone"}},
+         "endpoints": None},
+    ]  # fmt: skip
+    first, second = webhooks_of(configurations, ["kueue-system"], ready_endpoints(slices))
+    assert (first.ready, first.strict, first.has_ca) == (2, True, True)
+    assert (second.name, second.ready, second.strict, second.has_ca) == ("b", 0, False, False)
+
+
+def test_conditions_classes_and_claims_are_read() -> None:
+    status = {"conditions": [{"type": "Programmed", "status": "False", "message": "no address"}]}
+    made = {"metadata": {"name": "gw", "namespace": "edge"}, "spec": {"gatewayClassName": "x"}, "status": status}
+    assert condition_of(made, "Programmed") == Condition(
+        name="edge/gw", status="False", message="no address", of_class="x"
+    )
+    assert condition_of({"metadata": {"name": "c"}}, "Accepted").status == ""
+    mark = {"storageclass.kubernetes.io/is-default-class": "true"}
+    classes = [{"metadata": {"name": "a"}}, {"metadata": {"name": "b", "annotations": mark}}]
+    assert default_classes(classes) == ("b",)
+    item = {
+        "metadata": {"name": "d", "namespace": "m"},
+        "spec": {"storageClassName": "b"},
+        "status": {"phase": "Pending"},
+    }
+    assert volume_claim(item, ["b"]) == VolumeClaim(name="m/d", phase="Pending", storage_class="b", waits_for_pod=True)
+
+
+class _Server:
+    """Answers to the creation of an object that must be refused."""
+
+    def __init__(self, said: str) -> None:
+        self.said, self.asked = said, []  # type: tuple[str, list[tuple[str, str, bool]]]
+
+    def served_versions(self, group: str) -> tuple[str, ...]:
+        return ("v1beta2",) if group == "kueue.x-k8s.io" else ()
+
+    def kind(self, api_version: str, kind: str) -> Kind:
+        return Kind(api_version, kind, f"{kind.lower()}s", namespaced=False)
+
+    def create(self, kind: Kind, body: dict[str, Any], namespace: str, *, dry_run: bool) -> dict[str, Any]:
+        self.asked.append((body["apiVersion"], namespace, dry_run))
+        if self.said:
+            raise ForbiddenError("create", self.said)
+        return body
+
+
+@pytest.mark.parametrize("said", ["", 'admission webhook "vclusterqueue.kb.io" denied the request'])
+def test_what_must_be_refused_is_only_asked_for(said: str) -> None:
+    server = _Server(said)
+    facts = stack_facts().controllers["kueue"]
+    found = observe_platform._tried(cast(Cluster, server), "kueue", facts)
+    assert server.asked == [("kueue.x-k8s.io/v1beta2", "", True)]
+    assert (found.accepted, found.said) == (not said, said)
+
+
+def test_a_group_that_is_not_served_refuses_nothing() -> None:
+    found = observe_platform._tried(cast(Cluster, _Server("")), "t", stack_facts().controllers["kubeflow-trainer"])
+    assert not found.accepted and "not served" in found.said
