@@ -61,12 +61,15 @@ def _asked_for(config: pytest.Config) -> bool:
 
 
 def _not_drawn(items: list[pytest.Item], mark: str) -> set[str]:
-    """Return the cases beyond the number that the mark of their test states; the seed draws which."""
+    """Return the cases beyond the number that the mark of their test states; the seed draws which.
+
+    Tests whose marks say `of` the same are drawn from together.
+    """
     cases: dict[str, list[str]] = {}
     numbers: dict[str, int] = {}
     for item in items:
         if marker := item.get_closest_marker(mark):
-            name = item.nodeid.partition("[")[0]
+            name = marker.kwargs.get("of") or item.nodeid.partition("[")[0]
             cases.setdefault(name, []).append(item.nodeid)
             numbers[name] = marker.args[0]
     left_out: set[str] = set()

@@ -159,7 +159,7 @@ def _subject(fault: str, draw: random.Random) -> str:
 
 
 # tests/rehearsal/test_worlds.py judges these without a cluster, drawn as well.
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("fault", OURS)
 def test_faults(bench: Bench, fault: str) -> None:
     subject = _subject(fault, drawing(fault))

@@ -25,7 +25,7 @@ PHASES = {
 }
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_killed_run_leaves_nothing_and_the_next_one_works(tmp_path: Path, phase: str, number: signal.Signals) -> None:

@@ -194,7 +194,7 @@ def _subject(fault: str, draw: random.Random) -> str:
     return parts.get(CATALOGUE[fault].kind, "rehearsal")
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("fault", OURS)
 def test_faults(bench: Bench, fault: str) -> None:
     subject, expected = _subject(fault, drawing(fault)), CATALOGUE[fault].expect
