@@ -30,6 +30,8 @@ _WAYS = {
     "port-forward": stream_permissions("portforward"),
     "service-proxy": tuple(Permission(verb, "services", subresource="proxy") for verb in ("get", "create")),
 }
+# What the test of gangs does with its groups, and whoever removes them.
+_OF_GROUPS = ("get", "create", "list", "delete", "patch")
 # Who answers for a webhook.
 _SERVED = (
     Permission("list", "validatingwebhookconfigurations", "admissionregistration.k8s.io"),
@@ -77,7 +79,9 @@ def choices_of(site: Site, recipe: Mapping[str, Any] | None, hardware: Mapping[s
         ProblemsError: a setting is wrong.
     """
     components = [str(name) for name in (recipe or {}).get("deploymentOrder") or ()]
-    gang = next((name for name in stack_facts().gangs if name in components), "native")
+    stated = str(site.settings.get("gang-admission", {}).get("provider") or "")
+    gang = stated if stated in stack_facts().gangs else ""
+    gang = gang or next((name for name in stack_facts().gangs if name in components), "native")
     kinds: tuple[JobKind, ...] = ()
     ways: tuple[str, ...] = ()
     servers: tuple[Any, ...] = ()
@@ -185,7 +189,7 @@ def _controllers(choices: Choices) -> tuple[Permission, ...]:
 
 def _groups(choices: Choices) -> tuple[Permission, ...]:
     groups = dict.fromkeys(stack_facts().gangs[name].api_version.partition("/")[0] for name in choices.gangs)
-    return tuple(Permission(verb, "podgroups", group) for group in groups for verb in ("get", "create"))
+    return tuple(Permission(verb, "podgroups", group) for group in groups for verb in _OF_GROUPS)
 
 
 _MAKERS = {

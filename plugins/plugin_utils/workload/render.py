@@ -33,6 +33,7 @@ KINDS = frozenset(
         ("resource.nvidia.com", "ComputeDomain"),
         ("scheduling.k8s.io", "PodGroup"),
         ("scheduling.run.ai", "PodGroup"),
+        ("scheduling.x-k8s.io", "PodGroup"),
         ("scheduling.volcano.sh", "PodGroup"),
     }
 )

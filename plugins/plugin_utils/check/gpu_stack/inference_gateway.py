@@ -15,6 +15,7 @@ from .platform_state import PlatformState
 SPEC = CheckSpec(
     id="inference-gateway",
     gate="gpu_stack",
+    phase="conformance",
     title="The inference gateway's class is accepted, its Gateways are programmed",
     per=SubjectKind.CLUSTER,
     duration_s=1.0,

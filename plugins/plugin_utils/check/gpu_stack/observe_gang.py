@@ -42,7 +42,9 @@ class GangSettings:
     """Settings of check gang-admission."""
 
     provider: str = setting(
-        "Who admits gangs: volcano, kai-scheduler or native; empty: the one of the recipe, else native.", use="run"
+        "Who admits gangs: volcano, kai-scheduler, coscheduling (scheduler-plugins) or native; empty: the one of the "
+        "recipe, else native.",
+        use="run",
     )
     nodes: int = setting("Most nodes that the test uses.", minimum=1, use="run")
     queue: str = setting(

@@ -22,6 +22,7 @@ from .platform_state import PlatformState, TriedObject, Webhook
 SPEC = CheckSpec(
     id="robust-controller",
     gate="gpu_stack",
+    phase="conformance",
     title="Webhooks of controllers are served and refuse invalid objects",
     per=SubjectKind.CLUSTER,
     duration_s=2.0,

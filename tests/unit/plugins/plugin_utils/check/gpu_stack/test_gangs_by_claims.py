@@ -35,7 +35,7 @@ def _server(*versions: str) -> Any:
     return SimpleNamespace(served_versions=lambda _group: versions)
 
 
-@pytest.mark.parametrize("provider", ["kai-scheduler", "native", "volcano"])
+@pytest.mark.parametrize("provider", ["coscheduling", "kai-scheduler", "native", "volcano"])
 @pytest.mark.parametrize("by_dra", [False, True])
 def test_gangs_ask_for_gpus_in_the_way_in_which_the_nodes_give_them_out(provider: str, by_dra: bool) -> None:
     room = [NodeCapacity(name=name, total=8, used=0, by_dra=by_dra) for name in ("a", "b", "c")]
@@ -123,3 +123,16 @@ def test_a_gate_waits_for_slices_where_no_device_plugin_offers_gpus(tmp_path: Pa
     assert unsettled(hidden, look) == "1 node(s) without DRA slices"
     plugin = replace(look, recipe=recipe())
     assert unsettled(view, plugin) == f"{len(NAMES)} node(s) without allocatable GPUs"
+
+
+def test_a_gang_of_coscheduling_is_held_together_by_its_label() -> None:
+    slots = slots_of([NodeCapacity(name=name, total=8, used=0) for name in ("a", "b", "c")], 4)
+    assert slots is not None
+    settings = GangSettings(provider="", nodes=4, queue="", image="", timeout_s=9, settle_s=1, cleanup_s=9)
+    facts = stack_facts().gangs["coscheduling"]
+    group, *pods = gang_objects(cast(Any, SPACE), "gang-a", facts, slots, settings, "")
+    assert (group["apiVersion"], group["spec"]) == ("scheduling.x-k8s.io/v1alpha1", {"minMember": slots.gang})
+    assert {pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] for pod in pods} == {"gang-a"}
+    assert {pod["metadata"]["labels"]["gpufleet.io/gang"] for pod in pods} == {"gang-a"}
+    assert {pod["spec"]["schedulerName"] for pod in pods} == {"scheduler-plugins-scheduler"}
+    assert not any("schedulingGroup" in pod["spec"] for pod in pods)
