@@ -47,11 +47,12 @@ class Rehearsed:
         return str(next(entry["status"] for entry in self.record["gates"] if entry["gate"] == gate))
 
     def findings(self) -> list[Finding]:
-        """Every result in the CTRF files that is not passed; gates that were not reached have pending ones."""
+        """Every result in the CTRF files that is not passed; gates that were not reached have pending ones, and what
+        readiness has nobody to ask for before the stack is there is skipped."""
         found = []
         for path in sorted((self.run_dir / "ctrf").glob("*.json")):
             for test in json.loads(path.read_text(encoding="utf-8"))["results"]["tests"]:
-                if test["status"] not in ("passed", "pending"):
+                if test["status"] not in ("passed", "pending", "skipped"):
                     outcome = test["extra"]["outcome"]
                     subjects = tuple(subject["name"] for subject in outcome["subjects"])
                     found.append(Finding(outcome["gate"], outcome["check"], subjects, test["status"], outcome["cause"]))

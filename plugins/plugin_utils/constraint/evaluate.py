@@ -30,6 +30,7 @@ _UNITS: dict[str, tuple[str, float]] = {
     "GB/s": ("bytes/s", 1e9),
     "Gb/s": ("bits/s", 1e9),
     "Mb/s": ("bits/s", 1e6),
+    "tokens/s": ("tokens/s", 1.0),
     "us": ("seconds", 1e-6),
     "ms": ("seconds", 1e-3),
     "s": ("seconds", 1.0),

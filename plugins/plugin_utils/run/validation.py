@@ -11,6 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from ..check.judge import judge_gate
+from ..check.performance_constraints import CHECK as BOUNDS
+from ..check.performance_constraints import judge_bounds, stated_bounds
 from ..check.selection import PhaseDeclaration, checks_named, declare_phase, limits_of, require_names
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import Connection
@@ -189,6 +191,11 @@ def _outcomes(run: Run, asked: Asked, declaration: PhaseDeclaration) -> tuple[Ou
     first = declaration.parts[0].gate
     found += [_skipped(run, first, entry.id, entry.reason) for entry in declaration.skipped]
     found += [_without_check(run, first, name) for name in declaration.unknown]
+    bounds = stated_bounds(run.recipe, declaration.phase)
+    if bounds and live:
+        found += judge_bounds(bounds, found, run.site.name, first)
+    elif bounds:
+        found.append(_skipped(run, first, BOUNDS, NO_CLUSTER))
     return tuple(found)
 
 
@@ -220,6 +227,8 @@ def _decided(run: Run, declaration: PhaseDeclaration, outcomes: tuple[Outcome, .
     skipped = {outcome.check for outcome in outcomes if outcome.status is Status.SKIPPED}
     expected = {check: subjects for check, subjects in declaration.expected.items() if check not in skipped}
     expected |= dict.fromkeys(declaration.unknown, (run.site.name,))
+    if stated_bounds(run.recipe, declaration.phase) and BOUNDS not in skipped:
+        expected[BOUNDS] = (run.site.name,)
     seen = [outcome for outcome in outcomes if outcome.status is not Status.SKIPPED]
     phase = declaration.phase
     verdict = decide(phase, expected, seen, run.site, run_day(run.record), declaration.not_declared)

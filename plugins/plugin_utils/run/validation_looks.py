@@ -52,7 +52,7 @@ def observe_readiness(
 
 def _hosts_of(run: Run) -> Path | None:
     """Return the run whose hosts were read, None if this run read none."""
-    return run.path if (run.path / "observations" / "nodes").is_dir() else None
+    return run.path if (run.path / "evidence" / "hosts").is_dir() else None
 
 
 def _needed(recipe: Mapping[str, Any] | None) -> frozenset[str]:

@@ -46,10 +46,9 @@ def judge(seen: Readiness, context: JudgeContext) -> tuple[Outcome, ...]:
     if not asked:
         return (answer.passed("the recipe is for any kind of GPU"),)
     kinds = _kinds(context)
-    products = {name: _product(name, seen, context) for name in asked}
-    found = {name: _kind(product, kinds) for name, product in products.items()}
-    silent = [name for name, product in products.items() if not product]
-    bad = _others(answer, asked, found, products)
+    products = {name: _products(name, seen, context) for name in asked}
+    silent = [name for name, said in products.items() if not all(said)]
+    bad = _others(answer, asked, products, kinds)
     if bad:
         return bad
     evidence = (Evidence("snapshot", "cluster", f"taken {seen.snapshot.taken}", SNAPSHOT),)
@@ -82,11 +81,14 @@ def _kinds(context: JudgeContext) -> dict[str, Accelerator]:
     return load_accelerators() | own
 
 
-def _product(name: str, seen: Readiness, context: JudgeContext) -> str:
+def _products(name: str, seen: Readiness, context: JudgeContext) -> tuple[str, ...]:
+    """Return every product among the GPUs of a node, empty for one that does not say: none stands for another."""
     inventory = {host.node_name: host.name for host in context.site.hosts}
     host = seen.snapshot.hosts.get(inventory.get(name, name), Host())
-    own = next((gpu.product for gpu in host.gpus.values() if gpu.product), "")
-    return own or gpu_product(seen.snapshot.nodes.get(name, Node()))
+    node = seen.snapshot.nodes.get(name, Node())
+    devices = [device for device in node.devices.values() if device.get("type") == "gpu"]
+    said = {gpu.product for gpu in host.gpus.values()} or {str(device.get("productName") or "") for device in devices}
+    return tuple(sorted(said - {""} if len(said) == 1 else said)) or (gpu_product(node),)
 
 
 def _kind(product: str, kinds: Mapping[str, Accelerator]) -> Accelerator | None:
@@ -97,13 +99,14 @@ def _kind(product: str, kinds: Mapping[str, Accelerator]) -> Accelerator | None:
 
 
 def _others(
-    answer: Answer, asked: Asked, found: Mapping[str, Accelerator | None], products: Mapping[str, str]
+    answer: Answer, asked: Asked, products: Mapping[str, tuple[str, ...]], kinds: Mapping[str, Accelerator]
 ) -> tuple[Outcome, ...]:
     groups: dict[tuple[str, str], list[str]] = {}
     for name, word in asked.items():
-        kind = found[name]
-        if products[name] and (kind is None or word not in (kind.name, *kind.aliases)):
-            groups.setdefault((word, products[name]), []).append(name)
+        for product in filter(None, products[name]):
+            kind = _kind(product, kinds)
+            if kind is None or word not in (kind.name, *kind.aliases):
+                groups.setdefault((word, product), []).append(name)
     return tuple(_other(answer, word, product, sorted(names)) for (word, product), names in sorted(groups.items()))
 
 

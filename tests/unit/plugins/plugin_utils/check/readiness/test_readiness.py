@@ -29,6 +29,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model im
     COLLECTORS,
     Collected,
     CollectorResult,
+    Host,
+    HostGpu,
     Node,
     Server,
     Snapshot,
@@ -148,6 +150,21 @@ def test_the_kind_of_gpu_is_compared_even_when_no_constraint_speaks_of_it(
 def test_a_node_is_named_with_what_it_has_and_what_the_recipe_is_for() -> None:
     (outcome,) = kinds(seen(node(), node(A100)), context({"criteria": {"accelerator": "h100"}}))
     assert outcome.summary == f"n1: {A100}, the recipe is for h100"
+
+
+def test_one_gpu_of_another_kind_among_those_of_a_node_is_found() -> None:
+    gpus = {str(n): HostGpu(product="NVIDIA H100 80GB HBM3" if n else "NVIDIA A100-SXM4-40GB") for n in range(8)}
+    mixed = seen(node())
+    hosts = {"n0": Host(gpus=gpus)}
+    found = kinds(
+        replace(mixed, snapshot=replace(mixed.snapshot, hosts=hosts)), context({"criteria": {"accelerator": "h100"}})
+    )
+    assert [outcome.summary for outcome in found] == ["n0: NVIDIA A100-SXM4-40GB, the recipe is for h100"]
+    silent = {"n0": Host(gpus={**gpus, "0": HostGpu()})}
+    found = kinds(
+        replace(mixed, snapshot=replace(mixed.snapshot, hosts=silent)), context({"criteria": {"accelerator": "h100"}})
+    )
+    assert told(found) == [("other", "accelerator-unknown")]
 
 
 def test_every_pool_is_compared_with_its_own_kind() -> None:

@@ -1,0 +1,86 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bounds of a recipe on what was measured: kept as written, missed by a little, and never measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.performance_constraints import (
+    judge_bounds,
+    stated_bounds,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.names import OF_PERFORMANCE
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
+    Measure,
+    Outcome,
+    Rating,
+    Status,
+    Subject,
+    SubjectKind,
+)
+
+
+def measured(check: str, subject: str, *measures: Measure) -> Outcome:
+    return Outcome(
+        check=check, gate="g", status=Status.PASSED, rating=Rating.GOOD, subjects=(Subject(SubjectKind.NODE, subject),),
+        summary="measured", measured=measures,
+    )  # fmt: skip
+
+
+def busbw(value: float, test: str = "all_reduce_perf") -> Outcome:
+    return measured("nccl-all-nodes-bw", "lab", Measure("busbw", value, "GB/s"), Measure("test", test))
+
+
+def judged(name: str, value: str, *outcomes: Outcome, **more: Any) -> Outcome:
+    recipe = {"validation": {"performance": {"constraints": [{"name": name, "value": value, **more}]}}}
+    (found,) = judge_bounds(stated_bounds(recipe, "performance"), outcomes, "lab", "fabric_validation")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("value", "figure", "status"),
+    [
+        (">= 300", 450.3, Status.PASSED),
+        (">= 300 GB/s", 333.51, Status.PASSED),
+        (">= 300", 299.9, Status.FAILED),
+        (">= 300.5", 300.45, Status.FAILED),
+        ("<= 500", 450.0, Status.PASSED),
+        (">= 300 Gb/s", 450.3, Status.OTHER),
+        (">= many", 450.3, Status.OTHER),
+    ],
+)
+def test_a_bound_holds_as_it_is_written_with_its_operator_and_unit(value: str, figure: float, status: Status) -> None:
+    assert judged("nccl-all-reduce-bw", value, busbw(figure)).status is status
+
+
+def test_a_bound_that_nothing_was_measured_for_is_no_pass() -> None:
+    assert judged("nccl-all-reduce-bw", ">= 300").cause == "constraint-unmeasured"
+    assert judged("nccl-all-reduce-bw", ">= 300", busbw(450.0, "all_gather_perf")).cause == "constraint-unmeasured"
+
+
+def test_every_node_has_to_keep_a_bound_and_the_one_that_does_not_is_named() -> None:
+    throughput = [
+        measured("inference-throughput", name, Measure("output throughput", value, "tokens/s"))
+        for name, value in (("gpu01", 51000.0), ("gpu02", 38000.0))
+    ]
+    found = judged("inference-throughput", ">= 50000 tokens/s", *throughput)
+    assert (found.status, found.summary) == (
+        Status.FAILED,
+        "inference-throughput is to be >= 50000 tokens/s, measured: gpu02 38000.0 tokens/s",
+    )
+    ttft = measured("inference-ttft", "gpu01", Measure("TTFT p99", 708.0, "ms"))
+    assert judged("inference-ttft-p99", "<= 2000", ttft).status is Status.PASSED
+    assert judged("inference-ttft-p99", "<= 0.5 s", ttft).status is Status.FAILED
+
+
+def test_a_bound_that_only_warns_waits_for_a_person() -> None:
+    found = judged("nccl-all-reduce-bw", ">= 500", busbw(450.0), severity="warning")
+    assert (found.status, found.rating) == (Status.OTHER, Rating.MARGINAL)
+
+
+def test_every_name_of_the_phase_has_a_figure() -> None:
+    for name in OF_PERFORMANCE:
+        assert judged(name, ">= 1").cause == "constraint-unmeasured"
