@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tools import tree
@@ -44,7 +45,30 @@ def reach(name: str, imports: Mapping[str, set[str]]) -> set[str]:
     return found
 
 
-def run_changed(kept: Path, keys: Mapping[str, str], what: str, run: Callable[[Sequence[str]], int]) -> int:
+def distances(changed: Collection[str], imports: Mapping[str, set[str]]) -> dict[str, int]:
+    """Return for each file that reaches one of those that changed over how many imports it does, 0 for itself."""
+    importers: dict[str, set[str]] = {}
+    for name, imported in imports.items():
+        for other in imported:
+            importers.setdefault(other, set()).add(name)
+    found = dict.fromkeys(changed, 0)
+    waiting = deque(changed)
+    while waiting:
+        name = waiting.popleft()
+        for importer in sorted(importers.get(name, ())):
+            if importer not in found:
+                found[importer] = found[name] + 1
+                waiting.append(importer)
+    return found
+
+
+def run_changed(
+    kept: Path,
+    keys: Mapping[str, str],
+    what: str,
+    run: Callable[[Sequence[str]], int],
+    choose: Callable[[Sequence[str]], Sequence[str]] = tuple,
+) -> int:
     """Run a step over the files whose keys are not those that passed, and return its status.
 
     Args:
@@ -52,13 +76,18 @@ def run_changed(kept: Path, keys: Mapping[str, str], what: str, run: Callable[[S
         keys: digest of everything that the answer for a file follows from, by file.
         what: name of the step, for the line that is printed.
         run: given the changed files, returns a status.
+        choose: given the changed files, returns those to run now; the others count as changed the next time.
     """
     passed = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
     changed = sorted(name for name, key in keys.items() if passed.get(name) != key)
-    print(f"{what}: {len(changed)} of {len(keys)} files changed, or what they read did", flush=True)
-    status = run(changed) if changed else 0
-    if changed and status == 0:
-        kept.write_text(json.dumps(keys, indent=1), encoding="utf-8")
+    chosen = choose(changed)
+    later = set(changed) - set(chosen)
+    waits = f"; {len(later)} of them wait for the next time" if later else ""
+    print(f"{what}: {len(changed)} of {len(keys)} files changed, or what they read did{waits}", flush=True)
+    status = run(chosen) if chosen else 0
+    if chosen and status == 0:
+        left = {name: passed.get(name, "") for name in later}
+        kept.write_text(json.dumps({**keys, **left}, indent=1), encoding="utf-8")
     return status
 
 

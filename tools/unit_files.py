@@ -5,20 +5,30 @@
 A file of tests reads what it imports, over any number of steps, and all data: recipes, roles, saved runs, what is
 shared. One that looks at the tree itself or starts programs reads everything. .cache/unit-files.json keeps what passed;
 without it everything runs, as in `make test` always.
+
+What would take longer than a check may, after a change that everything rests on, is not run in one go: the files
+nearest to the change come first, and those beyond the time wait for the next check. GPUFLEET_TEST_CASES=all takes all.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from xml.etree import ElementTree
 
 from tools import check, reach, tree
 
 PASSED = tree.ROOT / ".cache/unit-files.json"
+# How long each file took, as pytest wrote it down.
+SECONDS = tree.ROOT / ".cache/unit-seconds.json"
+REPORT = tree.ROOT / ".cache/unit.xml"
+# A check has two minutes for all of its steps.
+BUDGET_S = 50.0
 UNIT = "tests/unit"
 CORE = "plugins/plugin_utils"
 # A test in whose reach such a word stands may read sources or pages, or start programs that do.
@@ -38,12 +48,64 @@ _NO_DATA = ("docs/", "changelogs/", ".github/")
 
 def main() -> int:
     """Run what is new; return the status of pytest."""
-    return reach.run_changed(PASSED, keys_of(reach.sources(), _others()), "unit", _tested)
+    texts = reach.sources()
+
+    def choose(names: Sequence[str]) -> Sequence[str]:
+        if os.environ.get("GPUFLEET_TEST_CASES") == "all":
+            return names
+        far = reach.distances(_changed_now() & texts.keys(), reach.imports_of(texts))
+        return within(BUDGET_S * check.WORKERS, names, _seconds(), far)
+
+    return reach.run_changed(PASSED, keys_of(texts, _others()), "unit", _tested, choose)
+
+
+def within(
+    budget_s: float, names: Collection[str], seconds: Mapping[str, float], far: Mapping[str, int]
+) -> tuple[str, ...]:
+    """Return the files of tests to run now: the nearest to the change first, of those the shortest, one at least.
+
+    Args:
+        budget_s: seconds that they may take together, one after another.
+        names: the files.
+        seconds: how long each took; one of which that is not known is taken, and all where nothing is.
+        far: over how many imports each reaches what changed.
+    """
+    if not seconds:
+        return tuple(names)
+    chosen: list[str] = []
+    left_s = budget_s
+    for name in sorted(names, key=lambda name: (far.get(name, len(far)), seconds.get(name, 0.0), name)):
+        if seconds.get(name, 0.0) <= left_s or not chosen:
+            chosen.append(name)
+            left_s -= seconds.get(name, 0.0)
+    return tuple(sorted(chosen))
+
+
+def _changed_now() -> set[str]:
+    """Return what is not committed, else what the last commit changed."""
+    for words in (("status", "--porcelain", "--no-renames", "-uall"), ("diff", "--name-only", "HEAD~1", "HEAD")):
+        done = subprocess.run(("git", *words), cwd=tree.ROOT, stdout=subprocess.PIPE, text=True, check=False)
+        lines = done.stdout.splitlines()
+        if lines:
+            return {line[3:] for line in lines} if words[0] == "status" else set(lines)
+    return set()
+
+
+def _seconds() -> dict[str, float]:
+    found: dict[str, float] = json.loads(SECONDS.read_text(encoding="utf-8")) if SECONDS.is_file() else {}
+    return found
 
 
 def _tested(names: Sequence[str]) -> int:
-    words = ("pytest", "-q", "-n", str(check.WORKERS), "--hypothesis-profile=quick")
-    return subprocess.run([*words, *names], cwd=tree.ROOT, check=False).returncode
+    # The older family of JUnit reports names the file of each test.
+    report = (f"--junitxml={REPORT}", "--override-ini=junit_family=xunit1")
+    words = ("pytest", "-q", "-n", str(check.WORKERS), "--hypothesis-profile=quick", *report)
+    status = subprocess.run([*words, *names], cwd=tree.ROOT, check=False).returncode
+    took: dict[str, float] = {}
+    for case in ElementTree.parse(REPORT).iter("testcase") if REPORT.is_file() else ():
+        took[case.get("file", "")] = took.get(case.get("file", ""), 0.0) + float(case.get("time", "0"))
+    SECONDS.write_text(json.dumps(_seconds() | took, indent=1), encoding="utf-8")
+    return status
 
 
 def keys_of(texts: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:

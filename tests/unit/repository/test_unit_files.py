@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,41 @@ def test_every_file_of_tests_has_a_key() -> None:
     root = Path(__file__).resolve().parents[3]
     known = unit_files.keys_of(unit_files.reach.sources(), {})
     assert known.keys() == {str(path.relative_to(root)) for path in (root / "tests/unit").rglob("test_*.py")}
+
+
+SECONDS = {"near": 5.0, "next": 4.0, "far": 3.0, "short": 1.0}
+FAR = {"near": 1, "next": 2, "far": 7, "short": 7}
+
+
+def test_the_nearest_to_a_change_come_first_and_the_rest_waits() -> None:
+    assert unit_files.within(100.0, SECONDS, SECONDS, FAR) == ("far", "near", "next", "short")
+    assert unit_files.within(10.0, SECONDS, SECONDS, FAR) == ("near", "next", "short")
+    assert unit_files.within(5.0, SECONDS, SECONDS, FAR) == ("near",)
+
+
+def test_one_file_is_run_whatever_it_takes_and_all_where_no_time_is_known() -> None:
+    assert unit_files.within(1.0, SECONDS, SECONDS, FAR) == ("near",)
+    assert unit_files.within(1.0, SECONDS, {}, FAR) == tuple(SECONDS)
+    assert "new" in unit_files.within(6.0, [*SECONDS, "new"], SECONDS, FAR)
+
+
+def test_distance_is_counted_over_imports() -> None:
+    imports = unit_files.reach.imports_of(SOURCES)
+    found = unit_files.reach.distances({f"{CORE}/a/base.py"}, imports)
+    assert found[f"{CORE}/a/base.py"] == 0 and found[f"{CORE}/a/middle.py"] == 1
+    assert found["tests/support/helper.py"] == 2 and found[f"{TESTS}/test_helped.py"] == 3
+    assert f"{TESTS}/test_alone.py" not in found
+
+
+def test_what_waits_counts_as_changed_the_next_time(tmp_path: Path) -> None:
+    kept, ran = tmp_path / "kept.json", []
+
+    def run(names: Sequence[str]) -> int:
+        ran.append(tuple(names))
+        return 0
+
+    keys = {"a": "1", "b": "1"}
+    assert unit_files.reach.run_changed(kept, keys, "unit", run, lambda names: names[:1]) == 0
+    assert unit_files.reach.run_changed(kept, keys, "unit", run) == 0
+    assert unit_files.reach.run_changed(kept, keys, "unit", run) == 0
+    assert ran == [("a",), ("b",)]
