@@ -12,6 +12,7 @@ NVIDIA/nvidia-container-toolkit).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,7 @@ LOOK = (
 )
 _DEVICE = re.compile(r"^device (/dev/nvidia\S*)$", re.MULTILINE)
 OWNER, PLAIN, ASKING = "owner", "plain", "asking"
+_WHOLE = re.compile(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +85,11 @@ class AccessResult:
     def on(self, node: str) -> NodeAccess | None:
         """Return what was seen on a node, None if it was not looked at."""
         return next((entry for entry in self.nodes if entry.node == node), None)
+
+
+def are_whole(uuids: Iterable[str]) -> bool:
+    """Tell whether these are all UUIDs of GPUs, none of them cut."""
+    return all(_WHOLE.fullmatch(uuid) for uuid in uuids)
 
 
 def owner_seen(pod: Json, printed: str, warning: str, unread: str) -> ContainerSeen:

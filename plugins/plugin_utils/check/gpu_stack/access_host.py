@@ -65,6 +65,9 @@ def per_host(
             return answer.unknown("no-data", "no container was tried on the node", "run the gate again")
         if node.closed:
             return answer.blocked(by="node-ready", because=f"no pod can be placed there: {node.closed}")
+        if not node.asked <= node.free <= node.total:
+            text = f"what was saved contradicts itself: {node.asked} asked for, {node.free} free of {node.total}"
+            return answer.unknown("no-data", text, "run the gate again")
         return judge_host(host, node)
 
     outcomes = host_context.per_host(AccessHost, spec, seen, context, judged, needs_sku=False)

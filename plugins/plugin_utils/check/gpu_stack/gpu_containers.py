@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .access import AccessResult, NodeAccess
+from .access import AccessResult, NodeAccess, are_whole
 from .access_host import HELD_BACK, AccessHost, per_host
 from .claimed_container import ContainerSeen
 from .observe_access import CHECK_ID, OBSERVER, AccessSettings
@@ -61,6 +61,9 @@ def _judge_host(host: AccessHost, node: NodeAccess) -> Outcome:
 
 def _counted(host: AccessHost, node: NodeAccess, owner: ContainerSeen) -> Outcome:
     answer, facts = host.answer, host.facts()
+    if not are_whole(owner.uuids):
+        text = f"what nvidia-smi listed is not all UUIDs of GPUs: {', '.join(owner.uuids)}"
+        return answer.unknown("no-data", text[:400], "run the gate again", **facts)
     if owner.exit_code != 0 or len(owner.uuids) < node.asked:
         lines = owner.printed.splitlines()
         said = lines[-1] if lines and not owner.uuids else owner.reason

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .access import AccessResult, Looked, NodeAccess
+from .access import AccessResult, Looked, NodeAccess, are_whole
 from .access_host import HELD_BACK, AccessHost, per_host
 from .gpu_containers import SPEC as CONTAINERS
 from .observe_access import OBSERVER
@@ -74,7 +74,10 @@ def _unknown(host: AccessHost, node: NodeAccess, without: tuple[Looked | None, .
     if host.seen.host_path_refused is None:
         text = "it is not known whether the API server refuses pods that mount files of their host"
         return answer.unknown("host-paths-not-asked", text, "run the gate again", **facts)
-    if node.asked and (node.owner is None or node.owner.exit_code != 0 or len(node.owner.uuids) < node.asked):
+    owner = node.owner
+    if node.asked and (
+        owner is None or owner.exit_code != 0 or len(owner.uuids) < node.asked or not are_whole(owner.uuids)
+    ):
         return answer.blocked(by=CONTAINERS.id, because="the container with GPUs did not see what it got")
     if host.seen.leftovers:
         return answer.unknown("cleanup-incomplete", f"left behind: {host.seen.leftovers[0]}", HELD_BACK, **facts)

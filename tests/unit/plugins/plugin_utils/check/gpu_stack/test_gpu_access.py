@@ -33,8 +33,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespac
 
 from .conftest import NAMES, context, site
 
-UUIDS = tuple(f"GPU-0{number}" for number in range(8))
-OWNER = ContainerSeen(exit_code=0, uuids=UUIDS, printed="GPU 0: NVIDIA H100 (UUID: GPU-00)")
+UUIDS = tuple(f"GPU-{number:08x}-0000-0000-0000-000000000000" for number in range(9))
+ALL = UUIDS[:8]
+OWNER = ContainerSeen(exit_code=0, uuids=ALL, printed="GPU 0: NVIDIA H100 (UUID: GPU-00)")
 NONE = Looked(done=True)
 SETTINGS = AccessSettings(image="", timeout_s=60.0, run_s=300.0, cleanup_s=60.0)
 
@@ -72,6 +73,7 @@ def test_a_healthy_fleet_passes_on_every_node(check: Any) -> None:
             "gpus-not-visible",
         ),
         ({"owner": ContainerSeen(exit_code=0)}, Status.FAILED, "gpus-not-visible"),
+        ({"owner": replace(OWNER, uuids=(*ALL[:7], "GPU-0"))}, Status.OTHER, "no-data"),
         ({"owner": None, "refused": "UnexpectedAdmissionError: no healthy GPU"}, Status.FAILED, "gpus-not-given"),
         ({"owner": None, "unplaced": "0/4 nodes: Insufficient"}, Status.OTHER, "container-not-placed"),
         ({"owner": None}, Status.OTHER, "container-not-placed"),
@@ -81,6 +83,8 @@ def test_a_healthy_fleet_passes_on_every_node(check: Any) -> None:
         ({"closed": "cordoned"}, Status.OTHER, "blocked-by-node-ready"),
         ({"total": 0, "free": 0, "asked": 0, "owner": None}, Status.OTHER, "blocked-by-gpu-allocatable"),
         ({"free": 0, "asked": 0, "owner": None}, Status.OTHER, "gpus-in-use"),
+        ({"free": 0}, Status.OTHER, "no-data"),
+        ({"total": 4}, Status.OTHER, "no-data"),
         (
             {"free": 3, "asked": 3, "owner": replace(OWNER, uuids=UUIDS[:3])},
             Status.OTHER,
@@ -94,7 +98,7 @@ def test_a_healthy_fleet_passes_on_every_node(check: Any) -> None:
             "",
         ),
         ({"resource": ""}, Status.PASSED, ""),
-        ({"owner": replace(OWNER, uuids=(*UUIDS, "GPU-09"))}, Status.OTHER, "blocked-by-secure-accelerator-access"),
+        ({"owner": replace(OWNER, uuids=UUIDS)}, Status.OTHER, "blocked-by-secure-accelerator-access"),
     ],
 )  # fmt: skip
 def test_what_a_container_with_gpus_sees(change: dict[str, Any], status: Status, cause: str) -> None:
@@ -107,7 +111,7 @@ def test_what_a_container_with_gpus_sees(change: dict[str, Any], status: Status,
     [
         ({"plain": Looked(done=True, devices=("/dev/nvidia0",))}, Rating.BAD, "gpu-open-to-all"),
         ({"asking": Looked(done=True, devices=("/dev/nvidia0",))}, Rating.MARGINAL, "gpu-open-to-environment"),
-        ({"owner": replace(OWNER, uuids=(*UUIDS, "GPU-09"))}, Rating.BAD, "gpu-not-its-own"),
+        ({"owner": replace(OWNER, uuids=UUIDS)}, Rating.BAD, "gpu-not-its-own"),
         ({"plain": Looked(reason="ContainerCreating")}, Rating.UNKNOWN, "container-not-started"),
         ({"asking": Looked(reason="ErrImagePull", no_image=True)}, Rating.UNKNOWN, "image-not-pulled"),
         ({"plain": None, "asking": None, "unplaced": "taints"}, Rating.UNKNOWN, "container-not-placed"),
