@@ -46,6 +46,15 @@ options:
     type: list
     elements: str
     default: []
+  when_held:
+    description: What to do while another run that is alive holds the cluster, see M(gpufleet.bringup.run_hold).
+    type: str
+    default: refuse
+    choices: [refuse, wait]
+  wait_s:
+    description: With O(when_held=wait) how long to wait, seconds.
+    type: float
+    default: 14400
   not_passed:
     description: What to do if the phase is not passed. With V(report) the next one can be looked at.
     type: str

@@ -43,6 +43,16 @@ class PhaseDeclaration:
     unknown: tuple[str, ...] = ()
 
     @property
+    def gates(self) -> tuple[str, ...]:
+        """The gates whose checks it asks."""
+        return tuple(part.gate for part in self.parts)
+
+    def without_newer(self, known: Collection[str]) -> PhaseDeclaration:
+        """Return it without the checks that a run that left results of these checks did not have."""
+        kept = tuple(replace(part, checks=tuple(c for c in part.checks if c.id in known)) for part in self.parts)
+        return replace(self, parts=kept)
+
+    @property
     def not_declared(self) -> tuple[NotDeclared, ...]:
         """The checks that are not asked, each with its reason."""
         return tuple(entry for part in self.parts for entry in part.not_declared)

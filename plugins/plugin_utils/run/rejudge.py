@@ -14,12 +14,13 @@ from ..outcome.errors import BringupError, InputError
 from ..outcome.model import Outcome, Status, Subject, names_of
 from ..report.junit import write_junit
 from ..report.run_report import REPORTS
-from ..report.suites import ctrf_path, foreign_suites, junit_path
+from ..report.suites import ctrf_path, foreign_suites, junit_path, read_phase_outcomes
 from ..site.model import Site
 from ..verdict.gate import GateVerdict, NotDeclared
 from ..verdict.run import RunRecord
 from .decision import run_day, verdict_from_files
 from .run import Run
+from .validation import asked_of, declared_phase, phase_outcomes, phase_verdict
 
 _Key = tuple[str, tuple[Subject, ...]]
 
@@ -51,7 +52,31 @@ def rejudge(run: Run) -> tuple[RunRecord, list[str]]:
             changed = [f"gate {recorded.gate}: {error}"]
         differences.extend(changed)
         record = record.with_gate(verdict)
+    for recorded in record.phases:
+        if recorded.status is not Status.PENDING:
+            verdict, changed = _phase_again(run, recorded)
+            differences.extend(changed)
+            record = record.with_phase(verdict)
     return record, differences
+
+
+def _phase_again(run: Run, recorded: GateVerdict) -> tuple[GateVerdict, list[str]]:
+    """Return a phase's verdict as computed now, and every difference to what was recorded."""
+    phase = recorded.gate
+    try:
+        declaration = declared_phase(run, asked_of(run), phase)
+        written = read_phase_outcomes(run.path, phase, declaration.gates)
+        known = {outcome.check for outcome in written}
+        if len({outcome.check for outcome in written if outcome.status is not Status.SKIPPED}) == recorded.checks:
+            declaration = declaration.without_newer(known)
+        changed = changed_results(phase, written, phase_outcomes(run, declaration))
+        verdict = phase_verdict(run, declaration, written)
+    except BringupError as error:
+        text = f"phase {phase} is not passed: {error.reason}"
+        return replace(recorded, status=Status.OTHER, message=text), [f"phase {phase}: {error}"]
+    if verdict.status is not recorded.status:
+        changed.append(f"phase {phase}: recorded {recorded.status.value}, computed {verdict.status.value}")
+    return replace(verdict, started=recorded.started, duration_s=recorded.duration_s), changed
 
 
 def rewrite_reports(run: Run, record: RunRecord, differences: Sequence[str]) -> bool:

@@ -169,10 +169,9 @@ def decide_phase(run: Run, phase: str) -> GateVerdict:
         verdict = GateVerdict(gate=phase, status=Status.PENDING, message=closed)
     else:
         declaration = declared_phase(run, asked, phase)
-        outcomes = _outcomes(run, asked, declaration)
-        gates = tuple(dict.fromkeys(part.gate for part in declaration.parts))
+        outcomes = phase_outcomes(run, declaration)
         try:
-            verdict = _decided(run, declaration, run.save_phase(phase, outcomes, gates))
+            verdict = phase_verdict(run, declaration, run.save_phase(phase, outcomes, declaration.gates))
         except InputError as error:
             verdict = _unreadable(phase, error)
     verdict = replace(verdict, started=begun, duration_s=_seconds_since(begun))
@@ -180,7 +179,9 @@ def decide_phase(run: Run, phase: str) -> GateVerdict:
     return verdict
 
 
-def _outcomes(run: Run, asked: Asked, declaration: PhaseDeclaration) -> tuple[Outcome, ...]:
+def phase_outcomes(run: Run, declaration: PhaseDeclaration) -> tuple[Outcome, ...]:
+    """Return what the judges of a phase say of its saved observations, and what was left out, each with its reason."""
+    asked = asked_of(run)
     found: list[Outcome] = []
     live = not asked.no_cluster or declaration.phase == READINESS
     for part in declaration.parts:
@@ -222,8 +223,8 @@ def _about(run: Run) -> tuple[Subject, ...]:
     return (Subject(SubjectKind.SITE, run.site.name),)
 
 
-def _decided(run: Run, declaration: PhaseDeclaration, outcomes: tuple[Outcome, ...]) -> GateVerdict:
-    """Return the verdict: what was left out by name never makes a phase passed, and does not hold it either."""
+def phase_verdict(run: Run, declaration: PhaseDeclaration, outcomes: tuple[Outcome, ...]) -> GateVerdict:
+    """Return the verdict over these outcomes; what was left out by name holds nothing, and is never a pass."""
     skipped = {outcome.check for outcome in outcomes if outcome.status is Status.SKIPPED}
     expected = {check: subjects for check, subjects in declaration.expected.items() if check not in skipped}
     expected |= dict.fromkeys(declaration.unknown, (run.site.name,))

@@ -16,6 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.conn
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import validation_looks
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation import (
@@ -119,6 +120,26 @@ def test_a_recipe_is_validated_against_a_snapshot_alone(run: Run, tmp_path: Path
     assert (stats["gpufleet_passed"], stats["gpufleet_exit_code"]) == (False, 0)
     assert stats["gpufleet_verdict"].startswith("validated in part: readiness passed; conformance skipped")
     assert not_ended_well(run.record) == ()
+
+
+def test_a_validation_is_judged_again_from_what_it_saved(run: Run, tmp_path: Path) -> None:
+    asked(run, tmp_path, recipe(), upstream(), phases=["conformance"])
+    readiness(run)
+    decide_phase(run, "conformance")
+    record, differences = rejudge(Run(run.path))
+    assert differences == []
+    assert [(verdict.gate, verdict.status.value) for verdict in record.phases] == [
+        ("readiness", "passed"),
+        ("conformance", "skipped"),
+    ]
+    saved = run.path / "evidence" / "readiness" / "snapshot.json"
+    saved.write_text(saved.read_text().replace("v1.34.0", "v1.35.0"))
+    record, differences = rejudge(Run(run.path))
+    assert any("readiness-constraints" in line and "passed" in line for line in differences)
+    suite = run.path / "ctrf" / "readiness.json"
+    suite.write_text(suite.read_text().replace('"passed"', '"failed"', 1))
+    record, differences = rejudge(Run(run.path))
+    assert record.phase("readiness").status is Status.OTHER  # type: ignore[union-attr]
 
 
 def test_a_cluster_that_is_not_ready_closes_the_phases_after_it(run: Run, tmp_path: Path) -> None:
