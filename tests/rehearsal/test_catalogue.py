@@ -14,8 +14,22 @@ from google_admission import NAME
 from seeds import drawing
 from waiting import eventually
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import DEPLOYMENTS, PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+    DEPLOYMENTS,
+    JOBS,
+    NAMESPACES,
+    PODS,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import merged_values
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import kueue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.kueue import (
+    LOCAL_QUEUE,
+    QUEUE,
+    open_queue,
+    why_held,
+)
 
 DRAWN = 2
 
@@ -85,6 +99,42 @@ def test_a_pod_that_kai_groups_itself_is_in_no_gang_of_ours(bench: CatalogueBenc
     eventually(lambda: group([owner], **ours) == "ranks", what=lambda: group([owner], **ours))
     assert group([owner]) is None
     assert group([]) == "ranks"
+
+
+def test_kueue_holds_a_job_of_a_test_until_its_queue_has_gpus_for_it(bench: CatalogueBench) -> None:
+    (leaf,) = (leaf.recipe for leaf in leaves() if leaf.name == "platform=kueue")
+    entry = next({**entry, "dependencyRefs": []} for entry in leaf["componentRefs"] if entry["name"] == "kueue")
+    assert not_ready(bench.become({**leaf, "deploymentOrder": ["kueue"], "componentRefs": [entry]})) == []
+    cluster = bench.cluster
+    quota = {"name": "h100", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": 8}]}
+    groups = [{"coveredResources": ["nvidia.com/gpu"], "flavors": [quota]}]
+    cluster.apply(kueue.CLUSTER_QUEUES, {"metadata": {"name": "gpus"}, "spec": {"resourceGroups": groups}})
+
+    def inactive() -> str:
+        queue = cluster.find(kueue.CLUSTER_QUEUES, "gpus") or {}
+        return next((one["message"] for one in queue.get("status", {}).get("conditions", ())), "")
+
+    eventually(lambda: "missing ResourceFlavor(s): h100" in inactive(), what=inactive)
+    cluster.apply(NAMESPACES, {"metadata": {"name": "held"}})
+    with pytest.raises(InputError, match="admits no workloads"):
+        open_queue(cluster, "held", {}, "gpus")
+    cluster.apply(kueue.FLAVORS, {"metadata": {"name": "h100"}})
+    eventually(lambda: "Can admit" in inactive(), what=inactive)
+    open_queue(cluster, "held", {}, "gpus")
+    for name in ("first", "second"):
+        limits = {"resources": {"limits": {"nvidia.com/gpu": 8}}}
+        pod = {"restartPolicy": "Never", "containers": [{"name": "rank", "image": "rehearsal/x:1", **limits}]}
+        metadata = {"name": name, "labels": {QUEUE: LOCAL_QUEUE}}
+        cluster.create(JOBS, {"metadata": metadata, "spec": {"template": {"spec": pod}}}, "held")
+        if name == "first":
+            eventually(lambda: not _job(cluster, "first")["spec"]["suspend"], what=lambda: _job(cluster, "first"))
+    said = eventually(lambda: why_held(cluster, "held", "second"), what=lambda: cluster.list_objects(kueue.WORKLOADS))
+    assert "insufficient unused quota for nvidia.com/gpu in flavor h100, 8 more needed" in str(said)
+    assert _job(cluster, "second")["spec"]["suspend"] is True
+
+
+def _job(cluster: Cluster, name: str) -> dict[str, Any]:
+    return cluster.find(JOBS, name, "held") or {"spec": {"suspend": True}}
 
 
 def test_a_component_that_kustomize_builds_is_installed_alone(bench: CatalogueBench) -> None:

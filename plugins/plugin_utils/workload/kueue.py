@@ -56,7 +56,9 @@ def open_queue(cluster: Cluster, namespace: str, labels: dict[str, str], cluster
         raise InputError(title, reason, f"kubectl describe clusterqueue {cluster_queue}; {hint}")
     kind = Kind(version, "LocalQueue", "localqueues")
     metadata = {"name": LOCAL_QUEUE, "namespace": namespace, "labels": labels}
-    cluster.create(kind, {"metadata": metadata, "spec": {"clusterQueue": cluster_queue}}, namespace)
+    # Of a custom resource the API server takes nothing that does not say what it is.
+    about = {"apiVersion": kind.api_version, "kind": kind.kind}
+    cluster.create(kind, {**about, "metadata": metadata, "spec": {"clusterQueue": cluster_queue}}, namespace)
     return kind
 
 

@@ -41,6 +41,7 @@ from . import (
     dra_driver,
     gpu_operator,
     kai_scheduler,
+    kueue,
     llm_servers,
     mpi_operator,
     network_operator,
@@ -82,6 +83,7 @@ KINDS = (
     pod_programs.LOGS,
     pod_ports.PORT_FORWARDS,
     *prometheus_operator.WATCHED,
+    *kueue.WATCHED,
 )
 Reconcile = Callable[[ClusterView, ClusterFacts], list[Change]]
 # Changes come in bursts; one pass handles all that come within this time.
@@ -179,6 +181,7 @@ def run(options: Options, stop: threading.Event) -> None:
         site_hands.reconcile,
         volcano.reconcile,
         kai_scheduler.reconcile,
+        kueue.reconcile,
         lambda view, facts: pod_commands.reconcile(view, facts, options.hosts),
         mpi_operator.reconcile,
         servers.reconcile,

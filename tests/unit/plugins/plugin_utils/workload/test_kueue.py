@@ -90,8 +90,8 @@ def test_a_test_makes_its_local_queue_and_removes_it_after_its_pods(
     namespace.open(-100)
     kind, body = api.made[-1]
     assert (kind.title, body["metadata"]["namespace"]) == ("localqueues.kueue.x-k8s.io", NAME)
-    whole = {"apiVersion": kind.api_version, "kind": kind.kind, **body}
-    jsonschema.validate(whole, crd_schema(shared, "kueue/localqueues.kueue.x-k8s.io", version))
+    assert (body["apiVersion"], body["kind"]) == (f"kueue.x-k8s.io/{version}", "LocalQueue")
+    jsonschema.validate(body, crd_schema(shared, "kueue/localqueues.kueue.x-k8s.io", version))
     assert body["spec"] == {"clusterQueue": "gpus"}
     assert namespace.kinds == (kind,), "what is in it is removed with the namespace"
 
