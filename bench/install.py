@@ -48,6 +48,15 @@ class World:
     times: dict[str, Times]
     applied: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def transport(self) -> World:
+        """What the cluster is asked by."""
+        return self
+
+    def now(self) -> datetime:
+        """Return the time of the cluster's clock."""
+        return datetime.now(UTC)
+
     def version(self) -> str:
         """Answer for the cluster."""
         return "v1.34.0"
