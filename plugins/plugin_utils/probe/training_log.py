@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,10 @@ from .training_log_model import PHASES, Digest, Failure, PodLog, RankLog, Setup,
 SCHEMA_VERSION = 2
 _OLD = 1
 _MARK = '{"schema_version"'
+# A clock may be set back while a pod starts.
+_SET_BACK_S = 600.0
+# The times of a step and of a rank's part of it are taken by two clocks, of the host and of its GPU.
+_ROUNDED, _LEAST_SHARE = 1.05, 0.75
 Facts = dict[str, Any]
 
 
@@ -44,6 +49,9 @@ def parse(text: str) -> PodLog:
             raise _broken(number, f"lacks a value or has a wrong one ({error})") from None
     if len({log.version for log in ranks.values()}) > 1:
         raise _broken(1, "and others are of several releases")
+    places = Counter(log.local_rank for log in ranks.values())
+    if twice := [place for place, count in places.items() if count > 1]:
+        raise _broken(1, f"and others are of {places[twice[0]]} ranks that all call themselves local rank {twice[0]}")
     return PodLog(phases=phases, ranks=tuple(ranks[rank] for rank in sorted(ranks)))
 
 
@@ -102,7 +110,11 @@ def _start(log: RankLog, facts: Facts, number: int) -> None:
     if log.version > _OLD:
         known |= {"ready": _number(facts["ready"])}
         known |= {name: _optional(facts[name]) for name in ("power_limit_w", "clock_max_mhz")}
-    log.setup = Setup(**known)
+    setup = Setup(**known)
+    early = min(setup.joined, setup.joined if setup.ready is None else setup.ready) < log.started - _SET_BACK_S
+    if early or setup.parameters < setup.matmul_parameters:
+        raise _broken(number, f"has a start of rank {log.rank} that cannot be")
+    log.setup = setup
 
 
 def _step(log: RankLog, facts: Facts, number: int) -> None:
@@ -113,6 +125,11 @@ def _step(log: RankLog, facts: Facts, number: int) -> None:
     _follows(log, step.number, number)
     if log.windows or min(step.compute_s, step.step_time_s, step.tokens) <= 0 or (step.data_s or 0.0) < 0:
         raise _broken(number, f"has times of rank {log.rank} that cannot be")
+    setup = log.setup
+    if setup is not None and step.tokens != setup.batch * setup.accumulate * setup.sequence:
+        raise _broken(number, f"says that rank {log.rank} learnt from {step.tokens} tokens, its start says otherwise")
+    if step.compute_s > step.step_time_s * _ROUNDED:
+        raise _broken(number, f"has a step of rank {log.rank} that is shorter than its own part of it")
     log.steps.append(step)
 
 
@@ -128,6 +145,12 @@ def _window(log: RankLog, facts: Facts, number: int) -> None:
     times = (window.step_time_s, window.compute_s, window.step_time_max_s, window.compute_max_s)
     if window.count < 1 or not inside or min(times) <= 0 or min(window.data_s, window.step_time_sd_s) < 0:
         raise _broken(number, f"has values of rank {log.rank} that cannot be")
+    longest = window.step_time_max_s * _ROUNDED, window.compute_max_s * _ROUNDED
+    if window.step_time_s > longest[0] or window.compute_s > longest[1] or window.compute_max_s > longest[0]:
+        raise _broken(number, f"has a longest time of rank {log.rank} that is shorter than the usual one")
+    # The work of all steps is the same, so the mean of them cannot lie far below the median of what a rank does itself.
+    if window.step_time_s < _LEAST_SHARE * window.compute_s:
+        raise _broken(number, f"has steps of rank {log.rank} that are shorter than its own part of them")
     if not math.isfinite(window.loss) and not window.not_finite_from:
         raise _broken(number, f"has a loss of rank {log.rank} that is no number, and no step where that began")
     log.windows.append(window)
@@ -143,6 +166,10 @@ def _state(log: RankLog, facts: Facts, number: int) -> None:
     _in_order(log, "state", state.number, len(log.states), number)
     if state.samples < 0 or any(not 0 < count <= state.samples for count in (state.reasons or {}).values()):
         raise _broken(number, f"has samples of rank {log.rank} that cannot be")
+    if log.states and state.at_s <= log.states[-1].at_s:
+        raise _broken(number, f"has samples of rank {log.rank} that are not later than those before")
+    if state.clock_mhz is not None and state.clock_min_mhz is not None and state.clock_mhz + 1 < state.clock_min_mhz:
+        raise _broken(number, f"has a mean clock of rank {log.rank} below the lowest one")
     log.states.append(state)
 
 
@@ -155,6 +182,8 @@ def _digest(log: RankLog, facts: Facts, number: int) -> None:
     _in_order(log, "digest", digest.number, len(log.digests), number)
     if not gemm or not attention or digest.wrong_rows < 0:
         raise _broken(number, f"has a digest of rank {log.rank} that cannot be")
+    if digest.step != log.done:
+        raise _broken(number, f"has a digest of rank {log.rank} after step {digest.step}, {log.done} steps are told")
     log.digests.append(digest)
 
 

@@ -64,6 +64,10 @@ class RunRecord:
     started: str = ""
     duration_s: float = 0.0
 
+    def __post_init__(self) -> None:
+        if self.attempt < 1:
+            raise InputError("record of a run", f"is of attempt {self.attempt}.", "run the gate again")
+
 
 def require_planned(hosts: Iterable[BenchmarkHost], site: Site, source: str) -> None:
     """Refuse a plan whose hosts are not those of the site: other names, nodes or SKUs.

@@ -87,6 +87,9 @@ def _plan(path: Path) -> CablingPlan:
     plan = load(CablingPlan, path)
     if plan.schema_version != 1:
         raise InputError(str(path), f"schema_version is {plan.schema_version}, this release reads 1.")
+    ends = (end for link in plan.links for end in (link.near, link.far) if end is not None)
+    if wrong := next((end for end in ends if end.port < 1), None):
+        raise InputError(str(path), f"{wrong} is no port: they are counted from 1.", "run gate fabric again")
     return plan
 
 

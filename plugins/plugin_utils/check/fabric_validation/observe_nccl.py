@@ -80,7 +80,7 @@ def observe(context: ObserveContext) -> SavedObservation:
 
 def restore(data: Any, run_dir: Path, site: Site) -> Results:
     """Return plan and runs, the logs parsed again."""
-    complete = with_plan_settings(data, FabricValidationSettings, GATE, site)
+    complete = with_plan_settings(data, FabricValidationSettings, GATE, site, run_dir)
     saved = from_plain(SavedObservation, complete, "observation nccl")
     require_planned(saved.plan.hosts, site, "observation nccl")
     saved.require_all("observation nccl")

@@ -55,8 +55,8 @@ def observe(context: ObserveContext) -> dict[str, Any]:
     return plain
 
 
-def restore(data: Any, _run_dir: Path, site: Site) -> FacilityObservation:
-    complete = with_settings(data, FacilitySettings, GATE, site)
+def restore(data: Any, run_dir: Path, site: Site) -> FacilityObservation:
+    complete = with_settings(data, FacilitySettings, GATE, site, run_dir)
     seen = from_plain(FacilityObservation, complete, "observation facility-record")
     if "record_sha256" in complete and seen.record_sha256 != _sha256_of(seen.record_text):
         text = f"the record of {seen.record_path} is not the one whose signature was looked at."

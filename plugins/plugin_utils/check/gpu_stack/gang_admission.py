@@ -51,6 +51,9 @@ def _not_tried(answer: Answer, result: GangResult) -> Outcome:
 
 def _decided(answer: Answer, result: GangResult) -> Outcome:
     facts = _facts(result)
+    if result.gpus_per_pod < 1:
+        text = "its pods asked for no GPU, so gangs were not tried with any"
+        return answer.unknown("no-gpus-asked", text, "run the gate again", **facts)
     least, most = sorted(result.bound.values())
     size, pods = (
         result.gang_size,

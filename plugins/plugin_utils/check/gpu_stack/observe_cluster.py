@@ -274,7 +274,7 @@ def restore(data: Any, _run_dir: Path, _site: Site) -> ClusterState:
             a workload that is called ready.
     """
     seen, source = from_plain(ClusterState, data, "observation cluster"), "observation cluster"
-    if seen.permissions_asked and len(seen.permissions) != seen.permissions_asked:
+    if "permissions_asked" in data and len(seen.permissions) != seen.permissions_asked:
         found = f"has {len(seen.permissions)} of the {seen.permissions_asked} permissions that were asked for."
         raise InputError(source, found, "run the gate again")
     again = operand_states(seen.workloads or (), stack_facts().operands)
@@ -289,7 +289,9 @@ def restore(data: Any, _run_dir: Path, _site: Site) -> ClusterState:
 
 def _progress_of(operands: Iterable[OperandState]) -> set[tuple[Any, ...]]:
     entries = ((operand.title, operand.workload) for operand in operands)
-    return {(title, w.kind, w.namespace, w.name, w.app, w.state, w.ready, w.desired) for title, w in entries}
+    return {
+        (title, w.kind, w.namespace, w.name, w.app, w.state, w.ready, w.desired, w.ready_for_s) for title, w in entries
+    }
 
 
 OBSERVER = Observer("cluster", ClusterState, observe, restore, saved=ClusterState)

@@ -74,6 +74,9 @@ def _judge(answer: Answer, results: Results, host: PlannedHost, alike: bool) -> 
         return answer.marginal(cause, text, hint, **details)
     if cause:
         return answer.failed(cause, text, hint, **details)
+    if odd := _contradiction(server, smoke):
+        hint = "read the server's log, and compare its release with the one that the gate names; run the gate again"
+        return answer.unknown("smoke-inconsistent", odd, hint, **details)
     silent = _silent(server, copies)
     if silent:
         hint = "with an image before vLLM 0.12 name a newer one; else read the server's log, then run the gate again"
@@ -81,6 +84,16 @@ def _judge(answer: Answer, results: Results, host: PlannedHost, alike: bool) -> 
     every = f" from each of {copies} engines" if copies > 1 else ""
     text = f"{shown.text.strip()[:60]!r}, {shown.completion_tokens} tokens, the same every time{every}"
     return answer.passed(text, **details)
+
+
+def _contradiction(server: Server, smoke: SmokeSettings) -> str:
+    """Return what answers count otherwise than they can have been, empty if nothing is wrong with them."""
+    for found in server.answers:
+        if found.finish == "length" and found.completion_tokens != smoke.tokens:
+            text = f"{found.completion_tokens} tokens, and its end is said to be the limit of {smoke.tokens}"
+            return f"{_who(found)}counts {text}"
+    prompts = sorted({found.prompt_tokens for found in server.answers})
+    return f"counts {' and '.join(map(str, prompts))} tokens in one prompt" if len(prompts) > 1 else ""
 
 
 def _silent(server: Server, copies: int) -> str:

@@ -67,7 +67,7 @@ def observe(context: ObserveContext) -> SavedObservation:
 
 def restore(data: Any, run_dir: Path, site: Site) -> Results:
     """Return plan, servers and loads, the exports parsed again."""
-    complete = with_plan_settings(data, InferenceSettings, GATE, site)
+    complete = with_plan_settings(data, InferenceSettings, GATE, site, run_dir)
     saved = from_plain(SavedObservation, complete, "observation inference")
     require_planned(saved.plan.hosts, site, "observation inference")
     runs = tuple(parse_run(load, kept_text(run_dir, load.export), saved.plan.settings) for load in saved.loads)

@@ -9,6 +9,7 @@ with what they observed. Runs of releases before settings.json have the limits o
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -74,7 +75,7 @@ def _old_limits(run_dir: Path, kinds: Kinds) -> dict[str, dict[str, Any]]:
     return found
 
 
-def with_settings(data: Any, kind: type[Any], key: str, site: Site) -> dict[str, Any]:
+def with_settings(data: Any, kind: type[Any], key: str, site: Site, run_dir: Path) -> dict[str, Any]:
     """Return saved data with the settings that it holds completed.
 
     A setting that the release of then did not have is as this release ships it. What the site states wins, so that a
@@ -85,21 +86,46 @@ def with_settings(data: Any, kind: type[Any], key: str, site: Site) -> dict[str,
         kind: the settings class.
         key: gate id.
         site: the site.
+        run_dir: the run, whose settings.json says the same, or is of a release that wrote none.
 
     Raises:
-        InputError: the data has a setting that this release does not know, or a value is wrong.
+        InputError: the data has a setting that this release does not know, a value is wrong, or the run had another.
     """
     if not isinstance(data, Mapping):
         raise InputError(f"observation of {key}", "is no mapping.", "judge it with the release that made it")
     saved = by_name(kind, data.get("settings", data.get("rules")), f"settings of {key}")
+    _require_the_runs(saved, kind, key, run_dir)
     others = {name: value for name, value in data.items() if name != "rules"}
     return {**others, "settings": to_plain(settings_for(kind, key, site.settings.get(key, {}), saved))}
 
 
-def with_plan_settings(data: Any, kind: type[Any], key: str, site: Site) -> dict[str, Any]:
+def _require_the_runs(saved: Mapping[str, Any], kind: type[Any], key: str, run_dir: Path) -> None:
+    """Refuse settings of an observation that could not have been stated, or that the run did not have."""
+    known, where = settings_in(kind), f"observation of {key}"
+    for name, value in saved.items():
+        wrong = known[name].problems(value, f"{where}: setting {name}")
+        if wrong:
+            raise wrong[0]
+    stated = read_settings(run_dir, dict).get(key, {})
+    own = by_name(kind, to_plain(settings_for(kind, key, {}, stated)), where)
+    before, now = (_masked(settings) for settings in (own, saved))
+    for name in stated.keys() & now.keys():
+        if now[name] != before[name]:
+            reason = f"its setting {name} is {now[name]}, the run's own is {before[name]}."
+            raise InputError(where, reason, f"run gate {key} again")
+
+
+def _masked(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as they stand in a file of the run."""
+    plain: dict[str, Any] = json.loads(json.dumps(redact_data(dict(settings))))
+    return plain
+
+
+def with_plan_settings(data: Any, kind: type[Any], key: str, site: Site, run_dir: Path) -> dict[str, Any]:
     """Return saved data whose `plan` holds the settings (see with_settings)."""
-    plan = data.get("plan") if isinstance(data, Mapping) else None
-    return {**data, "plan": with_settings(plan, kind, key, site)} if isinstance(data, Mapping) else {"plan": plan}
+    if not isinstance(data, Mapping):
+        return {"plan": None}
+    return {**data, "plan": with_settings(data.get("plan"), kind, key, site, run_dir)}
 
 
 def observer_with_settings(
@@ -107,8 +133,8 @@ def observer_with_settings(
 ) -> Observer[Seen]:
     """Return an observer whose result is saved as it is and holds the settings of its gate as `settings`."""
 
-    def restore(data: Any, _run_dir: Path, site: Site) -> Seen:
-        return from_plain(result, with_settings(data, kind, gate, site), f"observation {key}")
+    def restore(data: Any, run_dir: Path, site: Site) -> Seen:
+        return from_plain(result, with_settings(data, kind, gate, site, run_dir), f"observation {key}")
 
     return Observer(key, result, observe, restore, saved=result)
 

@@ -145,6 +145,8 @@ def _failure(host: NodeContext, test: DiagTest, result: DiagResult) -> Finding:
     gpus = _gpus(host, result)
     if _is_setting(test, result):
         cause, hint = "dcgm-diag-configuration", "fix the setting that it names, then run the gate again"
+        if any(_PERSISTENCE.search(warning.text) for warning in result.warnings):
+            hint = f"`nvidia-smi -pm 1` on {host.name}, or start nvidia-persistenced; then run the gate again"
     elif _is_heat(result):
         cause = "dcgm-diag-thermal"
         hint = f"look at fans, airflow and heat sinks or coolant of {host.name}; then run `dcgmi diag -r 3` again"

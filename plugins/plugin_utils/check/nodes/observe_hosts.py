@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...collect.host_evidence import DRIVERS, HOSTS, evidence_file
 from ...collect.host_facts import FleetFacts, fleet_facts, load_hosts
+from ...collect.shared_facts import PLAN_FILE
 from ...collect.xid_catalogue import XidCatalogue, load_xids
-from ...outcome.codec import from_plain
+from ...outcome.codec import from_plain, load
 from ...outcome.errors import InputError
-from ...site.cabling import stated_cabling
+from ...site.cabling import CablingPlan, stated_cabling
 from ...site.model import DriverOwner, Site
 from ..spec import ObserveContext, Observer
 
@@ -86,7 +88,22 @@ def restore(data: Any, run_dir: Path, site: Site) -> FleetFacts:
     unrated = [name for name, gbps in rated.items() if gbps <= 0]
     if unrated:
         raise InputError("observation hosts", f"adapters of {unrated[0]} are rated at {rated[unrated[0]]:g} Gb/s.")
+    _require_rates_of_plan(rated, run_dir)
     return fleet_facts(load_hosts(run_dir, site), xids, site, rated, data.get("planned_hcas"))
+
+
+def _require_rates_of_plan(rated: Mapping[str, float], run_dir: Path) -> None:
+    """Refuse rates that are not those of the plan that gate fabric kept, where it kept a stated one."""
+    path = run_dir / PLAN_FILE
+    plan = load(CablingPlan, path) if rated and path.is_file() else None
+    if plan is None or plan.generated:
+        return
+    planned = {link.host: float(link.rate_gbps) for link in plan.links if link.host}
+    differs = next((host for host, gbps in rated.items() if gbps != planned.get(host)), None)
+    if differs is not None:
+        wanted = f"{planned[differs]:g} Gb/s" if differs in planned else "no adapter of it"
+        found = f"adapters of {differs} are rated at {rated[differs]:g} Gb/s, the cabling plan of the run has {wanted}."
+        raise InputError("observation hosts", found, "run gates fabric and nodes again")
 
 
 OBSERVER = Observer("hosts", FleetFacts, observe, restore, saved=SavedHosts)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ...outcome.errors import InputError
 from .settings import TelemetrySettings
 
 Source = str
@@ -35,6 +36,11 @@ class ExpectedHost:
     source: Source
     gpus: tuple[ExpectedGpu, ...] = ()
     in_scope: bool = True
+
+    def __post_init__(self) -> None:
+        if self.gpus and len(self.gpus) != self.count:
+            reason = f"has {len(self.gpus)} GPUs that are known, and is to have metrics of {self.count}."
+            raise InputError(f"host {self.name}", reason, "run the gate again")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

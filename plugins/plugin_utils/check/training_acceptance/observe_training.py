@@ -16,6 +16,7 @@ from ...clients.kube.cluster import Cluster
 from ...clients.kube.permission import Permission
 from ...hardware.sku import Sku, sku_or_error
 from ...outcome.codec import from_plain
+from ...outcome.errors import InputError
 from ...runtime.recipe_files import RECIPES
 from ...site.model import Host, Site
 from ...workload.capacity import NodeCapacity
@@ -49,12 +50,26 @@ def observe(context: ObserveContext) -> SavedObservation:
 
 def restore(data: Any, run_dir: Path, site: Site) -> Results:
     """Return plan and runs, the logs parsed again."""
-    complete = with_plan_settings(data, TrainingSettings, GATE, site)
+    complete = with_plan_settings(data, TrainingSettings, GATE, site, run_dir)
     saved = from_plain(SavedObservation, complete, "observation training")
     require_planned(saved.plan.hosts, site, "observation training")
     saved.require_all("observation training")
+    for record in saved.records:
+        _require_pods(record)
     runs = tuple(parse_run(record, _logs(run_dir, record), saved.plan.settings) for record in saved.records)
     return Results(plan=saved.plan, runs=runs, leftovers=saved.leftovers)
+
+
+def _require_pods(record: Record) -> None:
+    """Refuse a run two of whose pods have one place.
+
+    Raises:
+        InputError: it has such pods.
+    """
+    places = [pod.index for pod in record.pods]
+    if len(set(places)) != len(places):
+        reason = f"run {record.name} has the pods {', '.join(map(str, places))}, and each must have its own number."
+        raise InputError("observation training", reason, "run the gate again")
 
 
 def _logs(run_dir: Path, record: Record) -> dict[str, str]:

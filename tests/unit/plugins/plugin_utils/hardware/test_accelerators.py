@@ -59,6 +59,13 @@ def test_a_private_directory_brings_a_new_kind(private: Path) -> None:
     assert any(rule.value == "x900" and re.search(rule.pattern, "Vendor X900 2TB") for rule in vocabulary.detection)
 
 
+@pytest.mark.parametrize("kind", sorted(load_catalogue([RECIPES]).vocabulary.dimensions["accelerator"].values))
+def test_whatever_a_criterion_can_be_a_server_can_have(private: Path, kind: str) -> None:
+    path = private / "hardware" / "own-x900.yaml"
+    path.write_text(path.read_text().replace("rator: x9", f"rator: {kind}"))
+    assert load_hardware([private / "hardware"])["own-x900"].accelerator == kind
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

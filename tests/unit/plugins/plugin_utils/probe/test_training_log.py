@@ -43,7 +43,7 @@ LONG = (HELLO, START, DIGEST)
 def step(number: int, **more: Any) -> dict[str, Any]:
     return {
         "event": "step", "rank": 3, "step": number, "loss": 2.5, "step_time_s": 0.4, "compute_s": 0.3, "data_s": 0.01,
-        "tokens": 8,
+        "tokens": 16384,
     } | more  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def test_logs_of_the_first_release_are_read() -> None:
 
 
 def test_ranks_are_in_order_however_their_lines_are_mixed() -> None:
-    second = [{**event, "rank": 2} for event in (HELLO, START, step(1))]
+    second = [{**event, "rank": 2} for event in ({**HELLO, "local_rank": 2}, START, step(1))]
     assert [log.rank for log in parse(text(HELLO, second[0], START, second[1], step(1), second[2])).ranks] == [2, 3]
 
 
@@ -138,6 +138,19 @@ def test_how_a_rank_ends_early() -> None:
         text(HELLO, START, step(1), step(2), END, DIGEST),
         text(HELLO) + text({**HELLO, "rank": 2}).replace('"schema_version":2', '"schema_version":1'),
         '{"schema_version" torn\n',
+        # Numbers that contradict what stands beside them.
+        text(HELLO, START, {**HELLO, "rank": 2}, {**START, "rank": 2}),
+        text({**HELLO, "started": 1e9}, {**START, "ready": 1e9 + 5, "joined": 5e8}),
+        text({**HELLO, "started": 1e9}, {**START, "ready": 5e8, "joined": 1e9 + 6}),
+        text(HELLO, {**START, "parameters": 2}),
+        text(HELLO, START, step(1, tokens=8192)),
+        text(HELLO, START, step(1, compute_s=0.9)),
+        text(*LONG, step(1), {**WINDOW, "step_time_max_s": 0.2}),
+        text(*LONG, step(1), {**WINDOW, "compute_max_s": 0.2}),
+        text(*LONG, step(1), {**WINDOW, "step_time_s": 0.2}),
+        text(*LONG, {**STATE, "clock_mhz": 878}),
+        text(*LONG, STATE, {**STATE, "number": 2, "at_s": 5.0}),
+        text(*LONG, step(1), {**DIGEST, "number": 2}),
     ],
 )
 def test_what_is_not_whole_is_refused(broken: str) -> None:

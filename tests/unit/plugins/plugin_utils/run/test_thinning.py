@@ -53,7 +53,18 @@ NUMBERS = (
     ("gpu_stack/gang", ("gang_size",), "half"),
     ("gpu_stack/gang", ("slots",), "half"),
     ("gpu_stack/gang", ("slots",), "zero"),
+    ("gpu_stack/gang", ("gpus_per_pod",), "zero"),
+    ("gpu_stack/cluster", ("permissions_asked",), "zero"),
+    ("gpu_stack/cluster", ("operands", 0, "workload", "ready_for_s"), "half"),
+    ("nodes/hosts", ("rated_gbps", "gpu01"), "half"),
+    ("telemetry/metrics", ("hosts", 0, "count"), "half"),
+    ("fabric_validation/nccl", ("plan", "settings", "judge", "bad"), "half"),
+    ("fabric_validation/nccl", ("plan", "settings", "run", "factor"), "half"),
+    ("fabric_validation/nccl", ("records", 0, "attempt"), "half"),
+    ("training_acceptance/training", ("records", 0, "pods", 1, "index"), "zero"),
     ("inference_acceptance/inference", ("servers", 0, "health"), "zero"),
+    ("inference_acceptance/inference", ("servers", 0, "answers", 0, "completion_tokens"), "half"),
+    ("inference_acceptance/inference", ("servers", 0, "answers", 0, "prompt_tokens"), "half"),
 )
 HOSTS = (
     "evidence/hosts/gpu02.json",
@@ -101,7 +112,7 @@ def _drawn(thinned: Thinned, draw: random.Random, start: str, number: int) -> It
     """Yield that many pieces of different kinds that no exception allows; of evidence from two files of it."""
     run_dir, allowed = thinned.run_dir, allowed_exceptions()
     files = sorted(path for path in (run_dir / start).rglob("*") if path.is_file())
-    kinds = by_kind(pieces_of(run_dir, files if start == "observations" else draw.sample(files, 2)))
+    kinds = by_kind(pieces_of(run_dir, files if start == "observations" else draw.sample(files, 2), numbers=True))
     names = sorted(kinds)
     draw.shuffle(names)
     found = (

@@ -67,6 +67,7 @@ def healthy() -> ClusterState:
     return ClusterState(
         version="v1.36.3",
         permissions=(AskedPermission(verb="list", resource="nodes", group="", allowed=True),),
+        permissions_asked=1,
         nodes=tuple(
             NodeState(name=name, ready="True", allocatable={"nvidia.com/gpu": 8}, os_image="Ubuntu 24.04.3 LTS")
             for name in NAMES

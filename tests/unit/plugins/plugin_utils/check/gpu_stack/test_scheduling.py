@@ -61,6 +61,7 @@ DRA = ClaimResult(asked=2, nodes=("gpu01",), allocated=True, node="gpu01", devic
         ({"problem": "queue-unusable", "reason": "queue default", "hint": "state one"}, Status.OTHER, "queue-unusable"),
         ({"problem": "held-by-admission", "reason": "gate"}, Status.OTHER, "held-by-admission"),
         ({"bound": {}}, Status.OTHER, "no-data"),
+        ({"gpus_per_pod": 0}, Status.OTHER, "no-gpus-asked"),
         ({"leftovers": ("pods: stuck",)}, Status.OTHER, "cleanup-incomplete"),
     ],
 )

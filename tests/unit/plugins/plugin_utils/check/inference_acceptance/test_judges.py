@@ -94,6 +94,26 @@ def test_smoke_must_be_the_same_twice_and_answered() -> None:
     assert bad(judged(found)) == {("inference-smoke", "smoke-unanswered", "other", "gpu03")}
 
 
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        ({"completion_tokens": 8}, "8 tokens, and its end is said to be the limit of 16"),
+        ({"prompt_tokens": 9}, "counts 9 and 20 tokens in one prompt"),
+    ],
+)
+def test_an_answer_that_counts_otherwise_than_it_can_have_been_is_no_pass(first: dict[str, Any], words: str) -> None:
+    good = server("gpu02").answers
+    answers = (replace(good[0], **first), *good[1:])
+    outcomes = judged(results(_plan(), servers={"gpu02": {"answers": answers}}))
+    assert bad(outcomes) == {("inference-smoke", "smoke-inconsistent", "other", "gpu02")}
+    assert any(words in o.summary for o in outcomes)
+
+
+def test_an_answer_that_ends_by_itself_may_be_shorter() -> None:
+    answers = tuple(replace(answer, finish="stop", completion_tokens=5) for answer in server("gpu02").answers)
+    assert bad(judged(results(_plan(), servers={"gpu02": {"answers": answers}}))) == set()
+
+
 def test_smoke_can_be_left_to_any_answer() -> None:
     answers = tuple(replace(answer, text="!!!") for answer in server("gpu03").answers)
     assert bad(judged(results(_plan(smoke_expect=""), servers={"gpu03": {"answers": answers}}))) == set()

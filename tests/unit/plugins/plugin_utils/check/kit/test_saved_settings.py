@@ -82,8 +82,8 @@ def test_limits_of_an_older_run_are_taken_from_its_observations(tmp_path: Path) 
     assert read_settings(tmp_path / "other", all_settings) == {}
 
 
-def test_a_setting_that_a_saved_run_lacks_is_as_this_release_ships_it() -> None:
-    found = with_settings({"rules": OLD, "series": []}, TelemetrySettings, "telemetry", BARE)["settings"]
+def test_a_setting_that_a_saved_run_lacks_is_as_this_release_ships_it(tmp_path: Path) -> None:
+    found = with_settings({"rules": OLD, "series": []}, TelemetrySettings, "telemetry", BARE, tmp_path)["settings"]
     shipped = release_settings()["telemetry"]
     assert found["metrics"]["way"] == "service-proxy" and found["metrics"]["fresh_intervals"] == 3.0
     assert found["metrics"]["settle_s"] == shipped["settle_s"]
@@ -91,16 +91,36 @@ def test_a_setting_that_a_saved_run_lacks_is_as_this_release_ships_it() -> None:
     assert list(found["host_labels"]) == shipped["host_labels"]
 
 
-def test_what_the_site_states_wins_over_what_was_saved() -> None:
+def test_what_the_site_states_wins_over_what_was_saved(tmp_path: Path) -> None:
     site = replace(BARE, settings={"telemetry": {"fresh_intervals": 5.0, "ctrf": {"own": "x.json"}}})
-    plan = with_plan_settings({"plan": {"rules": OLD}, "runs": []}, TelemetrySettings, "telemetry", site)["plan"]
+    data = {"plan": {"rules": OLD}, "runs": []}
+    plan = with_plan_settings(data, TelemetrySettings, "telemetry", site, tmp_path)["plan"]
     assert plan["settings"]["metrics"]["fresh_intervals"] == 5.0
     assert "rules" not in plan
 
 
 @pytest.mark.parametrize("data", [None, [], {}, {"rules": 5}, {"settings": {"metrics": {"urls": ""}}}])
-def test_saved_data_that_is_not_settings_is_refused(data: Any) -> None:
+def test_saved_data_that_is_not_settings_is_refused(tmp_path: Path, data: Any) -> None:
     with pytest.raises(InputError):
-        with_settings(data, TelemetrySettings, "telemetry", BARE)
+        with_settings(data, TelemetrySettings, "telemetry", BARE, tmp_path)
     with pytest.raises(InputError):
-        with_plan_settings({"plan": data}, TelemetrySettings, "telemetry", BARE)
+        with_plan_settings({"plan": data}, TelemetrySettings, "telemetry", BARE, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [
+        ({"fresh_intervals": 6.0}, "its setting fresh_intervals is 6.0, the run's own is 2"),
+        ({"fresh_intervals": 0.5}, "expected 1 or more"),
+    ],
+)
+def test_an_observation_is_not_judged_by_settings_that_its_run_did_not_have(
+    tmp_path: Path, own: dict[str, Any], words: str
+) -> None:
+    loaded, _problems = load_settings(all_settings(), threshold_layers(()))
+    (tmp_path / "settings.json").write_text(json.dumps(settings_document(loaded)))
+    good = with_settings({"settings": {"metrics": {}}}, TelemetrySettings, "telemetry", BARE, tmp_path)["settings"]
+    again = with_settings({"settings": json.loads(json.dumps(good))}, TelemetrySettings, "telemetry", BARE, tmp_path)
+    assert again["settings"]["metrics"]["fresh_intervals"] == 2.0
+    with pytest.raises(InputError, match=words):
+        with_settings({"settings": {"metrics": own}}, TelemetrySettings, "telemetry", BARE, tmp_path)

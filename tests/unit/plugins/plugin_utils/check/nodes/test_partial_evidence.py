@@ -57,6 +57,34 @@ def test_warning_that_only_the_summary_has_is_marginal(fleet: AnyFleet) -> None:
     assert said(fleet.judge(only="dcgm-diag"), Status.OTHER) == {("dcgm-diag", "dcgm-diag-warning", "gpu02")}
 
 
+# As DCGM 4.5.3 prints it, and as releases do that state severity and category.
+_PERSISTENCE = "Persistence Mode: Persistence mode for GPU 0 is disabled."
+
+
+@pytest.mark.parametrize("more", [{}, {"error_id": 25, "error_category": 3, "error_severity": 1}])
+def test_persistence_mode_that_the_diagnostic_asks_for_is_a_setting_and_no_broken_gpu(
+    fleet: AnyFleet, more: dict[str, int]
+) -> None:
+    diag("software", 0, "Fail", warnings=[{"warning": _PERSISTENCE, **more}])(fleet)
+    (found,) = [o for o in fleet.judge(only="dcgm-diag") if o.status is not Status.PASSED]
+    assert (found.status, found.cause) == (Status.FAILED, "dcgm-diag-configuration")
+    assert "nvidia-smi -pm 1" in found.hint and "replace" not in found.hint and "reset" not in found.hint
+
+
+@pytest.mark.parametrize(
+    ("test", "warnings"),
+    [
+        ("software", [{"warning": _PERSISTENCE}, {"warning": "GPU 0 has uncorrectable memory errors", "error_id": 6}]),
+        ("memory", [{"warning": "GPU 0: memory mismatch", "error_id": 6, "error_severity": 2}]),
+    ],
+)
+def test_hardware_that_fails_beside_such_a_setting_is_no_setting(
+    fleet: AnyFleet, test: str, warnings: list[dict[str, Any]]
+) -> None:
+    diag(test, 0, "Fail", warnings=warnings)(fleet)
+    assert said(fleet.judge(only="dcgm-diag"), Status.FAILED) == {("dcgm-diag", "dcgm-diag-failed", "gpu02/gpu0")}
+
+
 def test_gpu_is_named_by_the_serial_that_dcgm4_prints_at_the_root(fleet: AnyFleet) -> None:
     """DCGM numbers the GPUs in another order than the driver."""
     serials = [part.serial for part in fleet.hosts["gpu02"].gpus]

@@ -129,6 +129,13 @@ def test_the_numbers_are_the_models(run: Run) -> None:
     assert rows[7] == f"7, 81559, {HEALTHY.nodes[0].gpus[7].pci_bus_id}" and len(rows) == 8
 
 
+@pytest.mark.parametrize(("sku", "switches"), [("dgx-h100", 4), ("hgx-b200", 0)])
+def test_switches_of_nvlink_5_are_no_pci_devices(tmp_path: Path, sku: str, switches: int) -> None:
+    """They are managed through bridges that are adapters (NVIDIA/gpu-driver-container, ubuntu24.04/nvidia-driver)."""
+    model = build_model(ModelSpec(name="rehearsal", seed=7, nodes=numbered_nodes(1, sku)), HARDWARE)
+    assert prepared(tmp_path, model)("lspci -Dnn").stdout.count("NVSwitch") == switches
+
+
 def test_the_diagnostic_has_the_schema_of_dcgm_4(run: Run, shared: Path) -> None:
     ours = json.loads(run("dcgmi diag -r 3 -j").stdout)
     text = (shared / "captures/dcgmi-diag/dcgm4-r4-8gpu-diagnostic-FRAGMENT.json.txt").read_text(encoding="utf-8")
