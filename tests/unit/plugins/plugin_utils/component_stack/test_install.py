@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+import random
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -87,3 +90,16 @@ def test_an_upgrade_that_an_outage_cut_off_is_made_once_more(
 def test_another_failure_and_a_second_outage_are_told(failures: list[bool], tmp_path: Path) -> None:
     with pytest.raises(HelmError, match="EOF"):
         applied(FakeHelm(failures), tmp_path)
+
+
+def test_the_bench_of_the_installer_measures_an_installation(repository: Path) -> None:
+    found = importlib.util.spec_from_file_location("bench_install", repository / "bench/install.py")
+    assert found is not None and found.loader is not None
+    bench = importlib.util.module_from_spec(found)
+    sys.modules["bench_install"] = bench
+    try:
+        found.loader.exec_module(bench)
+        components, _times = bench.graph(random.Random(1))
+        assert bench.installed_in_s(components[:3], {c.name: bench.Times(0.01, 0.01) for c in components}) > 0
+    finally:
+        del sys.modules["bench_install"]
