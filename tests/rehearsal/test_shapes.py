@@ -91,6 +91,29 @@ def test_a_tenant_of_a_cloud_has_no_room_and_no_subnet_manager(
     assert ROOM in (run.run_dir / "report.html").read_text()
 
 
+def test_hosts_of_two_kinds_are_pools_of_one_recipe(tmp_path: Path) -> None:
+    hosts = {"gpu01": {"gpufleet_sku": "dgx-h100"}, "gpu02": {"gpufleet_sku": "dgx-a100"}}
+    local = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
+    common = {"ansible_host": "192.0.2.1", "gpufleet_site_name": "pools"}
+    inventory = tmp_path / "hosts.yml"
+    groups = {"gpu_nodes": {"hosts": hosts}, "all": {"hosts": {"localhost": local}, "vars": common}}
+    inventory.write_text(yaml.safe_dump(groups))
+    linux = {"kubernetes.io/os": "linux"}
+    pools = [
+        {"name": "new", "criteria": {"accelerator": "h100"}, "node_selector": {**linux, "pool": "new"}},
+        {"name": "old", "criteria": {"accelerator": "a100"}, "node_selector": {**linux, "pool": "old"}},
+    ]
+    criteria = {"service": "generic", "intent": "training", "os": "ubuntu"}
+    run = rehearse(tmp_path / "run", inventory=inventory, gates=["gpu_stack"], recipe_pools=pools, criteria=criteria,
+                   rehearsal_criteria=criteria)  # fmt: skip
+    assert run.rc == 0, run.output[-6000:]
+    assert run.status("gpu_stack") == "passed" and not run.findings()
+    recipe = json.loads((run.run_dir / "recipe.json").read_text())
+    assert {pool["name"]: pool["hosts"] for pool in recipe["pools"]} == {"new": ["gpu01"], "old": ["gpu02"]}
+    (driver,) = (entry for entry in recipe["componentRefs"] if entry["name"] == "nvidia-dra-driver-gpu")
+    assert driver["values"]["kubeletPlugin"]["nodeSelector"] == linux
+
+
 def _outcomes(run: Rehearsed, check: str) -> list[dict[str, Any]]:
     tests = json.loads((run.run_dir / "ctrf/gpu_stack.json").read_text())["results"]["tests"]
     return [test["extra"]["outcome"] for test in tests if test["labels"]["check"] == check]
