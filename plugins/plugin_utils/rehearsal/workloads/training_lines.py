@@ -16,6 +16,7 @@ import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ...hardware.sku import Sku
 from ..model.values import ClusterModel
@@ -67,6 +68,7 @@ class TrainingLog:
             for place, node in enumerate(self.nodes)
             for gpu in node.working_gpus[:each]
         ]
+        self._known_bits: dict[str, str] = {}
         self.steps, self.load_s = run.number("steps"), float(run.options.get("load-s", 0))
         self.written: dict[int, list[str]] = {rank.number: [] for rank in self.ranks}
         self.phases = [self._phases(place) for place in range(len(self.nodes))]
@@ -82,14 +84,17 @@ class TrainingLog:
             began = max(max(phases.values()) for phases in self.phases) + _AGENTS_S
             self._begin(began)
             self._train(stop, ending)
-        return [self._log(place) for place in range(len(self.nodes))]
+        written: list[list[list[str]]] = [[] for _place in self.nodes]
+        for rank in self.ranks:
+            written[self._place(rank)].append(self.written[rank.number])
+        return [self._log(place, mine) for place, mine in enumerate(written)]
 
-    @property
+    @cached_property
     def names(self) -> list[int]:
         """The places whose pods find the others by name."""
         return [place for place, node in enumerate(self.nodes) if node.training.names]
 
-    @property
+    @cached_property
     def broken(self) -> Rank | None:
         """The rank whose fault ends the job early, None without one."""
         return next((rank for rank in self.ranks if rank.gpu.training in ("out-of-memory", "crashes", "hangs")), None)
@@ -115,9 +120,8 @@ class TrainingLog:
                 phases["loaded"] = phases["resolved"] + loading_s
         return phases
 
-    def _log(self, place: int) -> list[str]:
+    def _log(self, place: int, mine: Sequence[list[str]]) -> list[str]:
         """Return the log of a pod: its own lines, then those of its ranks, interleaved."""
-        mine = [self.written[rank.number] for rank in self.ranks if self._place(rank) == place]
         longest = max((len(lines_of_rank) for lines_of_rank in mine), default=0)
         said = [
             json.dumps(
@@ -207,7 +211,7 @@ class TrainingLog:
         noise = self.data.training.step_noise
         own = {rank.number: self._own_s(rank, stretch) for rank in self.ranks}
         step_s = self._slowest(own) + exchange * (1 + self._noise(noise))
-        bad = self._bad()
+        bad = self._bad
         for rank in self.ranks:
             spoiled = bool(bad) and stretch.first > self.steps // 2 + (rank.number not in bad)
             self._write(
@@ -230,8 +234,8 @@ class TrainingLog:
             longest = (1 + 2.5 * noise) * (1 + jolts[rank.number])
             self._write(
                 rank, "window", number=number, first=stretch.first, count=count,
-                loss="nan" if self._bad() else round(self._loss(stretch.first), 5),
-                not_finite_from=stretch.first if self._bad() else 0,
+                loss="nan" if self._bad else round(self._loss(stretch.first), 5),
+                not_finite_from=stretch.first if self._bad else 0,
                 step_time_s=round(step_s * (1 + self._noise(0.0002)), 6), step_time_sd_s=round(spread_s, 6),
                 step_time_max_s=round(step_s * (1 + 2.5 * noise) * (1 + jolt), 6),
                 compute_s=round(own[rank.number], 6), compute_max_s=round(own[rank.number] * longest, 6),
@@ -239,6 +243,7 @@ class TrainingLog:
             )  # fmt: skip
         return count * step_s
 
+    @cached_property
     def _bad(self) -> list[int]:
         return [rank.number for rank in self.ranks if rank.gpu.training == "not-a-number"]
 
@@ -316,7 +321,10 @@ class TrainingLog:
         return self._bits(f"{self.run.name}{'/other' if rank.gpu.training == 'other-weights' else ''}")
 
     def _bits(self, of: str) -> str:
-        return f"{random.Random(f'{self.model.seed}/{of}').getrandbits(61):016x}"
+        found = self._known_bits.get(of)
+        if found is None:
+            found = self._known_bits[of] = f"{random.Random(f'{self.model.seed}/{of}').getrandbits(61):016x}"
+        return found
 
     def _end_early(self, rank: Rank, ending: str, done: int) -> None:
         mine, at = rank is self.broken, self.now + 30.0

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
 from typing import cast
 
 import pytest
-from simulated_training import context, fault, group_of, outputs
+from counted_work import lines_per_pair
+from simulated_training import SHAPE, context, fault, group_of, outputs, outputs_of
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import NotFoundError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.training_log import parse
@@ -144,3 +146,12 @@ def test_the_lines_of_a_big_run_are_computed_in_no_time() -> None:
     assert 128 * 180 < sum(len(part.lines) for part in parts.values()) < 128 * 220
     events = [json.loads(text)["event"] for _stream, text in next(iter(parts.values())).lines[:4]]
     assert events == ["pod", "pod", "pod", "hello"]
+
+
+def test_the_work_of_a_run_grows_with_its_ranks_and_not_with_their_square() -> None:
+    def prepared(nodes: int) -> Callable[[], object]:
+        pods, where = group_of(nodes, shape={**SHAPE, "steps": 4, "load-s": 60}), context(nodes=nodes)
+        return lambda: outputs_of(pods, where)
+
+    # Where a pod runs is looked up among all nodes; no rank looks at the others.
+    assert lines_per_pair(prepared, 2) < 16
