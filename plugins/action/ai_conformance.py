@@ -1,0 +1,50 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Module ai_conformance: evidence for CNCF's AI conformance, from the results of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.ai_conformance import (
+    FAIL,
+    judged,
+    outcomes_of,
+    pages,
+    versions,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import write_atomic
+
+
+class ActionModule(ModuleAction):
+    """Write evidence for AI conformance."""
+
+    module = "ai_conformance"
+
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Judge the requirements from the saved results; fail if one of them is not met."""
+        del task_vars
+        run = Run(existing_run_dir(options["run_dir"]))
+        version = options["list_version"] or versions()[-1]
+        found = judged(outcomes_of(run.path), version, options["features"])
+        dest = Path(options["dest"]).expanduser() if options["dest"] else run.path / "ai_conformance"
+        if not self.check_mode:
+            for name, text in pages(found, version, run.record).items():
+                write_atomic(dest / name, text)
+        for entry in found:
+            self.emit(f"{entry.verdict} {entry.level} {entry.id}: {entry.reason}"[:199])
+        failed = [entry.id for entry in found if entry.verdict == FAIL]
+        result: dict[str, Any] = {
+            "changed": not self.check_mode,
+            "list_version": version,
+            "index": str(dest / "index.md"),
+            "requirements": [
+                {"id": e.id, "level": e.level, "verdict": e.verdict, "reason": e.reason} for e in found
+            ],
+            "exit_code": 8 if failed else 0,
+        }  # fmt: skip
+        return result | {"failed": True, "msg": f"not met: {', '.join(failed)}"} if failed else result

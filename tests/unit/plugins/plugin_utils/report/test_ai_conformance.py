@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Evidence for AI conformance: what is proven passes, what is not known fails, what was not asked is skipped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from archives import unpack
+from thinned import HEALTHY
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
+    Evidence,
+    Outcome,
+    Rating,
+    Status,
+    Subject,
+    SubjectKind,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.ai_conformance import (
+    FAIL,
+    PASS,
+    SKIP,
+    conformance,
+    judged,
+    outcomes_of,
+    pages,
+    versions,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
+
+GANG = Outcome(
+    check="gang-admission", gate="gpu_stack", status=Status.PASSED, rating=Rating.GOOD,
+    subjects=(Subject(SubjectKind.CLUSTER, "site"),), summary="one gang placed whole",
+    evidence=(Evidence("PodGroups", "gpu01", "gang-a: Running\ngang-b: Pending"),),
+)  # fmt: skip
+BAD = replace(
+    GANG, status=Status.FAILED, rating=Rating.BAD, cause="gang-partial", hint="look", summary="placed in part"
+)
+UNKNOWN = replace(GANG, status=Status.OTHER, rating=Rating.UNKNOWN, cause="no-capacity", summary="all busy")
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "verdict"),
+    [
+        ((GANG,), PASS),
+        ((BAD,), FAIL),
+        ((UNKNOWN,), FAIL),
+        ((GANG, UNKNOWN), FAIL),
+        ((), SKIP),
+        ((replace(GANG, check="dra-slices"),), SKIP),
+    ],
+)
+def test_a_requirement_is_what_its_checks_are(outcomes: tuple[Outcome, ...], verdict: str) -> None:
+    (found,) = judged(outcomes, "1.37", ["gang-scheduling"])
+    assert (found.id, found.level, found.verdict) == ("gang_scheduling", "MUST", verdict)
+
+
+def test_half_of_the_checks_prove_nothing_and_a_failed_half_fails() -> None:
+    half = replace(GANG, check="dra-slices")
+    (found,) = judged((half,), "1.34", ["dra_support"])
+    assert found.verdict == SKIP and "dra-allocation" in found.reason
+    (found,) = judged((replace(BAD, check="dra-slices"),), "1.34", ["dra_support"])
+    assert found.verdict == FAIL
+
+
+def test_what_no_check_proves_is_skipped_and_says_what_is_missing() -> None:
+    (found,) = judged((), "1.37", ["pod-autoscaling"])
+    assert found.verdict == SKIP and "no check scales pods" in found.reason
+
+
+def test_an_unknown_feature_or_list_is_refused() -> None:
+    with pytest.raises(InputError, match=r"gang-scheduling|features"):
+        judged((), "1.37", ["gang-schedulin"])
+    with pytest.raises(InputError, match=r"1\.99"):
+        judged((), "1.99")
+    with pytest.raises(InputError, match="features"):
+        judged((), "1.37", ["dra-support"])
+
+
+def test_every_list_names_requirements_and_every_requirement_names_checks_that_there_are() -> None:
+    ids, known = {check.spec.id for check in all_checks()}, conformance().requirements
+    assert versions()[-1] == "1.37"
+    for version in versions():
+        levels = conformance().lists[version].levels
+        assert set(levels) <= set(known) and set(levels.values()) <= {"MUST", "SHOULD"}
+    for name, requirement in known.items():
+        assert set(requirement.checks) <= ids, name
+        assert bool(requirement.checks) is not bool(requirement.lacks), name
+    features = [feature for requirement in known.values() for feature in requirement.features]
+    assert len(features) == len(set(features))
+
+
+def test_the_pages_of_a_whole_run_say_that_it_was_rehearsed(tmp_path: Path) -> None:
+    unpack(HEALTHY, tmp_path)
+    found = {entry.id: entry for entry in judged(outcomes_of(tmp_path), "1.37")}
+    proven = ("gang_scheduling", "secure_accelerator_access", "accelerator_metrics", "ai_service_metrics")
+    assert {found[name].verdict for name in proven} == {PASS}
+    assert {entry.verdict for entry in found.values()} == {PASS, SKIP}
+    made = pages(found.values(), "1.37", Run(tmp_path).record)
+    assert set(made) == {"index.md", *(f"{name}.md" for name in found)}
+    assert all("simulated" in text for text in made.values())
+    assert "| [gang_scheduling](gang_scheduling.md)" in made["index.md"] and "| MUST | PASS |" in made["index.md"]
+    assert "gang-a: Running" in made["gang_scheduling.md"]
+
+
+def test_a_run_without_results_gives_no_evidence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no results"):
+        outcomes_of(tmp_path)
