@@ -59,6 +59,15 @@ def observe(observer: Observer[Any], gate: str, context: ObserveContext) -> Obse
     Raises:
         AbortedError: the run was ended meanwhile; nothing is saved.
     """
+    return save_observation(look(observer, gate, context), context.run_dir)
+
+
+def look(observer: Observer[Any], gate: str, context: ObserveContext) -> Observation:
+    """Return what was seen, or why it could not be seen; nothing is saved.
+
+    Raises:
+        AbortedError: the run was ended meanwhile.
+    """
     started, clock = now_utc(), monotonic()
     data, error = None, None
     try:
@@ -74,12 +83,16 @@ def observe(observer: Observer[Any], gate: str, context: ObserveContext) -> Obse
             f"crashed with {type(crash).__name__}: {redact(str(crash))[:400]}.",
             "this is a defect: report it with the run directory",
         ).to_dict()
-    seen = Observation(
+    return Observation(
         gate=gate, key=observer.key, started=started, duration_s=round(monotonic() - clock, 3), data=data,
         error=redact_data(error),
         run_id=run_id_of(context.run_dir), cluster=context.cluster_uid,
     )  # fmt: skip
-    write_atomic(observation_path(context.run_dir, gate, observer.key), dumps(seen))
+
+
+def save_observation(seen: Observation, run_dir: Path) -> Observation:
+    """Write an observation and return it."""
+    write_atomic(observation_path(run_dir, seen.gate, seen.key), dumps(seen))
     return seen
 
 

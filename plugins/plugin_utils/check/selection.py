@@ -20,6 +20,7 @@ from ..verdict.gate import NotDeclared
 from .declare import Declaration, declare
 from .registry import all_checks, checks_of
 
+COMPONENT_HEALTH = "component-health"
 _CATALOG = RECIPES / "validators" / "catalog.yaml"
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
@@ -96,6 +97,12 @@ def checks_named(recipe: Mapping[str, Any] | None, phase: str) -> tuple[str, ...
     return tuple(str(name) for name in section.get("checks") or ())
 
 
+def infrastructure_of(recipe: Mapping[str, Any] | None, phase: str) -> str:
+    """Return the component that a phase's checks rest on, empty where the recipe names none."""
+    section = ((recipe or {}).get("validation") or {}).get(phase) or {}
+    return str(section.get("infrastructure") or "")
+
+
 def declare_phase(
     phase: str,
     site: Site,
@@ -121,6 +128,9 @@ def declare_phase(
     named = checks_named(recipe, phase)
     ids = {name: [i for i in known.get(name, ()) if i in gate_of] for name in named}
     wanted = {i for found in ids.values() for i in found} if named else None
+    if wanted and infrastructure_of(recipe, phase):
+        # What the checks rest on is to be healthy, whatever else is asked.
+        wanted.add(COMPONENT_HEALTH)
     left_out = {i for name in skip for i in known[name]}
     gates = dict.fromkeys((*PHASE_GATES[phase], *(gate_of[i] for i in sorted(wanted or ()))))
     parts, skipped = [], []

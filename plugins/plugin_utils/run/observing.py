@@ -5,16 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Any
 
 from ..check.declare import Declaration
-from ..check.observation import Observation, observe
+from ..check.observation import Observation, look, observe, save_observation
 from ..check.registry import AnyObserver, checks_of, observer_for
 from ..check.spec import DRIVER_GATE, Disturbance, ObserveContext
-from ..outcome.errors import BringupError
-from ..runtime.progress import Progress
+from ..outcome.errors import BringupError, DeadlineError
+from ..runtime.clock import elapsed_text
+from ..runtime.progress import Emit, Progress
 from ..runtime.time_limit import time_limit
 from ..site.model import Site
 
@@ -48,18 +53,65 @@ def observe_gate(
     progress = Progress(context.emit)
     context = replace(context, check_mode=check_mode)
     seen = []
-    for observer, disturbs in _needed(declaration, context):
+    for observer, disturbs in needed_observers(declaration, context):
         progress.say(f"{declaration.gate}: looking at {observer.key}")
         problem = refused or (_check_mode(observer) if check_mode and disturbs else None)
         chosen = _refusing(observer, problem) if problem else _limited(observer, limit_s(observer) if limit_s else 0.0)
-        entry = observe(chosen, declaration.gate, context)
-        if entry.error is not None:
-            progress.say(f"{declaration.gate}: {observer.key} could not be seen: {entry.error['reason']}")
-        seen.append(entry)
+        seen.append(_told(observe(chosen, declaration.gate, context), progress))
     return seen
 
 
-def _needed(declaration: Declaration, context: ObserveContext) -> list[tuple[AnyObserver, bool]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looking:
+    """One observer that looks and disturbs nothing: for which gate, with what, in how many seconds (0: no limit)."""
+
+    observer: AnyObserver
+    gate: str
+    context: ObserveContext
+    limit_s: float = 0.0
+
+
+@contextmanager
+def looking_meanwhile(entries: Sequence[Looking], emit: Emit) -> Iterator[list[Observation]]:
+    """Let these observers look at once, beside what is done in the block; the list is filled when it ends.
+
+    What has not ended within its time is saved as such, and what it sees later is dropped.
+    """
+    seen: list[Observation] = []
+    progress = Progress(emit)
+    pool = ThreadPoolExecutor(max_workers=max(1, len(entries)))
+    waits = False
+    try:
+        begun = monotonic()
+        futures = [pool.submit(look, entry.observer, entry.gate, entry.context) for entry in entries]
+        for entry in entries:
+            progress.say(f"{entry.gate}: looking at {entry.observer.key}, beside others")
+        yield seen
+        for entry, future in zip(entries, futures, strict=True):
+            left_s = max(0.0, begun + entry.limit_s - monotonic()) if entry.limit_s else None
+            try:
+                found = future.result(timeout=left_s)
+            except FutureTimeoutError:
+                found = look(_refusing(entry.observer, _too_late(entry)), entry.gate, entry.context)
+            seen.append(_told(save_observation(found, entry.context.run_dir), progress))
+        waits = all(future.done() for future in futures)
+    finally:
+        pool.shutdown(wait=waits, cancel_futures=True)
+
+
+def _too_late(entry: Looking) -> DeadlineError:
+    text = f"did not end within {elapsed_text(entry.limit_s)}."
+    return DeadlineError(f"observer {entry.observer.key}", text, _LONGER)
+
+
+def _told(entry: Observation, progress: Progress) -> Observation:
+    if entry.error is not None:
+        progress.say(f"{entry.gate}: {entry.key} could not be seen: {entry.error['reason']}")
+    return entry
+
+
+def needed_observers(declaration: Declaration, context: ObserveContext) -> list[tuple[AnyObserver, bool]]:
+    """Return the observers that the declared checks of a gate need, each with whether it makes test pods."""
     declared = {check.id for check in declaration.checks}
     needed: dict[str, tuple[AnyObserver, bool]] = {}
     for check in checks_of(declaration.gate, context.site):

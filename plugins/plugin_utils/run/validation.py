@@ -13,7 +13,14 @@ from typing import Any
 from ..check.judge import judge_gate
 from ..check.performance_constraints import CHECK as BOUNDS
 from ..check.performance_constraints import judge_bounds, stated_bounds
-from ..check.selection import PhaseDeclaration, checks_named, declare_phase, limits_of, require_names
+from ..check.selection import (
+    PhaseDeclaration,
+    checks_named,
+    declare_phase,
+    infrastructure_of,
+    limits_of,
+    require_names,
+)
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import Connection
 from ..collect.snapshot_place import read_recipe_text
@@ -106,7 +113,8 @@ def start_validation(run: Run, options: Mapping[str, Any], connection: Connectio
         run.save_site(with_dra(run.site, recipe))
     _require_known(run.recipe, asked)
     write_atomic(run.path / ASKED, dumps(replace(asked, snapshot=redact(asked.snapshot))))
-    record = replace(run.record, scope=(), site=run.site.name)
+    notes = (*run.record.notes, *_notes(run.recipe))
+    record = replace(run.record, scope=(), site=run.site.name, notes=notes)
     for phase in asked.phases:
         record = record.with_phase(
             GateVerdict(gate=phase, status=Status.PENDING, message=f"phase {phase}: not reached")
@@ -137,9 +145,24 @@ def _require_known(recipe: Mapping[str, Any] | None, asked: Asked) -> None:
             hint = unknown_name(str(entry.get("name")), phase)
             if hint:
                 raise InputError(f"constraint {entry.get('name')!r} of the recipe", "is measured by nothing.", hint)
+    known = components_of(dict(recipe))
     for phase in asked.phases:
         require_names(checks_named(recipe, phase), f"validation.{phase}.checks of the recipe")
         limits_of(recipe, phase)
+        needed = infrastructure_of(recipe, phase)
+        if needed and needed not in known:
+            hint = f"name one of {', '.join(known)}" if known else "the recipe has no components"
+            raise InputError(f"validation.{phase}.infrastructure", f"{needed!r} is no component of the recipe.", hint)
+
+
+def _notes(recipe: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Return what a recipe's validation section says and this release takes from elsewhere."""
+    sections = ((recipe or {}).get("validation") or {}).items()
+    return tuple(
+        f"validation.{phase}.nodeSelection of the recipe is not used: the hosts are those of the inventory in scope"
+        for phase, section in sections
+        if (section or {}).get("nodeSelection")
+    )
 
 
 def closed_by(run: Run, asked: Asked, phase: str) -> str:

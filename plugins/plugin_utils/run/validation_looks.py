@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ..check.declare import Declaration
 from ..check.observation import Observation, observe
 from ..check.readiness.observe_snapshot import OBSERVER, Taken, keep_snapshot
 from ..check.registry import AnyObserver, checks_of, observer_for
@@ -24,9 +25,10 @@ from ..constraint.declared import declared_constraint
 from ..outcome.errors import BringupError, InputError
 from ..outcome.phases import READINESS
 from ..runtime.clock import Deadline, elapsed_text
+from ..runtime.progress import Emit, silent
 from ..snapshot.measure import collectors_for
 from ..snapshot.model import Snapshot
-from .observing import observe_gate
+from .observing import Looking, looking_meanwhile, needed_observers, observe_gate
 from .run import Run
 from .snapshot import take_snapshot
 from .validation import Asked
@@ -107,7 +109,8 @@ def observe_phase(
     gate: str = "",
     check_mode: bool = False,
 ) -> list[Observation]:
-    """Let the observers of a phase's checks look, each within its time.
+    """Let the observers of a phase's checks look, each within its time: those that only look at once, beside those that
+    make test pods, which come one after another.
 
     Args:
         run: the run.
@@ -118,7 +121,7 @@ def observe_phase(
     """
     whole_s, by_check = limits_of(run.recipe, declaration.phase)
     deadline = Deadline.after(whole_s) if whole_s else None
-    seen = []
+    asked, looking, one_by_one = [], [], []
     for part in declaration.parts:
         if (gate and part.gate != gate) or not part.checks:
             continue
@@ -129,8 +132,31 @@ def observe_phase(
             left_s = max(deadline.left_s, 0.001) if deadline else 0.0
             return min(filter(None, (left_s, limits.get(observer.key, 0.0))), default=0.0)
 
-        seen += observe_gate(part, context, check_mode=check_mode, refused=refused, limit_s=limit_s)
-    return seen
+        alone = {o.key for o, pods in needed_observers(part, context) if not pods} if refused is None else set()
+        here = replace(context, check_mode=check_mode)
+        looking += [
+            Looking(observer=o, gate=part.gate, context=here, limit_s=limit_s(o))
+            for o, _pods in needed_observers(part, context)
+            if o.key in alone
+        ]
+        one_by_one.append((_without(part, alone, context), context, refused, limit_s))
+    with looking_meanwhile(looking, _emit_of(one_by_one)) as seen:
+        for part, context, refused, limit_s in one_by_one:
+            asked += observe_gate(part, context, check_mode=check_mode, refused=refused, limit_s=limit_s)
+    return [*asked, *seen]
+
+
+def _emit_of(entries: list[Any]) -> Emit:
+    """Return where progress is told."""
+    return entries[0][1].emit if entries else silent
+
+
+def _without(part: Declaration, keys: set[str], context: ObserveContext) -> Declaration:
+    """Return a declaration without the checks of these observers."""
+    theirs = {
+        check.spec.id for check in checks_of(part.gate, context.site) if observer_for(check, part.gate).key in keys
+    }
+    return replace(part, checks=tuple(check for check in part.checks if check.id not in theirs))
 
 
 def _observer_limits(

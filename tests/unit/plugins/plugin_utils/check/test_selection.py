@@ -60,6 +60,14 @@ def test_what_the_recipe_does_not_name_is_told_as_not_asked() -> None:
     )  # fmt: skip
 
 
+def test_the_component_that_a_phase_rests_on_is_asked_for_its_health() -> None:
+    section = {"checks": ["gang-scheduling"], "infrastructure": "gpu-operator"}
+    found = declare_phase(
+        "conformance", SITE, {"validation": {"conformance": section}}, components=("gpu-operator", "nfd")
+    )
+    assert set(found.expected) == {"gang-admission", "component-health"}
+
+
 def test_a_check_may_be_named_as_we_call_it() -> None:
     assert set(declared("conformance", "gang-admission").expected) == {"gang-admission"}
 

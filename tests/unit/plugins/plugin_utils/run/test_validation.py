@@ -152,6 +152,11 @@ def test_a_cluster_that_is_not_ready_closes_the_phases_after_it(run: Run, tmp_pa
     assert "K8s.server.version is v1.34.0" in (run.path / "ctrf" / "readiness.json").read_text()
 
 
+def test_nodes_that_the_recipe_selects_are_told_as_not_used(run: Run, tmp_path: Path) -> None:
+    asked(run, tmp_path, recipe(validation={"performance": {"nodeSelection": {"maxNodes": 2}}}), upstream())
+    assert any("validation.performance.nodeSelection" in note for note in run.record.notes)
+
+
 def test_gpus_that_the_recipe_is_not_for_are_found_without_a_constraint(run: Run, tmp_path: Path) -> None:
     other = recipe(criteria={"accelerator": "h100"})
     asked(run, tmp_path, other, upstream(), phases=["readiness"])
@@ -178,6 +183,7 @@ def test_a_check_that_was_left_out_is_told_and_the_phase_is_not_passed(run: Run,
         (recipe(constraints=[{"name": "K8s.servr.version", "value": "1"}]), {}, "K8s.servr.version"),
         (recipe(validation={"performance": {"timeout": "long"}}), {}, "no duration"),
         (recipe(), {"snapshot": ""}, "needs a snapshot"),
+        (recipe(validation={"performance": {"infrastructure": "nccl-doctor"}}), {}, "is no component of the recipe"),
         ({"kind": "RecipeMetadata"}, {}, "no resolved recipe"),
     ],
 )

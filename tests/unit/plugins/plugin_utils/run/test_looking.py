@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Observers that disturb nothing look at once, beside those that make pods; what does not end in time is saved so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from threading import Barrier, Event
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observation_path
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext, observer_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import Looking, looking_meanwhile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site, SiteProfile
+
+# Nobody waits so long: it only ends a test whose observers look one after another.
+PATIENCE_S = 90.0
+
+
+def looking(run_dir: Path, key: str, observe: Callable[[ObserveContext], Any], limit_s: float = 0.0) -> Looking:
+    site = Site(name="lab", profile=SiteProfile.CLOUD, hosts=())
+    context = ObserveContext(site=site, run_dir=run_dir, today=date(2026, 11, 23))
+    return Looking(observer=observer_of(key, dict, observe), gate="telemetry", context=context, limit_s=limit_s)
+
+
+def saved(run_dir: Path, key: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(observation_path(run_dir, "telemetry", key).read_text())
+    return found
+
+
+def test_observers_look_at_once_and_beside_what_makes_pods(tmp_path: Path) -> None:
+    together, pods = Barrier(3), Event()
+
+    def meet(_context: ObserveContext) -> dict[str, str]:
+        together.wait(PATIENCE_S)
+        assert pods.wait(PATIENCE_S)
+        return {"met": "yes"}
+
+    entries = [looking(tmp_path, key, meet) for key in ("a", "b", "c")]
+    with looking_meanwhile(entries, silent) as seen:
+        pods.set()
+    assert [entry.key for entry in seen] == ["a", "b", "c"]
+    assert all(saved(tmp_path, key)["data"] == {"met": "yes"} for key in "abc")
+
+
+def test_what_does_not_end_in_time_is_saved_so_and_what_it_sees_later_is_dropped(tmp_path: Path) -> None:
+    go, gone = Event(), Event()
+
+    def late(_context: ObserveContext) -> dict[str, str]:
+        go.wait(PATIENCE_S)
+        gone.set()
+        return {"seen": "late"}
+
+    with looking_meanwhile([looking(tmp_path, "late", late, limit_s=0.2)], silent) as seen:
+        pass
+    assert "did not end within" in (seen[0].error or {})["reason"]
+    go.set()
+    assert gone.wait(PATIENCE_S)
+    assert saved(tmp_path, "late")["data"] is None
+
+
+def test_one_that_crashes_is_saved_so_and_the_others_are_seen(tmp_path: Path) -> None:
+    def crash(_context: ObserveContext) -> dict[str, str]:
+        raise ValueError("no such key")
+
+    entries = [looking(tmp_path, "bad", crash), looking(tmp_path, "good", lambda _context: {"seen": "yes"})]
+    with looking_meanwhile(entries, silent) as seen:
+        pass
+    assert [entry.error is None for entry in seen] == [False, True]
+
+
+def test_what_ends_the_block_ends_the_looking(tmp_path: Path) -> None:
+    entries = [looking(tmp_path, "a", lambda _context: {})]
+    with pytest.raises(KeyError), looking_meanwhile(entries, silent):
+        raise KeyError("ended")
+    assert not observation_path(tmp_path, "telemetry", "a").exists()
