@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...clients.kube.taints import taint_text
+from ...collect.snapshot_objects import Cleaner, read_node
 from ...component_stack.workloads import Workload
 from ...outcome.errors import InputError
 from .cluster_state import NodeState, OperandState, PolicyState, SliceState
@@ -20,23 +20,31 @@ _LABEL_PREFIXES = ("nvidia.com/", "feature.node.kubernetes.io/pci-10de", "topolo
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
 
-def node_state(node: Json) -> NodeState:
-    status, metadata = node.get("status") or {}, node["metadata"]
-    conditions = {c["type"]: c for c in status.get("conditions") or []}
+def node_state(node: Json, cleaner: Cleaner | None = None) -> NodeState:
+    """Return a node as a snapshot reads it, of that what the gate judges, and its conditions.
+
+    Args:
+        node: the object.
+        cleaner: one for all nodes, which have mostly the same labels.
+
+    Raises:
+        InputError: a count of devices that is not a whole number.
+    """
+    name, read = read_node(node, cleaner or Cleaner())
+    conditions = {c["type"]: c for c in (node.get("status") or {}).get("conditions") or []}
     ready = conditions.get("Ready") or {}
-    info = status.get("nodeInfo") or {}
     return NodeState(
-        name=metadata["name"],
-        ready=str(ready.get("status", "")),
+        name=name,
+        ready=read.ready,
         reason=": ".join(text for text in (ready.get("reason", ""), ready.get("message", "")) if text)[:300],
-        unschedulable=bool((node.get("spec") or {}).get("unschedulable", False)),
+        unschedulable=read.unschedulable,
         pressures=tuple(name for name in _PRESSURES if (conditions.get(name) or {}).get("status") == "True"),
-        allocatable=gpu_resources(status.get("allocatable") or {}, metadata["name"]),
-        capacity=gpu_resources(status.get("capacity") or {}, metadata["name"]),
-        taints=tuple(taint_text(taint) for taint in (node.get("spec") or {}).get("taints") or []),
-        labels={k: v for k, v in (metadata.get("labels") or {}).items() if k.startswith(_LABEL_PREFIXES)},
-        os_image=str(info.get("osImage", "")),
-        kernel=str(info.get("kernelVersion", "")),
+        allocatable=gpu_resources(read.allocatable, name),
+        capacity=gpu_resources(read.capacity, name),
+        taints=read.taints,
+        labels={key: value for key, value in read.labels.items() if key.startswith(_LABEL_PREFIXES)},
+        os_image=read.os_image,
+        kernel=read.kernel,
     )
 
 

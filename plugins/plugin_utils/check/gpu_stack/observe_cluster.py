@@ -17,6 +17,7 @@ from ...clients.kube.connection import connection_from
 from ...clients.kube.dra import dra_kinds
 from ...clients.kube.kinds import CLUSTER_POLICIES, NIC_CLUSTER_POLICIES, NODES
 from ...clients.kube.permission import AskedPermission, Permission, ask_all
+from ...collect.snapshot_objects import Cleaner
 from ...component_stack.facts import stack_facts
 from ...component_stack.lasting import ReadinessWatch, unsteady_nodes
 from ...component_stack.model import Component, components_of
@@ -93,6 +94,7 @@ class Looks:
     permissions: tuple[AskedPermission, ...]
     promises: Promises = field(default_factory=dict)
     watch: ReadinessWatch = field(default_factory=ReadinessWatch)
+    cleaner: Cleaner = field(default_factory=Cleaner)
 
 
 def _look(cluster: Cluster, context: ObserveContext, looks: Looks) -> ClusterState:
@@ -120,7 +122,7 @@ def _look(cluster: Cluster, context: ObserveContext, looks: Looks) -> ClusterSta
         version=cluster.version(),
         permissions=permissions,
         permissions_asked=len(permissions),
-        nodes=tuple(map(node_state, nodes)),
+        nodes=tuple(node_state(node, looks.cleaner) for node in nodes),
         components=states,
         workloads=workloads,
         cluster_policies=None if policies is None else tuple(map(policy_state, policies)),
