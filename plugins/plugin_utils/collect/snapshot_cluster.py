@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.dra import dra_kinds
 from ..clients.kube.identity import cluster_uid
-from ..clients.kube.kinds import CLUSTER_POLICIES, NIC_CLUSTER_POLICIES, NODES, PODS, RUNTIME_CLASSES, Kind
+from ..clients.kube.kinds import NODES, PODS, Kind
 from ..clients.kube.listing import Keep, list_kept
-from ..clients.kube.permission import Permission
 from ..outcome.errors import BringupError, NotFoundError
 from ..runtime.clock import Deadline, now_utc
 from ..runtime.pool import map_bounded
@@ -30,27 +29,10 @@ from .snapshot_objects import (
     read_slice,
     workloads_of,
 )
+from .snapshot_rights import CLASSES, POLICIES
 
 LIMIT_S = 30.0
-STORAGE_CLASSES = Kind("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
-INGRESS_CLASSES = Kind("networking.k8s.io/v1", "IngressClass", "ingressclasses", namespaced=False)
-NETWORK_ATTACHMENTS = Kind(
-    "k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", "network-attachment-definitions"
-)  # fmt: skip
-_POLICIES = (CLUSTER_POLICIES, NIC_CLUSTER_POLICIES)
-_CLASSES = (
-    (STORAGE_CLASSES, ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode", "default")),
-    (INGRESS_CLASSES, ("spec",)),
-    (NETWORK_ATTACHMENTS, ("spec",)),
-    (RUNTIME_CLASSES, ("handler", "scheduling", "overhead")),
-)
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
-PERMISSIONS = (
-    Permission("get", "namespaces"),
-    *(Permission("list", kind.plural, kind.group) for kind in (NODES, PODS, *_POLICIES)),
-    *(Permission("list", kind.plural, kind.group) for kind, _parts in _CLASSES),
-    *(Permission("list", name, "resource.k8s.io") for name in ("deviceclasses", "resourceslices")),
-)
 T = TypeVar("T")
 Parts = dict[str, Any]
 
@@ -166,7 +148,7 @@ def _workloads(look: Look) -> Parts:
 
 def _policies(look: Look) -> Parts:
     found = {}
-    for kind in _POLICIES:
+    for kind in POLICIES:
         for name, fields in look.all_of(kind, lambda obj: read_fields(obj, "spec")) or ():
             found[f"{kind.kind} {name}"] = fields
     return {"policies": found}
@@ -174,7 +156,7 @@ def _policies(look: Look) -> Parts:
 
 def _classes(look: Look) -> Parts:
     found = {}
-    for kind, parts in _CLASSES:
+    for kind, parts in CLASSES:
         for name, fields in look.all_of(kind, partial(_class, parts)) or ():
             found[f"{kind.kind} {name}"] = fields
     kinds = dra_kinds(look.cluster)

@@ -11,8 +11,8 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
+from ..check.gpu_stack.dra_offer import recipe_offers_gpus_by_dra
 from ..check.gpu_stack.expected_objects import EXPECTED, EXPECTED_KEYS
-from ..check.gpu_stack.roots import recipe_offers_gpus_by_dra
 from ..check.gpu_stack.settings import GATE as GPU_STACK
 from ..check.gpu_stack.settings import GpuStackSettings
 from ..check.kit.settings_layers import settings_for

@@ -17,7 +17,7 @@ from ..check.rights import LEVELS, Choices, gate_permissions
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import NAMESPACES, SERVICE_ACCOUNTS, Kind
 from ..clients.kube.permission import Permission
-from .snapshot import RIGHTS
+from ..collect.snapshot_rights import RIGHTS
 
 Json = dict[str, Any]
 _GROUP = "rbac.authorization.k8s.io"

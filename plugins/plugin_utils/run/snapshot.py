@@ -14,12 +14,11 @@ from typing import Any
 from ..clients.helm.helm import Helm
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import Connection
-from ..clients.kube.kinds import DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS
-from ..clients.kube.permission import Permission
 from ..collect.host_facts import load_hosts
-from ..collect.snapshot_cluster import LIMIT_S, PERMISSIONS, Collection, Look, collect_cluster, run_collector
+from ..collect.snapshot_cluster import LIMIT_S, Collection, Look, collect_cluster, run_collector
 from ..collect.snapshot_hosts import READINGS, hosts_of
 from ..collect.snapshot_place import read_snapshot
+from ..collect.snapshot_rights import OWNERS
 from ..component_stack.owners import release_owner
 from ..component_stack.read import installed
 from ..outcome.errors import BringupError
@@ -30,13 +29,6 @@ from ..snapshot.criteria import cluster_facts, gpu_count
 from ..snapshot.model import Collected, CollectorResult, Release, Snapshot
 from .run import Run
 from .version import COLLECTION, collection_version
-
-_OWNED = (DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS)
-RIGHTS = (
-    *PERMISSIONS,
-    Permission("list", "secrets"),
-    *(Permission("list", kind.plural, kind.group) for kind in _OWNED),
-)  # fmt: skip
 
 
 def take_snapshot(
@@ -90,7 +82,7 @@ def snapshot_asked_for(connection: Connection, place: str, options: Mapping[str,
 def _releases(look: Look, helm: Helm) -> dict[str, Any]:
     found = installed(helm, look.cluster)
     owners: dict[str, str] = {}
-    for kind in _OWNED:
+    for kind in OWNERS:
         for release, owner in look.all_of(kind, release_owner) or ():
             if owner:
                 owners.setdefault(release, owner)

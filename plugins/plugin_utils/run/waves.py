@@ -9,8 +9,7 @@ import math
 from dataclasses import dataclass
 
 from ..check.kit.settings_layers import applied
-from ..check.nodes.dcgm_diag import SPEC
-from ..check.nodes.dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
+from ..check.nodes.dcgm_diag_settings import DCGM_DIAG, DURATION_S, DcgmDiagSettings
 from ..collect.tool_requests import LOADING_LEVEL
 from ..runtime.clock import elapsed_text
 from ..site.model import DriverOwner
@@ -36,7 +35,7 @@ class Waves:
     @property
     def duration_s(self) -> float:
         """How long that takes."""
-        return self.count * SPEC.duration_s
+        return self.count * DURATION_S
 
     def lines(self) -> list[str]:
         """Return what a person should know: nothing where one wave is enough."""
@@ -48,7 +47,7 @@ class Waves:
         if self.forks and self.count > _MOST_WAVES:
             wanted = math.ceil(self.hosts / _MOST_WAVES)
             way = f"--forks {wanted}" if self.at_once == self.forks else f"{DCGM_DIAG}.at_once={wanted}"
-            line += f"; with {way} about {elapsed_text(_MOST_WAVES * SPEC.duration_s)}"
+            line += f"; with {way} about {elapsed_text(_MOST_WAVES * DURATION_S)}"
         return [line]
 
 
@@ -61,7 +60,7 @@ def diagnostic_waves(checked: CheckedInventory, forks: int) -> Waves | None:
     """
     site, settings = checked.site, applied(checked.settings, DcgmDiagSettings, DCGM_DIAG)
     hosts, in_pods = len(site.in_scope), site.driver_owner is DriverOwner.OPERATOR
-    gate = "gpu_stack" if in_pods else SPEC.gate
+    gate = "gpu_stack" if in_pods else "nodes"
     if settings.level < LOADING_LEVEL or gate not in site.gates or not hosts or not (in_pods or forks):
         return None
     at_once = settings.at_once_in_pods(hosts) if in_pods else settings.at_once_by_forks(forks)

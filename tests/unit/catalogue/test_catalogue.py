@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.roots import recipe_offers_gpus_by_dra
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.dra_offer import (
+    recipe_offers_gpus_by_dra,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import Criteria, parse_criteria
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.difference import difference
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.explain import explain

@@ -10,8 +10,9 @@ from typing import Any
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .dra_offer import DRA_DRIVER
 from .observe_dra import OBSERVER, ClaimResult, DraSettings
-from .roots import DRA_DRIVER, offers_gpus_by_dra
+from .roots import offers_gpus_by_dra
 
 SPEC = CheckSpec(
     id="dra-allocation",

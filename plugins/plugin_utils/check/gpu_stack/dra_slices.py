@@ -14,9 +14,10 @@ from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
 from .cluster_host import ClusterHost, per_host
 from .cluster_state import ClusterState, NodeState, SliceState
+from .dra_offer import DRA_DRIVER
 from .kept_away import CAUSE, DRA_PLUGIN, kept_away
 from .observe_cluster import OBSERVER
-from .roots import DRA_DRIVER, GPU_OPERATOR, Roots, node_fault, offers_gpus_by_dra
+from .roots import GPU_OPERATOR, Roots, node_fault, offers_gpus_by_dra
 
 SPEC = CheckSpec(
     id="dra-slices",

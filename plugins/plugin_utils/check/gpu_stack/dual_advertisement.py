@@ -16,9 +16,10 @@ from ...workload.capacity import is_gpu
 from ..spec import Check, CheckSpec, JudgeContext
 from .cluster_host import ClusterHost, per_host
 from .cluster_state import ClusterState, NodeState, SliceState
+from .dra_offer import DRA_DRIVER
 from .dra_slices import current
 from .observe_cluster import OBSERVER
-from .roots import DRA_DRIVER, node_fault
+from .roots import node_fault
 
 SPEC = CheckSpec(
     id="dual-advertisement",

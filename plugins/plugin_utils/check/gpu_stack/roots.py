@@ -9,7 +9,7 @@ before it in that order already explains what it sees; then it is blocked by tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,12 +24,12 @@ from ..kit.answer import Answer
 from ..kit.tolerations import tolerations_of
 from ..spec import JudgeContext, ObserveContext
 from .cluster_state import ClusterState, ComponentState, NodeState, OperandState
+from .dra_offer import DRA_DRIVER, recipe_offers_gpus_by_dra
 from .kept_away import kept_away
 from .lasting import excused, flaps
 
 GPU_OPERATOR = "gpu-operator"
 NETWORK_OPERATOR = "network-operator"
-DRA_DRIVER = "nvidia-dra-driver-gpu"
 # What a recipe has in place of a chart where OLM installs the operator (OpenShift): its subscription and its policy.
 _BY_OLM = {
     GPU_OPERATOR: ("gpu-operator-ocp-olm", "gpu-operator-ocp"),
@@ -241,16 +241,6 @@ def is_dra_only(context: JudgeContext | ObserveContext) -> bool:
 def offers_gpus_by_dra(context: JudgeContext) -> bool:
     """Tell whether the recipe's DRA driver gives out GPUs. Many recipes leave that to the device plugin."""
     return recipe_offers_gpus_by_dra(context.recipe or {})
-
-
-def recipe_offers_gpus_by_dra(recipe: Mapping[str, Any]) -> bool:
-    """Tell whether a resolved recipe gives out GPUs by DRA."""
-    refs = recipe.get("componentRefs") or []
-    component: Any = next((ref for ref in refs if ref.get("name") == DRA_DRIVER), None)
-    if component is None:
-        return False
-    gpus = ((component.get("values") or {}).get("resources") or {}).get("gpus") or {}
-    return gpus.get("enabled") is not False
 
 
 def blocked_by_permissions(answer: Answer, cluster: ClusterState) -> Outcome | None:

@@ -14,7 +14,7 @@ from ...probe.nvidia_smi_model import SmiLog
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
+from .dcgm_diag_settings import DCGM_DIAG, DURATION_S, DcgmDiagSettings
 from .node_context import NodeContext, per_host, value_of
 from .observe_hosts import OBSERVER
 
@@ -24,7 +24,7 @@ SPEC = CheckSpec(
     title="dcgmi diag without Fail",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    duration_s=900.0,
+    duration_s=DURATION_S,
     needs_driver=True,
     causes=("dcgm-diag-failed", "dcgm-diag-thermal", "dcgm-diag-configuration"),
     settings=DcgmDiagSettings,

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from ..kit.settings import setting
 
 DCGM_DIAG = "dcgm-diag"
+# How long the diagnostic of one host takes, for plans.
+DURATION_S = 900.0
 # A diagnostic in a pod costs the controller a thread and a connection that wait.
 _WAVES, _FEWEST, _MOST = 8, 16, 512
 

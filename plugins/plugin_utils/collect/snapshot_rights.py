@@ -1,0 +1,42 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The kinds that a snapshot lists beside nodes and pods, and what its user may do."""
+
+from __future__ import annotations
+
+from ..clients.kube.kinds import (
+    CLUSTER_POLICIES,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    NIC_CLUSTER_POLICIES,
+    NODES,
+    PODS,
+    RUNTIME_CLASSES,
+    STATEFUL_SETS,
+    Kind,
+)
+from ..clients.kube.permission import Permission
+
+STORAGE_CLASSES = Kind("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
+INGRESS_CLASSES = Kind("networking.k8s.io/v1", "IngressClass", "ingressclasses", namespaced=False)
+NETWORK_ATTACHMENTS = Kind(
+    "k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", "network-attachment-definitions"
+)  # fmt: skip
+OWNERS = (DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS)
+POLICIES = (CLUSTER_POLICIES, NIC_CLUSTER_POLICIES)
+CLASSES = (
+    (STORAGE_CLASSES, ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode", "default")),
+    (INGRESS_CLASSES, ("spec",)),
+    (NETWORK_ATTACHMENTS, ("spec",)),
+    (RUNTIME_CLASSES, ("handler", "scheduling", "overhead")),
+)
+RIGHTS = (
+    Permission("get", "namespaces"),
+    *(Permission("list", kind.plural, kind.group) for kind in (NODES, PODS, *POLICIES)),
+    *(Permission("list", kind.plural, kind.group) for kind, _parts in CLASSES),
+    *(Permission("list", name, "resource.k8s.io") for name in ("deviceclasses", "resourceslices")),
+    # Helm keeps its releases in secrets; who owns a component is read off what runs it.
+    Permission("list", "secrets"),
+    *(Permission("list", kind.plural, kind.group) for kind in OWNERS),
+)
