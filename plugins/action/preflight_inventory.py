@@ -11,7 +11,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.modul
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.simulated import hosts_are_simulated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import Inventory
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preflight import check_inventory, problem_recorded
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preflight import check_inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 
 

@@ -19,8 +19,9 @@ from ..runtime.clock import elapsed_text
 from ..site.model import Site
 from .images import image_lines
 from .inventory import Inventory, checked_inventory
-from .preflight import answer_for, site_lines, with_dra
+from .preflight import site_lines
 from .run import components_of, needs_recipe
+from .site_recipe import answer_for, with_dra
 from .waves import Waves, diagnostic_waves
 
 RECORD = "gpufleet_settings.facility.record"

@@ -13,9 +13,9 @@ from ..component_stack.render import rendered
 from ..outcome.errors import InputError
 from ..runtime.secret_keys import holds_mask, redact_data, with_secrets
 from .pool_layers import recipe_data_of
-from .preflight import answer_for, renderer_of
 from .run import Run
 from .settings_sources import merged_settings
+from .site_recipe import answer_for, renderer_of
 
 _SETTINGS_HINT = "state gpufleet_settings for all hosts (inventory or -e), so that every play sees it"
 _RECIPE_HINT = "state gpufleet_overrides and gpufleet_recipe_data for all hosts (inventory or -e), as in preflight"

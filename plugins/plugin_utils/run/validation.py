@@ -38,8 +38,8 @@ from ..runtime.strict import parse_yaml
 from ..site.model import Site, SiteProfile
 from ..verdict.gate import Blocking, GateVerdict, decide
 from .decision import run_day
-from .preflight import with_dra
 from .run import Run, components_of
+from .site_recipe import with_dra
 from .snapshot_recipe import require_resolved
 
 ASKED = "validation.json"

@@ -16,7 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.hardware_layers import hardware_criteria
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preflight import answer_for
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.site_recipe import answer_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner, Host, Site
 
 GENERIC = {"service": "generic", "intent": "training", "os": "ubuntu"}

@@ -15,7 +15,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import component_values
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.pool_layers import recipe_data_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preflight import answer_for
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.site_recipe import answer_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner, Host, Site, SitePool
 
 GENERIC = {"service": "generic", "intent": "training", "os": "ubuntu"}

@@ -14,9 +14,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import components_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preflight import resolve_recipe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets import recipe_with_secrets
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.site_recipe import resolve_recipe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
 CRITERIA = {"service": "generic", "accelerator": "h100", "intent": "training", "os": "ubuntu"}

@@ -24,12 +24,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.difference
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output import documents, write_documents
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer, request_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preflight import answer_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets import (
     recipe_with_secrets,
     restore_settings,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.site_recipe import answer_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import MASK
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_keys import redact_data
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
