@@ -289,3 +289,11 @@ def test_google_is_told_whose_device_plugin_counts_and_its_fabrics_are_for_its_o
     for question in fabrics:
         assert question["os"] == "cos"
         assert question["accelerator"] == "h100"
+
+
+@pytest.mark.parametrize("intent", ["training", "inference"])
+def test_nodes_on_which_nothing_can_be_installed_are_not_tuned(intent: str, recipe: Ask) -> None:
+    for system, tuned in (("bottlerocket", False), ("ubuntu", True), ("amazonlinux", True)):
+        found = recipe(service="eks", accelerator="h100", os=system, intent=intent)
+        assert ("nodewright-customizations" in found["deploymentOrder"]) is tuned, system
+        assert "gpu-operator" in found["deploymentOrder"]
