@@ -26,10 +26,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack i
     component_health,
     dra_allocation,
     gang_admission,
+    observe_access,
     observe_cluster,
     observe_dra,
     observe_gang,
+    observe_platform,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.access import Looked
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import every_choice
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm, ReleaseRequest
@@ -372,6 +375,11 @@ def test_the_gate_runs_under_its_role_and_names_a_right_that_it_lacks(stack: Ben
     assert seen.denied == () and seen.workloads and seen.components
     assert sorted(observe_gang.observe(mine).bound.values()) == [0, 3]
     assert len({device.device for device in observe_dra.observe(mine).devices}) == 2
+    access = observe_access.observe(mine)
+    assert "PodSecurity" in (access.host_path_refused or ""), "the API server itself refuses the path"
+    assert [len(node.owner.uuids) if node.owner else 0 for node in access.nodes] == [8] * NODES
+    assert all(node.plain == node.asking == Looked(done=True) for node in access.nodes) and not access.leftovers
+    assert observe_platform.observe(mine).claims == ()
     for right in user.drawn():
         with user.without(right):
             found = api_permissions.judge(observe_cluster.observe(mine), stack.judging())

@@ -57,7 +57,12 @@ def observe(context: ObserveContext) -> PlatformState:
         gateways = _gateways(cluster) if any(facts.gateway_class for facts in known.values()) else (None, None)
         return PlatformState(
             webhooks=_webhooks(cluster, namespaces) if any(facts.webhooks for facts in known.values()) else None,
-            tried=tuple(_tried(cluster, name, facts) for name, facts in known.items() if facts.invalid),
+            # Even a dry run takes the right to create.
+            tried=tuple(
+                _tried(cluster, name, facts)
+                for name, facts in known.items()
+                if facts.invalid and not context.check_mode
+            ),
             gateway_classes=gateways[0],
             gateways=gateways[1],
             storage_classes=tuple(sorted(item["metadata"]["name"] for item in classes)),
