@@ -259,11 +259,13 @@ def phase_verdict(run: Run, declaration: PhaseDeclaration, outcomes: tuple[Outco
     verdict = replace(verdict, message=verdict.message.replace(f"gate {phase}", f"phase {phase}", 1))
     if not skipped:
         return verdict
-    reasons = sorted({o.summary for o in outcomes if o.status is Status.SKIPPED})
+    reasons: dict[str, list[str]] = {}
+    for outcome in sorted(outcomes, key=lambda entry: entry.check):
+        if outcome.status is Status.SKIPPED:
+            reasons.setdefault(outcome.summary, []).append(outcome.check)
+    named = "; ".join(f"{', '.join(checks)} ({reason})" for reason, checks in reasons.items())
     counts = verdict.counts | {Status.SKIPPED.value: len(skipped)}
-    told = (
-        f"{len(skipped)} check(s) skipped, so phase {phase} is not passed: {', '.join(sorted(skipped))} ({reasons[0]})"
-    )
+    told = f"{len(skipped)} check(s) skipped, so phase {phase} is not passed: {named}"
     if verdict.opens_next:
         return replace(verdict, status=Status.SKIPPED, message=told, counts=counts, key_figure="")
     return replace(verdict, message=f"{verdict.message}; {told}", counts=counts)
