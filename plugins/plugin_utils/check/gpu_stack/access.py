@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from .claimed_container import ContainerSeen, container_seen
@@ -65,7 +66,7 @@ class NodeAccess:
     refused: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AccessResult:
     """What was seen. `problem` is a slug when no test was possible, with `reason` and `hint`.
 
@@ -84,7 +85,11 @@ class AccessResult:
 
     def on(self, node: str) -> NodeAccess | None:
         """Return what was seen on a node, None if it was not looked at."""
-        return next((entry for entry in self.nodes if entry.node == node), None)
+        return self._by_name.get(node)
+
+    @cached_property
+    def _by_name(self) -> dict[str, NodeAccess]:
+        return {entry.node: entry for entry in self.nodes}
 
 
 def are_whole(uuids: Iterable[str]) -> bool:
