@@ -297,3 +297,12 @@ def test_nodes_on_which_nothing_can_be_installed_are_not_tuned(intent: str, reci
         found = recipe(service="eks", accelerator="h100", os=system, intent=intent)
         assert ("nodewright-customizations" in found["deploymentOrder"]) is tuned, system
         assert "gpu-operator" in found["deploymentOrder"]
+
+
+def test_grace_hosts_with_ubuntu_need_a_newer_release(recipe: Ask) -> None:
+    def asked(accelerator: str) -> set[str]:
+        found = recipe(service="eks", accelerator=accelerator, os="ubuntu")
+        return {entry["value"] for entry in found["constraints"] if entry["name"].startswith("OS.")}
+
+    assert asked("gb200") == {"ubuntu", ">= 24.04", ">= 6.8"}
+    assert asked("h100") == {"ubuntu", ">= 22.04", ">= 5.15"}
