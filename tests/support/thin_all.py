@@ -4,9 +4,8 @@
 
 By default one piece of every kind is tried, in some minutes; `--each N` tries N of a kind, `--only REGEX` the kinds
 that it matches from their beginning. With `--excepted` those are tried that an exception allows: printed is what is
-noticed all the same, for there the exception is wider than its reason. With `--numbers` numbers are made 0 and halved:
-what outlives is printed to be looked at, for most of it is another value and no less evidence. Printed are the numbers
-of pieces, kinds and exceptions, too.
+noticed all the same, for there the exception is wider than its reason. With `--numbers` numbers are made 0 and halved
+instead. Printed are the numbers of pieces, kinds and exceptions, too.
 """
 
 from __future__ import annotations

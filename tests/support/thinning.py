@@ -3,9 +3,9 @@
 """Takes single pieces out of the evidence of a saved run: a file, a field or row of a document, a line of a text.
 
 A piece is deleted, made null, emptied or halved. Only texts, lists and mappings can be emptied or halved: they then say
-less. Numbers and flags are deleted and made null. They are made 0 or half only where that is asked for: such a number
-says as much as before, and something else (no errors, half the time), which is a matter of the tests of bounds and of
-faults; a judge that told it from what was seen would need the evidence twice. What says how much there is of something
+less. Numbers and flags are deleted and made null. Where that is asked for numbers of documents are made 0 and halved,
+too: what contradicts the values beside it has to be noticed. One of many samples, or a time that is shown, is another
+value then and as much evidence, which tests/data/thinning.yaml says of it. What says how much there is of something
 does so beside it: a halved list of counts, hosts or series has to be noticed by what is missing. Documents are found
 wherever they stand: in a file, a text, a line.
 """
