@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import re
+import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from io import BytesIO
 from typing import Any
 
 from ...outcome.errors import InputError
+from ...runtime.memory_file import memory_file
 from ..kube.connection import Connection
 from .chart import ChartSource
 from .helm import Helm, HelmError, ReleaseRequest
@@ -57,16 +58,13 @@ def render(templated: Templated, binary: str = "helm") -> str:
         DeadlineError: helm took too long.
     """
     version = templated.version if _VERSION.fullmatch(templated.version) else "0.0.0"
-    with TemporaryDirectory(prefix="gpufleet-") as directory:
-        chart = Path(directory)
-        (chart / "templates").mkdir()
-        about = {"apiVersion": "v2", "name": templated.component, "version": version}
-        (chart / "Chart.yaml").write_text(json.dumps(about), encoding="utf-8")
-        (chart / "templates" / _FILE).write_text(templated.text, encoding="utf-8")
+    about = json.dumps({"apiVersion": "v2", "name": templated.component, "version": version})
+    files = {"Chart.yaml": about, f"templates/{_FILE}": templated.text}
+    with memory_file(_archive(templated.component, files)) as path:
         request = ReleaseRequest(
             name=templated.component,
             namespace=templated.namespace,
-            chart=ChartSource(str(chart), (), templated.file),
+            chart=ChartSource(path, (), templated.file),
             values={**templated.values, templated.component: dict(templated.values)},
         )
         try:
@@ -74,6 +72,18 @@ def render(templated: Templated, binary: str = "helm") -> str:
         except HelmError as error:
             raise _problem(templated, error.reason) from None
     return _SOURCE.sub("", text)
+
+
+def _archive(name: str, files: Mapping[str, str]) -> bytes:
+    """Return the packed chart of these files."""
+    packed = BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
+        for place, text in files.items():
+            content = text.encode()
+            entry = tarfile.TarInfo(f"{name}/{place}")
+            entry.size = len(content)
+            archive.addfile(entry, BytesIO(content))
+    return packed.getvalue()
 
 
 def _problem(templated: Templated, said: str) -> InputError:

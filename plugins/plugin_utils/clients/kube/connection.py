@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import secrets
+import shutil
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +22,7 @@ from ...outcome.errors import BringupError, InputError
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 _TRUE = {"1", "true", "yes", "on"}
 _FILES = ("ssl_ca_cert", "cert_file", "key_file")
+_EMBEDDED = ("certificate-authority", "client-certificate", "client-key")
 _STATED = (*_FILES, "host", "verify_ssl", "tls_server_name", "proxy")
 # Certificates and keys of kubeconfigs, by content; as many as a process sees contexts.
 _IN_MEMORY: dict[bytes, str] = {}
@@ -107,7 +112,7 @@ def _retries() -> Any:
 
 
 def _load_context(connection: Connection, configuration: Any) -> None:
-    from kubernetes.config import load_incluster_config, load_kube_config
+    from kubernetes.config import load_incluster_config, load_kube_config_from_dict
     from kubernetes.config.config_exception import ConfigException
 
     named = connection.kubeconfig or os.environ.get("KUBECONFIG", "")
@@ -117,15 +122,15 @@ def _load_context(connection: Connection, configuration: Any) -> None:
             return
         if connection.kubeconfig:
             named = _file(connection.kubeconfig, "kubeconfig")
-        with _LOADING, tempfile.TemporaryDirectory(prefix="gpufleet-") as passing:
-            load_kube_config(
-                config_file=named or None,
+        with _LOADING, _passing_directory() as passing:
+            load_kube_config_from_dict(
+                _with_files_in_memory(named, connection.context),
                 context=connection.context or None,
                 client_configuration=configuration,
                 persist_config=False,
-                temp_file_path=passing,
+                temp_file_path=str(passing),
             )
-            _keep_in_memory(configuration, Path(passing))
+            _keep_in_memory(configuration, passing)
         _renew_token_alone(configuration)
     except BringupError:
         raise
@@ -136,6 +141,45 @@ def _load_context(connection: Connection, configuration: Any) -> None:
         # The loader raises whatever a broken file makes of it (YAML errors, KeyError, binascii.Error).
         reason = f"not a valid kubeconfig ({type(error).__name__})."
         raise InputError(f"kubeconfig {named}", reason, "export it again from the cluster") from None
+
+
+@contextmanager
+def _passing_directory() -> Iterator[Path]:
+    """Give a directory that the client makes if it writes a file: for what a plugin of a user says alone."""
+    passing = Path(tempfile.gettempdir(), f"gpufleet-{secrets.token_hex(8)}")
+    try:
+        yield passing
+    finally:
+        shutil.rmtree(passing, ignore_errors=True)
+
+
+def _with_files_in_memory(named: str, context: str) -> Any:
+    """Return the merged kubeconfig, with the certificates and keys of its context as files in memory.
+
+    The client would write them to a disk, where they stay if this process is killed at that moment.
+
+    Raises:
+        ConfigException: there is no kubeconfig.
+    """
+    from kubernetes.config.config_exception import ConfigException
+    from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION, KubeConfigMerger
+
+    merged = KubeConfigMerger(named or KUBE_CONFIG_DEFAULT_LOCATION).config
+    if merged is None:
+        raise ConfigException("Invalid kube-config file. No configuration found.")
+    # A name that is not there is told by the client.
+    wanted = _named(merged, "contexts", context or merged.value.get("current-context", "")).get("context") or {}
+    for kind in ("cluster", "user"):
+        found = _named(merged, f"{kind}s", wanted.get(kind, "")).get(kind) or {}
+        for field in _EMBEDDED:
+            if found.get(f"{field}-data"):
+                found[field] = _in_memory(base64.b64decode(found.pop(f"{field}-data")))
+    return merged
+
+
+def _named(merged: Any, kind: str, name: str) -> dict[str, Any]:
+    entries: list[dict[str, Any]] = [getattr(entry, "value", entry) for entry in merged.value.get(kind) or ()]
+    return next((entry for entry in entries if entry.get("name") == name), {})
 
 
 def _keep_in_memory(configuration: Any, passing: Path) -> None:

@@ -62,6 +62,17 @@ def test_no_key_of_a_kubeconfig_stays_on_disk_when_a_worker_ends(kubeconfig: Pat
     assert list(temporary.iterdir()) == []
 
 
+def test_no_key_of_a_kubeconfig_is_on_disk_even_for_a_moment(
+    kubeconfig: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is killed in that moment removes nothing."""
+    monkeypatch.setattr(tempfile, "mkstemp", None)
+    monkeypatch.setattr(tempfile, "mkdtemp", None)
+    configuration = load_configuration(Connection(kubeconfig=str(kubeconfig)))
+    assert str(configuration.key_file).startswith("/proc/self/fd/")
+    assert list(temporary.iterdir()) == []
+
+
 def test_what_was_read_is_of_use_to_forks_and_when_it_is_read_again(kubeconfig: Path, temporary: Path) -> None:
     first, second = (load_configuration(Connection(kubeconfig=str(kubeconfig))) for _time in range(2))
     assert (first.cert_file, first.key_file) == (second.cert_file, second.key_file)
