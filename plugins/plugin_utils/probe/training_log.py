@@ -166,8 +166,8 @@ def _state(log: RankLog, facts: Facts, number: int) -> None:
     _in_order(log, "state", state.number, len(log.states), number)
     if state.samples < 0 or any(not 0 < count <= state.samples for count in (state.reasons or {}).values()):
         raise _broken(number, f"has samples of rank {log.rank} that cannot be")
-    if log.states and state.at_s <= log.states[-1].at_s:
-        raise _broken(number, f"has samples of rank {log.rank} that are not later than those before")
+    if log.states and state.at_s < log.states[-1].at_s:
+        raise _broken(number, f"has samples of rank {log.rank} that are earlier than those before")
     if state.clock_mhz is not None and state.clock_min_mhz is not None and state.clock_mhz + 1 < state.clock_min_mhz:
         raise _broken(number, f"has a mean clock of rank {log.rank} below the lowest one")
     log.states.append(state)
