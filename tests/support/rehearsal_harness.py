@@ -52,7 +52,8 @@ class Rehearsed:
         found = []
         for path in sorted((self.run_dir / "ctrf").glob("*.json")):
             for test in json.loads(path.read_text(encoding="utf-8"))["results"]["tests"]:
-                if test["status"] not in ("passed", "pending", "skipped"):
+                nobody_to_ask = path.stem == "readiness" and test["status"] == "skipped"
+                if test["status"] not in ("passed", "pending") and not nobody_to_ask:
                     outcome = test["extra"]["outcome"]
                     subjects = tuple(subject["name"] for subject in outcome["subjects"])
                     found.append(Finding(outcome["gate"], outcome["check"], subjects, test["status"], outcome["cause"]))

@@ -15,12 +15,19 @@ from typing import Any
 from seeds import drawing
 from waiting import eventually
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import (
+    observe_access,
+    observe_dra,
+    observe_platform,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.access import Looked
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import (
     CONTACT,
     LEVELS,
     choices_of,
     gate_permissions,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
@@ -143,3 +150,13 @@ def _without(role: Json, right: Permission) -> Json:
     if "rules" in role:
         smaller["rules"] = [rule for rule in smaller["rules"] if rule["verbs"]]
     return smaller
+
+
+def assert_looks_around(context: ObserveContext, nodes: int) -> None:
+    """What gate gpu_stack sees of containers on every node and of what the cluster offers beside them."""
+    assert len({device.device for device in observe_dra.observe(context).devices}) == 2
+    access = observe_access.observe(context)
+    assert "PodSecurity" in (access.host_path_refused or ""), "the API server itself refuses the path"
+    assert [len(node.owner.uuids) if node.owner else 0 for node in access.nodes] == [8] * nodes
+    assert all(node.plain == node.asking == Looked(done=True) for node in access.nodes) and not access.leftovers
+    assert observe_platform.observe(context).claims == ()

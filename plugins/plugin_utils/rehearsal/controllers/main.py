@@ -39,6 +39,7 @@ from ..model.spec import applied_file, file_version
 from . import (
     compute_domains,
     dra_driver,
+    gateway,
     gpu_operator,
     kai_scheduler,
     kueue,
@@ -84,6 +85,7 @@ KINDS = (
     pod_ports.PORT_FORWARDS,
     *prometheus_operator.WATCHED,
     *kueue.WATCHED,
+    *gateway.WATCHED,
 )
 Reconcile = Callable[[ClusterView, ClusterFacts], list[Change]]
 # Changes come in bursts; one pass handles all that come within this time.
@@ -175,6 +177,7 @@ def run(options: Options, stop: threading.Event) -> None:
         pod_faults.reconcile,
         dra_driver.reconcile,
         network_operator.reconcile,
+        gateway.reconcile,
         compute_domains.reconcile,
         rdma_plugin.reconcile,
         node_memory.reconcile,

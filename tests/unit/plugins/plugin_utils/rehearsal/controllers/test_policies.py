@@ -14,6 +14,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
     Kind,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import (
+    gateway,
     gpu_operator,
     network_operator,
 )
@@ -87,3 +88,16 @@ def test_a_ready_policy_is_left_alone(facts: ClusterFacts) -> None:
     view = view_of(a_deployment("gpu-operator"), _CLASS, policy, *operand_sets(policy[1]))
     policy[1]["status"] = gpu_operator.reconcile(view, facts)[0].body["status"]
     assert gpu_operator.reconcile(view, facts) == []
+
+
+def test_a_gateway_is_programmed_by_the_controller_of_its_class_while_that_runs(facts: ClusterFacts) -> None:
+    own = (gateway.GATEWAY_CLASSES, {"metadata": meta("agentgateway"), "spec": {"controllerName": gateway.CONTROLLER}})
+    foreign = (gateway.GATEWAY_CLASSES, {"metadata": meta("other"), "spec": {"controllerName": "example.com/other"}})
+    entry = (gateway.GATEWAYS, {"metadata": meta("inference"), "spec": {"gatewayClassName": "agentgateway"}})
+    stray = (gateway.GATEWAYS, {"metadata": meta("stray"), "spec": {"gatewayClassName": "other"}})
+    kind, operator = a_deployment("x")
+    operator["metadata"]["labels"] = {"app.kubernetes.io/name": gateway.MANAGER}
+    changes = gateway.reconcile(view_of((kind, operator), own, foreign, entry, stray), facts)
+    told = {change.name: [item["type"] for item in change.body["status"]["conditions"]] for change in changes}
+    assert told == {"agentgateway": ["Accepted"], "inference": ["Accepted", "Programmed"]}
+    assert gateway.reconcile(view_of(own, entry), facts) == []
