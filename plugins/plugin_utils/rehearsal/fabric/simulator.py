@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
+from typing import IO, Any, cast
 
 from ..lifecycle.children import bound_to_parent
 from .adapters import ANSWER, ASK, Adapters, give
@@ -47,8 +47,7 @@ def main(directory: Path) -> int:
         [script["ibsim"], "-s", *script["sizes"], str(directory / NET_FILE)], stdin=told, stdout=subprocess.PIPE,
         cwd=directory, env={**os.environ, **script["environment"]}, preexec_fn=bound_to_parent(),
     )  # fmt: skip
-    assert simulator.stdout is not None
-    console = Console(told, simulator.stdout.fileno())
+    console = Console(told, cast("IO[bytes]", simulator.stdout).fileno())
     deadline = monotonic() + _START_LIMIT_S
     while simulator.poll() is None and monotonic() < deadline and not serving(os.environ["IBSIM_SOCKNAME"]):
         console.pass_on()

@@ -61,7 +61,7 @@ def test_a_capture_as_the_log_of_a_run(shared: Path, fleet: MakeFleet, name: str
     run = replace(settings.run, smallest=8, largest=rows[-1].size, factor=factor)
     hosts, smallest = ("a", "b"), next(row.size for row in rows if row.size)
     record = Record(
-        name="pair-1", phase="pair", hosts=hosts, attempt=0, exit_code=0, state="succeeded", ranks=ranks,
+        name="pair-1", phase="pair", hosts=hosts, attempt=1, exit_code=0, state="succeeded", ranks=ranks,
         smallest=smallest, hostnames={host: host for host in hosts},
     )  # fmt: skip
     problem = parse_run(record, log, replace(settings, run=run)).problem
