@@ -8,7 +8,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -212,7 +212,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     class Opened:
         def __init__(self, _connection: Connection) -> None: ...
 
-        def __enter__(self) -> Opened:
+        def __enter__(self) -> Self:
             return self
 
         def __exit__(self, *_error: object) -> None: ...

@@ -97,7 +97,8 @@ HEALTHY: dict[str, list[Any]] = {
 }
 
 
-def looked(recipe: dict[str, Any] = RECIPE, **changes: list[Any]) -> ExpectedState:
+def looked(recipe: dict[str, Any] | None = None, **changes: list[Any]) -> ExpectedState:
+    recipe = recipe or RECIPE
     served = api(**{**HEALTHY, **changes})
     served.now = lambda: datetime.now(UTC)  # type: ignore[attr-defined]  # the clock of the server
     cluster = cluster_of(served)
@@ -107,7 +108,8 @@ def looked(recipe: dict[str, Any] = RECIPE, **changes: list[Any]) -> ExpectedSta
     )
 
 
-def judged(seen: ExpectedState, recipe: dict[str, Any] = RECIPE) -> tuple[Outcome, ...]:
+def judged(seen: ExpectedState, recipe: dict[str, Any] | None = None) -> tuple[Outcome, ...]:
+    recipe = recipe or RECIPE
     site = Site(name="lab", profile=SiteProfile.CLOUD, hosts=())
     return judge(seen, JudgeContext(gate="gpu_stack", site=site, today=date(2026, 11, 23), recipe=recipe))
 
