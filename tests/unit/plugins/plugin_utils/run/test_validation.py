@@ -39,6 +39,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model im
     CollectorResult,
     Snapshot,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, not_ended_well
 
 NOWHERE = Connection(kubeconfig="/nowhere")
@@ -150,6 +151,21 @@ def test_a_cluster_that_is_not_ready_closes_the_phases_after_it(run: Run, tmp_pa
     assert not (run.path / "ctrf" / "conformance.json").exists()
     assert run_stats(run)["gpufleet_exit_code"] == 8
     assert "K8s.server.version is v1.34.0" in (run.path / "ctrf" / "readiness.json").read_text()
+
+
+@pytest.mark.parametrize(("fail_fast", "closed"), [(True, "phase deployment is failed"), (False, "")])
+def test_after_a_phase_that_is_not_passed_the_others_are_gone_through_unless_the_first_is_to_end_it(
+    run: Run, tmp_path: Path, fail_fast: bool, closed: str
+) -> None:
+    stated = asked(run, tmp_path, recipe(), upstream(), fail_fast=fail_fast)
+    assert readiness(run) is Status.PASSED
+    failed = GateVerdict(gate="deployment", status=Status.FAILED, message="a component is not healthy")
+    run.save_record(run.record.with_phase(failed))
+    for phase in ("conformance", "performance"):
+        assert closed in closed_by(run, stated, phase)
+        assert bool(closed_by(run, stated, phase)) is fail_fast
+    verdict = decide_phase(run, "performance")
+    assert (verdict.status is Status.PENDING) is fail_fast and verdict.status is not Status.PASSED
 
 
 def test_nodes_that_the_recipe_selects_are_told_as_not_used(run: Run, tmp_path: Path) -> None:
