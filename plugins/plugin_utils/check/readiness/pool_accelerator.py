@@ -43,6 +43,10 @@ def judge(seen: Readiness, context: JudgeContext) -> tuple[Outcome, ...]:
             answer.unknown("no-data", "no recipe is resolved", "resolve it, or name one: gpufleet_validate_recipe"),
         )
     asked = _asked(context.recipe, seen, context)
+    if not asked and _states_a_kind(context.recipe):
+        text = "the recipe is for a kind of GPU, and no node that has GPUs was seen"
+        hint = "state the hosts in the inventory, or take a snapshot that has its GPU nodes"
+        return (answer.unknown("no-nodes", text, hint),)
     if not asked:
         return (answer.passed("the recipe is for any kind of GPU"),)
     kinds = _kinds(context)
@@ -73,6 +77,11 @@ def _asked(recipe: Mapping[str, Any], seen: Readiness, context: JudgeContext) ->
         own = str((pool.get("criteria") or {}).get("accelerator") or "")
         asked |= dict.fromkeys(nodes, own if own not in _ANY else common)
     return {name: word for name, word in asked.items() if word not in _ANY}
+
+
+def _states_a_kind(recipe: Mapping[str, Any]) -> bool:
+    stated = (recipe, *(recipe.get("pools") or ()))
+    return any(str((entry.get("criteria") or {}).get("accelerator") or "") not in _ANY for entry in stated)
 
 
 def _kinds(context: JudgeContext) -> dict[str, Accelerator]:

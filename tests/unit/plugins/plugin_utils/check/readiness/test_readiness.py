@@ -147,6 +147,19 @@ def test_the_kind_of_gpu_is_compared_even_when_no_constraint_speaks_of_it(
     assert told(kinds(seen(*map(node, products)), context({"criteria": criteria}))) == expected
 
 
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        {"criteria": {"accelerator": "h100"}},
+        {"criteria": {}, "pools": [{"name": "a", "criteria": {"accelerator": "a100"}}]},
+    ],
+)
+def test_a_snapshot_without_gpu_nodes_says_nothing_of_their_kind(recipe: dict[str, Any]) -> None:
+    for nodes in ((), (node("", capacity={}),)):
+        assert told(kinds(seen(*nodes), context(recipe))) == [("other", "no-nodes")]
+    assert told(kinds(seen(), context({"criteria": {}}))) == [("passed", "")]
+
+
 def test_a_node_is_named_with_what_it_has_and_what_the_recipe_is_for() -> None:
     (outcome,) = kinds(seen(node(), node(A100)), context({"criteria": {"accelerator": "h100"}}))
     assert outcome.summary == f"n1: {A100}, the recipe is for h100"
