@@ -18,7 +18,7 @@ SPEC = CheckSpec(
     per=SubjectKind.CLUSTER,
     duration_s=1.0,
     requires=("kubernetes",),
-    causes=("default-storage-class-ambiguous", "no-default-storage-class", "storage-class-missing", "volume-not-bound"),
+    causes=("no-default-storage-class", "storage-class-missing", "volume-not-bound"),
 )
 _SETTING = "gpufleet_settings: {gpu_stack: {storage_class: NAME}}"
 
@@ -39,12 +39,9 @@ def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
         cause, text, hint = _why(waiting[0], known, bool(defaults))
         more = f" (and {len(waiting) - 1} more)" if len(waiting) > 1 else ""
         return (answer.failed(cause, text + more, hint, **facts),)
-    if len(defaults) > 1:
-        # Since Kubernetes 1.26 the newest of them is taken, so an upgrade of a chart may change where data goes.
-        text = f"{len(defaults)} StorageClasses call themselves default: {', '.join(defaults)}"
-        hint = f"leave the mark storageclass.kubernetes.io/is-default-class to one of them, or state one: {_SETTING}"
-        return (answer.marginal("default-storage-class-ambiguous", text, hint, **facts),)
-    which = f"default {defaults[0]}" if defaults else "no default, and nobody asks for it"
+    # Of several the newest is taken since Kubernetes 1.26 (kubernetes.io, "Default StorageClass"): told, and no fault.
+    newest = ", of which the newest is taken" if len(defaults) > 1 else ""
+    which = f"default {', '.join(defaults)}{newest}" if defaults else "no default, and nobody asks for it"
     later = sum(claim.phase != "Bound" for claim in seen.claims)
     open_ones = f", {later} wait for their pods" if later else ""
     text = f"{len(seen.claims) - later} of {len(seen.claims)} claims are bound{open_ones}; {which}"

@@ -188,7 +188,7 @@ def claim(**more: Any) -> VolumeClaim:
         ({"claims": (claim(phase="Lost"),)}, Rating.BAD, "volume-not-bound"),
         ({"claims": (claim(storage_class="none"),)}, Rating.BAD, "storage-class-missing"),
         ({"claims": (claim(storage_class=None),), "default_classes": ()}, Rating.BAD, "no-default-storage-class"),
-        ({"default_classes": ("fast", "slow")}, Rating.MARGINAL, "default-storage-class-ambiguous"),
+        ({"default_classes": ("fast", "slow")}, Rating.GOOD, ""),
         ({"storage_classes": None}, Rating.UNKNOWN, "no-data"),
         ({"claims": None}, Rating.UNKNOWN, "no-data"),
     ],
@@ -196,6 +196,7 @@ def claim(**more: Any) -> VolumeClaim:
 def test_claims_of_components_get_their_volumes(change: dict[str, Any], rating: Rating, cause: str) -> None:
     outcome = volumes(**change)
     assert (outcome.rating, outcome.cause) == (rating, cause)
+    assert ("of which the newest is taken" in outcome.summary) is (len(change.get("default_classes", ())) > 1)
 
 
 def test_webhooks_are_read_with_who_answers_them() -> None:
