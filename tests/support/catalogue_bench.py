@@ -133,6 +133,10 @@ class CatalogueBench(ClusterBench):
         plan = make_plan(components, installed(self.client, self.cluster, components))
         return Installer(self.client, self.cluster, str(self.directory / CHARTS), limits).run(plan, components)
 
+    def clear(self) -> None:
+        """Remove what was installed."""
+        self._leave({})
+
     def _leave(self, wanted: Mapping[str, Component]) -> None:
         """Remove what is not wanted, the last first: objects of manifests, then releases."""
         kept = {_key(component, manifest) for component in wanted.values() for manifest in component.manifests}

@@ -38,7 +38,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolcha
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 
 # What nobody removes: it ends by itself, or belongs to the nodes and the cluster, as the hosts that KWOK runs do.
-PASSING = ("events", "leases", "endpoints", "endpointslices", "nodes", "csinodes", "componentstatuses", "clusterexecs")
+# Addresses are named after what the server drew for a Service.
+PASSING = (
+    "events", "leases", "endpoints", "endpointslices", "nodes", "csinodes", "componentstatuses", "clusterexecs",
+    "ipaddresses",
+)  # fmt: skip
 
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{say: {say}}}\n"
 DEFINITION = """---

@@ -44,9 +44,7 @@ class Readiness:
 def keep_snapshot(snapshot: Snapshot, run_dir: Path, *, source: str, installed: bool) -> Taken:
     """Write a snapshot into the run directory and return what the observation says of it."""
     text = to_text(snapshot)
-    path = run_dir / SNAPSHOT
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, text)
+    write_atomic(run_dir / SNAPSHOT, text)
     return Taken(sha256=hashlib.sha256(text.encode()).hexdigest(), source=source, installed=installed)
 
 

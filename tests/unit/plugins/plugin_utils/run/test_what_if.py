@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import tarfile
 from pathlib import Path
 
 import pytest
+from archives import unpack
 from old_runs import without_unrecorded
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
@@ -29,8 +29,7 @@ STRICT = {"fabric_validation": {"bad": 0.99, "marginal": 1.0}}
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     path = tmp_path / "runs" / "r-1"
-    with tarfile.open(ARCHIVE) as tar:
-        tar.extractall(path, filter="data")
+    unpack(ARCHIVE, path)
     without_unrecorded(path)
     return Run(path)
 

@@ -198,6 +198,14 @@ def test_before_the_driver_stack_is_there_silence_is_told_and_no_pass() -> None:
     assert told(found) == [("failed", "other-accelerator")]
 
 
+def test_a_snapshot_is_as_private_as_the_run_that_keeps_it(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    path.mkdir(mode=0o700)
+    keep_snapshot(seen(node()).snapshot, path, source="cluster", installed=True)
+    made = list(path.rglob("*"))
+    assert len(made) == 3 and {entry.stat().st_mode & 0o077 for entry in made} == {0}
+
+
 def test_a_snapshot_that_was_changed_after_it_was_looked_at_is_refused(tmp_path: Path) -> None:
     taken = keep_snapshot(seen(node()).snapshot, tmp_path, source="the cluster", installed=True)
     site = context(None).site
