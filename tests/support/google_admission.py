@@ -11,8 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from waiting import eventually
+
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import PODS, Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 
 NAME = "critical-pods.rehearsal.gpufleet.invalid"
 _GROUP = "admissionregistration.k8s.io/v1"
@@ -39,6 +42,7 @@ def admit_as(cluster: Cluster, service: str) -> None:
         if cluster.find(_POLICIES, NAME) is not None:
             for kind in (_BINDINGS, _POLICIES, _MUTATED, _MUTATIONS):
                 cluster.delete(kind, NAME)
+            eventually(lambda: not _is_refused(cluster), what="critical pods to be admitted")
         return
     for kind, spec in ((_MUTATIONS, _marking()), (_POLICIES, _refusing())):
         cluster.apply(kind, {"metadata": {"name": NAME}, "spec": spec})
@@ -46,6 +50,19 @@ def admit_as(cluster: Cluster, service: str) -> None:
     bound = {"policyName": NAME, "validationActions": ["Deny"]}
     params = {"selector": {}, "parameterNotFoundAction": "Deny"}
     cluster.apply(_BINDINGS, {"metadata": {"name": NAME}, "spec": {**bound, "paramRef": params}})
+    # The server looks at its policies a moment after they are written.
+    eventually(lambda: _is_refused(cluster), what="critical pods to be refused where no quota is")
+
+
+def _is_refused(cluster: Cluster) -> bool:
+    """Whether the server refuses a critical pod in a namespace without quotas."""
+    spec = {"priorityClassName": "system-node-critical", "containers": [{"name": "critical", "image": "critical"}]}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "critical"}, "spec": spec}
+    try:
+        cluster.create(PODS, body, "default", dry_run=True)
+    except BringupError as error:
+        return NAME in error.reason
+    return False
 
 
 def _marking() -> dict[str, Any]:

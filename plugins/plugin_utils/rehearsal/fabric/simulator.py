@@ -47,7 +47,7 @@ def main(directory: Path) -> int:
         [script["ibsim"], "-s", *script["sizes"], str(directory / NET_FILE)], stdin=told, stdout=subprocess.PIPE,
         cwd=directory, env={**os.environ, **script["environment"]}, preexec_fn=bound_to_parent(),
     )  # fmt: skip
-    console = Console(told, cast("IO[bytes]", simulator.stdout).fileno())
+    console = Console(told, cast(IO[bytes], simulator.stdout).fileno())
     deadline = monotonic() + _START_LIMIT_S
     while simulator.poll() is None and monotonic() < deadline and not serving(os.environ["IBSIM_SOCKNAME"]):
         console.pass_on()
