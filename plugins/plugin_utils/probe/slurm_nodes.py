@@ -1,0 +1,192 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Parser of `scontrol show nodes`, as text and as JSON: state, flags and reason of every node of Slurm.
+
+Text is the same from Slurm 17.11 to 25.11: `NodeName=...` begins a node, `State=IDLE+DRAIN` has the base first, and
+`Reason=text [user@time]` ends it. JSON differs: up to 22.05 `state` is a word and `state_flags` a list, from 23.02 on
+`state` is a list of both; times are numbers, from 23.11 on `{"set": true, "infinite": false, "number": 1}`. Its node
+list is also what `sinfo --json` printed up to 22.05, and what slurmrestd answers. Flag BLOCKED of 25.05 is in the text
+alone (SchedMD/slurm, src/common/slurm_protocol_defs.c: node_state_flag_string), so text is what decides.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from .text import document, plain, unreadable
+
+TOOL = "scontrol show nodes"
+BASES = frozenset({"UNKNOWN", "DOWN", "IDLE", "ALLOCATED", "ERROR", "MIXED", "FUTURE", "INVALID", "INVAL"})
+# What a node may carry and still take jobs; every other word, also one that we do not know, means that it is not free.
+HARMLESS_FLAGS = frozenset({"CLOUD", "DYNAMIC_NORM", "PERFCTRS"})
+# What the last sign of a state means in text (scontrol.1, sinfo.1).
+_SIGNS = {
+    "*": "NOT_RESPONDING",
+    "$": "MAINTENANCE",
+    "@": "REBOOT_REQUESTED",
+    "^": "REBOOT_ISSUED",
+    "#": "POWERING_UP",
+    "%": "POWERING_DOWN",
+    "~": "POWERED_DOWN",
+    "!": "POWER_DOWN",
+    "+": "COMPLETING",
+    "-": "PLANNED",
+}
+_NAME = re.compile(r"NodeName=([^\s=]{1,255})(?=\s|$)")
+_STATE = re.compile(r"(?:^|\s)State=([A-Z_+*$@^#%~!-]{2,400})(?=\s|$)")
+_REASON = re.compile(r"(?:^|\s)Reason=([^\n]*)")
+_SET_BY = re.compile(r" \[([^\s\[\]@]{1,64})@([0-9T:-]{10,32}|Unknown)\]")
+_VERSION = re.compile(r"\sVersion=(\S{1,64})")
+_GRES = re.compile(r"(?:^|\s)Gres=(\S{1,2000})")
+_NOTHING = ("", "(null)", "none", "N/A")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmNode:
+    """One node as the controller of Slurm sees it.
+
+    `base` is its base state, `flags` everything besides; `reason` is without who set it (`reason_by`) and is empty
+    where there is none; `gres` as configured, `version` of its slurmd (empty where it never registered).
+    """
+
+    name: str
+    base: str
+    flags: frozenset[str] = frozenset()
+    reason: str = ""
+    reason_by: str = ""
+    gres: str = ""
+    version: str = ""
+
+    @property
+    def draining(self) -> bool:
+        """Whether it takes no new jobs: a drained node still has the base IDLE."""
+        return "DRAIN" in self.flags
+
+    @property
+    def busy(self) -> bool:
+        """Whether jobs run on it, or end. A base that does not say is taken for busy."""
+        return self.base not in ("IDLE", "DOWN", "FUTURE") or "COMPLETING" in self.flags
+
+    @property
+    def free(self) -> bool:
+        """Whether it is idle, answers, and nothing keeps jobs from it."""
+        return self.base == "IDLE" and not self.flags - HARMLESS_FLAGS
+
+    @property
+    def state(self) -> str:
+        """As `scontrol` prints it: `IDLE+DRAIN`."""
+        return "+".join((self.base, *sorted(self.flags)))
+
+
+def parse(text: str) -> tuple[SlurmNode, ...]:
+    """Return the nodes of `scontrol show nodes`, with or without `-o`.
+
+    Raises:
+        InputError: no node, a node without a state, a state that Slurm does not have, or a name twice.
+    """
+    clean = plain(text)
+    starts = [match.start() for match in _NAME.finditer(clean) if _begins_line(clean, match.start())]
+    if not starts or clean[: starts[0]].strip():
+        raise unreadable(TOOL, clean.strip()[:80] or "nothing", "`NodeName=` of a node")
+    return _distinct([_from_text(clean[at:to]) for at, to in zip(starts, [*starts[1:], len(clean)], strict=True)])
+
+
+def _begins_line(text: str, at: int) -> bool:
+    line = text.rfind("\n", 0, at) + 1
+    return not text[line:at].strip()
+
+
+def _from_text(block: str) -> SlurmNode:
+    name = _NAME.match(block)
+    reason = _REASON.search(block)
+    head = block[: reason.start()] if reason else block
+    state, gres, version = _STATE.search(head), _GRES.search(head), _VERSION.search(head)
+    if name is None or state is None:
+        raise unreadable(TOOL, block[:80], "`NodeName=` and `State=` of the node")
+    said = reason.group(1) if reason else ""
+    by = _SET_BY.search(said)
+    base, flags = _state_words(state.group(1))
+    return SlurmNode(
+        name=name.group(1),
+        base=base,
+        flags=flags,
+        reason=_said(said[: by.start()] if by else said),
+        reason_by=by.group(1) if by else "",
+        gres=_said(gres.group(1)) if gres else "",
+        version=_said(version.group(1)) if version else "",
+    )
+
+
+def _state_words(text: str) -> tuple[str, frozenset[str]]:
+    base, *flags = [word for word in text.split("+") if word] or [""]
+    found = set[str]()
+    # `DOWN*` of older releases: the sign stands at the base.
+    while base and base[-1] in _SIGNS:
+        found.add(_SIGNS[base[-1]])
+        base = base[:-1]
+    if text.endswith("+"):
+        found.add("COMPLETING")
+    return _base(base), frozenset(found | {flag.rstrip("".join(_SIGNS)) for flag in flags})
+
+
+def _base(word: str) -> str:
+    if word not in BASES:
+        raise unreadable(TOOL, f"state {word}", f"a state of {', '.join(sorted(BASES))}")
+    return word
+
+
+def parse_json(text: str) -> tuple[SlurmNode, ...]:
+    """Return the nodes of `scontrol show nodes --json`, slurmrestd, or `sinfo --json` up to 22.05.
+
+    Raises:
+        InputError: no JSON, errors in it, no list of nodes, or a node without name or state.
+    """
+    try:
+        answer = json.loads(document(text))
+    except (ValueError, RecursionError):
+        raise unreadable(f"{TOOL} --json", text[:80], "JSON") from None
+    if not isinstance(answer, dict) or answer.get("errors"):
+        said = answer.get("errors") if isinstance(answer, dict) else answer
+        raise unreadable(f"{TOOL} --json", str(said)[:160], "an answer without errors")
+    nodes = answer.get("nodes")
+    if not isinstance(nodes, list) or not nodes:
+        found = "`sinfo`, which counts nodes and does not list them" if "sinfo" in answer else str(sorted(answer)[:8])
+        raise unreadable(f"{TOOL} --json", found, "a list `nodes` with at least one node")
+    return _distinct([_from_json(node) for node in nodes])
+
+
+def _from_json(node: Any) -> SlurmNode:
+    name, state = (node.get("name"), node.get("state")) if isinstance(node, dict) else (None, None)
+    words = [state] if isinstance(state, str) else state
+    if not isinstance(name, str) or not name or not isinstance(words, list) or not words:
+        raise unreadable(f"{TOOL} --json", str(node)[:80], "a name and a state of each node")
+    flags = [*words, *(node.get("state_flags") or [])]
+    if not all(isinstance(word, str) and word for word in flags):
+        raise unreadable(f"{TOOL} --json", str(flags)[:80], "words in state and state_flags")
+    upper = [word.upper() for word in flags]
+    return SlurmNode(
+        name=name,
+        base=_base(upper[0]),
+        flags=frozenset(upper[1:]),
+        reason=_said(node.get("reason")),
+        reason_by=_said(node.get("reason_set_by_user")),
+        gres=_said(node.get("gres")),
+        version=_said(node.get("version")),
+    )
+
+
+def _said(value: Any) -> str:
+    text = value.strip() if isinstance(value, str) else ""
+    return "" if text in _NOTHING else text
+
+
+def _distinct(nodes: list[SlurmNode]) -> tuple[SlurmNode, ...]:
+    names = [node.name for node in nodes]
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise unreadable(TOOL, f"node {twice} twice", "every node once")
+    return tuple(nodes)
