@@ -98,7 +98,7 @@ def test_several_nodes_and_one_a_line() -> None:
     for text in (f"{IDLE}\n{second}{reason}", f"{IDLE} ".replace("\n  ", "") + "\n" + second.replace("\n  ", "")):
         assert [(node.name, node.base) for node in slurm_nodes.parse(text)] == [("gpu01", "IDLE"), ("gpu02", "DOWN")]
     found = slurm_nodes.parse(IDLE + second + reason)[1]
-    assert (found.reason, found.reason_by) == (said, "root")
+    assert (found.reason, found.reason_by) == ("gpufleet.bringup:roll-7 wave 2 : reboot issued", "root")
 
 
 def test_a_reason_that_names_a_state_does_not_set_it() -> None:
