@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tool_samples import DOCUMENTS, MORE_SAMPLES, MORE_STATED
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
@@ -92,6 +93,7 @@ SAMPLES: dict[str, tuple[Callable[[str], Any], str]] = {
     ),
     "os_release": (os_release.parse, 'ID=ubuntu\nVERSION_ID="24.04"\n'),
     "word": (word.parse, "6.8.0-45-generic\n"),
+    **MORE_SAMPLES,
 }
 
 
@@ -118,6 +120,7 @@ STATED: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "kernel_log": (lambda log: (log.xids[0].number, log.pcie_limits[0].available_gbps), (119, 63.008)),
     "os_release": (lambda release: (release.id, release.version_id), ("ubuntu", "24.04")),
     "word": (lambda word: word, "6.8.0-45-generic"),
+    **MORE_STATED,
 }
 
 
@@ -229,7 +232,7 @@ def test_xml_with_a_nonsense_field_is_refused(old: str, new: str) -> None:
         nvidia_smi_xml.parse(sample.replace(old, new))
 
 
-@pytest.mark.parametrize("name", sorted(set(SAMPLES) - {"nvidia_smi_xml", "dcgmi_diag"}))
+@pytest.mark.parametrize("name", sorted(set(SAMPLES) - {"nvidia_smi_xml", "dcgmi_diag"} - DOCUMENTS))
 @pytest.mark.parametrize("word", [" ", "a", "a:", "# Rank ", "NVRM: Xid (", "["])
 def test_line_without_end_is_refused_unread(name: str, word: str) -> None:
     """Expressions that look for the end of a line would take minutes for four million characters."""
