@@ -1,0 +1,193 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The engine: takes the nodes of a wave through their stages, each step kept in the journal.
+
+What it does to a node can be done twice without harm, and is done before it is kept: a roll that was killed in between
+does it again. Only the hold of a node is kept first, because a change that failed must not be tried again by accident.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..runtime.progress import Emit, silent
+from .decide import Decision, next_wave
+from .journal import Journal
+from .model import Event, NodeState, Policy, Stage
+
+
+class Orchestrator(Protocol):
+    """What gives work to the nodes: Kubernetes, Slurm, or nobody. Every method may be called again after a crash."""
+
+    def cordon(self, node: str) -> str:
+        """Let the node get no new work, with our mark; return why not, empty if it gets none by our hand."""
+
+    def drain(self, nodes: Sequence[str]) -> Mapping[str, str]:
+        """Free the nodes of work within the time limit; return by node what is in the way, empty for a free one."""
+
+    def give_back(self, node: str) -> str:
+        """Let the node get work again if it is kept from it by us; return what is left of others, for people."""
+
+    def hold(self, node: str, reason: str) -> None:
+        """Write on a node that is ours why it stays out; nothing is done to one that is not ours any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """What became of the change on one node: `problem` is empty if it went well; `boot_id` is that of its system."""
+
+    problem: str = ""
+    reboot: bool = False
+    boot_id: str = ""
+
+
+class Roll:
+    """One roll under way."""
+
+    def __init__(self, journal: Journal, orchestrator: Orchestrator, policy: Policy, emit: Emit = silent) -> None:
+        """Go on where the journal ends; `policy` is today's, for budget and capacity."""
+        self.journal, self._orchestrator, self._policy, self._emit = journal, orchestrator, policy, emit
+
+    @property
+    def states(self) -> Mapping[str, NodeState]:
+        """Where every node stands."""
+        return self.journal.states
+
+    def decision(self) -> Decision:
+        """Return what comes next, without doing it."""
+        return next_wave(self.journal.plan, self.journal.states, self._policy)
+
+    def at(self, *stages: Stage) -> tuple[str, ...]:
+        """Return the nodes that are there, in the order of the plan."""
+        return tuple(place.node for place in self.journal.plan.places if self.states[place.node].stage in stages)
+
+    def begin(self) -> Decision:
+        """Decide, and spare the nodes for which there is no room."""
+        # A roll that died between the two left a node held in the journal alone.
+        for node in self.at(Stage.HELD):
+            self._orchestrator.hold(node, self.states[node].reason)
+        decision = self.decision()
+        for node, reason in decision.spared.items():
+            self._leave(node, reason)
+        return decision
+
+    def drain(self, nodes: Sequence[str]) -> tuple[str, ...]:
+        """Cordon and drain the nodes, and return those to change now.
+
+        A node that cannot be drained is given back untouched. The others are kept as `changing`, so what follows is
+        known to have been begun. What an interrupted roll had begun is cordoned and drained again: meanwhile somebody
+        may have given it back. Where that fails, a node that may be changed already is held.
+        """
+        begun = self._of(nodes, Stage.PENDING, Stage.CORDONED, Stage.DRAINED, Stage.CHANGING)
+        for node in begun:
+            problem = self._orchestrator.cordon(node)
+            if problem:
+                self._leave(node, problem)
+            elif self.states[node].stage is Stage.PENDING:
+                self._keep(node, Stage.CORDONED)
+        cordoned = self._of(begun, Stage.CORDONED, Stage.DRAINED, Stage.CHANGING)
+        blocked = self._orchestrator.drain(cordoned) if cordoned else {}
+        for node in cordoned:
+            problem = blocked.get(node, "nothing is known of its drain")
+            if problem:
+                self._leave(node, f"not drained: {problem}")
+            elif self.states[node].stage is Stage.CORDONED:
+                self._keep(node, Stage.DRAINED)
+        for node in self._of(begun, Stage.DRAINED, Stage.CHANGING):
+            again = self.states[node].stage is Stage.CHANGING
+            self._keep(node, Stage.CHANGING, "begun again after an interruption" if again else "")
+        return self._of(begun, Stage.CHANGING)
+
+    def _leave(self, node: str, problem: str) -> None:
+        """End a node before its change: it is given back, unless a change was begun that nobody saw the end of."""
+        if self.states[node].stage is Stage.CHANGING:
+            self._hold(node, f"{problem}; its change was interrupted before")
+            return
+        left = self._orchestrator.give_back(node)
+        self._keep(node, Stage.SPARED, f"{problem}{f'; {left}' if left else ''}")
+
+    def changed(self, results: Mapping[str, Changed], *, reboots: str) -> tuple[str, ...]:
+        """Keep what became of the change, and return the nodes to reboot now.
+
+        Args:
+            results: by node; one that is under way and not in it did not answer.
+            reboots: `never`, `needed` or `always`: what is allowed.
+        """
+        for node in self.at(Stage.CHANGING):
+            found = results.get(node, Changed(problem="did not answer after the change"))
+            if found.problem:
+                self._hold(node, f"the change failed: {found.problem}")
+            elif found.reboot and reboots == "never":
+                self._hold(node, "the change needs a reboot, which is not allowed (waves_reboot: never)")
+            else:
+                wanted = found.reboot or reboots == "always"
+                if wanted and not found.boot_id:
+                    self._hold(node, "a reboot is wanted, and the boot id of the running system is not known")
+                else:
+                    self._keep(node, Stage.CHANGED, reboot=wanted, boot_id=found.boot_id)
+        for node in self.at(Stage.CHANGED):
+            if self.states[node].reboot:
+                self._keep(node, Stage.REBOOTING, boot_id=self.states[node].boot_id)
+        return self.at(Stage.REBOOTING)
+
+    def rebooted(self, boot_ids: Mapping[str, str]) -> tuple[str, ...]:
+        """Keep which nodes came up with another boot id, and return the nodes to verify now."""
+        for node in self.at(Stage.REBOOTING):
+            now, before = boot_ids.get(node, ""), self.states[node].boot_id
+            if not now:
+                self._hold(node, "did not come back after its reboot")
+            elif now == before:
+                self._hold(node, f"did not reboot: its boot id is still {now}")
+            else:
+                self._keep(node, Stage.REBOOTED, boot_id=now)
+        return self.at(Stage.CHANGED, Stage.REBOOTED)
+
+    def verified(self, problems: Mapping[str, str]) -> None:
+        """Give back the nodes that were proven (`problems` says nothing against them), and hold the others.
+
+        Args:
+            problems: by node, empty for one that passed; a node that is not in it was not judged.
+        """
+        for node in self.at(Stage.CHANGED, Stage.REBOOTED):
+            problem = problems.get(node, "no verdict about it")
+            if problem:
+                self._hold(node, f"not verified: {problem}")
+            else:
+                self._keep(node, Stage.VERIFIED)
+        self.give_back()
+
+    def give_back(self) -> None:
+        """Put the nodes that were verified back into service."""
+        for node in self.at(Stage.VERIFIED):
+            self._keep(node, Stage.RETURNED, self._orchestrator.give_back(node))
+
+    def abort(self) -> None:
+        """End every node now: what was not changed is given back, what may have been changed is held."""
+        self.give_back()
+        for node in self.at(Stage.PENDING, Stage.CORDONED, Stage.DRAINED):
+            # A pending one, too, may have been cordoned by a controller that died before it kept that.
+            self._leave(node, "the roll was aborted before the change")
+        for node in self.at(Stage.CHANGING, Stage.CHANGED, Stage.REBOOTING, Stage.REBOOTED):
+            self._hold(node, f"the roll was aborted while it was {self.states[node].stage.value}")
+
+    def again(self, nodes: Sequence[str]) -> tuple[str, ...]:
+        """Begin anew with nodes that were held or spared, because a person asks for it; return which."""
+        chosen = self._of(nodes, Stage.HELD, Stage.SPARED)
+        for node in chosen:
+            self._keep(node, Stage.PENDING, "asked for again")
+        return chosen
+
+    def _of(self, nodes: Sequence[str], *stages: Stage) -> tuple[str, ...]:
+        wanted = set(nodes)
+        return tuple(node for node in self.at(*stages) if node in wanted)
+
+    def _hold(self, node: str, reason: str) -> None:
+        self._keep(node, Stage.HELD, reason)
+        self._orchestrator.hold(node, reason)
+
+    def _keep(self, node: str, stage: Stage, reason: str = "", *, reboot: bool = False, boot_id: str = "") -> None:
+        self.journal.add(Event(node=node, stage=stage, reason=reason, reboot=reboot, boot_id=boot_id))
+        self._emit(f"{node}: {stage.value}{f': {reason}' if reason else ''}"[:199])

@@ -1,0 +1,128 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan of a roll: who goes when, why, and who is left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.model import Member, Plan, Policy, nodes_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.plan import make_plan, natural
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+
+
+def fleet(count: int, racks: int = 4, **fields: str) -> list[Member]:
+    return [Member(name=f"gpu{n}", rack=f"r{n % racks}", sku="h100", **fields) for n in range(1, count + 1)]
+
+
+def test_the_canary_goes_first_then_waves_over_all_racks() -> None:
+    plan = make_plan(fleet(12), Policy(size="25%", keep="50%"))
+    assert plan.waves == (
+        ("gpu1",), ("gpu4", "gpu2", "gpu3"), ("gpu8", "gpu5", "gpu6"), ("gpu7", "gpu12", "gpu9"), ("gpu10", "gpu11"),
+    )  # fmt: skip
+    assert plan.places[0].why == "canary 1 of 1, first by name of SKU h100"
+    assert plan.places[1].why == "number 1 of rack r0 in this wave of at most 3"
+    assert make_plan(list(reversed(fleet(12))), Policy(size="25%", keep="50%")) == plan
+
+
+def test_a_rack_is_a_wave_and_a_large_one_is_parted() -> None:
+    members = [Member(name=f"a{n}", rack="R1") for n in range(5)] + [Member(name=f"b{n}", rack="R2") for n in range(2)]
+    plan = make_plan(members, Policy(by="rack", size="3", keep="0"))
+    assert plan.waves == (("a0",), ("a1", "a2", "a3"), ("a4",), ("b0", "b1"))
+    assert plan.places[1].why == "rack R1, part 1 of 2 (at most 3 at once)" and plan.places[-1].why == "rack R2"
+
+
+def test_a_rack_never_loses_more_than_its_cap() -> None:
+    plan = make_plan(fleet(8, racks=2), Policy(size="8", per_rack=1, keep="0", canaries=0))
+    assert [len(wave) for wave in plan.waves] == [2, 2, 2, 2]
+    for wave in plan.waves:
+        assert max(Counter(place.rack for place in plan.places if place.node in wave).values()) == 1
+
+
+def test_who_is_left_out_is_said() -> None:
+    members = [*fleet(4), Member(name="gpu5", rack="r1", left_out="quarantined: bad fan (OPS-7)", serving=False)]
+    plan = make_plan(members, Policy(keep="0"))
+    assert plan.left_out == {"gpu5": "quarantined: bad fan (OPS-7)"} and "gpu5" not in str(plan.waves)
+    assert "left out: gpu5: quarantined: bad fan (OPS-7)" in plan.lines()
+    everyone = make_plan([Member(name="gpu1", left_out="unreachable")], Policy())
+    assert everyone.waves == () and everyone.notes == ("no node is left to change",)
+
+
+def test_racks_without_a_name_and_with_two_names_are_said() -> None:
+    members = [Member(name="a", rack="R 1"), Member(name="b", rack=" r  1 "), Member(name="c"), Member(name="d")]
+    plan = make_plan(members, Policy(size="4", per_rack=1, keep="0", canaries=0))
+    assert plan.notes == (
+        "racks 'R 1' and 'r 1' are taken for one",
+        "no rack is stated for c, d: they are taken for one rack",
+    )
+    assert [set(wave) for wave in plan.waves] == [{"a", "c"}, {"b", "d"}]
+
+
+def test_a_canary_of_each_sku_comes_first() -> None:
+    members = [Member(name="a1", sku="h100"), Member(name="a2", sku="h100"), Member(name="b1", sku="b200")]
+    assert make_plan(members, Policy(canaries=2, size="2", keep="0")).waves[0] == ("a1", "b1")
+    named = make_plan(members, Policy(canary_nodes=("a2",), keep="0"))
+    assert named.waves[0] == ("a2",) and named.places[0].why == "canary 1 of 1, named"
+
+
+@pytest.mark.parametrize(
+    ("members", "policy", "text"),
+    [
+        ([*fleet(2), Member(name="gpu1")], {}, "gpu1: named more than once"),
+        (fleet(4), {"keep": "100%"}, "4 of 4 nodes, and 4 are in service: none may be taken out"),
+        (fleet(4), {"canary_nodes": ("gpu9",)}, "gpu9: not among the nodes"),
+        (fleet(4), {"canary_nodes": ("gpu1", "gpu1")}, "named twice"),
+        (fleet(4), {"canaries": 3}, "are 3, but only 1 nodes"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(members: list[Member], policy: dict[str, object], text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        make_plan(members, Policy(**policy))  # type: ignore[arg-type]  # the fields differ by case
+
+
+@pytest.mark.parametrize(
+    "fields", [{"by": "row"}, {"size": "many"}, {"size": "-1"}, {"keep": "101%"}, {"budget": ""}, {"per_rack": -1}]
+)
+def test_a_policy_that_means_nothing_is_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(InputError, match="waves"):
+        Policy(**fields)  # type: ignore[arg-type]  # the fields differ by case
+
+
+def test_amounts_and_names() -> None:
+    assert [nodes_of(text, 10, "size") for text in ("3", "25%", "0%", "100%")] == [3, 2, 0, 10]
+    assert nodes_of("25%", 10, "keep", up=True) == 3
+    assert sorted(["gpu10", "gpu2", "a1b2", "gpu"], key=natural) == ["a1b2", "gpu", "gpu2", "gpu10"]
+
+
+SITES = st.lists(
+    st.tuples(st.sampled_from(["", "r1", "R1", "r2", "r3"]), st.booleans(), st.booleans()), min_size=1, max_size=30
+)
+
+
+@given(SITES, st.sampled_from(["rack", "share"]), st.integers(1, 100), st.integers(0, 100), st.integers(0, 4))
+def test_every_node_has_one_place_or_a_reason_and_capacity_is_kept(
+    site: list[tuple[str, bool, bool]], by: str, size: int, keep: int, per_rack: int
+) -> None:
+    members = [
+        Member(name=f"n{n}", rack=rack, left_out="away" if out else "", serving=serving and not out)
+        for n, (rack, out, serving) in enumerate(site)
+    ]
+    policy = Policy(by=by, size=f"{size}%", keep=f"{keep}%", per_rack=per_rack)
+    try:
+        plan = make_plan(members, policy)
+    except InputError as error:
+        assert error.subject in ("waves keep", "waves canaries")
+        return
+    assert sorted([place.node for place in plan.places] + list(plan.left_out)) == sorted(m.name for m in members)
+    _capacity_is_kept(plan, policy)
+
+
+def _capacity_is_kept(plan: Plan, policy: Policy) -> None:
+    for wave in plan.waves:
+        assert plan.serving - len(wave) >= nodes_of(policy.keep, plan.site_nodes, "keep", up=True)
+        racks = Counter(place.rack for place in plan.places if place.node in wave and place.wave)
+        assert not policy.per_rack or max(racks.values(), default=0) <= policy.per_rack
