@@ -19,6 +19,7 @@ extends_documentation_fragment:
   - gpufleet.bringup.run
   - gpufleet.bringup.gate
   - gpufleet.bringup.kubernetes
+  - gpufleet.bringup.secrets
 options:
   store:
     description:
@@ -26,17 +27,6 @@ options:
         began. A gate that is not recorded afterwards counts as not passed when a later run starts in the middle.
       - A history that cannot be written ends the task before anything is looked at.
     type: path
-  settings:
-    description:
-      - The settings that preflight was given. A run directory has no secrets, so those among the settings are taken
-        from here; the rest is as preflight saved it.
-    type: dict
-    default: {}
-  set:
-    description: Single settings as preflight was given them, for the same reason.
-    type: list
-    elements: str
-    default: []
 attributes:
   check_mode:
     support: partial

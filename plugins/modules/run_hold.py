@@ -25,20 +25,11 @@ extends_documentation_fragment:
   - gpufleet.bringup.attributes
   - gpufleet.bringup.run
   - gpufleet.bringup.kubernetes
+  - gpufleet.bringup.hold
 attributes:
   check_mode:
     support: full
     description: Takes and removes nothing.
-options:
-  when_held:
-    description: What to do while another run that is alive holds the cluster.
-    type: str
-    default: refuse
-    choices: [refuse, wait]
-  wait_s:
-    description: With O(when_held=wait) how long to wait, seconds.
-    type: float
-    default: 14400
 """
 
 EXAMPLES = r"""

@@ -19,6 +19,8 @@ extends_documentation_fragment:
   - gpufleet.bringup.attributes
   - gpufleet.bringup.run
   - gpufleet.bringup.kubernetes
+  - gpufleet.bringup.hold
+  - gpufleet.bringup.secrets
 options:
   phase:
     description: The phase.
@@ -37,24 +39,6 @@ options:
     description: The helm program, a name on PATH or a path.
     type: str
     default: helm
-  settings:
-    description: The settings that preflight was given, for the secrets among them.
-    type: dict
-    default: {}
-  set:
-    description: Single settings as preflight was given them, for the same reason.
-    type: list
-    elements: str
-    default: []
-  when_held:
-    description: What to do while another run that is alive holds the cluster, see M(gpufleet.bringup.run_hold).
-    type: str
-    default: refuse
-    choices: [refuse, wait]
-  wait_s:
-    description: With O(when_held=wait) how long to wait, seconds.
-    type: float
-    default: 14400
   not_passed:
     description: What to do if the phase is not passed. With V(report) the next one can be looked at.
     type: str
