@@ -17,6 +17,7 @@ from ..constraint.evaluate import evaluate
 from ..constraint.model import Constraint, ConstraintStatus, Severity
 from ..outcome.model import Basis, Expectation, Measure, Outcome, Rating, Status, Subject, SubjectKind
 from ..outcome.phases import PERFORMANCE
+from ..recipe.sections import section_of
 
 CHECK = "performance-constraints"
 
@@ -43,7 +44,7 @@ _FIGURES = {
 
 def stated_bounds(recipe: Mapping[str, Any] | None, phase: str) -> tuple[Constraint, ...]:
     """Return the constraints of a phase that this judges."""
-    section = ((recipe or {}).get("validation") or {}).get(phase) or {}
+    section = section_of(recipe, phase)
     return tuple(map(declared_constraint, section.get("constraints") or ())) if phase == PERFORMANCE else ()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..outcome.errors import InputError
 from ..outcome.phases import PHASE_GATES
+from ..recipe.sections import section_of
 from ..runtime.recipe_files import RECIPES
 from ..runtime.strict import nearest_hint, read_yaml
 from ..site.model import Site
@@ -93,13 +94,13 @@ def require_names(names: Iterable[str], source: str) -> None:
 
 def checks_named(recipe: Mapping[str, Any] | None, phase: str) -> tuple[str, ...]:
     """Return the names that a recipe's `validation.<phase>.checks` has, none where it leaves the choice to us."""
-    section = ((recipe or {}).get("validation") or {}).get(phase) or {}
+    section = section_of(recipe, phase)
     return tuple(str(name) for name in section.get("checks") or ())
 
 
 def infrastructure_of(recipe: Mapping[str, Any] | None, phase: str) -> str:
     """Return the component that a phase's checks rest on, empty where the recipe names none."""
-    section = ((recipe or {}).get("validation") or {}).get(phase) or {}
+    section = section_of(recipe, phase)
     return str(section.get("infrastructure") or "")
 
 
@@ -199,7 +200,7 @@ def limits_of(recipe: Mapping[str, Any] | None, phase: str) -> tuple[float, dict
     Raises:
         InputError: one of them is no duration.
     """
-    section = ((recipe or {}).get("validation") or {}).get(phase) or {}
+    section = section_of(recipe, phase)
     whole = seconds_of(str(section.get("timeout") or ""), f"validation.{phase}.timeout")
     known = names_of_checks()
     stated = {e["name"]: seconds_of(str(e.get("timeout") or ""), f"timeout of check {e['name']}") for e in _entries()}

@@ -132,7 +132,7 @@ def evaluate(constraint: Constraint, actual: Measured) -> ConstraintResult:
 
 
 def evaluate_nodes(constraint: Constraint, actual: Mapping[str, Measured]) -> ConstraintResult:
-    """Return what the values of all GPU nodes say to a constraint with a quantifier.
+    """Return what the values of all GPU nodes say to a constraint; without a quantifier it is about all of them.
 
     A node that was not measured, or whose value cannot be read, decides before any other: it is never a pass.
     """

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Protocol
 
 from ..constraint.evaluate import evaluate, evaluate_nodes
-from ..constraint.model import Constraint, ConstraintResult, Quantifier
+from ..constraint.model import Constraint, ConstraintResult
 from ..constraint.names import KERNEL_RELEASE, OS_ID, OS_VERSION, SERVER_VERSION
 from .os_image import os_release
 
@@ -49,6 +48,4 @@ def evaluate_on(
     read = PER_NODE.get(constraint.name)
     if read is None or nodes is None:
         return evaluate(constraint, None)
-    # Who does not say of how many nodes means all.
-    quantified = replace(constraint, nodes=Quantifier(constraint.nodes.value or Quantifier.ALL))
-    return evaluate_nodes(quantified, {name: read(node) for name, node in nodes.items()})
+    return evaluate_nodes(constraint, {name: read(node) for name, node in nodes.items()})

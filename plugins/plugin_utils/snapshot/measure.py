@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ..constraint.evaluate import evaluate, evaluate_nodes
-from ..constraint.model import Constraint, ConstraintResult, ConstraintStatus, Quantifier
+from ..constraint.model import Constraint, ConstraintResult, ConstraintStatus
 from ..constraint.names import (
     DRIVER_VERSION,
     GPU_NODE_LABEL,
@@ -61,7 +61,7 @@ def evaluate_in(
         # A snapshot of upstream has images although nobody asked for workloads.
         cut = snapshot.collectors[collector].state is Collected.FAILED
         found = {} if cut else several(name.removeprefix(prefix), snapshot)
-        return _with_reason(evaluate_nodes(_of_all(constraint), found), snapshot, "workloads", "policies")
+        return _with_reason(evaluate_nodes(constraint, found), snapshot, "workloads", "policies")
     read = _reader(name)
     if read is None or not snapshot.whole("nodes"):
         return _with_reason(evaluate(constraint, None), snapshot, "nodes")
@@ -71,7 +71,7 @@ def evaluate_in(
     }
     if name == GPU_NODE_LABEL:
         return _with_reason(_labelled(constraint, snapshot, tuple(names)), snapshot, "nodes")
-    return _with_reason(evaluate_nodes(_of_all(constraint), values), snapshot, "nodes", "hosts", "devices")
+    return _with_reason(evaluate_nodes(constraint, values), snapshot, "nodes", "hosts", "devices")
 
 
 def collectors_for(name: str) -> tuple[str, ...]:
@@ -82,11 +82,6 @@ def collectors_for(name: str) -> tuple[str, ...]:
     if prefix:
         return (_SEVERAL[prefix][0],)
     return ("server",) if name.startswith("K8s.server.") else ("nodes", "devices", "hosts")
-
-
-def _of_all(constraint: Constraint) -> Constraint:
-    """Return the constraint with its quantifier: who does not say of how many means all."""
-    return replace(constraint, nodes=Quantifier(constraint.nodes.value or Quantifier.ALL))
 
 
 def _with_reason(result: ConstraintResult, snapshot: Snapshot, *collectors: str) -> ConstraintResult:

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...constraint.declared import declared_constraint
-from ...constraint.model import Constraint, ConstraintResult, ConstraintStatus, Severity
+from ...constraint.model import Constraint, ConstraintResult, ConstraintStatus
 from ...constraint.names import MEASURED
-from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
+from ...outcome.model import Evidence, Measure, Outcome, SubjectKind
 from ...outcome.phases import READINESS
 from ...recipe.measured import evaluate_on
 from ..kit.answer import Answer
+from ..kit.constraint_answers import expectation_of, not_met
 from ..spec import Check, CheckSpec, JudgeContext
 from .cluster_state import ClusterState
 from .observe_cluster import OBSERVER
@@ -39,13 +40,16 @@ def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     if context.recipe is None or not seen.version:
         return (answer.unknown("no-data", "no recipe or no server version", "run role gpu_stack"),)
     results = _results(context.recipe, seen, context)
-    bad = tuple(_not_met(answer, result) for result in results if result.status is not ConstraintStatus.PASS)
+    bad = tuple(
+        not_met(answer, result, (Evidence("GET /version; nodes status.nodeInfo", "cluster", result.reason),))
+        for result in results
+        if result.status is not ConstraintStatus.PASS
+    )
     if bad:
         return bad
     text = f"{len(results)} of {len(results)} constraints hold; server {seen.version}"
     measured = tuple(Measure(result.constraint.name, result.actual) for result in results)
-    expected = tuple(Expectation(r.constraint.name, "satisfies", r.constraint.value, Basis.RECIPE) for r in results)
-    return (answer.passed(text, measured=measured, expected=expected),)
+    return (answer.passed(text, measured=measured, expected=tuple(map(expectation_of, results))),)
 
 
 def _results(recipe: Mapping[str, Any], seen: ClusterState, context: JudgeContext) -> list[ConstraintResult]:
@@ -71,24 +75,6 @@ def _is_open(entry: Mapping[str, Any], context: JudgeContext) -> bool:
 def _evaluated(constraint: Constraint, cluster: ClusterState, names: tuple[str, ...]) -> ConstraintResult:
     nodes = {node.name: node for name in names if (node := cluster.node(name))}
     return evaluate_on(constraint, cluster.version, nodes)
-
-
-def _not_met(answer: Answer, result: ConstraintResult) -> Outcome:
-    constraint = result.constraint
-    details: dict[str, Any] = {
-        "measured": (Measure(constraint.name, result.actual or None),),
-        "expected": (Expectation(constraint.name, "satisfies", constraint.value, Basis.RECIPE),),
-        "evidence": (Evidence("GET /version; nodes status.nodeInfo", "cluster", result.reason),),
-    }
-    text = result.reason or f"{constraint.name} does not satisfy {constraint.value}"
-    hint = (
-        constraint.remediation or f"bring the cluster to {constraint.name} {constraint.value}, or choose another recipe"
-    )
-    if result.status is not ConstraintStatus.FAIL:
-        return answer.unknown("constraint-unmeasured", text, hint, **details)
-    if constraint.severity is Severity.WARNING:
-        return answer.marginal("constraint-not-met", text, hint, **details)
-    return answer.failed("constraint-not-met", text, hint, **details)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

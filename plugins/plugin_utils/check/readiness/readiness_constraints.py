@@ -9,13 +9,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...constraint.declared import declared_constraint
-from ...constraint.model import ConstraintResult, ConstraintStatus, Severity
+from ...constraint.model import ConstraintResult, ConstraintStatus
 from ...constraint.names import unknown_name
 from ...outcome.errors import InputError
-from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
+from ...outcome.model import Evidence, Measure, Outcome, SubjectKind, node_subject
 from ...outcome.phases import READINESS
+from ...recipe.sections import section_of
 from ...snapshot.measure import evaluate_in
 from ..kit.answer import Answer
+from ..kit.constraint_answers import expectation_of, not_met
 from ..spec import Check, CheckSpec, JudgeContext
 from .nodes_in_scope import nodes_by_pool, nodes_in_scope
 from .observe_snapshot import OBSERVER, SNAPSHOT, Readiness
@@ -39,17 +41,23 @@ def judge(seen: Readiness, context: JudgeContext) -> tuple[Outcome, ...]:
             answer.unknown("no-data", "no recipe is resolved", "resolve it, or name one: gpufleet_validate_recipe"),
         )
     results = _results(context.recipe, seen, context)
-    bad = tuple(_not_met(answer, seen, result) for result in results if result.status is not ConstraintStatus.PASS)
+    bad = tuple(
+        not_met(answer, result, _evidence(seen), tuple(map(node_subject, result.nodes[:_MOST_NODES])))
+        for result in results
+        if result.status is not ConstraintStatus.PASS
+    )
     if bad:
         return bad
     held = "; ".join(f"{r.constraint.name} {r.constraint.value}" for r in results[:6])
     text = f"{len(results)} of {len(results)} constraints hold{f': {held}' if held else ''}"
     measured = tuple(Measure(result.constraint.name, result.actual) for result in results)
-    return (answer.passed(text, measured=measured, expected=tuple(map(_expected, results)), evidence=_evidence(seen)),)
+    return (
+        answer.passed(text, measured=measured, expected=tuple(map(expectation_of, results)), evidence=_evidence(seen)),
+    )
 
 
 def _results(recipe: Mapping[str, Any], seen: Readiness, context: JudgeContext) -> list[ConstraintResult]:
-    own = ((recipe.get("validation") or {}).get(READINESS) or {}).get("constraints") or []
+    own = section_of(recipe, READINESS).get("constraints") or []
     shared = [*(recipe.get("constraints") or []), *own]
     hosts = {host.node_name: host.name for host in context.site.hosts}
     results = [_evaluated(entry, seen, nodes_in_scope(seen.snapshot, context.site), hosts) for entry in _once(shared)]
@@ -71,29 +79,6 @@ def _evaluated(
     if hint:
         raise InputError(f"constraint {constraint.name!r} of the recipe", "is about nothing that is measured.", hint)
     return evaluate_in(constraint, seen.snapshot, nodes, hosts)
-
-
-def _not_met(answer: Answer, seen: Readiness, result: ConstraintResult) -> Outcome:
-    constraint = result.constraint
-    details: dict[str, Any] = {
-        "measured": (Measure(constraint.name, result.actual or None),),
-        "expected": (_expected(result),),
-        "evidence": _evidence(seen),
-        "more_subjects": tuple(node_subject(name) for name in result.nodes[:_MOST_NODES]),
-    }
-    text = result.reason or f"{constraint.name} does not satisfy {constraint.value}"
-    hint = (
-        constraint.remediation or f"bring the cluster to {constraint.name} {constraint.value}, or choose another recipe"
-    )
-    if result.status is not ConstraintStatus.FAIL:
-        return answer.unknown("constraint-unmeasured", text, hint, **details)
-    if constraint.severity is Severity.WARNING:
-        return answer.marginal("constraint-not-met", text, hint, **details)
-    return answer.failed("constraint-not-met", text, hint, **details)
-
-
-def _expected(result: ConstraintResult) -> Expectation:
-    return Expectation(result.constraint.name, "satisfies", result.constraint.value, Basis.RECIPE)
 
 
 def _evidence(seen: Readiness) -> tuple[Evidence, ...]:

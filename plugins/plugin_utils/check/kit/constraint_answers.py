@@ -1,0 +1,46 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a check that evaluates a recipe's constraints answers for one that does not hold. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...constraint.model import ConstraintResult, ConstraintStatus, Severity
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject
+from .answer import Answer
+
+
+def expectation_of(result: ConstraintResult) -> Expectation:
+    """Return what a constraint demands, with the recipe as its basis."""
+    return Expectation(result.constraint.name, "satisfies", result.constraint.value, Basis.RECIPE)
+
+
+def not_met(
+    answer: Answer, result: ConstraintResult, evidence: tuple[Evidence, ...], subjects: tuple[Subject, ...] = ()
+) -> Outcome:
+    """Return the outcome of a constraint that does not hold: failed, marginal for a warning, unknown if unmeasured.
+
+    Args:
+        answer: that of the check.
+        result: what its evaluation found.
+        evidence: where it was looked at.
+        subjects: those that it is about beside the check's own.
+    """
+    constraint = result.constraint
+    text = result.reason or f"{constraint.name} does not satisfy {constraint.value}"
+    hint = (
+        constraint.remediation or f"bring the cluster to {constraint.name} {constraint.value}, or choose another recipe"
+    )
+    details: dict[str, Any] = {
+        "measured": (Measure(constraint.name, result.actual or None),),
+        "expected": (expectation_of(result),),
+        "evidence": evidence,
+        "more_subjects": subjects,
+    }
+    if result.status is not ConstraintStatus.FAIL:
+        return answer.unknown("constraint-unmeasured", text, hint, **details)
+    if constraint.severity is Severity.WARNING:
+        return answer.marginal("constraint-not-met", text, hint, **details)
+    return answer.failed("constraint-not-met", text, hint, **details)
