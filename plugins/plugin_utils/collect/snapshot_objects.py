@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from sys import intern
 from typing import Any
 
+from ..clients.kube.conditions import condition
 from ..clients.kube.taints import taint_text
 from ..outcome.model import Scalar
 from ..runtime.redaction import MASK, redact
@@ -46,10 +47,9 @@ def read_node(obj: Json, cleaner: Cleaner) -> tuple[str, Node]:
     """Return name and facts of a node."""
     spec, status, metadata = obj.get("spec") or {}, obj.get("status") or {}, obj["metadata"]
     info = {key: intern(str(value)) for key, value in (status.get("nodeInfo") or {}).items()}
-    ready = next((c.get("status") for c in status.get("conditions") or () if c.get("type") == "Ready"), "")
     return str(metadata["name"]), Node(
         provider_id=redact(str(spec.get("providerID") or "")),
-        ready=str(ready),
+        ready=str(condition(obj, "Ready").get("status") or ""),
         unschedulable=bool(spec.get("unschedulable", False)),
         labels=cleaner.texts(metadata.get("labels") or {}),
         taints=tuple(sorted(intern(taint_text(taint)) for taint in spec.get("taints") or ())),

@@ -14,11 +14,11 @@ from ..clients.kube.kinds import (
     PODS,
     RUNTIME_CLASSES,
     STATEFUL_SETS,
+    STORAGE_CLASSES,
     Kind,
 )
 from ..clients.kube.permission import Permission
 
-STORAGE_CLASSES = Kind("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
 INGRESS_CLASSES = Kind("networking.k8s.io/v1", "IngressClass", "ingressclasses", namespaced=False)
 NETWORK_ATTACHMENTS = Kind(
     "k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", "network-attachment-definitions"

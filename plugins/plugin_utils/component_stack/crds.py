@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
+from ..clients.kube.conditions import is_true
 from ..clients.kube.kinds import CRDS
 from ..outcome.errors import BringupError, DeadlineError, InputError
 from ..runtime.clock import Deadline
@@ -62,9 +63,7 @@ def _established(cluster: Cluster, name: str, component: str) -> None:
     """Wait until the server serves a new kind: helm would not find it."""
     deadline = Deadline.after(_SERVED_S)
     while deadline.left_s > 0:
-        live = cluster.find(CRDS, name) or {}
-        conditions = (live.get("status") or {}).get("conditions") or []
-        if any(entry.get("type") == "Established" and entry.get("status") == "True" for entry in conditions):
+        if is_true(cluster.find(CRDS, name), "Established"):
             return
         time.sleep(0.2)
     hint = f"kubectl describe crd {name}"

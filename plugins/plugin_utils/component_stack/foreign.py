@@ -10,17 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
-from ..clients.kube.kinds import CRDS, DAEMON_SETS, DEPLOYMENTS, SERVICES, Kind
+from ..clients.kube.kinds import CRDS, DAEMON_SETS, DEPLOYMENTS, SERVICES, WEBHOOK_CONFIGURATIONS, Kind
 from .model import Component
 from .owners import Objects, existing_of, is_known, leftover_crds
 from .plan import Installed
 
 Json = dict[str, Any]
-_ADMISSION = "admissionregistration.k8s.io/v1"
-_WEBHOOKS = (
-    Kind(_ADMISSION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False),
-    Kind(_ADMISSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False),
-)
 _API_SERVICES = Kind("apiregistration.k8s.io/v1", "APIService", "apiservices", namespaced=False)
 
 
@@ -46,7 +41,7 @@ def unserved(cluster: Cluster) -> list[tuple[Kind, str]]:
     """Return webhook configurations and APIServices of known components whose service is gone: (kind, name)."""
     return [
         (kind, str(obj["metadata"]["name"]))
-        for kind in (*_WEBHOOKS, _API_SERVICES)
+        for kind in (*WEBHOOK_CONFIGURATIONS, _API_SERVICES)
         for obj in cluster.list_objects(kind)
         if is_known(obj) and not _served(cluster, obj)
     ]
@@ -54,7 +49,9 @@ def unserved(cluster: Cluster) -> list[tuple[Kind, str]]:
 
 def _objects(cluster: Cluster) -> Objects:
     workloads = [_of(kind, obj) for kind in (DEPLOYMENTS, DAEMON_SETS) for obj in cluster.list_objects(kind)]
-    registered = [_of(kind, obj) for kind in (*_WEBHOOKS, _API_SERVICES) for obj in cluster.list_objects(kind)]
+    registered = [
+        _of(kind, obj) for kind in (*WEBHOOK_CONFIGURATIONS, _API_SERVICES) for obj in cluster.list_objects(kind)
+    ]
     return Objects(
         workloads=tuple(workloads),
         registered=tuple(obj for obj in registered if is_known(obj) and _served(cluster, obj)),

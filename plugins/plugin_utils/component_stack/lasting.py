@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from ..clients.kube.conditions import condition
+
 Json = dict[str, Any]
 
 
@@ -58,8 +60,7 @@ def unsteady_nodes(nodes: Iterable[Json], now: datetime, wanted_s: float) -> fro
 
 def _ready_since(obj: Json) -> str:
     """Return since when a pod or a node is Ready; empty if it is not."""
-    conditions = (obj.get("status") or {}).get("conditions") or []
-    ready: Json = next((entry for entry in conditions if entry["type"] == "Ready"), {})
+    ready = condition(obj, "Ready")
     return str(ready.get("lastTransitionTime") or "") if ready.get("status") == "True" else ""
 
 

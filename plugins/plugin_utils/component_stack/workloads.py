@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from ..clients.kube.conditions import is_true
 from .lasting import ReadinessWatch, ready_for_s
 from .manifest import COMPONENT_ANNOTATION
 
@@ -97,7 +98,7 @@ def workload_of(
     left_out: tuple[str, ...] = ()
     if kind == "DaemonSet" and unsteady:
         own, left_out, desired, ready = _steady(own, unsteady, desired, ready)
-    waiting = [pod for pod in own if not _pod_ready(pod)]
+    waiting = [pod for pod in own if not is_true(pod, "Ready")]
     # A Job is to end, and a pod that is taken away is to stop.
     staying = [pod for pod in own if kind != "Job" and not pod["metadata"].get("deletionTimestamp")]
     troubles = [trouble for pod in waiting if (trouble := pod_trouble(pod, now, grace_s))]
@@ -141,7 +142,7 @@ def _steady(
         return own, (), desired, ready
     wanted = max(desired - (len(own) - len(kept)), 0)
     left_out = tuple(sorted({_node(pod) for pod in own if _node(pod) in unsteady}))
-    return kept, left_out, wanted, min(ready, wanted, sum(map(_pod_ready, kept)))
+    return kept, left_out, wanted, min(ready, wanted, sum(is_true(pod, "Ready") for pod in kept))
 
 
 def _tolerations(obj: Json) -> tuple[dict[str, str], ...]:
@@ -191,7 +192,7 @@ def _progress(kind: str, obj: Json) -> tuple[int, int, str]:
         ready = min(int(status.get("numberReady", 0)), int(status.get("updatedNumberScheduled", 0)))
         return int(status.get("desiredNumberScheduled", 0)) if known else 1, ready, ""
     if kind == "Job":
-        failed = any(c["type"] == "Failed" and c["status"] == "True" for c in status.get("conditions") or [])
+        failed = is_true(obj, "Failed")
         wanted = int(spec.get("completions") or 1)
         return wanted, int(status.get("succeeded", 0)), "job-failed" if failed else ""
     desired = int(spec.get("replicas", 1) if spec.get("replicas") is not None else 1)
@@ -231,11 +232,6 @@ def _own_pods(obj: Json, pods: Iterable[Json]) -> list[Json]:
         and wanted.items() <= (pod["metadata"].get("labels") or {}).items()
         and (pod.get("status") or {}).get("phase") != "Succeeded"
     ]
-
-
-def _pod_ready(pod: Json) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
 
 def pod_trouble(pod: Json, now: datetime, grace_s: float) -> tuple[str, str, str] | None:

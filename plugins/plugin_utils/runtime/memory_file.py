@@ -13,10 +13,16 @@ from contextlib import contextmanager
 @contextmanager
 def memory_file(content: bytes) -> Iterator[str]:
     """Give a path at which the programs that this process starts read these bytes, until the end of the block."""
-    file = os.memfd_create("gpufleet", os.MFD_CLOEXEC)
+    file = lasting_memory_file(content)
     try:
-        with open(file, "wb", closefd=False) as stream:
-            stream.write(content)
         yield f"/proc/{os.getpid()}/fd/{file}"
     finally:
         os.close(file)
+
+
+def lasting_memory_file(content: bytes) -> int:
+    """Return the descriptor of a file in memory with these bytes, which ends with this process or when it is closed."""
+    file = os.memfd_create("gpufleet", os.MFD_CLOEXEC)
+    with open(file, "wb", closefd=False) as stream:
+        stream.write(content)
+    return file

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
+from ..clients.kube.conditions import condition
 from ..clients.kube.dra import dra_kinds
 from ..clients.kube.kinds import NODES, PODS, Kind
 from ..outcome.errors import NotFoundError
@@ -241,7 +242,7 @@ def _closed(node: Json, tolerations: tuple[Toleration, ...] | None) -> str:
     spec = node.get("spec") or {}
     if spec.get("unschedulable"):
         return "cordoned"
-    ready: Json = next((c for c in (node.get("status") or {}).get("conditions") or [] if c.get("type") == "Ready"), {})
+    ready = condition(node, "Ready")
     if ready.get("status") != "True":
         return f"not Ready ({ready.get('reason') or 'no condition'})"
     taints = repelling(spec.get("taints") or [], known_tolerations() if tolerations is None else tolerations)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..clients.kube.conditions import condition
 from ..clients.kube.recovery import CONTROLLERS_LATE_S, awaits_account
 from .model import JobSpec, JobState, PodRole
 from .pending import held_by_gates, told_refusal
@@ -134,11 +135,6 @@ def progress_of(pods: Iterable[Json]) -> str:
     return f"{phases.count('Running')} of {len(phases)} pods running"
 
 
-def _condition(item: Json, kind: str) -> Json:
-    conditions = (item.get("status") or {}).get("conditions") or []
-    return next((entry for entry in conditions if entry.get("type") == kind), {})
-
-
 def _waiting(pod: Json) -> tuple[str, str]:
     status = pod.get("status") or {}
     for entry in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
@@ -166,7 +162,7 @@ def _done(spec: JobSpec, seen: ObservedJob) -> Ending | None:
 def _disturbed(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     """Somebody else ended a pod: a user's pod that needs the place, or the loss of the node."""
     for pod in seen.pods:
-        disruption = _condition(pod, "DisruptionTarget")
+        disruption = condition(pod, "DisruptionTarget")
         word = str(disruption.get("reason") or "")
         text = str(disruption.get("message") or word)
         if word == "PreemptionByScheduler":
@@ -240,7 +236,7 @@ def _not_scheduled(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     waiting = [pod for pod in seen.pods if not node_of(pod)]
     if not waiting:
         return None
-    messages = [str(_condition(pod, "PodScheduled").get("message") or "") for pod in waiting]
+    messages = [str(condition(pod, "PodScheduled").get("message") or "") for pod in waiting]
     # A gated pod is never offered to a scheduler, so that says nothing of it.
     held = [text for pod in waiting if (text := held_by_gates(pod))]
     reason = next((message for message in (*held, *messages) if message), "")

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
+from ..clients.kube.conditions import condition
 from ..clients.kube.kinds import Kind
 from ..clients.kube.permission import Permission
 from ..outcome.errors import BringupError, InputError, NotFoundError
@@ -50,7 +51,7 @@ def open_queue(cluster: Cluster, namespace: str, labels: dict[str, str], cluster
     found = cluster.find(Kind(version, "ClusterQueue", "clusterqueues", namespaced=False), cluster_queue)
     if found is None:
         raise NotFoundError(title, "does not exist.", f"kubectl get clusterqueues; {hint}")
-    active = _condition(found, "Active")
+    active = condition(found, "Active")
     if active.get("status") == "False":
         reason = f"admits no workloads: {active.get('message') or active.get('reason') or 'no reason given'}."
         raise InputError(title, reason, f"kubectl describe clusterqueue {cluster_queue}; {hint}")
@@ -91,10 +92,10 @@ def why_held(cluster: Cluster, namespace: str, job: str) -> str:
         if job not in (owner.get("name") for owner in owners):
             continue
         for kind in ("Evicted", "QuotaReserved", "Admitted"):
-            condition = _condition(workload, kind)
-            if condition.get("status") == ("True" if kind == "Evicted" else "False"):
-                return str(condition.get("message") or condition.get("reason") or "")[:300]
-    active = _condition(queue or {}, "Active")
+            said = condition(workload, kind)
+            if said.get("status") == ("True" if kind == "Evicted" else "False"):
+                return str(said.get("message") or said.get("reason") or "")[:300]
+    active = condition(queue, "Active")
     return str(active.get("message") or active.get("reason") or "")[:300] if active.get("status") == "False" else ""
 
 
@@ -108,8 +109,3 @@ def _grouped(body: Json, group: str, total: str) -> Json:
 def _served(cluster: Cluster) -> str:
     served = cluster.served_versions(GROUP)
     return next((f"{GROUP}/{version}" for version in _VERSIONS if version in served), "")
-
-
-def _condition(item: Json, kind: str) -> Json:
-    conditions = (item.get("status") or {}).get("conditions") or []
-    return next((entry for entry in conditions if entry.get("type") == kind), {})

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
+from ..clients.kube.conditions import condition
 from ..clients.kube.kinds import NODES
 from ..runtime.pool import map_bounded
 
@@ -55,8 +56,7 @@ def _not_ready(node: dict[str, Any] | None) -> str:
     """Return why a node is not Ready; empty if it is."""
     if node is None:
         return _GONE
-    conditions = (node.get("status") or {}).get("conditions") or []
-    ready: dict[str, Any] = next((entry for entry in conditions if entry.get("type") == "Ready"), {})
+    ready = condition(node, "Ready")
     if ready.get("status") == "True":
         return ""
     return f"{ready.get('reason', '')}: {ready.get('message', '')}".strip(": ") or "it has no condition Ready"

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
@@ -177,6 +178,11 @@ def _host_path(namespace: TemporaryNamespace, settings: AccessSettings) -> str |
     return ""
 
 
+def _heard(pods: Iterable[Json]) -> bool:
+    """Tell whether the scheduler has said anything of these pods."""
+    return any(why_pending(pod) or held_by_gates(pod) for pod in pods)
+
+
 def _waited(
     namespace: TemporaryNamespace, settings: AccessSettings, progress: Progress, count: int
 ) -> Mapping[str, Json]:
@@ -187,9 +193,7 @@ def _waited(
         pods = namespace.pods()
         placed = [pod for pod in pods if (pod.get("spec") or {}).get("nodeName")]
         ended = [pod for pod in pods if (pod.get("status") or {}).get("phase") in _ENDED]
-        out_of_place = len(placed) < len(pods) and wait.left_s(
-            lambda waiting=pods: any(why_pending(pod) or held_by_gates(pod) for pod in waiting)  # type: ignore[misc]
-        ) <= 0  # fmt: skip
+        out_of_place = len(placed) < len(pods) and wait.left_s(partial(_heard, pods)) <= 0
         if len(ended) == len(pods) or time.monotonic() >= ends or (out_of_place and len(ended) == len(placed)):
             return {pod["metadata"]["name"]: pod for pod in pods}
         progress.tick(f"GPU containers: {len(ended)} of {len(pods)} pods looked ({count} at most)")

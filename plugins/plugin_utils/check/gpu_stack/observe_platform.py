@@ -12,7 +12,7 @@ from typing import Any
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
-from ...clients.kube.kinds import VOLUME_CLAIMS, Kind
+from ...clients.kube.kinds import ENDPOINT_SLICES, STORAGE_CLASSES, VOLUME_CLAIMS, WEBHOOK_CONFIGURATIONS, Kind
 from ...component_stack.facts import ControllerFacts, stack_facts
 from ...component_stack.model import Component, components_of
 from ...component_stack.read import read_workloads
@@ -28,13 +28,6 @@ from .platform_state import (
     webhooks_of,
 )
 
-_ADMISSION = "admissionregistration.k8s.io/v1"
-_WEBHOOKS = (
-    Kind(_ADMISSION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False),
-    Kind(_ADMISSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False),
-)
-_ENDPOINTS = Kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
-_STORAGE_CLASSES = Kind("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
 _GATEWAY = "gateway.networking.k8s.io"
 _LATE = "WaitForFirstConsumer"
 
@@ -51,7 +44,7 @@ def observe(context: ObserveContext) -> PlatformState:
     known = {entry.name: facts for entry in components if (facts := stack_facts().controllers.get(entry.name))}
     with Cluster(connection_from(context.connections)) as cluster:
         namespaces = sorted({name for entry in components for name in entry.namespaces})
-        classes = cluster.list_objects(_STORAGE_CLASSES)
+        classes = cluster.list_objects(STORAGE_CLASSES)
         late = [item["metadata"]["name"] for item in classes if item.get("volumeBindingMode") == _LATE]
         claims = [claim for name in namespaces for claim in cluster.list_objects(VOLUME_CLAIMS, name)]
         gateways = _gateways(cluster) if any(facts.gateway_class for facts in known.values()) else (None, None)
@@ -73,8 +66,8 @@ def observe(context: ObserveContext) -> PlatformState:
 
 
 def _webhooks(cluster: Cluster, namespaces: list[str]) -> tuple[Any, ...]:
-    slices = [item for name in namespaces for item in cluster.list_objects(_ENDPOINTS, name)]
-    configurations = [item for kind in _WEBHOOKS for item in cluster.list_objects(kind)]
+    slices = [item for name in namespaces for item in cluster.list_objects(ENDPOINT_SLICES, name)]
+    configurations = [item for kind in WEBHOOK_CONFIGURATIONS for item in cluster.list_objects(kind)]
     return webhooks_of(configurations, namespaces, ready_endpoints(slices))
 
 

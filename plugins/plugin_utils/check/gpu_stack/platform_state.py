@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...clients.kube.conditions import condition
+
 Json = dict[str, Any]
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 
@@ -125,8 +127,7 @@ def ready_endpoints(slices: Iterable[Json]) -> dict[tuple[str, str], int]:
 def condition_of(item: Json, kind: str) -> Condition:
     """Return a GatewayClass (Accepted) or Gateway (Programmed) with that condition."""
     metadata = item["metadata"]
-    conditions = (item.get("status") or {}).get("conditions") or []
-    found: Json = next((entry for entry in conditions if entry.get("type") == kind), {})
+    found = condition(item, kind)
     place = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
     return Condition(
         name=f"{place}{metadata['name']}",

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ...outcome.errors import BringupError, InputError
+from ...runtime.memory_file import lasting_memory_file
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 _TRUE = {"1", "true", "yes", "on"}
@@ -216,10 +217,7 @@ def _renew_token_alone(configuration: Any) -> None:
 def _in_memory(content: bytes) -> str:
     """Return the path of a file that ends with this process, one for each content."""
     if content not in _IN_MEMORY:
-        file = os.memfd_create("gpufleet", os.MFD_CLOEXEC)
-        with open(file, "wb", closefd=False) as stream:
-            stream.write(content)
-        _IN_MEMORY[content] = f"/proc/self/fd/{file}"
+        _IN_MEMORY[content] = f"/proc/self/fd/{lasting_memory_file(content)}"
     return _IN_MEMORY[content]
 
 
