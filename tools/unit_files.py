@@ -49,14 +49,15 @@ _NO_DATA = ("docs/", "changelogs/", ".github/")
 def main() -> int:
     """Run what is new; return the status of pytest."""
     texts = reach.sources()
+    imports = reach.imports_of(texts)
 
     def choose(names: Sequence[str]) -> Sequence[str]:
         if os.environ.get("GPUFLEET_TEST_CASES") == "all":
             return names
-        far = reach.distances(_changed_now() & texts.keys(), reach.imports_of(texts))
+        far = reach.distances(_changed_now() & texts.keys(), imports)
         return within(BUDGET_S * check.WORKERS, names, _seconds(), far)
 
-    return reach.run_changed(PASSED, keys_of(texts, _others()), "unit", _tested, choose)
+    return reach.run_changed(PASSED, keys_of(texts, _others(), imports), "unit", _tested, choose)
 
 
 def within(
@@ -108,20 +109,19 @@ def _tested(names: Sequence[str]) -> int:
     return status
 
 
-def keys_of(texts: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+def keys_of(texts: Mapping[str, str], others: Mapping[str, str], imports: Mapping[str, set[str]]) -> dict[str, str]:
     """Return a digest for every file of unit tests, over everything that it reads.
 
     Args:
         texts: the Python files, by their paths in the checkout.
         others: digests of all other files, by path; what is outside the checkout by its absolute path.
+        imports: what each of the Python files imports, by their paths.
     """
-    imports = reach.imports_of(texts)
-    for name, text in texts.items():
-        imports[name] |= _by_name(name, text, texts)
+    reached = {name: imports[name] | _by_name(name, text, texts) for name, text in texts.items()}
     digests = {name: reach.digest(text) for name, text in texts.items()}
     data = reach.digest(sys.version, *(f"{k} {v}" for k, v in sorted(others.items()) if _is_data(k)))
     whole = reach.digest(data, *(f"{name} {value}" for name, value in sorted([*digests.items(), *others.items()])))
-    return {name: _key(name, texts, imports, digests, (data, whole)) for name in texts if _is_test(name)}
+    return {name: _key(name, texts, reached, digests, (data, whole)) for name in texts if _is_test(name)}
 
 
 def _key(

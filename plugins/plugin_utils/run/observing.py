@@ -19,7 +19,7 @@ from ..check.registry import AnyObserver, checks_of, observer_for
 from ..check.spec import DRIVER_GATE, Disturbance, ObserveContext
 from ..outcome.errors import BringupError, DeadlineError
 from ..runtime.clock import elapsed_text
-from ..runtime.progress import Emit, Progress
+from ..runtime.progress import Progress
 from ..runtime.time_limit import time_limit
 from ..site.model import Site
 
@@ -72,20 +72,19 @@ class Looking:
 
 
 @contextmanager
-def looking_meanwhile(entries: Sequence[Looking], emit: Emit) -> Iterator[list[Observation]]:
+def looking_meanwhile(entries: Sequence[Looking]) -> Iterator[list[Observation]]:
     """Let these observers look at once, beside what is done in the block; the list is filled when it ends.
 
     What has not ended within its time is saved as such, and what it sees later is dropped.
     """
     seen: list[Observation] = []
-    progress = Progress(emit)
     pool = ThreadPoolExecutor(max_workers=max(1, len(entries)))
     waits = False
     try:
         begun = monotonic()
         futures = [pool.submit(look, entry.observer, entry.gate, entry.context) for entry in entries]
         for entry in entries:
-            progress.say(f"{entry.gate}: looking at {entry.observer.key}, beside others")
+            Progress(entry.context.emit).say(f"{entry.gate}: looking at {entry.observer.key}, beside others")
         yield seen
         for entry, future in zip(entries, futures, strict=True):
             left_s = max(0.0, begun + entry.limit_s - monotonic()) if entry.limit_s else None
@@ -93,7 +92,7 @@ def looking_meanwhile(entries: Sequence[Looking], emit: Emit) -> Iterator[list[O
                 found = future.result(timeout=left_s)
             except FutureTimeoutError:
                 found = look(_refusing(entry.observer, _too_late(entry)), entry.gate, entry.context)
-            seen.append(_told(save_observation(found, entry.context.run_dir), progress))
+            seen.append(_told(save_observation(found, entry.context.run_dir), Progress(entry.context.emit)))
         waits = all(future.done() for future in futures)
     finally:
         pool.shutdown(wait=waits, cancel_futures=True)

@@ -24,8 +24,8 @@ from ..collect.snapshot_place import read_snapshot
 from ..constraint.declared import declared_constraint
 from ..outcome.errors import BringupError, InputError
 from ..outcome.phases import READINESS
+from ..recipe.sections import section_of
 from ..runtime.clock import Deadline, elapsed_text
-from ..runtime.progress import Emit, silent
 from ..snapshot.measure import collectors_for
 from ..snapshot.model import Snapshot
 from .observing import Looking, looking_meanwhile, needed_observers, observe_gate
@@ -59,8 +59,8 @@ def _hosts_of(run: Run) -> Path | None:
 
 def _needed(recipe: Mapping[str, Any] | None) -> frozenset[str]:
     """Return the collectors whose facts the recipe's constraints and the kinds of GPU are measured by."""
-    sections = ((recipe or {}).get("validation") or {}).get(READINESS) or {}
-    entries = [*((recipe or {}).get("constraints") or ()), *(sections.get("constraints") or ())]
+    own = section_of(recipe, READINESS)
+    entries = [*((recipe or {}).get("constraints") or ()), *(own.get("constraints") or ())]
     entries += [entry for pool in (recipe or {}).get("pools") or () for entry in pool.get("constraints") or ()]
     needed = {name for entry in entries for name in collectors_for(declared_constraint(entry).name)}
     return frozenset(needed | {"server", "nodes", "devices", "hosts"})
@@ -132,23 +132,14 @@ def observe_phase(
             left_s = max(deadline.left_s, 0.001) if deadline else 0.0
             return min(filter(None, (left_s, limits.get(observer.key, 0.0))), default=0.0)
 
-        alone = {o.key for o, pods in needed_observers(part, context) if not pods} if refused is None else set()
+        alone = [observer for observer, pods in needed_observers(part, context) if not pods] if refused is None else []
         here = replace(context, check_mode=check_mode)
-        looking += [
-            Looking(observer=o, gate=part.gate, context=here, limit_s=limit_s(o))
-            for o, _pods in needed_observers(part, context)
-            if o.key in alone
-        ]
-        one_by_one.append((_without(part, alone, context), context, refused, limit_s))
-    with looking_meanwhile(looking, _emit_of(one_by_one)) as seen:
+        looking += [Looking(observer=o, gate=part.gate, context=here, limit_s=limit_s(o)) for o in alone]
+        one_by_one.append((_without(part, {o.key for o in alone}, context), context, refused, limit_s))
+    with looking_meanwhile(looking) as seen:
         for part, context, refused, limit_s in one_by_one:
             asked += observe_gate(part, context, check_mode=check_mode, refused=refused, limit_s=limit_s)
     return [*asked, *seen]
-
-
-def _emit_of(entries: list[Any]) -> Emit:
-    """Return where progress is told."""
-    return entries[0][1].emit if entries else silent
 
 
 def _without(part: Declaration, keys: set[str], context: ObserveContext) -> Declaration:

@@ -43,6 +43,10 @@ ALL = {name.rpartition("/")[2] for name in SOURCES if "/test_" in name}
 LOOK_AROUND = {"test_runs.py", "test_layout.py"}
 
 
+def keys(texts: dict[str, str], others: dict[str, str]) -> dict[str, str]:
+    return unit_files.keys_of(texts, others, unit_files.reach.imports_of(texts))
+
+
 @pytest.mark.parametrize(
     ("changed", "again"),
     [
@@ -61,8 +65,8 @@ LOOK_AROUND = {"test_runs.py", "test_layout.py"}
     ],
 )
 def test_what_changed_what_reads_it_and_what_looks_around(changed: str, again: set[str]) -> None:
-    before = unit_files.keys_of(SOURCES, OTHERS)
-    after = unit_files.keys_of(
+    before = keys(SOURCES, OTHERS)
+    after = keys(
         {name: f"{text}\nZ = 2\n" if name == changed else text for name, text in SOURCES.items()},
         {name: f"{value}0" if name == changed else value for name, value in OTHERS.items()},
     )
@@ -71,7 +75,7 @@ def test_what_changed_what_reads_it_and_what_looks_around(changed: str, again: s
 
 def test_every_file_of_tests_has_a_key() -> None:
     root = Path(__file__).resolve().parents[3]
-    known = unit_files.keys_of(unit_files.reach.sources(), {})
+    known = keys(unit_files.reach.sources(), {})
     assert known.keys() == {str(path.relative_to(root)) for path in (root / "tests/unit").rglob("test_*.py")}
 
 

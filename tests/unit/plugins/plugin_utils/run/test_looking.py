@@ -16,7 +16,6 @@ import pytest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observation_path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext, observer_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import Looking, looking_meanwhile
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site, SiteProfile
 
 # Nobody waits so long: it only ends a test whose observers look one after another.
@@ -43,7 +42,7 @@ def test_observers_look_at_once_and_beside_what_makes_pods(tmp_path: Path) -> No
         return {"met": "yes"}
 
     entries = [looking(tmp_path, key, meet) for key in ("a", "b", "c")]
-    with looking_meanwhile(entries, silent) as seen:
+    with looking_meanwhile(entries) as seen:
         pods.set()
     assert [entry.key for entry in seen] == ["a", "b", "c"]
     assert all(saved(tmp_path, key)["data"] == {"met": "yes"} for key in "abc")
@@ -57,7 +56,7 @@ def test_what_does_not_end_in_time_is_saved_so_and_what_it_sees_later_is_dropped
         gone.set()
         return {"seen": "late"}
 
-    with looking_meanwhile([looking(tmp_path, "late", late, limit_s=0.2)], silent) as seen:
+    with looking_meanwhile([looking(tmp_path, "late", late, limit_s=0.2)]) as seen:
         pass
     assert "did not end within" in (seen[0].error or {})["reason"]
     go.set()
@@ -70,13 +69,13 @@ def test_one_that_crashes_is_saved_so_and_the_others_are_seen(tmp_path: Path) ->
         raise ValueError("no such key")
 
     entries = [looking(tmp_path, "bad", crash), looking(tmp_path, "good", lambda _context: {"seen": "yes"})]
-    with looking_meanwhile(entries, silent) as seen:
+    with looking_meanwhile(entries) as seen:
         pass
     assert [entry.error is None for entry in seen] == [False, True]
 
 
 def test_what_ends_the_block_ends_the_looking(tmp_path: Path) -> None:
     entries = [looking(tmp_path, "a", lambda _context: {})]
-    with pytest.raises(KeyError), looking_meanwhile(entries, silent):
+    with pytest.raises(KeyError), looking_meanwhile(entries):
         raise KeyError("ended")
     assert not observation_path(tmp_path, "telemetry", "a").exists()
