@@ -27,7 +27,6 @@ UNASKED = {
     "nvidia-smi-csv/": "nvidia-smi -q -x is asked",
     "nvidia-smi-text/": "nvidia-smi -q -x is asked",
     "perfquery/": "counters of ports are read from sysfs and by ibqueryerrors",
-    "redfish/": "power and cooling stand in the facility record",
     "slurm/": "Kubernetes is brought up here",
 }
 
