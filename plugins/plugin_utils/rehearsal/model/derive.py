@@ -11,6 +11,7 @@ from uuid import NAMESPACE_DNS, uuid5
 
 from ...hardware.sku import Sku, hca_names_problem, sku_or_error
 from ...outcome.errors import InputError
+from .bmc import bmc_of
 from .infiniband import Cable, InfiniBand, Switch, Uplink
 from .spec import ModelSpec, OtherAdapter, PlannedNode
 from .values import ClusterModel, Gpu, Hca, KubernetesNode, LogLine, Node, Rack, Rail
@@ -80,6 +81,7 @@ def _node(spec: ModelSpec, planned: PlannedNode, index: int, hardware: Mapping[s
         services={"nvidia-fabricmanager": "active"} if sku.nvswitches else {},
         kernel_log=_boot_log(sku, spec.driver_version),
         kubernetes=KubernetesNode(member=not planned.outside),
+        bmc=bmc_of(sku, index),
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ...hardware.accelerator import Accelerator
+from .bmc import Bmc
 from .infiniband import Cable, InfiniBand
 from .site import FacilityRecord, Nccl, Stack
 from .training import HeldDown, Training, TrainingState
@@ -283,6 +284,7 @@ class Node:
     exporter: ExporterState = "ok"
     exporter_label: str = "Hostname"
     training: Training = field(default_factory=Training)
+    bmc: Bmc = field(default_factory=Bmc)
 
     @property
     def listed_gpus(self) -> tuple[Gpu, ...]:

@@ -84,7 +84,7 @@ def test_a_supply_with_a_warning_is_not_a_good_one(shared: Path) -> None:
 
 def test_a_supply_of_the_new_schema_is_read(shared: Path) -> None:
     supply = redfish_power.parse_supply(captured(shared, "hpe-powersupply-new-schema.json"))
-    assert supply.condition.health == "Warning" and supply.path.endswith("/PowerSupplies/Bay1")
+    assert supply.condition.health == "Warning" and supply.path.endswith("/PowerSupply1")
 
 
 def test_supplies_of_one_name_are_told_apart_by_their_bay() -> None:

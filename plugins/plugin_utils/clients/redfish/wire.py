@@ -1,0 +1,183 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""One kept HTTPS connection to a Redfish service: bounded in time and size, certificate checked, no redirects."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...runtime.backoff import Backoff, retry_after_s
+from ...runtime.clock import Deadline
+from ...runtime.redaction import excerpt
+from .errors import CertificateError, NotRedfishError, SilentError
+
+# A page of a log with thousands of entries has some MB.
+_LARGEST_BYTES = 16_000_000
+_CHUNK = 1 << 16
+_CONNECT_S = 10.0
+_PASSING = frozenset({429, 502, 503, 504})
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back; names of headers are in small letters."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def document(self, where: str) -> dict[str, Any]:
+        """Return the JSON object of the body.
+
+        Raises:
+            NotRedfishError: it is none.
+        """
+        try:
+            found = json.loads(self.body)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            said = excerpt(self.body[:2000].decode(errors="replace"), 200)
+            raise NotRedfishError(where, "the answer is no JSON object.", "is it the BMC's own address?", (said,))
+        return found
+
+
+class Wire:
+    """Sends requests over one connection, one after the other."""
+
+    def __init__(self, url: str, name: str, *, ca_cert: str, validate_certs: bool, timeout_s: float) -> None:
+        """Take the address; nothing is sent yet.
+
+        Args:
+            url: `https://host[:port]`.
+            name: what messages call the service.
+            ca_cert: file of the authority of its certificate; empty: those of this machine.
+            validate_certs: whether its certificate is checked.
+            timeout_s: the most that one request may take.
+        """
+        from urllib3 import PoolManager, Retry, disable_warnings
+        from urllib3.exceptions import InsecureRequestWarning
+
+        if not validate_certs:
+            # The report says so once for each service; a warning for every request on top helps nobody.
+            disable_warnings(InsecureRequestWarning)
+        self.name, self.url, self._timeout_s = name, url, timeout_s
+        self._ca_cert = ca_cert
+        self._pool = PoolManager(
+            num_pools=1, maxsize=1, block=True, retries=Retry(total=False, redirect=0), ca_certs=ca_cert or None,
+            cert_reqs="CERT_REQUIRED" if validate_certs else "CERT_NONE",
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._pool.clear()
+
+    @property
+    def look(self) -> str:
+        """The command with which a person sees what we saw."""
+        authority = f" --cacert {self._ca_cert}" if self._ca_cert else ""
+        return f"`curl -sS{authority} {self.url}/redfish/v1/`"
+
+    def patient(self, method: str, path: str, headers: Mapping[str, str], deadline: Deadline) -> Reply:
+        """Return the answer to a request that may be sent again: where the service is busy, it is asked three times.
+
+        Raises:
+            RedfishError: no answer, or one of somebody else.
+        """
+        backoff = Backoff(first_s=0.5)
+        for left in reversed(range(_TRIES)):
+            pause_s = 0.0
+            try:
+                reply = self.once(method, path, headers, None, deadline)
+                if reply.status not in _PASSING or not left:
+                    return reply
+                pause_s = retry_after_s(reply.headers.get("retry-after", ""))
+            except SilentError:
+                if not left or deadline.left_s <= 0:
+                    raise
+            pause_s = backoff.pause_s(pause_s)
+            if pause_s >= deadline.left_s:
+                return self.once(method, path, headers, None, deadline)
+            time.sleep(pause_s)
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    def once(
+        self, method: str, path: str, headers: Mapping[str, str], body: Mapping[str, Any] | None, deadline: Deadline
+    ) -> Reply:
+        """Return the answer to one request, whatever its status.
+
+        Raises:
+            RedfishError: no answer in time or at all, a certificate that is not good, or more than any resource has.
+        """
+        from urllib3 import Timeout
+        from urllib3.exceptions import HTTPError, SSLError
+
+        left_s = min(self._timeout_s, deadline.left_s)
+        if left_s <= 0:
+            raise self._silent(f"{method} {path} was not sent: the {deadline.limit_s:g} s for this service are over")
+        inner = Deadline.after(left_s)
+        sent = {"Accept": "application/json", "OData-Version": "4.0", "User-Agent": "gpufleet.bringup", **headers}
+        payload = None
+        if body is not None:
+            sent["Content-Type"], payload = "application/json", json.dumps(body).encode()
+        try:
+            response = self._pool.request(
+                method, self.url + path.partition("#")[0], headers=sent, body=payload, redirect=False,
+                preload_content=False, timeout=Timeout(connect=min(_CONNECT_S, left_s), read=left_s),
+            )  # fmt: skip
+            try:
+                text = self._read(response, inner, f"{method} {path}")
+            finally:
+                response.release_conn()
+        except SSLError as error:
+            # Who closes the connection in the middle of the handshake says nothing of a certificate.
+            if any(word in str(error).lower() for word in ("certificate", "hostname")):
+                raise self._certificate(error) from None
+            raise self._no_answer(error, f"{method} {path}", left_s) from None
+        except (HTTPError, OSError) as error:
+            raise self._no_answer(error, f"{method} {path}", left_s) from None
+        return Reply(int(response.status), text, {name.lower(): value for name, value in response.headers.items()})
+
+    def _read(self, response: Any, deadline: Deadline, what: str) -> bytes:
+        """Return the body; who sends a byte a second does not hold us."""
+        parts: list[bytes] = []
+        size = 0
+        while chunk := response.read(_CHUNK):
+            parts.append(chunk)
+            size += len(chunk)
+            if size > _LARGEST_BYTES:
+                response.close()
+                text = f"{what} answers with more than {_LARGEST_BYTES // 1_000_000} MB."
+                raise NotRedfishError(self.name, text, self.look)
+            if deadline.left_s <= 0:
+                response.close()
+                raise self._silent(f"{what}: no whole answer within {deadline.limit_s:g} s")
+        return b"".join(parts)
+
+    def _certificate(self, error: BaseException) -> CertificateError:
+        said = excerpt(str(error), 300)
+        if "expired" in said.lower():
+            reason = f"its certificate has expired ({said})."
+        else:
+            reason = f"its certificate is not accepted ({said})."
+        hint = (
+            "look at it with `openssl s_client -showcerts -connect "
+            f"{self.url.removeprefix('https://')}`; renew it on the BMC, or name its authority in "
+            "gpufleet_settings facility.bmc_ca_cert"
+        )
+        return CertificateError(self.name, reason, hint)
+
+    def _no_answer(self, error: BaseException, what: str, limit_s: float) -> SilentError:
+        said = excerpt(str(getattr(error, "reason", None) or error), 200).rstrip(".")
+        if "timed out" in said.lower():
+            return self._silent(f"{what}: no answer within {limit_s:.0f} s")
+        return self._silent(f"{what}: {said or type(error).__name__}")
+
+    def _silent(self, reason: str) -> SilentError:
+        return SilentError(self.name, f"{reason}.", f"is the address right and the way open? {self.look}")

@@ -1,0 +1,13 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The BMCs of all simulated hosts in one process, a port of loopback each."""
+
+from __future__ import annotations
+
+import sys
+
+from .server import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

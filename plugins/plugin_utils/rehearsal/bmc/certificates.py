@@ -1,0 +1,95 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Certificates of the simulated BMCs: an authority of the rehearsal's own, a good one, an expired one, a stranger's."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+AUTHORITY = "bmc-ca.pem"
+KINDS = ("good", "expired", "stranger")
+_HOUR, _MONTH = timedelta(hours=1), timedelta(days=30)
+
+
+def write_certificates(directory: Path) -> dict[str, Path]:
+    """Write the authority's certificate and, by kind, certificate and key of a server in one file; return those.
+
+    Raises:
+        OSError: the directory cannot be written.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    now = datetime.now(UTC)
+    keys = {name: ec.generate_private_key(ec.SECP256R1()) for name in ("authority", "stranger", "server")}
+    addresses = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    begin = now - 2 * _MONTH
+    authority, stranger = (
+        _signed(f"gpufleet-rehearsal-{name}", keys[name], None, keys[name], (begin, now + _MONTH), [])
+        for name in ("authority", "stranger")
+    )
+    _write(directory / AUTHORITY, authority.public_bytes(Encoding.PEM))
+    ends = {"good": now + _MONTH, "expired": now - _HOUR, "stranger": now + _MONTH}
+    found: dict[str, Path] = {}
+    for kind in KINDS:
+        signer, key = (stranger, keys["stranger"]) if kind == "stranger" else (authority, keys["authority"])
+        made = _signed("bmc", keys["server"], signer, key, (begin, ends[kind]), addresses)
+        found[kind] = directory / f"bmc-{kind}.pem"
+        _write(found[kind], made.public_bytes(Encoding.PEM) + _key(keys["server"]))
+    return found
+
+
+def _signed(
+    name: str, key: Any, authority: Any, authority_key: Any, valid: tuple[datetime, datetime], names: list[Any]
+) -> Any:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject if authority is None else authority.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(valid[0])
+        .not_valid_after(valid[1])
+        .add_extension(x509.BasicConstraints(ca=authority is None, path_length=None), critical=True)
+        .add_extension(_usage(authority is None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
+    )
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+    return builder.sign(authority_key, hashes.SHA256())
+
+
+def _usage(authority: bool) -> Any:
+    from cryptography import x509
+
+    return x509.KeyUsage(
+        digital_signature=True, key_cert_sign=authority, crl_sign=authority, content_commitment=False,
+        key_encipherment=False, data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
+    )  # fmt: skip
+
+
+def _key(key: Any) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    encoded: bytes = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+    return encoded
+
+
+def _write(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as handle:
+        handle.write(content)
