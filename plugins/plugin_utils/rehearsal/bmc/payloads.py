@@ -124,7 +124,7 @@ def _bay(path: str, name: str, supply: Supply, watts: int) -> Tree:
 
 def _classic(bmc: Bmc) -> tuple[Json, Tree]:
     power, thermal = f"{_CHASSIS}/Power", f"{_CHASSIS}/Thermal"
-    supplies = [
+    supplies: list[Json] = [
         {
             "@odata.id": f"{power}#/PowerSupplies/{number}", "MemberId": str(number), "Name": f"PSU{number}",
             "Status": {"State": "Absent"} if supply.state == "Absent" else _status(supply.state, supply.health),
