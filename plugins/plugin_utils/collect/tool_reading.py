@@ -19,6 +19,8 @@ from .host_evidence import ToolRun
 
 # For one tool of one host; the longest outputs are read within two seconds.
 _LIMIT_S = 60.0
+# What a shell ends with where a program is not there (POSIX).
+_NOT_FOUND = 127
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +71,9 @@ def _failure(tool: HostTool, run: ToolRun) -> ProbeFailure | None:
     if run.withheld:
         kind: FailureKind = "held" if run.withheld == "held" else "in-use"
         return ProbeFailure(tool, kind, f"`{command}` was not run: {run.stderr[:300]}")
-    if run.missing:
-        return ProbeFailure(tool, "missing", f"{run.argv[0] if run.argv else tool.name} is not installed")
+    if run.missing or (run.argv[:1] == ("sh",) and run.rc == _NOT_FOUND and not run.stdout.strip()):
+        name = run.argv[0] if run.argv and run.missing else tool.shown.partition(" ")[0]
+        return ProbeFailure(tool, "missing", f"{name} is not installed")
     if run.timed_out or run.rc is None:
         return ProbeFailure(tool, "timeout", f"`{command}` did not end within {run.duration_s:.0f} s")
     if run.rc != 0 and not (tool.rc_is_answer and run.stdout.strip()):

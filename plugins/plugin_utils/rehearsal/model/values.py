@@ -111,7 +111,8 @@ class Gpu:
 class Hca:
     """One network adapter port of the compute fabric; not `present`: the adapter is not on the bus. `goodput` is the
     part of its rate that data gets through; no tool but a benchmark shows it. It lost its link `link_downed` times, and
-    once more `under_load` of Node.hurt_by."""
+    once more `under_load` of Node.hurt_by. `raw_ber` and `effective_ber` are its bit error rates before and behind the
+    correction as mlxlink prints them, `module_c` the temperature of its cable's module."""
 
     index: int
     name: str
@@ -130,6 +131,9 @@ class Hca:
     goodput: float = 1.0
     under_load: Literal["", "lost"] = ""
     link_downed: int = 0
+    raw_ber: str = "4E-9"
+    effective_ber: str = "15E-255"
+    module_c: int = 52
 
 
 def _natural(name: str) -> tuple[tuple[int, str | int], ...]:

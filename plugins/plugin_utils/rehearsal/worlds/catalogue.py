@@ -78,6 +78,7 @@ def offers(world: World, hardware: Mapping[str, Sku], model: ClusterModel) -> fr
         "two_gpus": all(len(node.gpus) > 1 for node in model.nodes),
         **{word: alike >= least for word, least in HOSTS_WANTED.items()},
         "chrony": all("chronyc" not in node.tools for node in model.nodes),
+        "bare_metal": all(node.virtualisation == "none" for node in model.nodes),
         "pcie_switch": all(
             node.virtualisation == "none" and node.nic_view != "hidden" and (node.hcas or not node.gpus[0].nvlinks)
             for node in model.nodes

@@ -20,7 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_fi
 
 TABLE = load_host_tools()
 # Tools of the operating system itself: the simulated hosts have the real ones, which read the hosts' own files.
-REAL = {"cat"}
+REAL = {"cat", "sh"}
 
 
 @pytest.mark.parametrize("tool", TABLE.tools, ids=lambda tool: tool.name)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from node_tools import network_texts
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes import observe_hosts
@@ -65,6 +66,7 @@ _OWN = (
     "virtualisation",
     "ibstat",
     "port_counters",
+    "mlxlink",
     "kernel_log",
     "lsmod",
     "chronyc",
@@ -248,6 +250,7 @@ class FakeHost:
             "os_release": f'NAME="Ubuntu"\nID=ubuntu\nVERSION_ID="{self.version_id}"\nPRETTY_NAME="Ubuntu"\n',
             "fabric_manager": f"{self.fabric_manager}\n",
             "ofed_info": f"{self.ofed}:\n",
+            **network_texts(self.hcas),
         }
 
     def _topo(self) -> str:

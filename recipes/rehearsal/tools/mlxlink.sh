@@ -1,0 +1,13 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# A simulated mlxlink for one adapter, by its name.
+out=${0%/*}/../out
+run=${0%/*}/../run
+[ -d "$run" ] || run=/run
+[ ! -e "$run/gpu-node/loaded" ] || out=$out/loaded
+[ "$1" = -d ] && [ "$3 $4" = "-m -c" ] && grep -qx "===== $2 =====" "$out/mlxlink.txt" || {
+    echo "-E- Failed to open device: \"$2\", No such file or directory" >&2
+    exit 1
+}
+sed -n "/^===== $2 =====\$/,/^===== /{/^===== /!p;}" "$out/mlxlink.txt"
