@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,26 @@ def shared_directory() -> Path:
     return Path(os.environ.get("GPUFLEET_SHARED") or ROOT.parent / "shared")
 
 
-def pytest_configure() -> None:
+class FailuresAtOnce:
+    """Names every test that fails when it fails: a run that is cut off would keep the names for itself."""
+
+    def __init__(self, write_line: Callable[[str], None]) -> None:
+        self.write_line = write_line
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.write_line("")
+            self.write_line(f"FAILED {report.nodeid} ({report.when})")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
     """Make the collection importable by its name, in a checkout where `make setup` has not been run."""
     run_seed()
+    if not hasattr(config, "workerinput"):
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            config.pluginmanager.register(FailuresAtOnce(reporter.write_line), "failures-at-once")
     link = ROOT / ".cache/ansible_collections/gpufleet/bringup"
     if not link.exists():
         link.parent.mkdir(parents=True, exist_ok=True)
