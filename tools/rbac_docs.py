@@ -8,7 +8,11 @@ import yaml
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import LEVELS, every_choice
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import role_objects, snapshot_role
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
+    role_objects,
+    snapshot_role,
+    validator_roles,
+)
 
 _HEAD = """# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -32,6 +36,6 @@ class _Indented(yaml.SafeDumper):
 
 def page() -> str:
     """Return docs/rbac/roles.yaml."""
-    items = [*role_objects(GATE_IDS, LEVELS, every_choice()), snapshot_role()]
+    items = [*role_objects(GATE_IDS, LEVELS, every_choice()), snapshot_role(), *validator_roles()]
     body = {"apiVersion": "v1", "kind": "List", "items": items}
     return _HEAD + yaml.dump(body, Dumper=_Indented, sort_keys=False, width=150)

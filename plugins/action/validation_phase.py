@@ -83,7 +83,9 @@ class ActionModule(ModuleAction):
             return
         restore_settings(run, stated_settings(options, task_vars, self._templar, silent))
         declaration = declared_phase(run, asked, options["phase"])
-        tests = any(disturbs_cluster(part, run.site) for part in declaration.parts if part.checks)
+        tests = bool(declaration.images) or any(
+            disturbs_cluster(part, run.site) for part in declaration.parts if part.checks
+        )
         holder = take_hold(run, options, self.emit).holder if tests and not self.check_mode else ""
 
         def context_of(gate: str) -> tuple[ObserveContext, BringupError | None]:

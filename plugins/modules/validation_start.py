@@ -51,6 +51,17 @@ options:
     type: list
     elements: str
     default: []
+  recipe_data:
+    description:
+      - Directories with recipe data of the site. Entries with an image in their C(validators/catalog.yaml) are
+        validators that run as pods, see docs/validate.md.
+    type: list
+    elements: path
+    default: []
+  node_selector:
+    description: Labels of the nodes that pods which such a validator makes itself are for.
+    type: dict
+    default: {}
 attributes:
   check_mode:
     support: full

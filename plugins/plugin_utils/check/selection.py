@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -20,10 +19,11 @@ from ..site.model import Site
 from ..verdict.gate import NotDeclared
 from .declare import Declaration, declare
 from .registry import all_checks, checks_of
+from .validators.catalog import ValidatorImage, seconds_of
 
 COMPONENT_HEALTH = "component-health"
+_LEFT_OUT = "named in gpufleet_skip_checks"
 _CATALOG = RECIPES / "validators" / "catalog.yaml"
-_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +37,13 @@ class SkippedCheck:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseDeclaration:
     """What a phase must answer, gate by gate; `skipped` are checks that were named to be left out, `unknown` names of
-    the recipe for which this release has no check, which is no pass."""
+    the recipe for which this release has no check, which is no pass; `images` are validators of the site."""
 
     phase: str
     parts: tuple[Declaration, ...]
     skipped: tuple[SkippedCheck, ...] = ()
     unknown: tuple[str, ...] = ()
+    images: tuple[ValidatorImage, ...] = ()
 
     @property
     def gates(self) -> tuple[str, ...]:
@@ -80,13 +81,13 @@ def _entries() -> list[Mapping[str, Any]]:
     return found
 
 
-def require_names(names: Iterable[str], source: str) -> None:
-    """Refuse names of checks that nobody knows.
+def require_names(names: Iterable[str], source: str, images: Iterable[ValidatorImage] = ()) -> None:
+    """Refuse names of checks that nobody knows; `images` are validators of the site.
 
     Raises:
         InputError: the first of them, with the nearest name.
     """
-    known = names_of_checks()
+    known = {*names_of_checks(), *(image.name for image in images)}
     for name in names:
         if name not in known:
             raise InputError(f"{source}: {name}", "is no check.", nearest_hint(name, known))
@@ -111,6 +112,7 @@ def declare_phase(
     *,
     components: tuple[str, ...] = (),
     skip: Collection[str] = (),
+    images: Collection[ValidatorImage] = (),
 ) -> PhaseDeclaration:
     """Return what a phase declares.
 
@@ -120,11 +122,12 @@ def declare_phase(
         recipe: the resolved recipe; what its validation section names is what is asked.
         components: names of the recipe's components, subjects of checks per component.
         skip: names of checks that a person leaves out.
+        images: the site's validators; those that the recipe names are asked, without names those of the phase.
 
     Raises:
         InputError: a name to be left out is that of no check.
     """
-    require_names(skip, "skip_checks")
+    require_names(skip, "skip_checks", images)
     known, gate_of = names_of_checks(), {check.spec.id: check.spec.gate_at(site) for check in all_checks()}
     named = checks_named(recipe, phase)
     ids = {name: [i for i in known.get(name, ()) if i in gate_of] for name in named}
@@ -132,36 +135,30 @@ def declare_phase(
     if wanted and infrastructure_of(recipe, phase):
         # What the checks rest on is to be healthy, whatever else is asked.
         wanted.add(COMPONENT_HEALTH)
-    left_out = {i for name in skip for i in known[name]}
+    left_out = {i for name in skip for i in known.get(name, ())}
+    asked = [image for image in images if (image.name in named if named else image.phase == phase)]
     gates = dict.fromkeys((*PHASE_GATES[phase], *(gate_of[i] for i in sorted(wanted or ()))))
     parts, skipped = [], []
     for gate in gates:
         own = {check.spec.id for check in checks_of(gate, site) if _belongs(check.spec, phase, site, wanted)}
         whole = declare(gate, site, components)
+        left = [check.id for check in whole.checks if check.id in own & left_out]
+        skipped += [SkippedCheck(id=name, reason=_LEFT_OUT) for name in left]
         reason = f"the recipe's validation.{phase} does not name it; it names {', '.join(named)}"
-        checks = [check for check in whole.checks if check.id in own]
-        skipped += [
-            SkippedCheck(id=check.id, reason="named in gpufleet_skip_checks")
-            for check in checks
-            if check.id in left_out
-        ]
-        parts.append(
-            replace(
-                whole,
-                checks=tuple(check for check in checks if check.id not in left_out),
-                not_declared=(
-                    *(entry for entry in whole.not_declared if entry.id in own),
-                    *(
-                        NotDeclared(id=check.spec.id, title=check.spec.title, reason=reason)
-                        for check in checks_of(gate, site)
-                        if check.spec.id not in own and check.spec.phase_at(site) == phase
-                    ),
-                ),
-            )
+        unnamed = tuple(
+            NotDeclared(id=check.spec.id, title=check.spec.title, reason=reason)
+            for check in checks_of(gate, site)
+            if check.spec.id not in own and check.spec.phase_at(site) == phase
         )
+        kept = tuple(check for check in whole.checks if check.id in own - left_out)
+        not_here = tuple(entry for entry in whole.not_declared if entry.id in own)
+        parts.append(replace(whole, checks=kept, not_declared=(*not_here, *unnamed)))
     skipped += _not_here(ids, parts, left_out)
-    unknown = tuple(name for name in named if not ids[name] and name not in skip)
-    return PhaseDeclaration(phase=phase, parts=tuple(parts), skipped=tuple(skipped), unknown=unknown)
+    skipped += [SkippedCheck(id=i.name, reason=_LEFT_OUT) for i in asked if i.name in skip]
+    theirs = {image.name for image in asked}
+    unknown = tuple(name for name in named if not ids[name] and name not in skip and name not in theirs)
+    run = tuple(image for image in asked if image.name not in skip)
+    return PhaseDeclaration(phase=phase, parts=tuple(parts), skipped=tuple(skipped), unknown=unknown, images=run)
 
 
 def _not_here(
@@ -177,21 +174,6 @@ def _not_here(
 
 def _belongs(spec: Any, phase: str, site: Site, wanted: set[str] | None) -> bool:
     return spec.phase_at(site) == phase if wanted is None else spec.id in wanted
-
-
-def seconds_of(text: str, source: str) -> float:
-    """Return the seconds of a duration as recipes write it (`30m`, `1h30m`), 0 for none.
-
-    Raises:
-        InputError: it is none.
-    """
-    if not text:
-        return 0.0
-    found = _DURATION.fullmatch(text.strip())
-    if found is None or not any(found.groups()):
-        raise InputError(source, f"{text!r} is no duration.", "write for example 30m, 1h30m or 90s")
-    hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    return float(hours * 3600 + minutes * 60 + seconds)
 
 
 def limits_of(recipe: Mapping[str, Any] | None, phase: str) -> tuple[float, dict[str, float]]:

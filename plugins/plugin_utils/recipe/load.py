@@ -258,7 +258,7 @@ def _take(loading: _Loading, document: Document, vocabulary: Vocabulary, dialect
         elif document.kind is Kind.CHECKS:
             for data in document.data["validators"]:
                 loading.checks[data["name"]] = Check(
-                    name=data["name"], phase=data["phase"], file=str(document.file.path)
+                    name=data["name"], phase=data["phase"], file=str(document.file.path), data=data
                 )
     except ProblemsError as error:
         loading.problems.extend(error.problems)

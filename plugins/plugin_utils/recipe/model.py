@@ -139,11 +139,12 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One entry of a check catalogue."""
+    """One entry of a check catalogue; `data` is all that it says."""
 
     name: str
     phase: str
     file: str
+    data: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

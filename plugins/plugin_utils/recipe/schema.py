@@ -229,6 +229,8 @@ _CHECK = Table(
         "checks": _TEXTS,
         "env": Anything(),
         "resources": Anything(),
+        "rules": Anything(),
+        "disturbs": Flag(),
     },
     required=("name", "phase"),
 )

@@ -23,7 +23,7 @@ from ..runtime.progress import Progress
 from ..runtime.time_limit import time_limit
 from ..site.model import Site
 
-_LONGER = (
+LONGER = (
     "see what it waited for in the progress lines; the recipe's validation section states the time that a phase has"
 )
 
@@ -56,7 +56,7 @@ def observe_gate(
     for observer, disturbs in needed_observers(declaration, context):
         progress.say(f"{declaration.gate}: looking at {observer.key}")
         problem = refused or (_check_mode(observer) if check_mode and disturbs else None)
-        chosen = _refusing(observer, problem) if problem else _limited(observer, limit_s(observer) if limit_s else 0.0)
+        chosen = refusing(observer, problem) if problem else _limited(observer, limit_s(observer) if limit_s else 0.0)
         seen.append(_told(observe(chosen, declaration.gate, context), progress))
     return seen
 
@@ -91,7 +91,7 @@ def looking_meanwhile(entries: Sequence[Looking]) -> Iterator[list[Observation]]
             try:
                 found = future.result(timeout=left_s)
             except FutureTimeoutError:
-                found = look(_refusing(entry.observer, _too_late(entry)), entry.gate, entry.context)
+                found = look(refusing(entry.observer, _too_late(entry)), entry.gate, entry.context)
             seen.append(_told(save_observation(found, entry.context.run_dir), Progress(entry.context.emit)))
         waits = all(future.done() for future in futures)
     finally:
@@ -100,7 +100,7 @@ def looking_meanwhile(entries: Sequence[Looking]) -> Iterator[list[Observation]]
 
 def _too_late(entry: Looking) -> DeadlineError:
     text = f"did not end within {elapsed_text(entry.limit_s)}."
-    return DeadlineError(f"observer {entry.observer.key}", text, _LONGER)
+    return DeadlineError(f"observer {entry.observer.key}", text, LONGER)
 
 
 def _told(entry: Observation, progress: Progress) -> Observation:
@@ -130,13 +130,15 @@ def _limited(observer: AnyObserver, limit_s: float) -> AnyObserver:
         return observer
 
     def look(context: ObserveContext) -> Any:
-        with time_limit(f"observer {observer.key}", limit_s, _LONGER):
+        with time_limit(f"observer {observer.key}", limit_s, LONGER):
             return observer.observe(context)
 
     return replace(observer, observe=look)
 
 
-def _refusing(observer: AnyObserver, problem: BringupError) -> AnyObserver:
+def refusing(observer: AnyObserver, problem: BringupError) -> AnyObserver:
+    """Return an observer that says why nothing is looked at, in the place of that one."""
+
     def refuse(_context: ObserveContext) -> None:
         raise problem
 

@@ -68,6 +68,16 @@ def snapshot_role() -> Json:
     return _role("snapshot", "observe", "", _rules(RIGHTS))
 
 
+def validator_roles() -> list[Json]:
+    """Return the roles that allow to run the site's validator images, but for what these are allowed themselves."""
+    from ..check.validators.observe import RIGHTS as VALIDATING
+
+    places = sorted({entry.namespace for entry in VALIDATING})
+    return [
+        _role("validators", "test", place, _rules(e for e in VALIDATING if e.namespace == place)) for place in places
+    ]
+
+
 def bindings(roles: Iterable[Json], subject: Subject) -> list[Json]:
     """Return what binds roles to somebody: one object a role, named after both."""
     found = []

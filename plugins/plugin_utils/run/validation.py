@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from ..check.judge import judge_gate
@@ -19,8 +20,11 @@ from ..check.selection import (
     declare_phase,
     infrastructure_of,
     limits_of,
+    names_of_checks,
     require_names,
 )
+from ..check.validators.catalog import ValidatorImage, validator_images
+from ..check.validators.judge import validator_outcomes
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import Connection
 from ..collect.snapshot_place import read_recipe_text
@@ -30,6 +34,7 @@ from ..outcome.errors import BringupError, InputError
 from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
 from ..outcome.phases import PHASES, READINESS
 from ..recipe.output import RUN_FILE
+from ..recipe.request import catalogue_of
 from ..runtime.clock import now_utc
 from ..runtime.files import write_atomic
 from ..runtime.redaction import redact
@@ -51,7 +56,8 @@ class Asked:
     """What a validation was asked: its phases in their order, names of checks to leave out, and how.
 
     `snapshot` is where a supplied one lies (empty: one is taken), `max_age_s` how old that may be; `installed` says
-    that the recipe's components are there, so that nodes say which GPUs they have.
+    that the recipe's components are there, so that nodes say which GPUs they have; `images` are validators of the site,
+    and `node_selector` the labels of the nodes that their own pods are for.
     """
 
     phases: tuple[str, ...] = (READINESS,)
@@ -61,6 +67,8 @@ class Asked:
     snapshot: str = ""
     max_age_s: float = 0.0
     installed: bool = False
+    images: tuple[ValidatorImage, ...] = ()
+    node_selector: Mapping[str, str] = field(default_factory=dict)
     schema_version: int = 1
 
 
@@ -90,6 +98,7 @@ def start_validation(run: Run, options: Mapping[str, Any], connection: Connectio
     unknown = [name for name in chosen if name not in PHASES]
     if unknown:
         raise InputError(f"phase {unknown[0]!r}", f"is none; there are {', '.join(PHASES)}.", "correct gpufleet_phases")
+    images, answered_by_ours = _images(options["recipe_data"])
     asked = Asked(
         phases=tuple(phase for phase in PHASES if phase in chosen or phase == READINESS),
         skip_checks=tuple(options["skip_checks"]),
@@ -98,10 +107,12 @@ def start_validation(run: Run, options: Mapping[str, Any], connection: Connectio
         snapshot=options["snapshot"] or "",
         max_age_s=float(options["max_age_s"]),
         installed=True,
+        images=images,
+        node_selector={str(key): str(value) for key, value in options["node_selector"].items()},
     )
     if asked.no_cluster and not asked.snapshot:
         raise InputError("gpufleet_no_cluster", "needs a snapshot to look at.", "name one: gpufleet_validate_snapshot")
-    require_names(asked.skip_checks, "gpufleet_skip_checks")
+    require_names(asked.skip_checks, "gpufleet_skip_checks", images)
     if asked.no_cluster:
         run.save_site(_site_alone(run))
         run.save_hardware({})
@@ -113,7 +124,7 @@ def start_validation(run: Run, options: Mapping[str, Any], connection: Connectio
         run.save_site(with_dra(run.site, recipe))
     _require_known(run.recipe, asked)
     write_atomic(run.path / ASKED, dumps(replace(asked, snapshot=redact(asked.snapshot))))
-    notes = (*run.record.notes, *_notes(run.recipe))
+    notes = (*run.record.notes, *_notes(run.recipe), *answered_by_ours)
     record = replace(run.record, scope=(), site=run.site.name, notes=notes)
     for phase in asked.phases:
         record = record.with_phase(
@@ -121,6 +132,21 @@ def start_validation(run: Run, options: Mapping[str, Any], connection: Connectio
         )
     run.save_record(replace(record, updated=now_utc()))
     return asked
+
+
+def _images(recipe_data: Sequence[str]) -> tuple[tuple[ValidatorImage, ...], tuple[str, ...]]:
+    """Return the validators of the site's own catalogues, and a note of those that checks of ours answer for.
+
+    Raises:
+        InputError: an entry that cannot be run as it is written.
+        ProblemsError: everything that is wrong with the directories.
+    """
+    if not recipe_data:
+        return (), ()
+    entries = catalogue_of([Path(text) for text in recipe_data]).checks
+    images, ours = validator_images(entries, names_of_checks())
+    text = f"checks of this collection answer for {', '.join(ours)}; give an image a name of its own to run it as well"
+    return images, (text,) if ours else ()
 
 
 def _site_alone(run: Run) -> Site:
@@ -147,7 +173,7 @@ def _require_known(recipe: Mapping[str, Any] | None, asked: Asked) -> None:
                 raise InputError(f"constraint {entry.get('name')!r} of the recipe", "is measured by nothing.", hint)
     known = components_of(dict(recipe))
     for phase in asked.phases:
-        require_names(checks_named(recipe, phase), f"validation.{phase}.checks of the recipe")
+        require_names(checks_named(recipe, phase), f"validation.{phase}.checks of the recipe", asked.images)
         limits_of(recipe, phase)
         needed = infrastructure_of(recipe, phase)
         if needed and needed not in known:
@@ -177,7 +203,14 @@ def closed_by(run: Run, asked: Asked, phase: str) -> str:
 
 def declared_phase(run: Run, asked: Asked, phase: str) -> PhaseDeclaration:
     """Return what a phase of that run declares."""
-    return declare_phase(phase, run.site, run.recipe, components=components_of(run.recipe), skip=asked.skip_checks)
+    return declare_phase(
+        phase,
+        run.site,
+        run.recipe,
+        components=components_of(run.recipe),
+        skip=asked.skip_checks,
+        images=asked.images,
+    )
 
 
 def decide_phase(run: Run, phase: str) -> GateVerdict:
@@ -213,6 +246,10 @@ def phase_outcomes(run: Run, declaration: PhaseDeclaration) -> tuple[Outcome, ..
         elif not live:
             found += [_skipped(run, part.gate, check.id, NO_CLUSTER) for check in part.checks]
     first = declaration.parts[0].gate
+    if live:
+        found += validator_outcomes(declaration.images, declaration.phase, run.path, run.site.name, first)
+    else:
+        found += [_skipped(run, first, image.name, NO_CLUSTER) for image in declaration.images]
     found += [_skipped(run, first, entry.id, entry.reason) for entry in declaration.skipped]
     found += [_without_check(run, first, name) for name in declaration.unknown]
     bounds = stated_bounds(run.recipe, declaration.phase)
@@ -250,7 +287,8 @@ def phase_verdict(run: Run, declaration: PhaseDeclaration, outcomes: tuple[Outco
     """Return the verdict over these outcomes; what was left out by name holds nothing, and is never a pass."""
     skipped = {outcome.check for outcome in outcomes if outcome.status is Status.SKIPPED}
     expected = {check: subjects for check, subjects in declaration.expected.items() if check not in skipped}
-    expected |= dict.fromkeys(declaration.unknown, (run.site.name,))
+    others = (*declaration.unknown, *(image.name for image in declaration.images if image.name not in skipped))
+    expected |= dict.fromkeys(others, (run.site.name,))
     if stated_bounds(run.recipe, declaration.phase) and BOUNDS not in skipped:
         expected[BOUNDS] = (run.site.name,)
     seen = [outcome for outcome in outcomes if outcome.status is not Status.SKIPPED]

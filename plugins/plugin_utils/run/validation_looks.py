@@ -13,26 +13,32 @@ from typing import Any
 
 from ..check.declare import Declaration
 from ..check.observation import Observation, observe
-from ..check.readiness.observe_snapshot import OBSERVER, Taken, keep_snapshot
+from ..check.readiness.observe_snapshot import OBSERVER, SNAPSHOT, Taken, keep_snapshot
 from ..check.registry import AnyObserver, checks_of, observer_for
 from ..check.selection import PhaseDeclaration, limits_of
 from ..check.spec import ObserveContext
+from ..check.validators.observe import Inputs, as_text, validator_observers
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import Connection
 from ..clients.kube.identity import cluster_uid
 from ..collect.snapshot_place import read_snapshot
 from ..constraint.declared import declared_constraint
-from ..outcome.errors import BringupError, InputError
+from ..outcome.errors import BringupError, DeadlineError, InputError
 from ..outcome.phases import READINESS
 from ..recipe.sections import section_of
 from ..runtime.clock import Deadline, elapsed_text
+from ..snapshot.decode import parse_snapshot
 from ..snapshot.measure import collectors_for
 from ..snapshot.model import Snapshot
-from .observing import Looking, looking_meanwhile, needed_observers, observe_gate
+from ..snapshot.to_upstream import to_upstream
+from .observing import LONGER, Looking, looking_meanwhile, needed_observers, observe_gate, refusing
 from .run import Run
 from .snapshot import take_snapshot
-from .validation import Asked
+from .validation import Asked, asked_of
 
+_IN_CHECK_MODE = BringupError(
+    "validators of the site", "make test pods, and this is check mode.", "run without --check"
+)
 _AGAIN = "take one with playbook snapshot, or leave gpufleet_validate_snapshot out, which takes one"
 
 
@@ -46,7 +52,9 @@ def observe_readiness(
         if asked.snapshot:
             snapshot = supplied_snapshot(asked, connection)
         else:
-            snapshot = take_snapshot(connection, helm=helm, run_dir=_hosts_of(run), only=_needed(run.recipe))
+            # Nobody knows what the site's validators read of it.
+            only = None if asked.images else _needed(run.recipe)
+            snapshot = take_snapshot(connection, helm=helm, run_dir=_hosts_of(run), only=only)
         return keep_snapshot(snapshot, run.path, source=source, installed=asked.installed)
 
     return observe(replace(OBSERVER, observe=look), READINESS, context)
@@ -121,7 +129,7 @@ def observe_phase(
     """
     whole_s, by_check = limits_of(run.recipe, declaration.phase)
     deadline = Deadline.after(whole_s) if whole_s else None
-    asked, looking, one_by_one = [], [], []
+    asked, found, looking, one_by_one = asked_of(run), [], [], []
     for part in declaration.parts:
         if (gate and part.gate != gate) or not part.checks:
             continue
@@ -138,8 +146,61 @@ def observe_phase(
         one_by_one.append((_without(part, {o.key for o in alone}, context), context, refused, limit_s))
     with looking_meanwhile(looking) as seen:
         for part, context, refused, limit_s in one_by_one:
-            asked += observe_gate(part, context, check_mode=check_mode, refused=refused, limit_s=limit_s)
-    return [*asked, *seen]
+            found += observe_gate(part, context, check_mode=check_mode, refused=refused, limit_s=limit_s)
+        # Once in a phase, after the loads of its last gate.
+        if declaration.images and gate in ("", declaration.gates[-1]):
+            context, refused = context_of(declaration.gates[-1])
+            refused = refused or (_IN_CHECK_MODE if check_mode else None)
+            found += _observe_validators(run, asked, declaration, context, refused, deadline)
+    return [*found, *seen]
+
+
+def _observe_validators(
+    run: Run,
+    asked: Asked,
+    declaration: PhaseDeclaration,
+    context: ObserveContext,
+    refused: BringupError | None,
+    deadline: Deadline | None,
+) -> list[Observation]:
+    """Run the site's validators of a phase: those that disturb nothing at once, then the others one after another.
+
+    They get the snapshot that readiness looked at, in upstream's words, and the recipe of the run.
+    """
+    try:
+        inputs = Inputs(
+            snapshot=as_text(to_upstream(_snapshot_of(run))),
+            recipe=as_text(run.recipe),
+            run_id=run.path.name,
+            node_selector=asked.node_selector,
+        )
+    except BringupError as error:
+        refused, inputs = refused or error, Inputs(snapshot="", recipe="", run_id="", node_selector={})
+
+    alone = [(validator,) for validator in declaration.images if validator.disturbs]
+    beside = tuple(validator for validator in declaration.images if not validator.disturbs)
+    seen = []
+    for group in [beside, *alone]:
+        problem = refused or _over(deadline)
+        seen += [
+            observe(refusing(observer, problem) if problem else observer, declaration.phase, context)
+            for observer in validator_observers(group, declaration.phase, inputs)
+        ]
+    return seen
+
+
+def _snapshot_of(run: Run) -> Snapshot:
+    path = run.path / SNAPSHOT
+    try:
+        return parse_snapshot(path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read: {error.strerror}.", "run phase readiness again") from None
+
+
+def _over(deadline: Deadline | None) -> BringupError | None:
+    if deadline is None or deadline.left_s > 0:
+        return None
+    return DeadlineError("validators of the site", "were not run: the time of the phase is over.", LONGER)
 
 
 def _without(part: Declaration, keys: set[str], context: ObserveContext) -> Declaration:

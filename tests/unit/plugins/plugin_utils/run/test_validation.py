@@ -98,6 +98,8 @@ def asked(run: Run, tmp_path: Path, document: dict[str, Any], seen: dict[str, An
         "no_cluster": True,
         "fail_fast": False,
         "skip_checks": [],
+        "recipe_data": [],
+        "node_selector": {},
         **options,
     }
     return start_validation(run, stated, NOWHERE)

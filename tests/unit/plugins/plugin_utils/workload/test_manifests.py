@@ -34,8 +34,9 @@ SPEC = JobSpec(
     name="pair", nodes=("gpu01", "gpu02"), gpus_per_node=8, image="host/nccl:1", command=COMMAND,
     env={"NCCL_DEBUG": "INFO", "NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1"}, limits={"rdma/x": "1"},
 )  # fmt: skip
-# Workloads whose pods are root: images made for it, sshd, and locked memory.
-ROOT = ("job-gang", "job-torchrun", "mpijob", "vllm")
+# Workloads whose pods are root: images made for it, sshd, and locked memory; a site's own images have the user that
+# whoever made them chose.
+ROOT = ("job-gang", "job-torchrun", "mpijob", "validator", "vllm")
 GROUPS = {
     "native": "scheduling.k8s.io/v1alpha2",
     "volcano": "scheduling.volcano.sh/v1beta1",

@@ -1,0 +1,150 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How a validator's pod ended, and what that means. Pure.
+
+The contract is that of the upstream tool (NVIDIA/aicr, "Validator Development Guide"): exit code 0 passed, 1 failed, 2
+skipped; a reason of at most 4096 bytes in /dev/termination-log; what is for people on stdout, of which lines with
+`RESULT: ` are echoed. Everything else (killed for memory, evicted, not started, no exit code, too late) is no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...outcome.model import Evidence, Outcome, Rating, Status, Subject, SubjectKind
+from ...workload.follow import Ending
+from .catalog import ValidatorImage
+
+Json = dict[str, Any]
+CONTAINER = "validator"
+RESULT = "RESULT: "
+# What the upstream tool keeps of it.
+_LINES, _LENGTH, _MESSAGE = 1000, 512, 4096
+# Reasons of a kubelet or of the API server for which a container with an exit code of its own did not end by itself.
+_NOT_ITS_OWN = ("OOMKilled", "ContainerStatusUnknown", "Evicted", "DeadlineExceeded")
+_CAUSES = {
+    "unschedulable": "validator-not-placed",
+    "image": "image-not-pulled",
+    "refused": "validator-refused",
+    "held": "validator-not-placed",
+    "lost-node": "validator-lost",
+    "preempted": "validator-lost",
+    "slow-start": "validator-not-started",
+    "timeout": "validator-timeout",
+    "failed": "validator-broken",
+    "aborted": "validator-timeout",
+}
+_HINTS = {
+    "validator-not-placed": "kubectl describe nodes: a taint goes to gpufleet_set=gpu_stack.tolerations=[...]",
+    "image-not-pulled": "name an image that the nodes can pull, or give them its registry's credentials",
+    "validator-refused": "let the run's account make it: docs/validate.md (Validators that are images)",
+    "validator-timeout": "raise its timeout in validators/catalog.yaml, if it needs the time",
+    "validator-lost": "run the phase again",
+    "validator-not-started": "kubectl get events; run the phase again",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidatorRun:
+    """How one validator ended.
+
+    `state` is that of a job (workload/model.py); `exit_code` is None where its container has none; `word` is the
+    kubelet's reason for the end, `message` what it left in its termination log, `reason` why it did not come to an end
+    of its own; `lines` are the last of its output; `unread` why that cannot be read.
+    """
+
+    name: str
+    image: str
+    state: str
+    exit_code: int | None = None
+    word: str = ""
+    message: str = ""
+    reason: str = ""
+    node: str = ""
+    lines: tuple[str, ...] = ()
+    unread: str = ""
+    leftovers: tuple[str, ...] = ()
+    duration_s: float = 0.0
+    schema_version: int = 1
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """What it says for people to read at once, without the word before it."""
+        return tuple(line.removeprefix(RESULT).strip() for line in self.lines if line.startswith(RESULT))
+
+
+def ended(validator: ValidatorImage, pod: Mapping[str, Any], ending: Ending, log: str, unread: str) -> ValidatorRun:
+    """Return how a validator ended, from its pod and its log."""
+    status = pod.get("status") or {}
+    statuses = status.get("containerStatuses") or []
+    own: Json = next((entry for entry in statuses if entry.get("name") == CONTAINER), {})
+    terminated = (own.get("state") or {}).get("terminated") or {}
+    # A pod that was evicted or took too long says so itself, whatever became of its container.
+    word = str(status.get("reason") or terminated.get("reason") or "")
+    code = terminated.get("exitCode")
+    return ValidatorRun(
+        name=validator.name,
+        image=validator.image,
+        state=ending.state,
+        exit_code=int(code) if isinstance(code, int) else None,
+        word=word,
+        message=str(terminated.get("message") or "").strip()[:_MESSAGE],
+        reason=ending.reason[:1000],
+        node=str((pod.get("spec") or {}).get("nodeName") or ""),
+        lines=tuple(line[:_LENGTH] for line in log.splitlines()[-_LINES:]),
+        unread=unread,
+    )
+
+
+def judge_run(validator: ValidatorImage, run: ValidatorRun, site: str, gate: str, path: str) -> Outcome:
+    """Return the outcome of a validator; `path` is where its output lies in the run directory."""
+    said = " ".join(run.message.split()) or "; ".join(run.results[:3])
+    about: dict[str, Any] = {
+        "check": validator.name,
+        "gate": gate,
+        "subjects": (Subject(SubjectKind.SITE, site),),
+        "evidence": (Evidence(f"image {run.image}", run.node, "\n".join(run.results[:20])[:1000] or run.unread, path),),
+    }
+
+    def other(cause: str, text: str, hint: str = "") -> Outcome:
+        return Outcome(
+            status=Status.OTHER, rating=Rating.UNKNOWN, summary=text[:600], cause=cause,
+            hint=hint or _HINTS.get(cause, f"read {path} in the run directory"), **about,
+        )  # fmt: skip
+
+    if run.name != validator.name or run.image != validator.image:
+        return other("no-data", f"what was saved is of {run.name}, image {run.image}", "run the phase again")
+    if run.state not in ("succeeded", "failed"):
+        return other(_CAUSES.get(run.state, "validator-broken"), f"did not end by itself: {run.reason or run.state}")
+    if run.word in _NOT_ITS_OWN:
+        killed = f"was ended by the cluster ({run.word}), exit code {run.exit_code}"
+        hint = "raise its resources in validators/catalog.yaml" if run.word == "OOMKilled" else ""
+        return other("validator-killed", f"{killed}: {said or run.reason}".rstrip(": "), hint)
+    if run.exit_code is None:
+        return other("validator-broken", f"has no exit code: {run.reason or 'its container did not end'}")
+    if run.leftovers:
+        text = f"exit code {run.exit_code}, but left behind: {run.leftovers[0]}"
+        return other("cleanup-incomplete", text, "kubectl get ns -l gpufleet.io/purpose=test; delete what it left")
+    return _answered(run, said, about, other)
+
+
+def _answered(run: ValidatorRun, said: str, about: Mapping[str, Any], other: Any) -> Outcome:
+    if run.exit_code == 0 and run.state == "succeeded":
+        text = said or "exit code 0"
+        return Outcome(status=Status.PASSED, rating=Rating.GOOD, summary=text[:600], **about)
+    if run.exit_code == 1:
+        text = said or "exit code 1, and no word why"
+        hint = f"read its output in the run directory: {about['evidence'][0].path}"
+        return Outcome(
+            status=Status.FAILED, rating=Rating.BAD, summary=text[:600], cause="validator-failed", hint=hint, **about
+        )
+    if run.exit_code == 2:
+        text = f"it skipped itself: {said or 'no word why'}"
+        return Outcome(status=Status.SKIPPED, rating=Rating.UNKNOWN, summary=text[:600], **about)
+    result: Outcome = other(
+        "validator-broken", f"exit code {run.exit_code} is none of 0, 1 and 2: {said or run.reason}"
+    )
+    return result
