@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How the nodes and pods of a rehearsal behave on its control plane."""
+"""How the nodes and pods of a rehearsal behave on its control plane, and what a drain makes of them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,37 @@ import pytest
 from cluster_bench import ClusterBench, cluster_bench
 from waiting import always, eventually
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    NODES,
+    PODS,
+    Kind,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kube_drain import DrainLimits
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kube_nodes import HELD_TAINT, KubernetesNodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.prime import LocalApi, open_api
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import read_state
 
 PREFIX = "rehearsal.gpufleet.invalid"
 
 
+BUDGETS = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
+
+
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalApi]:
-    """The API of a cluster of four nodes."""
-    with cluster_bench(ClusterBench, tmp_path_factory.mktemp("kept"), 4, {}) as bench:
-        state = read_state(bench.directory)
-        assert state is not None
-        yield open_api(bench.directory / "cluster", state.ports["kube-apiserver"])
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterBench]:
+    """A cluster of four nodes."""
+    with cluster_bench(ClusterBench, tmp_path_factory.mktemp("kept"), 4, {}) as found:
+        yield found
+
+
+@pytest.fixture
+def kept(bench: ClusterBench) -> LocalApi:
+    """Its API."""
+    state = read_state(bench.directory)
+    assert state is not None
+    return open_api(bench.directory / "cluster", state.ports["kube-apiserver"])
 
 
 def pod(name: str, annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
@@ -142,3 +160,96 @@ def test_nobody_without_a_key_gets_in(kept: LocalApi) -> None:
     connection = http.client.HTTPSConnection("127.0.0.1", kept.port, context=context, timeout=5)
     connection.request("GET", "/api/v1/nodes")
     assert connection.getresponse().status == 401
+
+
+def controller(kind: str, name: str, node: str, replicas: int = 0) -> dict[str, Any]:
+    """A Deployment or DaemonSet whose pods belong on one node."""
+    labels = {"app": name}
+    spec = {
+        "nodeSelector": {"kubernetes.io/hostname": node},
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "main", "image": "none"}],
+    }
+    template = {"metadata": {"labels": labels}, "spec": spec}
+    count = {"replicas": replicas} if replicas else {}
+    body = {"selector": {"matchLabels": labels}, "template": template, **count}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": body}
+
+
+def running_on(bench: ClusterBench, node: str) -> list[str]:
+    pods = bench.cluster.list_objects(PODS, "default", fields=f"spec.nodeName={node}")
+    return sorted(p["metadata"]["labels"]["app"] for p in pods if p["status"].get("phase") == "Running")
+
+
+def test_a_drain_names_the_budget_in_its_way_and_frees_the_other_node(bench: ClusterBench) -> None:
+    cluster = bench.cluster
+    cluster.create(DEPLOYMENTS, controller("Deployment", "web", "gpu01", 2), "default")
+    cluster.create(DEPLOYMENTS, controller("Deployment", "free", "gpu02", 1), "default")
+    cluster.create(DAEMON_SETS, controller("DaemonSet", "agent", "gpu02"), "default")
+    budget = {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": 2}
+    body = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"}, "spec": budget}
+    cluster.create(BUDGETS, body, "default")
+    eventually(lambda: running_on(bench, "gpu01") == ["web", "web"] and running_on(bench, "gpu02") == ["agent", "free"])
+    eventually(lambda: cluster.get(BUDGETS, "web", "default")["status"].get("currentHealthy") == 2, what="the budget")
+    nodes = KubernetesNodes(
+        cluster, "roll-1", {"a": "gpu01", "b": "gpu02", "c": "gpu09"}, DrainLimits(timeout_s=6, poll_s=0.5)
+    )
+    try:
+        ahead = nodes.preview(["a", "b", "c"])
+        assert ahead["c"] == "it is not in the cluster" and ahead["b"] == "" and "budget default/web" in ahead["a"]
+        assert running_on(bench, "gpu02") == ["agent", "free"]
+        assert [nodes.cordon(name) for name in ("a", "b", "c")] == ["", "", "it is not in the cluster"]
+        found = nodes.drain(["a", "b"])
+        assert found["b"] == "" and running_on(bench, "gpu02") == ["agent"]
+        assert "pod default/web-" in found["a"] and "(ReplicaSet web-" in found["a"]
+        assert "disruption budget default/web needs 2 healthy pods and has 2 currently" in found["a"]
+        assert running_on(bench, "gpu01") == ["web", "web"]
+    finally:
+        for name in ("a", "b"):
+            assert nodes.give_back(name) == ""
+        for kind, name in ((BUDGETS, "web"), (DEPLOYMENTS, "web"), (DEPLOYMENTS, "free"), (DAEMON_SETS, "agent")):
+            cluster.delete(kind, name, "default")
+        eventually(lambda: not running_on(bench, "gpu01") and not running_on(bench, "gpu02"))
+    assert not any(cluster.get(NODES, name)["spec"].get("unschedulable") for name in ("gpu01", "gpu02"))
+
+
+def test_a_pod_that_nobody_makes_again_is_not_evicted(bench: ClusterBench, kept: LocalApi) -> None:
+    make(kept, pod("alone", nodeSelector={"kubernetes.io/hostname": "gpu03"}))
+    eventually(lambda: phase_of(kept, "alone") == "Running")
+    careful = KubernetesNodes(bench.cluster, "roll-1", {"c": "gpu03"}, DrainLimits(timeout_s=2, poll_s=0.5))
+    assert "pod default/alone has no controller" in careful.drain(["c"])["c"] and phase_of(kept, "alone") == "Running"
+    limits = DrainLimits(timeout_s=60, poll_s=0.5, unmanaged=True)
+    assert KubernetesNodes(bench.cluster, "roll-1", {"c": "gpu03"}, limits).drain(["c"]) == {"c": ""}
+    assert phase_of(kept, "alone") == ""
+
+
+def test_a_cordon_of_somebody_else_stays_and_a_held_node_keeps_its_taint(bench: ClusterBench) -> None:
+    cluster = bench.cluster
+
+    def set_cordon(value: bool) -> None:
+        cluster.patch(NODES, "gpu04", {"spec": {"unschedulable": value}})
+
+    def is_out() -> bool:
+        return bool(cluster.get(NODES, "gpu04")["spec"].get("unschedulable"))
+
+    def taints() -> list[str]:
+        return [taint["key"] for taint in cluster.get(NODES, "gpu04")["spec"].get("taints") or []]
+
+    ours, others = (KubernetesNodes(cluster, roll, {"d": "gpu04"}, DrainLimits()) for roll in ("roll-1", "roll-2"))
+    set_cordon(True)
+    assert ours.cordon("d") == "cordoned by somebody else"
+    assert ours.give_back("d") == "cordoned by somebody else, and stays so" and is_out()
+    ours.hold("d", "not ours")
+    assert HELD_TAINT not in taints()
+    set_cordon(False)
+    assert ours.cordon("d") == ours.cordon("d") == "" and is_out()
+    assert others.cordon("d") == "cordoned by roll roll-1" and "roll-1" in others.give_back("d") and is_out()
+    # Another program lifts the cordon of a node that failed: the hold puts it back, with a taint that it does not know.
+    set_cordon(False)
+    ours.hold("d", "not verified: gpu-ecc")
+    assert is_out() and HELD_TAINT in taints()
+    # A person gives it back: a roll that goes on does not take it again.
+    set_cordon(False)
+    ours.hold("d", "not verified: gpu-ecc", again=True)
+    assert not is_out()
+    assert ours.give_back("d") == "" and HELD_TAINT not in taints() and not is_out()

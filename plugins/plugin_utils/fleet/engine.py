@@ -31,8 +31,8 @@ class Orchestrator(Protocol):
     def give_back(self, node: str) -> str:
         """Let the node get work again if it is kept from it by us; return what is left of others, for people."""
 
-    def hold(self, node: str, reason: str) -> None:
-        """Write on a node that is ours why it stays out; nothing is done to one that is not ours any more."""
+    def hold(self, node: str, reason: str, *, again: bool = False) -> None:
+        """Keep a node that is ours out of work and write on it why; `again`: only if nobody gave it back meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Roll:
         """Decide, and spare the nodes for which there is no room."""
         # A roll that died between the two left a node held in the journal alone.
         for node in self.at(Stage.HELD):
-            self._orchestrator.hold(node, self.states[node].reason)
+            self._orchestrator.hold(node, self.states[node].reason, again=True)
         decision = self.decision()
         for node, reason in decision.spared.items():
             self._leave(node, reason)

@@ -190,6 +190,7 @@ class Transport:
         patient: bool = True,
         rival: bool = False,
         most_bytes: int = 0,
+        stands: Callable[[bytes], bool] = lambda _data: False,
     ) -> Answered:
         """Return the answer to a request, whatever its status, once the faults that can be survived are survived.
 
@@ -205,6 +206,7 @@ class Transport:
             patient: False gives up after a few answers that somebody behind the server has no time.
             rival: a conflict with another writer is the caller's business, and not tried again.
             most_bytes: how much is kept of a text without end (runtime.capped), 0 for all; it is never whole in memory.
+            stands: tells that an answer of any status is meant as it is, and no sign of a server without time.
 
         Raises:
             TlsError: the certificate is not what it should be.
@@ -221,6 +223,7 @@ class Transport:
             lambda: self._request(method, self.url(path, query), headers, payload, limit_s, not most_bytes),
             tries,
             repeatable,
+            lambda data: not stands(data),
             rival=rival,
             most_bytes=most_bytes,
         )

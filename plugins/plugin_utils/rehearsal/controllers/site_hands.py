@@ -9,6 +9,7 @@ object of a release was deleted, and its list still says deployed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from ...clients.kube.kinds import DEPLOYMENTS, NODES
@@ -17,6 +18,8 @@ from .cluster_view import DELETE, MERGE, Change, ClusterView, Json, annotations_
 
 MANAGER = "rehearsal"
 _RELEASE = "meta.helm.sh/release-name"
+# What they did to a node.
+_TAINTED, _CORDONED = "rehearsal.gpufleet.invalid/tainted", "rehearsal.gpufleet.invalid/cordoned"
 
 
 def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
@@ -31,16 +34,29 @@ def _node(view: ClusterView, node: NodeFacts) -> Iterable[Change]:
     item = view.find(NODES, node.name)
     if item is None:
         return
-    spec = item.get("spec") or {}
-    own = [taint for taint in spec.get("taints") or [] if str(taint.get("key", "")).startswith("node.kubernetes.io/")]
-    wanted = [*own, *(dict(taint) for taint in node.taints)]
+    spec, notes = item.get("spec") or {}, annotations_of(item)
+    taints = spec.get("taints") or []
+    # What they put there they take away again; what others put there is none of their business.
+    before = {tuple(entry) for entry in json.loads(notes.get(_TAINTED) or "[]")}
+    wanted = [*(t for t in taints if not _compared([t]) & before), *(dict(taint) for taint in node.taints)]
+    ours = sorted(_compared(dict(taint) for taint in node.taints))
     body: Json = {}
-    if _compared(spec.get("taints") or []) != _compared(wanted):
-        body["taints"] = wanted or None
-    if bool(spec.get("unschedulable")) != node.cordoned:
+    if _compared(taints) != _compared(wanted):
+        body["taints"] = _distinct(wanted) or None
+    if node.cordoned != (_CORDONED in notes):
         body["unschedulable"] = node.cordoned or None
-    if body:
-        yield Change(MANAGER, MERGE, NODES, node.name, body={"spec": body})
+    marks: Json = {}
+    if {tuple(entry) for entry in ours} != before:
+        marks[_TAINTED] = json.dumps(ours) if ours else None
+    if node.cordoned != (_CORDONED in notes):
+        marks[_CORDONED] = "true" if node.cordoned else None
+    changed = ({"metadata": {"annotations": marks}} if marks else {}) | ({"spec": body} if body else {})
+    if changed:
+        yield Change(MANAGER, MERGE, NODES, node.name, body=changed)
+
+
+def _distinct(taints: Iterable[Json]) -> list[Json]:
+    return list({next(iter(_compared([taint]))): taint for taint in taints}.values())
 
 
 def _compared(taints: Iterable[Json]) -> set[tuple[str, str, str]]:

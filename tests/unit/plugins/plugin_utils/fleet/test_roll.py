@@ -67,7 +67,7 @@ class World:
         self.moment()
         return ""
 
-    def hold(self, node: str, reason: str) -> None:
+    def hold(self, node: str, reason: str, *, again: bool = False) -> None:
         self.moment()
         assert node in self.out
         self.held[node] = reason

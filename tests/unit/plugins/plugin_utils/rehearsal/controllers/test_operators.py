@@ -348,8 +348,21 @@ def test_nodes_are_tainted_and_cordoned_as_the_model_says_and_the_kubelets_own_t
     broken = replace(facts, nodes={"gpu01": node})
     (body,) = _body(site_hands.reconcile(view_of(item), broken), NODES)
     assert body["spec"] == {"taints": [lost, gpu], "unschedulable": True}
-    done = (NODES, {"metadata": meta("gpu01"), "spec": {"taints": [gpu, lost], "unschedulable": True}})
+    notes = body["metadata"]["annotations"]
+    done = (
+        NODES,
+        {"metadata": meta("gpu01", annotations=notes), "spec": {"taints": [gpu, lost], "unschedulable": True}},
+    )
     assert site_hands.reconcile(view_of(done), broken) == []
+    (mended,) = _body(site_hands.reconcile(view_of(done), facts), NODES)
+    assert mended["spec"] == {"taints": [lost], "unschedulable": None}
+    assert set(mended["metadata"]["annotations"].values()) == {None}
+
+
+def test_the_site_lifts_no_cordon_and_no_taint_that_it_did_not_set(facts: ClusterFacts) -> None:
+    other = {"key": "example.com/held", "effect": "NoSchedule"}
+    item = (NODES, {"metadata": meta("gpu01"), "spec": {"taints": [other], "unschedulable": True}})
+    assert _body(site_hands.reconcile(view_of(item), facts), NODES) == []
 
 
 def test_the_first_workload_of_a_release_is_deleted_or_scaled_to_nothing(facts: ClusterFacts) -> None:

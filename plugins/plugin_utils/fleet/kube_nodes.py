@@ -1,0 +1,137 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Nodes of a Kubernetes cluster as a roll takes them out of work and gives them back.
+
+Our cordon is `spec.unschedulable` with an annotation that names the roll, written at once over the version of the node
+that was read. A cordon without it is somebody else's and is neither taken over nor lifted. A node that is held gets a
+taint of ours besides: others lift cordons by themselves, such as the upgrade controller of the GPU operator after a
+failed upgrade (NVIDIA/k8s-operator-libs, pkg/upgrade), and never a taint that they do not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.kinds import NODES
+from ..clients.kube.permission import Permission
+from ..outcome.errors import NotFoundError
+from ..runtime.progress import Emit, silent
+from . import kube_drain
+from .kube_drain import DrainLimits, drain_nodes, preview_drain
+
+Json = dict[str, Any]
+MARK, REASON, HELD_TAINT = "gpufleet.io/cordoned-by", "gpufleet.io/held-because", "gpufleet.io/held"
+RIGHTS = (Permission("get", "nodes"), Permission("update", "nodes"), *kube_drain.RIGHTS)
+_LONGEST_REASON = 500
+_GONE = "it is not in the cluster"
+
+
+class KubernetesNodes:
+    """The nodes by the names of the roll; `node_names` gives those of the cluster."""
+
+    def __init__(
+        self, cluster: Cluster, roll: str, node_names: Mapping[str, str], limits: DrainLimits, emit: Emit = silent
+    ) -> None:
+        """Talk to that cluster, for that roll."""
+        self._cluster, self._roll, self._names, self._limits, self._emit = cluster, roll, node_names, limits, emit
+
+    def cordon(self, node: str) -> str:
+        """See engine.Orchestrator."""
+        problem = ""
+
+        def marked(found: Json) -> Json | None:
+            nonlocal problem
+            problem = _foreign(found, self._roll)
+            if problem or _is_out(found, self._roll):
+                return None
+            return _with(found, self._roll, "", held=False)
+
+        try:
+            self._cluster.change(NODES, self._names[node], marked)
+        except NotFoundError:
+            return _GONE
+        return problem
+
+    def drain(self, nodes: Sequence[str]) -> Mapping[str, str]:
+        """See engine.Orchestrator."""
+        return drain_nodes(self._cluster, {node: self._names[node] for node in nodes}, self._limits, self._emit)
+
+    def preview(self, nodes: Sequence[str]) -> dict[str, str]:
+        """Return what is in the way of each node now; nothing is changed."""
+        found, there = dict[str, str](), dict[str, str]()
+        for node in nodes:
+            live = self._cluster.find(NODES, self._names[node])
+            found[node] = _GONE if live is None else _foreign(live, self._roll)
+            there |= {} if found[node] else {node: self._names[node]}
+        return {**found, **preview_drain(self._cluster, there, self._limits)}
+
+    def give_back(self, node: str) -> str:
+        """See engine.Orchestrator."""
+        left = ""
+
+        def clean(found: Json) -> Json | None:
+            nonlocal left
+            left = _foreign(found, self._roll)
+            return _without(found) if _mark(found) == self._roll else None
+
+        try:
+            self._cluster.change(NODES, self._names[node], clean)
+        except NotFoundError:
+            return _GONE
+        return left and f"{left}, and stays so"
+
+    def hold(self, node: str, reason: str, *, again: bool = False) -> None:
+        """See engine.Orchestrator."""
+
+        def held(found: Json) -> Json | None:
+            # What a person gave back since is not taken again.
+            ours = _mark(found) == self._roll and (_is_out(found, self._roll) or not again)
+            wanted = _with(found, self._roll, reason, held=True) if ours else None
+            return None if wanted == found else wanted
+
+        try:
+            self._cluster.change(NODES, self._names[node], held)
+        except NotFoundError:
+            self._emit(f"{node}: {_GONE}")
+
+
+def _mark(node: Json) -> str:
+    return str((node["metadata"].get("annotations") or {}).get(MARK) or "")
+
+
+def _is_out(node: Json, roll: str) -> bool:
+    return bool((node.get("spec") or {}).get("unschedulable")) and _mark(node) == roll
+
+
+def _foreign(node: Json, roll: str) -> str:
+    """Return who else keeps the node from work; empty if nobody does."""
+    if not (node.get("spec") or {}).get("unschedulable") or _mark(node) == roll:
+        return ""
+    return f"cordoned by roll {_mark(node)}" if _mark(node) else "cordoned by somebody else"
+
+
+def _with(node: Json, roll: str, reason: str, *, held: bool) -> Json:
+    metadata, spec = node["metadata"], node.get("spec") or {}
+    annotations = {**(metadata.get("annotations") or {}), MARK: roll}
+    taints = _other_taints(spec)
+    if held:
+        annotations[REASON] = reason[:_LONGEST_REASON]
+        taints.append({"key": HELD_TAINT, "value": roll, "effect": "NoSchedule"})
+    changed = {**spec, "unschedulable": True} | ({"taints": taints} if taints else {})
+    return {**node, "metadata": {**metadata, "annotations": annotations}, "spec": changed}
+
+
+def _without(node: Json) -> Json:
+    metadata, spec = node["metadata"], dict(node.get("spec") or {})
+    notes = {key: text for key, text in (metadata.get("annotations") or {}).items() if key not in (MARK, REASON)}
+    spec.pop("unschedulable", None)
+    spec["taints"] = _other_taints(spec)
+    return {**node, "metadata": {**metadata, "annotations": notes}, "spec": spec}
+
+
+def _other_taints(spec: Json) -> list[Json]:
+    # The control plane keeps its own taint for a cordon up to date by itself.
+    return [taint for taint in spec.get("taints") or [] if taint.get("key") != HELD_TAINT]
