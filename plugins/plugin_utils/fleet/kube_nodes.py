@@ -19,12 +19,13 @@ from ..clients.kube.kinds import NODES
 from ..clients.kube.permission import Permission
 from ..outcome.errors import NotFoundError
 from ..runtime.progress import Emit, silent
+from ..workload.nodes import not_ready
 from . import kube_drain
 from .kube_drain import DrainLimits, drain_nodes, preview_drain
 
 Json = dict[str, Any]
 MARK, REASON, HELD_TAINT = "gpufleet.io/cordoned-by", "gpufleet.io/held-because", "gpufleet.io/held"
-RIGHTS = (Permission("get", "nodes"), Permission("update", "nodes"), *kube_drain.RIGHTS)
+RIGHTS = (*(Permission(verb, "nodes") for verb in ("get", "list", "update")), *kube_drain.RIGHTS)
 _LONGEST_REASON = 500
 _GONE = "it is not in the cluster"
 
@@ -37,6 +38,15 @@ class KubernetesNodes:
     ) -> None:
         """Talk to that cluster, for that roll."""
         self._cluster, self._roll, self._names, self._limits, self._emit = cluster, roll, node_names, limits, emit
+
+    def look(self, nodes: Sequence[str]) -> dict[str, str]:
+        """Return by node what keeps it from being taken into a roll, empty for nothing."""
+        every = {entry["metadata"]["name"]: entry for entry in self._cluster.list_objects(NODES)}
+        found = {node: every.get(self._names[node]) for node in nodes}
+        return {
+            node: _GONE if live is None else _foreign(live, self._roll) or _not_ready_text(live)
+            for node, live in found.items()
+        }
 
     def cordon(self, node: str) -> str:
         """See engine.Orchestrator."""
@@ -96,6 +106,11 @@ class KubernetesNodes:
             self._cluster.change(NODES, self._names[node], held)
         except NotFoundError:
             self._emit(f"{node}: {_GONE}")
+
+
+def _not_ready_text(node: Json) -> str:
+    reason = not_ready(node)
+    return reason and f"not Ready: {reason}"
 
 
 def _mark(node: Json) -> str:

@@ -48,12 +48,12 @@ class NodeWatch:
         else:
             every = {node["metadata"]["name"]: node for node in self.cluster.list_objects(NODES)}
             found = {name: every.get(name) for name in names}
-        reasons = {name: _not_ready(node) for name, node in found.items()}
+        reasons = {name: not_ready(node) for name, node in found.items()}
         return {name: reason for name, reason in reasons.items() if reason}
 
 
-def _not_ready(node: dict[str, Any] | None) -> str:
-    """Return why a node is not Ready; empty if it is."""
+def not_ready(node: dict[str, Any] | None) -> str:
+    """Return why a node is not Ready, or that it is not there; empty if it is Ready."""
     if node is None:
         return _GONE
     ready = condition(node, "Ready")

@@ -1,0 +1,118 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Draining nodes of Slurm: only by our reason, back only from our reason, jobs are waited for.
+
+The scontrol here keeps a file a node and behaves as scontrol.1 says: `state=drain` adds the flag and sets the reason,
+`state=resume` takes both away.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_drain import SlurmLimits, SlurmNodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
+
+SCONTROL = """#!/bin/sh
+cd "{state}" || exit 1
+if [ "$1 $2" = "show node" ]; then
+  [ -f "$3.state" ] || {{ echo "Node $3 not found"; exit 1; }}
+  printf 'NodeName=%s Arch=x86_64\\n   State=%s ThreadsPerCore=1\\n' "$3" "$(cat "$3.state")"
+  [ -s "$3.reason" ] && printf '   Reason=%s [root@2026-11-23T08:00:00]\\n' "$(cat "$3.reason")"
+  exit 0
+fi
+node=${{2#nodename=}}
+shift 2
+for word; do case $word in
+  reason=*) printf %s "${{word#reason=}}" > "$node.reason";;
+  state=drain) base=$(cut -d+ -f1 "$node.state"); echo "$base+DRAIN" > "$node.state";;
+  state=resume) echo IDLE > "$node.state"; : > "$node.reason";;
+esac; done
+"""
+OURS = "gpufleet.bringup:roll-1"
+
+
+class Site:
+    """Slurm with nodes in these states."""
+
+    def __init__(self, path: Path, **states: str) -> None:
+        self.path, self.pauses = path, 0
+        for name, state in states.items():
+            self.put(name, state)
+        (path / "scontrol").write_text(SCONTROL.format(state=path))
+        (path / "scontrol").chmod(0o755)
+        limits = SlurmLimits(scontrol=str(path / "scontrol"), timeout_s=0.5, poll_s=0.1)
+        self.nodes = SlurmNodes("roll-1", {name: name for name in states}, limits, sleep=self.pause)
+
+    def pause(self, _seconds: float) -> None:
+        self.pauses += 1
+        if self.pauses == 2:
+            self.put("ending", "IDLE+DRAIN", OURS)
+
+    def put(self, name: str, state: str, reason: str = "") -> None:
+        (self.path / f"{name}.state").write_text(state)
+        (self.path / f"{name}.reason").write_text(reason)
+
+    def state(self, name: str) -> tuple[str, str]:
+        return (self.path / f"{name}.state").read_text().strip(), (self.path / f"{name}.reason").read_text()
+
+
+def test_a_node_is_drained_by_our_reason_and_resumed(tmp_path: Path) -> None:
+    site = Site(tmp_path, gpu01="IDLE")
+    assert site.nodes.look(["gpu01"]) == {"gpu01": ""}
+    assert site.nodes.cordon("gpu01") == site.nodes.cordon("gpu01") == ""
+    assert site.state("gpu01") == ("IDLE+DRAIN", OURS)
+    assert site.nodes.drain(["gpu01"]) == {"gpu01": ""}
+    assert site.nodes.give_back("gpu01") == "" and site.state("gpu01") == ("IDLE", "")
+    assert site.nodes.give_back("gpu01") == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [("IDLE+DRAIN", "bad fan"), ("DOWN", "Node unexpectedly rebooted"), ("IDLE+DRAIN", f"{OURS}0"), ("IDLE+DRAIN", "")],
+)
+def test_what_others_drained_is_neither_drained_nor_resumed(tmp_path: Path, state: str, reason: str) -> None:
+    site = Site(tmp_path, gpu01="IDLE")
+    site.put("gpu01", state, reason)
+    said = site.nodes.cordon("gpu01")
+    assert said.startswith(f"is {state}") and (reason or "no reason stated") in said
+    assert site.nodes.give_back("gpu01") == f"{said}, and stays so"
+    site.nodes.hold("gpu01", "not verified")
+    assert site.state("gpu01") == (state, reason)
+
+
+@pytest.mark.parametrize("state", ["DOWN", "IDLE+MAINTENANCE", "IDLE+NOT_RESPONDING", "IDLE+POWERED_DOWN", "FUTURE"])
+def test_a_node_that_is_away_is_left_as_it_is(tmp_path: Path, state: str) -> None:
+    site = Site(tmp_path, gpu01=state)
+    assert site.nodes.cordon("gpu01") == f"is {state}" == site.nodes.preview(["gpu01"])["gpu01"]
+    assert site.state("gpu01")[0] == state
+
+
+def test_jobs_are_waited_for_and_named_when_they_do_not_end(tmp_path: Path) -> None:
+    site = Site(tmp_path, ending="ALLOCATED", busy="MIXED")
+    assert site.nodes.preview(["busy"]) == {"busy": "jobs run on it (MIXED)"}
+    assert [site.nodes.cordon(name) for name in ("ending", "busy")] == ["", ""]
+    found = site.nodes.drain(["ending", "busy"])
+    assert found["ending"] == "" and "jobs still run on it (MIXED+DRAIN)" in found["busy"]
+
+
+def test_a_node_is_given_back_after_slurm_appended_to_our_reason(tmp_path: Path) -> None:
+    site = Site(tmp_path, gpu01="IDLE")
+    site.put("gpu01", "DOWN+DRAIN", f"{OURS} : reboot complete")
+    assert site.nodes.give_back("gpu01") == "" and site.state("gpu01") == ("IDLE", "")
+
+
+def test_a_held_node_says_why(tmp_path: Path) -> None:
+    site = Site(tmp_path, gpu01="IDLE")
+    site.nodes.cordon("gpu01")
+    site.nodes.hold("gpu01", "not verified:\n gpu-ecc")
+    assert site.state("gpu01") == ("IDLE+DRAIN", f"{OURS} held: not verified: gpu-ecc")
+
+
+def test_an_unknown_node_is_an_error_that_names_the_command(tmp_path: Path) -> None:
+    site = Site(tmp_path, gpu01="IDLE")
+    (tmp_path / "gpu01.state").unlink()
+    with pytest.raises(BringupError, match="scontrol show node gpu01: exit code 1: Node gpu01 not found"):
+        site.nodes.cordon("gpu01")
