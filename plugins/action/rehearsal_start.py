@@ -93,7 +93,7 @@ class ActionModule(ModuleAction):
             "programs": rehearsal.programs,
             "version": rehearsal.version,
             "settings": laid_over(options["settings"] if world else {}, rehearsal.substitution.settings),
-            "notes": [*([f"rehearsal: world: {world.title}"] if world else []), *rehearsal.substitution.notes],
+            "notes": [*_notes(world), *rehearsal.substitution.notes],
             "default_criteria": options["default_criteria"],
             "stated": _stated_variables(world, recipe_data) if world else {},
         }
@@ -113,6 +113,12 @@ def _world(name: str, inventory: list[dict[str, Any]]) -> World | None:
         reason = f"has hosts of its own, and the inventory has {len(inventory)}."
         raise InputError(f"WORLD {name!r}", reason, "rehearse a world without an inventory of GPU hosts")
     return world_or_error(load_worlds(RECIPES / "rehearsal"), name)
+
+
+def _notes(world: World | None) -> list[str]:
+    if world is None:
+        return []
+    return [f"rehearsal: world: {world.title}; its {len(world.nodes)} nodes take the place of NODES and SKU"]
 
 
 def _within(world: World, options: dict[str, Any]) -> dict[str, Any]:
