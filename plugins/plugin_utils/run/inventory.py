@@ -16,6 +16,8 @@ from ..check.kit.settings import merged
 from ..check.kit.settings_layers import SITE, Layer, Loaded, applied, load_settings, threshold_layers
 from ..check.nodes.dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
 from ..check.registry import all_checks, all_settings
+from ..converge.declaration import VARIABLE as DECLARATION
+from ..converge.declaration import declaration_problems
 from ..hardware.sku import Sku, load_hardware
 from ..outcome.errors import BringupError, InputError
 from ..outcome.gates import GATE_IDS
@@ -118,7 +120,7 @@ def checked_inventory(options: Mapping[str, Any], inventory: Inventory) -> Check
             profiles=load_profiles(recipe_roots(extra)),
             checks=checks_by_id(settings),
             hardware=hardware,
-            problems=(*problems, *_out_of_reach(inventory, found)),
+            problems=(*problems, *_out_of_reach(inventory, found), *_declarations(found)),
         )
     )
     return CheckedInventory(site, {host.sku: hardware[host.sku] for host in site.hosts}, loaded)
@@ -137,6 +139,11 @@ def _out_of_reach(inventory: Inventory, found: Mapping[str, Mapping[str, Any]]) 
         for name in _SITE_VARIABLES
         if name in variables and name not in here
     ]
+
+
+def _declarations(found: Mapping[str, Mapping[str, Any]]) -> list[BringupError]:
+    """Return what is wrong with what the site declares of its hosts for role converge."""
+    return declaration_problems({name: variables.get(DECLARATION) for name, variables in found.items()})
 
 
 def checked_settings_of(

@@ -125,6 +125,18 @@ def test_a_variable_about_the_site_that_only_its_hosts_have_is_refused() -> None
     assert checked_inventory(OPTIONS, Inventory(given.groups, everywhere)).site.hosts
 
 
+def test_what_is_declared_of_hosts_is_refused_before_any_is_contacted() -> None:
+    given = inventory()
+    for name in NAMES:
+        given.variables[name]["gpufleet_converge"] = {"drivr": {"version": "580.95.05"}}  # type: ignore[index]
+    with pytest.raises(ProblemsError, match="did you mean 'driver'") as caught:
+        checked_inventory(OPTIONS, given)
+    assert str(caught.value).count("drivr") == 1
+    for name in NAMES:
+        given.variables[name]["gpufleet_converge"] = {"driver": {"version": "580.95.05"}}  # type: ignore[index]
+    assert checked_inventory(OPTIONS, given).site
+
+
 def test_default_criteria_count_only_where_none_is_stated() -> None:
     default = {"service": "kind", "intent": "inference"}
     stated = checked_inventory(OPTIONS | {"default_criteria": default}, inventory()).site

@@ -1,0 +1,170 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the package manager of a host says: what is installed, held and offered, and what a transaction would do.
+
+Standard library only, Python 3.9 or newer; dnf's own Python library where dnf is asked to simulate.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.module_utils.tool_run import run_tool
+
+_LIMIT_S = 300
+# Longer than any list of versions of packages that are asked about; what is cut could not be read.
+_MAX_BYTES = 64 * 1024 * 1024
+_INSTALLS = re.compile(r"^Inst (?P<name>\S+)(?: \[[^\]]*\])? \((?P<version>\S+)")
+_REMOVES = re.compile(r"^(?:Remv|Purg) (?P<name>\S+)")
+_STREAM_FILE = "/etc/dnf/modules.d/nvidia-driver.module"
+
+
+def run(command: Sequence[str]) -> tuple[int, str, str]:
+    """Return exit status, output and error output; 127 for a program that is not there, 124 after the time limit."""
+    done = run_tool(list(command), _LIMIT_S, _MAX_BYTES)
+    if done["missing"]:
+        return 127, "", f"{command[0]}: not found"
+    if done["timed_out"]:
+        return 124, "", f"{command[0]}: no answer within {_LIMIT_S} s"
+    return 1 if done["rc"] is None else done["rc"], done["stdout"], done["stderr"]
+
+
+def packages(family: str, names: Sequence[str]) -> dict[str, Any]:
+    """Return each name with its installed version, whether it is held, and what is offered, the newest first.
+
+    Raises:
+        OSError: the package manager does not answer.
+    """
+    if not names:
+        return {}
+    found = {name: {"installed": "", "held": False, "available": []} for name in names}
+    (_debian if family == "debian" else _redhat)(names, found)
+    return found
+
+
+def simulate(family: str, specs: Sequence[str], preferences: str, stream: str) -> dict[str, Any]:
+    """Return what an installation of these would do: `install` with versions, `remove`, `error`."""
+    if family == "debian":
+        return _simulate_apt(specs, preferences)
+    return _simulate_dnf(specs, stream)
+
+
+def enabled_stream() -> str:
+    """Return the module stream `nvidia-driver:<stream>` that is enabled, empty if none is."""
+    try:
+        with open(_STREAM_FILE, encoding="utf-8") as file:
+            lines = dict(line.strip().split("=", 1) for line in file if "=" in line)
+    except OSError:
+        return ""
+    return "nvidia-driver:{}".format(lines.get("stream", "")) if lines.get("state") == "enabled" else ""
+
+
+def _asked(command: Sequence[str], allowed: Sequence[int] = (0,)) -> str:
+    status, out, err = run(command)
+    if status not in allowed:
+        raise OSError(f"`{' '.join(command[:3])}` ended with {status}: {(err or out).strip()[-500:]}")
+    return out
+
+
+def _debian(names: Sequence[str], found: dict[str, Any]) -> None:
+    # dpkg-query ends with 1 where one of the names is not known.
+    listing = _asked(["dpkg-query", "-W", "-f", "${Package}\\t${Version}\\t${db:Status-Status}\\n", *names], (0, 1))
+    for line in listing.splitlines():
+        name, version, status = ([*line.split("\t"), "", ""])[:3]
+        if name in found and status == "installed":
+            found[name]["installed"] = version
+    for name in _asked(["apt-mark", "showhold"]).split():
+        if name in found:
+            found[name]["held"] = True
+    for line in _asked(["apt-cache", "madison", *names], (0, 100)).splitlines():
+        words = [word.strip() for word in line.split("|")]
+        # Source packages are listed as well; they end with `Sources`.
+        if len(words) == 3 and words[0] in found and words[2].endswith("Packages"):
+            origin = " ".join(words[2].split()[:-1])
+            found[words[0]]["available"].append({"version": words[1], "origin": origin})
+
+
+def _redhat(names: Sequence[str], found: dict[str, Any]) -> None:
+    form = "%{NAME}\\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\\n"
+    for line in _asked(["rpm", "-q", "--qf", form, *names], range(len(names) + 1)).splitlines():
+        name, _tab, version = line.partition("\t")
+        if name in found and version:
+            found[name]["installed"] = version
+    # Streams that are not enabled and versions that are locked are offered, too: the plan decides about both.
+    command = ["dnf", "-q", "repoquery", "--disableplugin=versionlock", "--disable-modular-filtering"]
+    form = "%{name}\\t%{epoch}:%{version}-%{release}\\t%{repoid}"
+    rows = [line.split("\t") for line in _asked([*command, "--qf", form, *names]).splitlines()]
+    for row in sorted((row for row in rows if len(row) == 3 and row[0] in found), key=_rpm_key, reverse=True):
+        offer = {"version": row[1], "origin": row[2]}
+        if offer not in found[row[0]]["available"]:
+            found[row[0]]["available"].append(offer)
+    for name in _locked():
+        if name in found:
+            found[name]["held"] = True
+
+
+def _rpm_key(row: Sequence[str]) -> tuple[Any, ...]:
+    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"\d+|[a-zA-Z]+", row[1]))
+
+
+def _locked() -> list[str]:
+    """The names that dnf's versionlock list holds: `name-epoch:version-release.*`."""
+    try:
+        with open("/etc/dnf/plugins/versionlock.list", encoding="utf-8") as file:
+            lines = [line.strip() for line in file]
+    except OSError:
+        return []
+    found = (re.match(r"^(?P<name>[^#!\s]+?)-\d+:", line) for line in lines)
+    return [match["name"] for match in found if match]
+
+
+def _simulate_apt(specs: Sequence[str], preferences: str) -> dict[str, Any]:
+    with tempfile.NamedTemporaryFile("w", suffix=".pref", encoding="utf-8") as file:
+        file.write(preferences)
+        file.flush()
+        os.chmod(file.name, 0o644)
+        command = ["apt-get", "-s", "-y", "--allow-downgrades", "--allow-change-held-packages"]
+        command += ["-o", f"Dir::Etc::preferences={file.name}", "install", "--no-install-recommends", *specs]
+        status, out, err = run(command)
+    if status:
+        lines = [line for line in (out + err).splitlines() if line.strip()]
+        return {"install": {}, "remove": [], "error": " ".join(lines[-8:])[-1500:] or f"exit status {status}"}
+    installs = (_INSTALLS.match(line) for line in out.splitlines())
+    removes = (_REMOVES.match(line) for line in out.splitlines())
+    return {
+        "install": {match["name"]: match["version"] for match in installs if match},
+        "remove": [match["name"] for match in removes if match],
+        "error": "",
+    }
+
+
+def _simulate_dnf(specs: Sequence[str], stream: str) -> dict[str, Any]:
+    try:
+        # Part of the system's Python of EL hosts, never of the controller's.
+        import dnf  # type: ignore[import-not-found,unused-ignore]
+        import dnf.module.module_base  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        return {"install": {}, "remove": [], "error": "the Python library of dnf is missing (package python3-dnf)"}
+    try:
+        with dnf.Base() as base:
+            base.conf.install_weak_deps = False
+            base.read_all_repos()
+            base.fill_sack()
+            if stream:
+                # As `dnf module switch-to` does: another stream that is enabled is left.
+                modules = dnf.module.module_base.ModuleBase(base)
+                modules.reset(["nvidia-driver"])
+                modules.enable([stream])
+            for spec in specs:
+                base.install(spec)
+            base.resolve(allow_erasing=True)
+            installs = {p.name: f"{p.epoch}:{p.version}-{p.release}" for p in base.transaction.install_set}
+            removes = sorted({p.name for p in base.transaction.remove_set} - set(installs))
+    except (dnf.exceptions.Error, OSError) as error:
+        return {"install": {}, "remove": [], "error": " ".join(str(error).split())[-1500:]}
+    return {"install": installs, "remove": removes, "error": ""}

@@ -1,0 +1,141 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a host shows of its kernel, driver, services and files. Standard library only, Python 3.9 or newer."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.module_utils.host_packages import run
+
+LEDGER = "/etc/gpufleet/converged.json"
+_FAMILIES = {"debian": "debian", "ubuntu": "debian", "rhel": "redhat", "fedora": "redhat", "centos": "redhat"}
+_LIBRARIES = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib")
+# Modules that a plan looks at; all others of a host are nobody's business here.
+_MODULES = re.compile(r"(nvidia\w*|gdrdrv|nouveau)$")
+# Where systemd-sysctl reads settings, the first of equal names wins; sysctl --system reads /etc/sysctl.conf last.
+_SYSCTL = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
+_OURS = "99-zz-gpufleet.conf"
+
+
+def system() -> dict[str, str]:
+    """Return family, distribution, major release, architecture, kernel and the id of this boot."""
+    release = dict(re.findall(r'^([A-Z_]+)="?([^"\n]*)"?$', _read("/etc/os-release"), re.MULTILINE))
+    likes = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
+    machine = os.uname()
+    number = release.get("VERSION_ID", "")
+    return {
+        "family": next((_FAMILIES[like] for like in likes if like in _FAMILIES), "other"),
+        # As Ansible names them.
+        "distribution": {"debian": "Debian", "ubuntu": "Ubuntu"}.get(likes[0], release.get("NAME", likes[0])),
+        "release": number if likes[0] == "ubuntu" else number.split(".", maxsplit=1)[0],
+        "architecture": machine.machine,
+        "kernel": machine.release,
+        "boot": _read("/proc/sys/kernel/random/boot_id").strip(),
+    }
+
+
+def driver(root: str, kernel: str) -> dict[str, Any]:
+    """Return what of the driver is loaded, installed and built; /proc and /sys are looked for below `root`."""
+    loaded = re.search(r"Kernel Module(?: for \S+)?\s+(\d+(?:\.\d+)+)", _read(root + "/proc/driver/nvidia/version"))
+    libraries = [name for place in _LIBRARIES for name in glob.glob(place + "/libnvidia-ml.so.[0-9]*.[0-9]*")]
+    lines = run(["dkms", "status", "-k", kernel])[1].splitlines()
+    return {
+        "loaded_driver": loaded.group(1) if loaded else "",
+        "library_driver": os.path.basename(libraries[0]).partition(".so.")[2] if libraries else "",
+        "modules": _modules(_read(root + "/proc/modules")),
+        "dkms": [line.strip() for line in lines if line.startswith("nvidia")],
+        "command_line": _read(root + "/proc/cmdline").strip(),
+        "boot_arguments": _boot_arguments(),
+    }
+
+
+def fabric_states() -> list[str]:
+    """Return the state of the NVLink fabric of every GPU, empty if nvidia-smi does not say."""
+    status, out, _err = run(["nvidia-smi", "--query-gpu=fabric.state", "--format=csv,noheader"])
+    return [line.strip() for line in out.splitlines() if line.strip()] if status == 0 else []
+
+
+def mig_as_declared(config: str) -> bool | None:
+    """Return whether the GPUs are partitioned as the file of the site says; None if the tool is not there."""
+    status = run(["nvidia-mig-parted", "assert", "-f", "/etc/gpufleet/mig.yaml", "-c", config])[0]
+    return {0: True, 1: False}.get(status)
+
+
+def units(names: Sequence[str]) -> dict[str, str]:
+    """Return the active state of units."""
+    return {name: run(["systemctl", "is-active", name])[1].strip() or "unknown" for name in names}
+
+
+def digests(paths: Sequence[str]) -> dict[str, str]:
+    """Return the SHA-256 of files, empty for one that is not there."""
+    found = {}
+    for path in paths:
+        try:
+            with open(path, "rb") as file:
+                found[path] = hashlib.sha256(file.read()).hexdigest()
+        except OSError:
+            found[path] = ""
+    return found
+
+
+def marks(patterns: Sequence[str]) -> list[str]:
+    """Return the files that fit one of the patterns."""
+    return sorted({path for pattern in patterns for path in glob.glob(pattern)})
+
+
+def ledger() -> Mapping[str, Any] | None:
+    """Return what earlier runs noted on this host, None if there was none.
+
+    Raises:
+        ValueError: the file is not JSON.
+    """
+    text = _read(LEDGER)
+    found: Mapping[str, Any] | None = json.loads(text) if text.strip() else None
+    return found
+
+
+def set_elsewhere(keys: Sequence[str]) -> list[list[str]]:
+    """Return [key, value, file] of settings that a file which is read after ours makes."""
+    files = {os.path.basename(path): path for place in reversed(_SYSCTL) for path in glob.glob(place + "/*.conf")}
+    later = [files[name] for name in sorted(files) if name > _OURS]
+    found = []
+    for path in [*later, "/etc/sysctl.conf"]:
+        for line in _read(path).splitlines():
+            key, equal, value = line.partition("=")
+            name = key.strip().lstrip("-").replace("/", ".")
+            if equal and name in keys and not line.lstrip().startswith(("#", ";")):
+                found.append([name, value.strip(), path])
+    return found
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _modules(text: str) -> dict[str, Any]:
+    """Rows of /proc/modules: name, size, uses, users with a comma after each, or `-`."""
+    found = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) >= 4 and _MODULES.match(words[0]) and words[2].isdigit():
+            users = [user for user in words[3].split(",") if user and user != "-"]
+            found[words[0]] = {"uses": int(words[2]), "users": users}
+    return found
+
+
+def _boot_arguments() -> str:
+    """The arguments of the default boot entry, where grubby keeps them."""
+    match = re.search(r'^args="(.*)"$', run(["grubby", "--info=DEFAULT"])[1], re.MULTILINE)
+    return match.group(1) if match else ""

@@ -1,0 +1,151 @@
+#!/usr/bin/python
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Module node_state_info: what a host shows before and after it is converged."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_state_info
+short_description: Look at what role converge has to know of a host
+version_added: 0.1.0
+author: gpufleet.bringup contributors (@gpufleet)
+description:
+  - Reads operating system, packages and what the repositories offer of them, the driver that is loaded and the one that
+    is installed, services, files and marks of other owners, in one module execution.
+  - Lets the package manager simulate a transaction on request. Changes nothing.
+  - M(gpufleet.bringup.node_plan_info) says what to ask, and makes the plan from the answer.
+extends_documentation_fragment:
+  - gpufleet.bringup.attributes
+attributes:
+  action:
+    description: Runs on the host.
+    support: none
+options:
+  packages:
+    description: Names that the package manager is asked about.
+    type: list
+    elements: str
+    default: []
+  paths:
+    description: Files whose digests are read.
+    type: list
+    elements: str
+    default: []
+  marks:
+    description: Patterns of files that other owners leave.
+    type: list
+    elements: str
+    default: []
+  sysctl:
+    description: Settings that are looked for in files that are read after ours.
+    type: list
+    elements: str
+    default: []
+  units:
+    description: Units whose state is read.
+    type: list
+    elements: str
+    default: []
+  mig_config:
+    description: Name of the MIG configuration that is held against the GPUs. Without it they are not asked.
+    type: str
+    default: ""
+  simulate:
+    description: Packages with versions, as the package manager takes them, whose installation is simulated.
+    type: list
+    elements: str
+    default: []
+  preferences:
+    description: Preferences of apt under which it simulates.
+    type: str
+    default: ""
+  stream:
+    description: Module stream of dnf under which it simulates.
+    type: str
+    default: ""
+  kernel_root:
+    description: Directory below which C(/proc) and C(/sys) are looked for. Tests without a GPU state another one.
+    type: str
+    default: ""
+"""
+
+EXAMPLES = r"""
+- name: Look at the host
+  gpufleet.bringup.node_state_info:
+    packages: [nvidia-fabricmanager]
+    units: [nvidia-fabricmanager.service]
+"""
+
+RETURN = r"""
+state:
+  description: What was found, as M(gpufleet.bringup.node_plan_info) takes it.
+  type: dict
+  returned: success
+  sample:
+    family: debian
+    distribution: Ubuntu
+    release: "24.04"
+    kernel: 6.8.0-60-generic
+    loaded_driver: 580.95.05
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.gpufleet.bringup.plugins.module_utils import host_packages, host_state
+
+_TEXTS = ("mig_config", "preferences", "stream", "kernel_root")
+_LISTS = ("packages", "paths", "marks", "sysctl", "units", "simulate")
+
+
+def state_of_host(options: dict[str, Any]) -> dict[str, Any]:
+    """Return everything that was asked for.
+
+    Raises:
+        OSError: the package manager does not answer.
+        ValueError: the ledger of earlier runs cannot be read.
+    """
+    found = host_state.system()
+    family = found["family"]
+    state = {
+        **found,
+        **host_state.driver(options["kernel_root"], found["kernel"]),
+        "packages": host_packages.packages(family, options["packages"]),
+        "units": host_state.units(options["units"]),
+        "digests": host_state.digests(options["paths"]),
+        "marks": host_state.marks(options["marks"]),
+        "set_elsewhere": host_state.set_elsewhere(options["sysctl"]),
+        "stream": host_packages.enabled_stream() if family == "redhat" else "",
+        "ledger": host_state.ledger(),
+    }
+    if state["loaded_driver"]:
+        state["fabric_states"] = host_state.fabric_states()
+    if options["mig_config"]:
+        state["mig_as_declared"] = host_state.mig_as_declared(options["mig_config"])
+    if options["simulate"]:
+        state["simulation"] = host_packages.simulate(
+            family, options["simulate"], options["preferences"], options["stream"]
+        )
+    return state
+
+
+def main() -> None:
+    """Look, and return what was found."""
+    spec = {name: {"type": "list", "elements": "str", "default": []} for name in _LISTS}
+    spec.update(
+        {name: {"type": "str", "default": ""} for name in ("mig_config", "preferences", "stream", "kernel_root")}
+    )
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    try:
+        state = state_of_host(module.params)
+    except (OSError, ValueError) as error:
+        module.fail_json(msg=f"the host could not be read: {error}")
+    else:
+        module.exit_json(changed=False, state=state)
+
+
+if __name__ == "__main__":
+    main()

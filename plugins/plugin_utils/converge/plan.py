@@ -1,0 +1,313 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The plan of one host: everything that has to be written, installed, held, started and removed, before anything is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..hardware.sku import Sku
+from ..outcome.errors import BringupError, InputError, ProblemsError
+from .declaration import Declaration
+from .nvlink import nvlink_parts, services_of
+from .owners import mark_paths, owner_problems
+from .package_names import Part, load_package_names
+from .reboot import HOLDING_UNITS, holders, reboot_reasons, unloadable, until_boot
+from .state import HostState, Ledger
+from .transaction import Chosen, Transaction, held, package_names, transactions, wanted_sets
+from .written_files import (
+    Unit,
+    WrittenFile,
+    effect_of,
+    grub_file,
+    kernel_arguments,
+    our_units,
+    pins,
+    version_locks,
+    written_files,
+)
+
+# The first kernel with DMA-BUF for peers (Linux 5.12, RDMA: Add dma-buf support).
+_DMA_BUF_KERNEL = (5, 12)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What the host is asked before it can be planned."""
+
+    packages: tuple[str, ...]
+    paths: tuple[str, ...]
+    marks: tuple[str, ...]
+    sysctl: tuple[str, ...]
+    units: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reload:
+    """Whether the driver's modules are loaded anew, in which order they go, and what keeps them."""
+
+    wanted: bool = False
+    unload: tuple[str, ...] = ()
+    stop: tuple[str, ...] = ()
+    holders: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be done on one host; `changes` says it in words, empty where the host is as declared.
+
+    `effects` are what changed files need to take effect, `reboot` why the host has to be rebooted afterwards.
+    """
+
+    parts: tuple[str, ...]
+    transactions: tuple[Transaction, ...] = ()
+    hold: tuple[Chosen, ...] = ()
+    unhold: tuple[str, ...] = ()
+    locks: tuple[str, ...] = ()
+    preferences: str = ""
+    files: tuple[WrittenFile, ...] = ()
+    remove_files: tuple[str, ...] = ()
+    effects: tuple[str, ...] = ()
+    units: tuple[Unit, ...] = ()
+    remove_units: tuple[str, ...] = ()
+    add_arguments: tuple[str, ...] = ()
+    remove_arguments: tuple[str, ...] = ()
+    rebuild_modules: bool = False
+    reload: Reload = field(default_factory=Reload)
+    reboot: tuple[str, ...] = ()
+    may_reboot: bool = False
+    changes: tuple[str, ...] = ()
+    ledger_during: Ledger = field(default_factory=Ledger)
+    ledger_after: Ledger = field(default_factory=Ledger)
+
+
+def question(declared: Declaration, state: HostState, sku: Sku | None) -> Question:
+    """Return what module `node_state_info` has to look for; of `state` only the operating system counts.
+
+    Raises:
+        InputError: no package names are known for a declared part on that operating system.
+    """
+    by_sku = services_of(sku)
+    names = package_names(declared, state, by_sku)
+    files = _files(declared, state, _imex(declared, by_sku, state), ())
+    paths = [file.path for file in files]
+    sysctl = tuple(declared.sysctl)
+    return Question(
+        packages=names,
+        paths=tuple(paths),
+        marks=mark_paths(),
+        sysctl=sysctl,
+        units=tuple(unit.name for unit in _units(declared, state, by_sku)),
+    )
+
+
+def plan_host(
+    declared: Declaration,
+    state: HostState,
+    *,
+    sku: Sku | None = None,
+    labels: Mapping[str, str] | None = None,
+    driver_owner: str = "host",
+) -> Plan:
+    """Return what has to be done on that host.
+
+    Args:
+        declared: what the site declares of it.
+        state: what the host shows, asked with `question`.
+        sku: its SKU; needed where `nvlink.services` is `by-sku`.
+        labels: labels of its Kubernetes node, for the parts that operators own.
+        driver_owner: `gpufleet_driver_owner` of the site.
+
+    Raises:
+        ProblemsError: a part has two owners, a set of packages is not whole in the repositories, the declaration does
+            not fit the host. Nothing of it was touched then.
+    """
+    by_sku = services_of(sku)
+    problems = [*owner_problems(declared, state, labels or {}, driver_owner), *_misfits(declared, state, sku)]
+    moves: tuple[Transaction, ...] = ()
+    try:
+        moves, missing = transactions(declared, state, by_sku)
+        problems += missing
+    except InputError as error:
+        problems.append(error)
+    if problems:
+        raise ProblemsError("declaration", tuple(problems))
+    return _plan(declared, state, by_sku, moves)
+
+
+def _plan(declared: Declaration, state: HostState, by_sku: Sequence[Part], moves: tuple[Transaction, ...]) -> Plan:
+    hold, ours = held(moves), state.ours
+    files = _files(declared, state, _imex(declared, by_sku, state), hold)
+    units = _units(declared, state, by_sku)
+    remove_files = tuple(path for path in ours.files if path not in {file.path for file in files})
+    changed = tuple(file for file in files if state.digests.get(file.path, "") != file.digest)
+    effects = [*(file.effect for file in changed), *(effect_of(path) for path in remove_files), *ours.pending]
+    waiting = until_boot(state, files, _moves("DOCA-OFED", moves, state))
+    arguments = kernel_arguments(declared)
+    after = Ledger(
+        files=tuple(sorted(file.path for file in files)),
+        holds=tuple(sorted(package.name for package in hold)),
+        kernel_arguments=arguments if state.family == "redhat" else (),
+        units=tuple(unit.name for unit in units if unit.ours),
+        until_boot=waiting,
+    )
+    plan = Plan(
+        parts=declared.parts,
+        transactions=moves,
+        hold=hold,
+        unhold=tuple(name for name in ours.holds if name not in after.holds),
+        locks=version_locks(hold) if state.family == "redhat" else (),
+        preferences="\n".join((*pins(hold), "")) if state.family == "debian" and hold else "",
+        files=files,
+        remove_files=remove_files,
+        effects=tuple(dict.fromkeys(effect for effect in effects if effect)),
+        units=units,
+        remove_units=tuple(name for name in ours.units if name not in after.units),
+        add_arguments=_add_arguments(arguments, state),
+        remove_arguments=_remove_arguments(arguments, state),
+        rebuild_modules=_rebuild(declared, moves, state),
+        reload=_reload(declared, state, moves),
+        reboot=reboot_reasons(declared, state, waiting),
+        may_reboot=declared.reboot == "when-needed",
+        ledger_during=_union(ours, after, effects),
+        ledger_after=after,
+    )
+    return replace(plan, changes=_changes(plan, state, changed))
+
+
+def simulation_problems(plan: Plan, state: HostState) -> list[BringupError]:
+    """Return what the package manager would do beyond the plan; nothing simulated is a problem of its own."""
+    if not any(one.packages for one in plan.transactions):
+        return []
+    simulated = state.simulation
+    fix = "see what the repositories of the host offer, `apt-get -s install` or `dnf --assumeno install` shows it"
+    if simulated is None or simulated.error:
+        said = simulated.error if simulated else "it was not asked"
+        return [InputError("simulation of the packages", f"the package manager refuses: {said}", fix)]
+    may_remove = {name for one in plan.transactions for name in one.may_remove}
+    moved = {package.name: package.version for one in plan.transactions for package in one.packages}
+    found: list[BringupError] = []
+    for name in simulated.remove:
+        if name not in may_remove and name not in simulated.install:
+            found.append(InputError(f"package {name}", "would be removed by the transaction.", fix))
+    for name, version in simulated.install.items():
+        if moved.get(name) and version != moved[name]:
+            reason = f"would become {version}, {moved[name]} is planned."
+            found.append(InputError(f"package {name}", reason, fix))
+        if name.startswith(("linux-image-", "kernel-core", "kernel-modules-core", "kernel-default")):
+            found.append(
+                InputError(f"package {name}", "would change the kernel.", "change the kernel on its own first")
+            )
+    return found
+
+
+def _files(declared: Declaration, state: HostState, imex: bool, hold: Sequence[Chosen]) -> tuple[WrittenFile, ...]:
+    # The paths do not depend on versions, so they can be asked for before these are known.
+    held_or_any = hold or (
+        (Chosen(name="any"),) if declared.driver or declared.dcgm or declared.container_toolkit else ()
+    )
+    files = written_files(declared, state.family, held_or_any, imex)
+    grub = grub_file(kernel_arguments(declared)) if state.family == "debian" else None
+    return (*files, grub) if grub else files
+
+
+def _imex(declared: Declaration, by_sku: Sequence[Part], state: HostState) -> bool:
+    return "imex" in nvlink_parts(declared, by_sku, state.architecture)
+
+
+def _units(declared: Declaration, state: HostState, by_sku: Sequence[Part]) -> tuple[Unit, ...]:
+    names = [unit for _title, sets in wanted_sets(declared, state, by_sku) for one in sets for unit in one.units]
+    # openibd is started by its package and by the reboot; starting it here would drop links of a host in service.
+    found = [Unit(name=f"{name}.service") for name in dict.fromkeys(names) if name != "openibd"]
+    if declared.persistence is not None and "nvidia-persistenced" not in names:
+        found.append(Unit(name="nvidia-persistenced.service"))
+    if declared.mig:
+        found.append(Unit(name="nvidia-mig-manager.service"))
+    return (*found, *our_units(declared))
+
+
+def _misfits(declared: Declaration, state: HostState, sku: Sku | None) -> Iterator[BringupError]:
+    driver = declared.driver
+    if declared.nvlink and declared.nvlink.services == "by-sku" and sku is None:
+        yield InputError("nvlink.services", "is by-sku, and the SKU of the host is not known.", "state gpufleet_sku")
+    if declared.nvlink and "imex" in nvlink_parts(declared, services_of(sku), "") and not declared.nvlink.imex_nodes:
+        yield InputError("nvlink.imex_nodes", "is empty, and the SKU needs IMEX.", "state the addresses of all trays")
+    only_open = sku is not None and sku.accelerator in load_package_names().open_modules_only
+    if driver and driver.modules == "proprietary" and only_open:
+        yield InputError(
+            "driver.modules", f"is proprietary; {sku.accelerator if sku else ''} needs open.", "state open"
+        )
+    if declared.gpu_direct == "dma-buf" and _kernel(state.kernel) < _DMA_BUF_KERNEL:
+        yield InputError("gpu_direct", f"is dma-buf; kernel {state.kernel} has none (5.12).", "state peermem")
+
+
+def _kernel(text: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in text.split("-")[0].split(".")[:2] if word.isdigit())
+
+
+def _add_arguments(arguments: Sequence[str], state: HostState) -> tuple[str, ...]:
+    if state.family != "redhat":
+        return ()
+    return tuple(argument for argument in arguments if argument not in state.boot_arguments.split())
+
+
+def _remove_arguments(arguments: Sequence[str], state: HostState) -> tuple[str, ...]:
+    there = state.boot_arguments.split()
+    return tuple(a for a in state.ours.kernel_arguments if a not in arguments and a in there)
+
+
+def _union(ours: Ledger, after: Ledger, effects: Sequence[str]) -> Ledger:
+    """The ledger while the run works: what was there and what will be, so that a run that is ended loses nothing."""
+    return Ledger(
+        files=tuple(sorted({*ours.files, *after.files})),
+        holds=tuple(sorted({*ours.holds, *after.holds})),
+        kernel_arguments=tuple(dict.fromkeys((*ours.kernel_arguments, *after.kernel_arguments))),
+        units=tuple(dict.fromkeys((*ours.units, *after.units))),
+        until_boot=after.until_boot,
+        pending=tuple(dict.fromkeys(effect for effect in effects if effect)),
+    )
+
+
+def _moving(one: Transaction, state: HostState) -> list[Chosen]:
+    installed = {name: package.installed for name, package in state.packages.items()}
+    return [p for p in one.packages if not installed.get(p.name) or (p.version and installed[p.name] != p.version)]
+
+
+def _moves(title: str, found: Sequence[Transaction], state: HostState) -> bool:
+    return any(_moving(one, state) for one in found if one.title == title)
+
+
+def _rebuild(declared: Declaration, found: Sequence[Transaction], state: HostState) -> bool:
+    """nvidia-peermem is compiled against OFED: a driver that stays is built again after OFED changed."""
+    stays = declared.driver is not None and declared.driver.build == "dkms" and not _moves("driver", found, state)
+    return stays and _moves("DOCA-OFED", found, state)
+
+
+def _reload(declared: Declaration, state: HostState, found: Sequence[Transaction]) -> Reload:
+    if not declared.reload_driver or not declared.driver or not state.loaded_driver:
+        return Reload()
+    wanted = state.loaded_driver != declared.driver.version or _moves("driver", found, state)
+    if not wanted:
+        return Reload()
+    stop = tuple(unit for unit in HOLDING_UNITS if state.units.get(f"{unit}.service") == "active")
+    return Reload(wanted=True, unload=unloadable(state.modules), stop=stop, holders=holders(state.modules))
+
+
+def _changes(plan: Plan, state: HostState, changed: Sequence[WrittenFile]) -> tuple[str, ...]:
+    lines: list[str] = []
+    for one in plan.transactions:
+        for package in _moving(one, state):
+            before = state.packages[package.name].installed or "not installed"
+            lines.append(f"{one.title}: {package.name} {before} -> {package.version or 'as the repository has it'}")
+    held_now = {name for name, package in state.packages.items() if package.held}
+    lines += [f"hold {package.name}" for package in plan.hold if package.name not in held_now]
+    lines += [f"no longer hold {name}" for name in plan.unhold]
+    lines += [f"write {file.path}" for file in changed]
+    lines += [f"remove {path}" for path in plan.remove_files]
+    lines += [f"start {unit.name}" for unit in plan.units if state.units.get(unit.name) != "active"]
+    lines += [f"stop {name}" for name in plan.remove_units]
+    lines += [f"kernel command line: add {argument}" for argument in plan.add_arguments]
+    lines += [f"kernel command line: remove {argument}" for argument in plan.remove_arguments]
+    return tuple(lines)

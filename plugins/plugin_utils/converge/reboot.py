@@ -1,0 +1,80 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What only comes into force by a reboot, and whether the modules of the driver can be loaded anew without one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .declaration import Declaration
+from .state import HostState, KernelModule
+from .written_files import WrittenFile, kernel_arguments
+
+# Modules that use `nvidia` are unloaded before it.
+UNLOAD_ORDER = (
+    "nvidia_drm",
+    "nvidia_modeset",
+    "nvidia_uvm",
+    "nvidia_peermem",
+    "nvidia_fs",
+    "nvidia_vgpu_vfio",
+    "gdrdrv",
+    "nvidia",
+)
+# Units that hold the driver and are stopped before.
+HOLDING_UNITS = ("nvidia-dcgm", "nvidia-fabricmanager", "nvidia-imex", "nvidia-persistenced")
+
+
+def reboot_reasons(declared: Declaration, state: HostState, until_boot: Mapping[str, str]) -> tuple[str, ...]:
+    """Return why the host has to be rebooted once everything is written, in plain words; empty if it need not."""
+    reasons = [what for what, boot in until_boot.items() if boot == state.boot]
+    missing = missing_arguments(declared, state)
+    if missing:
+        reasons.append(f"kernel command line without {' '.join(missing)}")
+    if declared.driver and "nouveau" in state.modules:
+        reasons.append("nouveau is loaded")
+    if declared.driver and state.loaded_driver and state.loaded_driver != declared.driver.version:
+        reasons.append(f"driver {state.loaded_driver} is loaded, {declared.driver.version} is declared")
+    return tuple(reasons)
+
+
+def missing_arguments(declared: Declaration, state: HostState) -> tuple[str, ...]:
+    """Return the arguments that the running kernel was not started with."""
+    running = state.command_line.split()
+    return tuple(argument for argument in kernel_arguments(declared) if argument not in running)
+
+
+def until_boot(state: HostState, files: Sequence[WrittenFile], ofed_changes: bool) -> dict[str, str]:
+    """Return what was changed since the host was started and waits for a reboot, with that start."""
+    waiting = {what: boot for what, boot in state.ours.until_boot.items() if boot == state.boot}
+    for file in files:
+        if file.needs_boot and state.digests.get(file.path, "") != file.digest:
+            waiting[file.needs_boot] = state.boot
+    if ofed_changes:
+        # Its modules drop every link when they are loaded anew; storage and RDMA users hold them.
+        waiting["DOCA-OFED was installed or changed"] = state.boot
+    return waiting
+
+
+def holders(modules: Mapping[str, KernelModule]) -> tuple[str, ...]:
+    """Return what keeps the modules of the driver loaded beside each other, empty if they can be unloaded.
+
+    A module may be used by those of the list that are unloaded before it, and by nothing else: neither a process nor
+    another module.
+    """
+    found = []
+    for name in (name for name in UNLOAD_ORDER if name in modules):
+        module = modules[name]
+        foreign = [user for user in module.users if user not in UNLOAD_ORDER]
+        rest = module.uses - len(module.users)
+        if foreign:
+            found.append(f"{name} is used by module {', '.join(foreign)}")
+        if rest > 0:
+            found.append(f"{name} is open {rest} times")
+    return tuple(found)
+
+
+def unloadable(modules: Mapping[str, KernelModule]) -> tuple[str, ...]:
+    """Return the loaded modules in the order in which they are unloaded."""
+    return tuple(name for name in UNLOAD_ORDER if name in modules)
