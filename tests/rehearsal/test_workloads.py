@@ -13,20 +13,37 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cluster_bench import ClusterBench, cluster_bench
+from sites import make_site
 from waiting import eventually
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.catalog import Rule, ValidatorImage
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.contract import judge_run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.observe import Inputs, run_validators
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import kinds
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.validator_pods import (
+    IMAGE as STAND_IN,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
+    Subject,
+    bindings,
+    put_objects,
+    validator_roles,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.command import run_command
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import follow
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import (
     JobResult,
@@ -290,3 +307,46 @@ def test_nothing_is_left_of_a_killed_launcher(healthy: Bench, repository: Path, 
     healthy.nothing_left()
     assert not healthy.cluster.list_objects(kinds.NATIVE_POD_GROUPS)
     assert not healthy.cluster.list_objects(kinds.JOBS)
+
+
+def test_validator_images_end_with_their_answers_under_the_role_for_them_alone(bench: Bench, tmp_path: Path) -> None:
+    """One account, one of its rights given away to an image; what no exit code says is no answer."""
+    user = "validating"
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpufleet-system"}}
+    put_objects(bench.cluster, [namespace, *validator_roles()], dry_run=False)
+    put_objects(bench.cluster, bindings(validator_roles(), Subject(kind="User", name=user)), dry_run=False)
+    told: list[str] = []
+    hosts = [Host(name="gpu01", sku="dgx-h100", node_name="gpu01")]
+    context = ObserveContext(
+        site=make_site(hosts), run_dir=tmp_path, today=datetime.now(UTC).date(), emit=told.append,
+        connections={"kubeconfig": str(bench.kubeconfig), "impersonate_user": user},
+    )  # fmt: skip
+    ways = {
+        "sound": ("looking", "RESULT: 41 GB/s", "run_s=2"),
+        "broken": ("exit=1", "message=3 of 8 disks are slow"),
+        "not-here": ("exit=2", "message=no disks"),
+        "killed": ("exit=137",),
+        "late": ("run_s=300",),
+    }
+    rules = (Rule(api_groups=("",), resources=("pods",), verbs=("list",)),)
+    images = [
+        ValidatorImage(
+            name=name, phase="conformance", image=f"{STAND_IN}:v1", args=args, rules=rules if name == "sound" else None,
+            timeout_s=1.0 if name == "late" else 60.0, resources={"cpu": "100m", "memory": "64Mi"},
+        )
+        for name, args in ways.items()
+    ]  # fmt: skip
+    inputs = Inputs(snapshot="{}", recipe="{}", run_id="r1", node_selector={})
+    runs = run_validators(images, "conformance", inputs, context)
+    found = {image.name: judge_run(image, runs[image.name], "lab", "gpu_stack", "") for image in images}
+    assert {name: outcome.status.value for name, outcome in found.items()} == {
+        "sound": "passed", "broken": "failed", "not-here": "skipped", "killed": "other", "late": "other",
+    }  # fmt: skip
+    assert found["broken"].summary == "3 of 8 disks are slow" and found["late"].cause == "validator-timeout"
+    assert "sound: 41 GB/s" in told
+    bench.nothing_left()
+    # What the account may not do itself it cannot give to an image.
+    greedy = replace(images[0], rules=(Rule(api_groups=("",), resources=("secrets",), verbs=("list",)),))
+    with pytest.raises(ForbiddenError, match="secrets"):
+        run_validators([greedy], "conformance", inputs, context)
+    bench.nothing_left()

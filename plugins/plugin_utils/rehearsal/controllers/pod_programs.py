@@ -43,6 +43,7 @@ from .processes import RealPod, start
 MANAGER = "rehearsal"
 LOGS = Kind("kwok.x-k8s.io/v1alpha1", "Logs", "logs")
 EXIT_ANNOTATION = "rehearsal.gpufleet.invalid/exit-code"
+MESSAGE_ANNOTATION = "rehearsal.gpufleet.invalid/termination-message"
 JOB_LABEL = "batch.kubernetes.io/job-name"
 PURPOSE_LABEL = "gpufleet.io/purpose"
 
@@ -159,8 +160,9 @@ class PodPrograms:
                 yield Change(MANAGER, MERGE, PODS, key[1], key[0], body)
             code = _ended(key, run)
             if code is not None and EXIT_ANNOTATION not in annotations_of(pod):
-                body = {"metadata": {"annotations": {EXIT_ANNOTATION: str(code)}}}
-                yield Change(MANAGER, MERGE, PODS, key[1], key[0], body)
+                message = run.parts[key].message
+                ended = {EXIT_ANNOTATION: str(code), **({MESSAGE_ANNOTATION: message} if message else {})}
+                yield Change(MANAGER, MERGE, PODS, key[1], key[0], {"metadata": {"annotations": ended}})
 
     def _show(self, pod: Json, part: PodOutput) -> Change:
         namespace, name = key_of(pod)

@@ -48,6 +48,7 @@ class PodOutput:
         process: a program to run instead; its output is the log and its exit code the pod's.
         fault: reason for which its container keeps failing (CrashLoopBackOff); `lines` are then the previous log.
         recovers_s: seconds from the start of the run until it fails no more; 0: it never does.
+        message: what it leaves in /dev/termination-log.
     """
 
     lines: tuple[tuple[str, str], ...] = ()
@@ -56,6 +57,7 @@ class PodOutput:
     process: RealProcess | None = None
     fault: str = ""
     recovers_s: float = 0.0
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

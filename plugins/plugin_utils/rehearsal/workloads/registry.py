@@ -5,7 +5,16 @@
 
 from __future__ import annotations
 
-from . import access_pods, aiperf_pods, alert_receiver_pods, claim_pods, nccl_pods, training_pods, vllm_pods
+from . import (
+    access_pods,
+    aiperf_pods,
+    alert_receiver_pods,
+    claim_pods,
+    nccl_pods,
+    training_pods,
+    validator_pods,
+    vllm_pods,
+)
 from .pod_simulator import Json, PodSimulator
 
 SIMULATORS: tuple[PodSimulator, ...] = (
@@ -16,6 +25,7 @@ SIMULATORS: tuple[PodSimulator, ...] = (
     alert_receiver_pods.SIMULATOR,
     access_pods.SIMULATOR,
     claim_pods.SIMULATOR,
+    validator_pods.SIMULATOR,
 )
 
 

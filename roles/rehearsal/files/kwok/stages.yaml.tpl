@@ -194,6 +194,9 @@ spec:
           terminated:
             exitCode: {{ $code }}
             reason: {{ if eq $code "0" }}Completed{{ else }}Error{{ end }}
+            {{ with index $root.metadata.annotations "rehearsal.gpufleet.invalid/termination-message" }}
+            message: {{ . | Quote }}
+            {{ end }}
             startedAt: {{ $before.state.running.startedAt | Quote }}
             finishedAt: {{ $now | Quote }}
       {{ end }}

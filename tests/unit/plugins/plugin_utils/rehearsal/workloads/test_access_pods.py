@@ -55,3 +55,17 @@ def test_as_many_gpus_are_listed_as_were_asked_for_and_the_pod_ends(context: Sim
 def test_who_asked_for_none_finds_none(context: SimContext) -> None:
     found = _output(context, LOOK)
     assert found is not None and [text for _stream, text in found.lines] == ["looked into /dev"]
+
+
+def test_a_stand_in_for_a_validator_does_what_its_arguments_say(context: SimContext) -> None:
+    container = {"name": "validator", "image": "rehearsal.gpufleet.invalid/validator:v1"}
+    container["args"] = ["RESULT: 3 of 8", "exit=1", "message=a disk is slow", "run_s=2"]  # type: ignore[assignment]
+    status = {"phase": "Running"}
+    pod = {"metadata": {"name": "v", "namespace": "ns"}, "spec": {"containers": [container]}, "status": status}
+    simulator = simulator_for(pod)
+    assert simulator is not None and simulator.name == "validator"
+    (found,) = (simulator.simulate(PodGroup(name="v", pods=(pod,)), context) or {}).values()
+    assert (found.lines, found.exit_code, found.message, found.run_s) == (
+        (("stdout", "RESULT: 3 of 8"),), 1, "a disk is slow", 2.0,
+    )  # fmt: skip
+    assert simulator.simulate(PodGroup(name="v", pods=({**pod, "status": {"phase": "Pending"}},)), context) is None
