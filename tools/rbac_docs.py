@@ -10,6 +10,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
     role_objects,
+    snapshot_pod_roles,
     snapshot_role,
     validator_roles,
 )
@@ -36,6 +37,11 @@ class _Indented(yaml.SafeDumper):
 
 def page() -> str:
     """Return docs/rbac/roles.yaml."""
-    items = [*role_objects(GATE_IDS, LEVELS, every_choice()), snapshot_role(), *validator_roles()]
+    items = [
+        *role_objects(GATE_IDS, LEVELS, every_choice()),
+        snapshot_role(),
+        *snapshot_pod_roles(),
+        *validator_roles(),
+    ]
     body = {"apiVersion": "v1", "kind": "List", "items": items}
     return _HEAD + yaml.dump(body, Dumper=_Indented, sort_keys=False, width=150)

@@ -23,6 +23,11 @@ _PARTS = {
         "Gate fabric runs these on one host (`gpufleet_fabric_host`), through each port of `fabric.ports`",
         "(`fabric_probe`). `fabric_tool_timeout` and `fabric_ibdiagnet_timeout` change the time limits.",
     ),
+    "node_pod": (
+        "Nodes without SSH",
+        "A snapshot's pod ([snapshot.md](snapshot.md)) runs these on a node that has neither SSH nor Python, beside",
+        "those of the first table that can be asked there.",
+    ),
 }
 
 
@@ -69,7 +74,8 @@ def _table(tools: list[HostTool]) -> list[str]:
     for tool in tools:
         commands = "<br>else ".join(_command(command) for command in tool.commands)
         root = "yes" if tool.needs_root else ""
-        cells = (tool.name, commands, tool.reports, root, f"{tool.timeout_s:g}", f"`{tool.owner}`", f"`{tool.cause}-…`")
+        judged = (f"`{tool.owner}`", f"`{tool.cause}-…`") if tool.owner else ("", "")
+        cells = (tool.name, commands, tool.reports, root, f"{tool.timeout_s:g}", *judged)
         rows.append(f"| {' | '.join(cells)} |")
     return rows
 

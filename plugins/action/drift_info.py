@@ -37,7 +37,7 @@ class ActionModule(ModuleAction):
             )
         recipe = resolved_recipe(Path(options["recipe"]).expanduser()) if options["recipe"] else None
         before = read_snapshot(options["before"], lambda: Cluster(connection)) if recipe is None else None
-        after = snapshot_asked_for(connection, options["after"], options)
+        after = snapshot_asked_for(connection, options["after"], options, check_mode=self.check_mode)
         drift = drift_between(before, after) if before is not None else drift_from_recipe(recipe or {}, after)
         level = options["fail_on"]
         reached = level != "never" and drift.reaches(Importance(level))

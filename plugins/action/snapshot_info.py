@@ -31,7 +31,7 @@ class ActionModule(ModuleAction):
         """Look, tell, and write where it is asked for."""
         del task_vars
         connection = connection_from(options)
-        snapshot = snapshot_asked_for(connection, options["source"], options)
+        snapshot = snapshot_asked_for(connection, options["source"], options, check_mode=self.check_mode)
         warnings, dest = unseen(snapshot), options["dest"]
         if dest and not self.check_mode:
             warnings += write_snapshot(snapshot, dest, lambda: Cluster(connection))

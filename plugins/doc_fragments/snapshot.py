@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Options run_dir, helm and timeout_s."""
+    """Options run_dir, node_pods, node_image, runtime_class, helm and timeout_s."""
 
     DOCUMENTATION = r"""
 options:
@@ -15,8 +15,29 @@ options:
     description:
       - A run whose gate nodes read the hosts over SSH; what they said (driver, CUDA, MIG, kernel, modules, adapters)
         becomes part of the snapshot.
-      - Without it hosts are no part of the snapshot, and it says so.
+      - Without it, and without O(node_pods), hosts are no part of the snapshot, and it says so.
     type: path
+  node_pods:
+    description:
+      - Which nodes that no run read are asked by a short-lived pod on each, those with GPUs (V(gpu)) or V(all). For
+        nodes that have neither SSH nor Python.
+      - The pods are made in a namespace of their own, which is removed; the cluster is held meanwhile. In check mode
+        none is made.
+    type: str
+    choices: [none, gpu, all]
+    default: none
+  node_image:
+    description: Image of these pods, any with a shell and grep. By default that of the tests of gate gpu_stack.
+    type: str
+    default: ""
+  runtime_class:
+    description:
+      - RuntimeClass of these pods, if it brings the tools of the GPU driver (V(nvidia)). Then CUDA, MIG and ECC are
+        read as well.
+      - Without one the driver's release and each GPU's product, UUID and VBIOS are read, for which the driver need not
+        be asked.
+    type: str
+    default: ""
   helm:
     description: The helm program, for the releases. Without one that collector fails, and is named.
     type: str

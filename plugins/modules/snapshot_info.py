@@ -15,7 +15,7 @@ description:
   - Looks at server, nodes, devices, workloads, policies, classes and Helm releases of a cluster, and at the hosts of a
     run.
   - A collector that could not look is named with reason and fix; nothing is left out silently.
-  - Changes nothing on the cluster, unless O(dest) is a ConfigMap.
+  - Changes nothing on the cluster, unless O(dest) is a ConfigMap, or O(node_pods) asks for pods, which are removed.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
   - gpufleet.bringup.kubernetes

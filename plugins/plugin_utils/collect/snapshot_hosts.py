@@ -1,65 +1,129 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the tools of hosts said in a run, as the hosts of a snapshot."""
+"""What the tools of hosts said, in a run or in a pod on a node, as the hosts of a snapshot."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from ..probe.ibstat import Hca
+from ..probe.infiniband_class import Adapter
+from ..probe.nvidia_proc import DriverFiles, DriverGpu
 from ..probe.nvidia_smi_model import Gpu, SmiLog
 from ..probe.os_release import OsRelease
 from ..snapshot.model import Attributes, Collected, CollectorResult, Host, HostGpu
 from .host_facts import HostFacts
 from .tool_reading import ProbeFailure
 
+SSH, POD = "ssh", "pod"
 _UNITS = {"fabric_manager": "nvidia-fabricmanager.service"}
 # The readings that a snapshot keeps; counters and temperatures move by themselves.
-READINGS = ("smi", "modules", "kernel_release", "os", "ofed", "fabric_manager", "hcas")
-# No reading of gate nodes asks for these.
-NOT_READ = ("sysctl", "boot parameters", "systemd units beside the Fabric Manager")
+READINGS = ("smi", "modules", "kernel_release", "os", "ofed", "fabric_manager", "hcas", "sysctl", "boot", "units")
+NODE_READINGS = (
+    "smi", "modules", "kernel_release", "os", "sysctl", "boot", "cgroup_units", "nvidia_proc", "infiniband_class",
+)  # fmt: skip
+_SHOWN = 8
 T = TypeVar("T")
 
 
-def hosts_of(facts: Mapping[str, HostFacts]) -> tuple[dict[str, Host], CollectorResult]:
-    """Return the hosts that were reached, and what became of looking at all of them."""
-    found = {name: _host(host) for name, host in sorted(facts.items()) if host.reached}
-    missing = [f"{name} ({host.reason or host.unread})" for name, host in sorted(facts.items()) if not host.reached]
-    if missing or not facts:
-        shown = "; ".join(missing[:8]) or "the run has no hosts"
-        more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
-        hint = "run gate nodes again, and take the snapshot of that run"
-        return found, CollectorResult(state=Collected.FAILED, reason=f"not read: {shown}{more}", hint=hint)
-    reason = f"gate nodes reads no {', '.join(NOT_READ)}"
-    return found, CollectorResult(state=Collected.WHOLE, reason=reason)
+def hosts_of(facts: Mapping[str, HostFacts]) -> tuple[dict[str, Host], dict[str, str]]:
+    """Return the hosts that were reached over SSH, and why others were not."""
+    found = {name: host_over_ssh(host) for name, host in sorted(facts.items()) if host.reached}
+    return found, {name: host.reason or host.unread for name, host in facts.items() if not host.reached}
 
 
-def _host(facts: HostFacts) -> Host:
-    unread: dict[str, str] = {}
+def result_of(found: Mapping[str, Host], missing: Mapping[str, str], hint: str) -> CollectorResult:
+    """Return what became of looking at hosts.
 
-    def read(fact: str, kind: type[T], otherwise: T) -> T:
-        value: Any = facts.read(fact, kind)
+    Args:
+        found: those that were read.
+        missing: those that were not, each with the reason.
+        hint: what to do about them.
+    """
+    if missing or not found:
+        lacking = [f"{name} ({reason})" for name, reason in sorted(missing.items())]
+        more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
+        text = "; ".join(lacking[:_SHOWN]) or "the run has no hosts"
+        return CollectorResult(state=Collected.FAILED, reason=f"not read: {text}{more}", hint=hint)
+    unread = Counter(fact for host in found.values() for fact in host.unread)
+    told = ", ".join(f"{fact} of {count}" for fact, count in sorted(unread.items()))
+    count = f"{len(found)} host(s) read"
+    return CollectorResult(state=Collected.WHOLE, reason=f"{count}; not all of them gave {told}" if told else count)
+
+
+class _Reader:
+    """Reads facts of one host, and keeps the reasons of those that are not there."""
+
+    def __init__(self, facts: HostFacts) -> None:
+        self._facts = facts
+        self.unread: dict[str, str] = {}
+
+    def read(self, fact: str, kind: type[T], otherwise: T) -> T:
+        value: Any = self._facts.read(fact, kind)
         if isinstance(value, ProbeFailure):
-            unread[fact] = value.text
+            self.unread[fact] = value.text
             return otherwise
         return value  # type: ignore[no-any-return]  # read() checked that it is a `kind`
 
-    smi = read("smi", SmiLog, SmiLog(schema="", driver_version="", cuda_version="", attached_gpus=0, gpus=()))
-    system = read("os", OsRelease, OsRelease("", "", ""))
-    units = {unit: read(fact, str, "") for fact, unit in _UNITS.items()}
+    def smi(self) -> SmiLog:
+        nothing = SmiLog(schema="", driver_version="", cuda_version="", attached_gpus=0, gpus=())
+        return self.read("smi", SmiLog, nothing)
+
+    def common(self) -> dict[str, Any]:
+        """Return the fields that are read alike in both ways."""
+        system = self.read("os", OsRelease, OsRelease("", "", ""))
+        words = {"ID": system.id, "VERSION_ID": system.version_id, "PRETTY_NAME": system.pretty_name}
+        return {
+            "os": words if system.id else {},
+            "kernel": self.read("kernel_release", str, ""),
+            "boot": self.read("boot", dict, {}),
+            "sysctl": self.read("sysctl", dict, {}),
+            "modules": tuple(sorted(self.read("modules", frozenset, frozenset()))),
+        }
+
+
+def host_over_ssh(facts: HostFacts) -> Host:
+    """Return a host whose tools were asked on it."""
+    reader = _Reader(facts)
+    smi, common = reader.smi(), reader.common()
+    states = {unit: reader.read(fact, str, "") for fact, unit in _UNITS.items()}
+    units: dict[str, Attributes] = {unit: {"ActiveState": state} for unit, state in states.items() if state}
+    for unit, fields in reader.read("units", dict, {}).items():
+        units[unit] = {**units.get(unit, {}), **fields}
     return Host(
-        os={"ID": system.id, "VERSION_ID": system.version_id, "PRETTY_NAME": system.pretty_name} if system.id else {},
-        kernel=read("kernel_release", str, ""),
-        modules=tuple(sorted(read("modules", frozenset, frozenset()))),
-        units={unit: {"ActiveState": state} for unit, state in units.items() if state},
+        **common,
+        units=units,
         driver=smi.driver_version,
         cuda=smi.cuda_version,
-        ofed=read("ofed", str, ""),
+        ofed=reader.read("ofed", str, ""),
         gpus={gpu.bus_id: _gpu(gpu) for gpu in smi.gpus},
-        adapters={hca.name: _adapter(hca) for hca in read("hcas", tuple, ())},
-        unread=unread,
+        adapters={hca.name: _adapter(hca) for hca in reader.read("hcas", tuple, ())},
+        unread=reader.unread,
+        read_by=SSH,
+    )
+
+
+def host_from_pod(facts: HostFacts) -> Host:
+    """Return a host whose kernel a pod on it asked: without the driver's tools its GPUs are as its files say."""
+    reader = _Reader(facts)
+    smi, common = reader.smi(), reader.common()
+    files = reader.read("nvidia_proc", DriverFiles, DriverFiles("", {}))
+    gpus = {gpu.bus_id: _gpu(gpu) for gpu in smi.gpus} or {place: _listed(gpu) for place, gpu in files.gpus.items()}
+    if "nvidia_proc" not in reader.unread and not files.release:
+        # Nobody can ask a driver that is not there.
+        reader.unread.pop("smi", None)
+    return Host(
+        **common,
+        units=reader.read("cgroup_units", dict, {}),
+        driver=smi.driver_version or files.release,
+        cuda=smi.cuda_version,
+        gpus=gpus,
+        adapters=_classed(reader.read("infiniband_class", dict, {})),
+        unread=reader.unread,
+        read_by=POD,
     )
 
 
@@ -75,6 +139,20 @@ def _gpu(gpu: Gpu) -> HostGpu:
     )
 
 
+def _listed(gpu: DriverGpu) -> HostGpu:
+    return HostGpu(product=gpu.product, uuid=gpu.uuid, vbios=gpu.vbios or None)
+
+
 def _adapter(hca: Hca) -> Attributes:
-    layers = sorted({port.link_layer for port in hca.ports})
-    return {"kind": hca.kind, "firmware": hca.firmware, "node_guid": hca.node_guid, "link_layer": ",".join(layers)}
+    return _attributes(hca.kind, hca.firmware, hca.node_guid, (port.link_layer for port in hca.ports))
+
+
+def _classed(adapters: Mapping[str, Adapter]) -> dict[str, Attributes]:
+    return {
+        name: _attributes(found.kind, found.firmware, found.node_guid, found.link_layers)
+        for name, found in adapters.items()
+    }
+
+
+def _attributes(kind: str, firmware: str, node_guid: str, layers: Iterable[str]) -> Attributes:
+    return {"kind": kind, "firmware": firmware, "node_guid": node_guid, "link_layer": ",".join(sorted(set(layers)))}

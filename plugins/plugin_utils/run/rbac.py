@@ -9,7 +9,7 @@ holds what the levels before it hold, so one role a gate is enough.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import NAMESPACES, SERVICE_ACCOUNTS, Kind
 from ..clients.kube.permission import Permission
 from ..collect.snapshot_rights import RIGHTS
+from ..workload.node_pods import RIGHTS as POD_RIGHTS
 
 Json = dict[str, Any]
 _GROUP = "rbac.authorization.k8s.io"
@@ -68,14 +69,22 @@ def snapshot_role() -> Json:
     return _role("snapshot", "observe", "", _rules(RIGHTS))
 
 
+def snapshot_pod_roles() -> list[Json]:
+    """Return the roles that allow to take a snapshot, and to ask nodes by pods for it."""
+    return _in_places("snapshot", "pods", (*RIGHTS, *POD_RIGHTS))
+
+
 def validator_roles() -> list[Json]:
     """Return the roles that allow to run the site's validator images, but for what these are allowed themselves."""
     from ..check.validators.observe import RIGHTS as VALIDATING
 
-    places = sorted({entry.namespace for entry in VALIDATING})
-    return [
-        _role("validators", "test", place, _rules(e for e in VALIDATING if e.namespace == place)) for place in places
-    ]
+    return _in_places("validators", "test", VALIDATING)
+
+
+def _in_places(subject: str, level: str, wanted: Collection[Permission]) -> list[Json]:
+    """Return one role for the cluster, and one for each namespace in which something is needed."""
+    places = sorted({entry.namespace for entry in wanted})
+    return [_role(subject, level, place, _rules(e for e in wanted if e.namespace == place)) for place in places]
 
 
 def bindings(roles: Iterable[Json], subject: Subject) -> list[Json]:

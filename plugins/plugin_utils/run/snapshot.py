@@ -16,7 +16,7 @@ from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import Connection
 from ..collect.host_facts import load_hosts
 from ..collect.snapshot_cluster import LIMIT_S, Collection, Look, collect_cluster, run_collector
-from ..collect.snapshot_hosts import READINGS, hosts_of
+from ..collect.snapshot_hosts import READINGS, hosts_of, result_of
 from ..collect.snapshot_place import read_snapshot
 from ..collect.snapshot_rights import OWNERS
 from ..component_stack.owners import release_owner
@@ -28,6 +28,7 @@ from ..recipe.request import catalogue_of
 from ..snapshot.criteria import cluster_facts, gpu_count
 from ..snapshot.model import Collected, CollectorResult, Release, Snapshot
 from .run import Run
+from .snapshot_pods import OverSsh, PodsAsked, with_pods
 from .version import COLLECTION, collection_version
 
 
@@ -38,6 +39,7 @@ def take_snapshot(
     run_dir: Path | None,
     limit_s: float = LIMIT_S,
     only: frozenset[str] | None = None,
+    pods: PodsAsked | None = None,
 ) -> Snapshot:
     """Return the snapshot of a cluster now.
 
@@ -47,28 +49,33 @@ def take_snapshot(
         run_dir: a run whose gate nodes read the hosts; without one they are not part of it.
         limit_s: seconds a collector may take.
         only: the collectors that are asked; None for all.
+        pods: which nodes are asked by pods; None for none.
 
     Raises:
         BringupError: no collector got an answer.
     """
-    more = []
+    more, over_ssh = [], _over_ssh(run_dir)
     with Cluster(connection, request_timeout_s=limit_s, patience_s=limit_s) as cluster:
         snapshot = collect_cluster(cluster, f"{COLLECTION} {collection_version()}", limit_s, only)
         if only is None or "releases" in only:
             client = Helm(connection, binary=helm, timeout_s=limit_s)
             more.append(run_collector("releases", lambda look: _releases(look, client), cluster, limit_s))
-    for found in (*more, _hosts(run_dir)):
+        more.append(_hosts(over_ssh) if pods is None else with_pods(cluster, snapshot, over_ssh, pods))
+    for found in more:
         snapshot = replace(snapshot, collectors={**snapshot.collectors, found.name: found.result}, **found.parts)
     return snapshot
 
 
-def snapshot_asked_for(connection: Connection, place: str, options: Mapping[str, Any]) -> Snapshot:
+def snapshot_asked_for(
+    connection: Connection, place: str, options: Mapping[str, Any], *, check_mode: bool = False
+) -> Snapshot:
     """Return the snapshot at a place, or one that is taken now where none is named.
 
     Args:
         connection: the cluster, which is also asked for a snapshot in a ConfigMap.
         place: file, address or ConfigMap; empty for now.
-        options: `run_dir`, `helm` and `timeout_s` of the module.
+        options: those of the modules that take snapshots (doc_fragments/snapshot.py).
+        check_mode: makes no pods.
 
     Raises:
         BringupError: it cannot be read, or no collector got an answer.
@@ -76,7 +83,17 @@ def snapshot_asked_for(connection: Connection, place: str, options: Mapping[str,
     if place:
         return read_snapshot(place, lambda: Cluster(connection))
     run_dir = Path(options["run_dir"]).expanduser() if options["run_dir"] else None
-    return take_snapshot(connection, helm=options["helm"], run_dir=run_dir, limit_s=float(options["timeout_s"]))
+    limit_s, wanted = float(options["timeout_s"]), options["node_pods"]
+    pods = PodsAsked(
+        everywhere=wanted == "all", image=options["node_image"], runtime_class=options["runtime_class"], limit_s=limit_s
+    )
+    return take_snapshot(
+        connection,
+        helm=options["helm"],
+        run_dir=run_dir,
+        limit_s=limit_s,
+        pods=pods if wanted != "none" and not check_mode else None,
+    )
 
 
 def _releases(look: Look, helm: Helm) -> dict[str, Any]:
@@ -99,18 +116,30 @@ def _releases(look: Look, helm: Helm) -> dict[str, Any]:
     }
 
 
-def _hosts(run_dir: Path | None) -> Collection:
+def _over_ssh(run_dir: Path | None) -> OverSsh:
     if run_dir is None:
-        reason = "no run was named whose gate nodes read the hosts"
-        return Collection(name="hosts", parts={}, result=CollectorResult(state=Collected.NOT_ASKED, reason=reason))
+        return OverSsh()
     try:
-        hosts, result = hosts_of(load_hosts(run_dir, Run(run_dir).site, READINGS))
+        site = Run(run_dir).site
+        found, missing = hosts_of(load_hosts(run_dir, site, READINGS))
     except BringupError as error:
         reason = f"{error.subject}: {error.reason}".rstrip(".")
-        failed = CollectorResult(state=Collected.FAILED, reason=reason, hint=error.hint)
-        return Collection(name="hosts", parts={}, result=failed)
-    told = replace(result, reason=f"{result.reason}; of run {run_dir.resolve().name}")
-    return Collection(name="hosts", parts={"hosts": hosts}, result=told)
+        return OverSsh(failed=CollectorResult(state=Collected.FAILED, reason=reason, hint=error.hint))
+    names = {host.node_name: host.name for host in site.hosts}
+    return OverSsh(hosts=found, missing=missing, names=names, told=f"of run {run_dir.resolve().name}")
+
+
+def _hosts(over_ssh: OverSsh) -> Collection:
+    """Return what a run knows of hosts, where no node is asked by a pod."""
+    parts = {"hosts": dict(over_ssh.hosts)}
+    if over_ssh.failed is not None:
+        return Collection(name="hosts", parts={}, result=over_ssh.failed)
+    if not over_ssh.told:
+        reason = "no run was named whose gate nodes read the hosts, and no pods were asked for"
+        return Collection(name="hosts", parts={}, result=CollectorResult(state=Collected.NOT_ASKED, reason=reason))
+    hint = "run gate nodes again and take the snapshot of that run, or ask these nodes by pods (node_pods)"
+    result = result_of(over_ssh.hosts, over_ssh.missing, hint)
+    return Collection(name="hosts", parts=parts, result=replace(result, reason=f"{result.reason}; {over_ssh.told}"))
 
 
 def detected(snapshot: Snapshot, recipe_data: tuple[Path, ...]) -> Detection:

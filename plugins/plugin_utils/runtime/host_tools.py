@@ -16,7 +16,7 @@ from .recipe_files import RECIPES
 from .strict import decode, nearest_hint, read_yaml
 
 FailureKind = Literal["missing", "timeout", "empty", "garbage", "failed", "not-collected", "held", "in-use"]
-Part = Literal["host_probe", "fabric_probe"]
+Part = Literal["host_probe", "fabric_probe", "node_pod"]
 FAILURE_KINDS: tuple[FailureKind, ...] = (
     "missing", "timeout", "empty", "garbage", "failed", "not-collected", "held", "in-use",
 )  # fmt: skip
@@ -39,12 +39,13 @@ class HostTool:
     used_by: Part
     commands: tuple[tuple[str, ...], ...]
     parser: str
-    owner: str
-    cause: str
     reports: str
     package: str
+    owner: str = ""
+    cause: str = ""
     fact: str = ""
     pod: PodCommand | None = None
+    node_pod: tuple[str, ...] = ()
     timeout_s: float = _TIMEOUT_S
     needs_root: bool = False
     loads_gpus: bool = False
@@ -62,6 +63,9 @@ class HostTool:
         if self.used_by == "fabric_probe" and len(self.port_options) != 2:
             reason = f"port_options are {list(self.port_options)}, expected those of adapter and port."
             raise InputError(f"tool {self.name}", reason, "state port_options: [-C, -P]")
+        if bool(self.owner) != bool(self.cause):
+            reason = f"owner is {self.owner!r} and cause {self.cause!r}."
+            raise InputError(f"tool {self.name}", reason, "state both, or none where no check needs it")
         unknown = sorted(set(self.advice) - set(FAILURE_KINDS))
         if unknown:
             reason = f"advice for {', '.join(unknown)}, which is no kind of failure."
@@ -76,6 +80,11 @@ class HostTool:
     def pod_command(self) -> tuple[str, ...]:
         """Its command in the pod, for a tool that asks the driver."""
         return (self.pod.command if self.pod is not None else ()) or self.commands[0]
+
+    @property
+    def node_command(self) -> tuple[str, ...]:
+        """Its command in a snapshot's pod on a node, empty for a tool that is not asked there."""
+        return self.commands[0] if self.used_by == "node_pod" else self.node_pod
 
     @property
     def programs(self) -> tuple[str, ...]:
@@ -109,6 +118,10 @@ class HostTools:
     def used_by(self, part: Part) -> tuple[HostTool, ...]:
         """Return the tools of one part of the collection, in the order of the table."""
         return tuple(tool for tool in self.tools if tool.used_by == part)
+
+    def of_nodes(self) -> tuple[HostTool, ...]:
+        """Return the tools that a snapshot's pod on a node asks."""
+        return tuple(tool for tool in self.tools if tool.node_command)
 
     def named(self, name: str) -> HostTool:
         """Return a tool by its name.

@@ -15,10 +15,13 @@ from typing import Any
 
 from ..runtime.recipe_files import RECIPES
 from ..runtime.strict import decode, read_yaml
-from .model import Collected, Snapshot
+from .model import Collected, Host, Snapshot
 
 _RULES = RECIPES / "drift.yaml"
 _THERE, _GONE = "there", "not there"
+_NO_HOST = Host()
+# These are seen in every way in which a host is read.
+_OF_HOST = re.compile(r"host\.(gpus|adapters)\[[^]]*\]")
 
 
 class Importance(str, Enum):
@@ -131,13 +134,24 @@ def drift_between(before: Snapshot, after: Snapshot) -> Drift:
     unsaid = Counter[str]()
     facts = []
     for fact in _facts(before, after):
-        # Programs differ in what they record; within one program nothing is a value like any other.
-        if before.made_by.split()[:1] != after.made_by.split()[:1] and not (fact.before and fact.after):
+        if not (fact.before and fact.after) and _recorded_otherwise(fact, before, after):
             unsaid[fact.path.partition("[")[0]] += 1
         else:
             facts.append(fact)
-    missing += [f"{path}: one of the two programs does not record {n} value(s)" for path, n in sorted(unsaid.items())]
+    told = "one of the two snapshots does not record"
+    missing += [f"{path}: {told} {n} value(s)" for path, n in sorted(unsaid.items())]
     return drift_of(facts, not_compared=missing, incomplete=incomplete)
+
+
+def _recorded_otherwise(fact: Fact, before: Snapshot, after: Snapshot) -> bool:
+    """Tell whether the sides differ in what they record: programs do, and ways to read a host. Within one, nothing is a
+    value like any other."""
+    if before.made_by.split()[:1] != after.made_by.split()[:1]:
+        return True
+    left, right = before.hosts.get(fact.subject), after.hosts.get(fact.subject)
+    if not fact.path.startswith("host.") or left is None or right is None or left.read_by == right.read_by:
+        return False
+    return not _OF_HOST.fullmatch(fact.path)
 
 
 def drift_of(facts: Iterable[Fact], *, not_compared: Iterable[str] = (), incomplete: bool = False) -> Drift:
@@ -180,6 +194,13 @@ def _importance(path: str) -> Importance:
     return next((rule.level for rule in rules if re.fullmatch(rule.path, path)), Importance.MEDIUM)
 
 
+# By the fact that a host did not give, what of it is then not known.
+_OF_FACT = {
+    "smi": ("driver", "cuda", "gpus"), "nvidia_proc": ("driver", "gpus"), "modules": ("modules",),
+    "kernel_release": ("kernel",), "os": ("os",), "ofed": ("ofed",), "hcas": ("adapters",),
+    "infiniband_class": ("adapters",), "sysctl": ("sysctl",), "boot": ("boot",), "units": ("units",),
+    "fabric_manager": ("units",), "cgroup_units": ("units",),
+}  # fmt: skip
 # By collector: the kind that paths and subjects are called by, and the field of the snapshot.
 _PARTS = {
     "nodes": (("node", "nodes"),),
@@ -203,7 +224,23 @@ def _not_compared(before: Snapshot, after: Snapshot) -> tuple[list[str], bool]:
             fix = f" Fix: {found.hint}" if found.hint else ""
             lines.append(f"{name}: {found.state.value} in the {word} snapshot: {found.reason}.{fix}")
         lines += [f"{part}: this release does not read it in the {word} snapshot" for part in snapshot.unread]
-    return lines, incomplete
+    lost, told = _unread_of_hosts(before, after)
+    return lines + told, incomplete or lost
+
+
+def _unread_of_hosts(before: Snapshot, after: Snapshot) -> tuple[bool, list[str]]:
+    """Return whether one side has what the other asked a host for in vain, and the lines that say so."""
+    hosts = sorted(before.hosts.keys() & after.hosts.keys())
+    sides = [{(fact, name) for name in hosts for fact in side.hosts[name].unread} for side in (before, after)]
+    lines, lost = [], False
+    for fact in sorted({fact for fact, _name in sides[0] | sides[1]}):
+        names = [{name for known, name in side if known == fact} for side in sides]
+        one = any(before.hosts[name].read_by == after.hosts[name].read_by for name in names[0] ^ names[1])
+        lost |= one
+        of = ", ".join(sorted(names[0] | names[1])[:8])
+        lines.append(f"{fact} of {len(names[0] | names[1])} host(s) ({of}): not given in "
+                     f"{'one of the snapshots' if one else 'these snapshots'}")  # fmt: skip
+    return lost, lines
 
 
 def _facts(before: Snapshot, after: Snapshot) -> Iterator[Fact]:
@@ -240,8 +277,17 @@ def _of_part(kind: str, before: Mapping[str, Any], after: Mapping[str, Any], bot
             if both:
                 yield Fact(kind, name, _GONE if left is None else _THERE, _GONE if right is None else _THERE)
             continue
+        if isinstance(left, Host) and isinstance(right, Host):
+            left, right = _comparable(left, right), _comparable(right, left)
         for path, old, new in _differences(left, right, ""):
             yield Fact(f"{kind}{path}", name, old, new)
+
+
+def _comparable(host: Host, other: Host) -> Host:
+    """Return a host without what either side did not give: that is not gone."""
+    unknown = {name for fact in (*host.unread, *other.unread) for name in _OF_FACT.get(fact, ())}
+    changes: dict[str, Any] = {name: getattr(_NO_HOST, name) for name in unknown}
+    return replace(host, unread={}, read_by="", **changes)
 
 
 def _differences(before: Any, after: Any, path: str) -> Iterator[tuple[str, str, str]]:

@@ -105,7 +105,10 @@ class HostGpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """What a host says of itself; `unread` are facts that it was asked for and did not give, with the reason."""
+    """What a host says of itself; `unread` are facts that it was asked for and did not give, with the reason.
+
+    `read_by` is how: `ssh`, by a `pod` on it, empty where that is not recorded.
+    """
 
     os: dict[str, str] = field(default_factory=dict)
     kernel: str = ""
@@ -119,6 +122,7 @@ class Host:
     gpus: dict[str, HostGpu] = field(default_factory=dict)
     adapters: dict[str, Attributes] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
+    read_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,11 +46,19 @@ case "$verb" in
         echo enabled
         ;;
     show)
-        state=$(state_of "$1")
-        load=loaded
-        [ -n "$state" ] || load=not-found
-        printf 'Id=%s.service\nLoadState=%s\nActiveState=%s\nUnitFileState=enabled\n' \
-            "${1%.service}" "$load" "${state:-inactive}"
+        between=
+        for unit in "$@"; do
+            case "$unit" in
+                -*) continue ;;
+            esac
+            state=$(state_of "$unit")
+            load=loaded
+            [ -n "$state" ] || load=not-found
+            printf '%sId=%s.service\nLoadState=%s\nActiveState=%s\nUnitFileState=enabled\n' \
+                "$between" "${unit%.service}" "$load" "${state:-inactive}"
+            between='
+'
+        done
         ;;
     start | restart | reload | try-restart) keep active "$@" ;;
     stop) keep inactive "$@" ;;

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_hosts import NODE_READINGS, READINGS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import parser_named
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import (
@@ -20,14 +21,16 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_fi
 
 TABLE = load_host_tools()
 # Tools of the operating system itself: the simulated hosts have the real ones, which read the hosts' own files.
-REAL = {"cat", "sh"}
+REAL = {"cat", "grep", "sh"}
+KEPT = {*READINGS, *NODE_READINGS}
 
 
 @pytest.mark.parametrize("tool", TABLE.tools, ids=lambda tool: tool.name)
 def test_everything_that_a_tool_names_exists(tool: HostTool) -> None:
     specs = {check.spec.id: check.spec for check in all_checks()}
-    gate = {"host_probe": "nodes", "fabric_probe": "fabric"}[tool.used_by]
-    assert tool.owner in specs and specs[tool.owner].gate == gate
+    gate = {"host_probe": "nodes", "fabric_probe": "fabric", "node_pod": ""}[tool.used_by]
+    assert not tool.owner or (tool.owner in specs and specs[tool.owner].gate == gate)
+    assert tool.owner or tool.fact in KEPT, "what no check judges is in a snapshot"
     assert callable(parser_named(tool.parser))
     assert set(tool.advice) == set(FAILURE_KINDS) and "{" not in "".join(tool.advice.values())
     assert not tool.asks_driver or specs[tool.owner].needs_driver
@@ -61,7 +64,8 @@ def test_defaults_are_filled_in(tmp_path: Path) -> None:
     ("changes", "reason"),
     [
         ({"commands": "[]"}, "has no command"),
-        ({"used_by": "nobody"}, "expected one of host_probe, fabric_probe"),
+        ({"used_by": "nobody"}, "expected one of host_probe, fabric_probe, node_pod"),
+        ({"owner": '""'}, "state both"),
         ({"used_by": "fabric_probe"}, "expected those of adapter and port"),
         ({"advice": "{timeouts: wait}"}, "did you mean 'timeout'"),
         ({"after": "nothing"}, "there is no tool 'nothing'"),

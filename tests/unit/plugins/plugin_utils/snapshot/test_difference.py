@@ -53,7 +53,7 @@ def _whole() -> Snapshot:
 
 WHOLE = _whole()
 _PARTS = ("classes", "hosts", "nodes", "policies", "releases", "workloads")
-_NO_FACTS = frozenset({"taken", "made_by", "collectors", "kind", "schema_version", "unread"})
+_NO_FACTS = frozenset({"taken", "made_by", "collectors", "kind", "schema_version", "unread", "read_by"})
 Changed = tuple[str, str, Any]
 
 
@@ -66,7 +66,7 @@ def _other(value: Any) -> Any:
 def _each(value: Any, subject: str, put: Callable[[Any], Snapshot]) -> Iterator[tuple[str, str, Snapshot]]:
     """Yield, for every fact below a value: whose it is, what it was, and the snapshot in which it alone differs."""
     if is_dataclass(value) and not isinstance(value, type):
-        for entry in fields(value):
+        for entry in (field for field in fields(value) if field.name not in _NO_FACTS):
             name, inner = entry.name, getattr(value, entry.name)
             yield from _each(inner, subject, lambda new, name=name: put(replace(value, **{name: new})))
     elif isinstance(value, dict):
@@ -227,3 +227,27 @@ def test_devices_that_one_side_could_not_list_are_not_told_as_gone() -> None:
     assert drift.changes == () and drift.incomplete
     gone = drift_between(WHOLE, replace(WHOLE, nodes=nodes)).changes
     assert {change.importance for change in gone} == {Importance.CRITICAL}
+
+
+def _with_hosts(**hosts: Host) -> Snapshot:
+    return replace(WHOLE, hosts=hosts)
+
+
+def test_what_a_host_did_not_give_is_not_gone_and_leaves_the_comparison_incomplete() -> None:
+    full = Host(kernel="6.8.0", sysctl={"/proc/sys/vm/swappiness": "10"}, read_by="ssh")
+    cut = replace(full, sysctl={}, unread={"sysctl": "grep is not installed"})
+    drift = drift_between(_with_hosts(gpu01=full), _with_hosts(gpu01=cut))
+    assert not drift.changes and drift.incomplete
+    assert drift.not_compared == ("sysctl of 1 host(s) (gpu01): not given in one of the snapshots",)
+    alike = drift_between(_with_hosts(gpu01=cut), _with_hosts(gpu01=cut))
+    assert not alike.changes and not alike.incomplete
+
+
+def test_a_host_that_is_read_in_another_way_differs_by_what_both_ways_see() -> None:
+    gpus = {"0000:1a:00.0": HostGpu(product="H100", serial="1"), "0000:1b:00.0": HostGpu(product="H100")}
+    sysctl = {"/proc/sys/net/core/rmem_max": "1"}
+    ssh = Host(kernel="6.8.0", ofed="MLNX_OFED-24", sysctl=sysctl, gpus=gpus, read_by="ssh")
+    pod = Host(kernel="6.9.0", gpus={"0000:1a:00.0": HostGpu(product="H100")}, read_by="pod")
+    drift = drift_between(_with_hosts(gpu01=ssh), _with_hosts(gpu01=pod))
+    assert [change.path for change in drift.changes] == ["host.gpus[0000:1b:00.0]", "host.kernel"]
+    assert not drift.incomplete

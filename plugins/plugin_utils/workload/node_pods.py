@@ -1,0 +1,194 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""One short-lived pod on each of some nodes, all with the same script: what it printed there, or why it did not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.kinds import EVENTS
+from ..clients.kube.permission import Permission
+from ..clients.kube.taints import taint_of
+from ..outcome.errors import BringupError
+from ..runtime.pool import map_bounded
+from ..runtime.progress import Emit, silent
+from ..runtime.recipe_files import RECIPES
+from ..snapshot.model import Node
+from .namespace import TemporaryNamespace, temporary_namespace
+from .pending import held_by_gates, told_refusal, why_pending
+from .permission import BASIC
+from .render import render
+from .tolerations import known_tolerations, repelling
+
+Json = dict[str, Any]
+_TEMPLATE = RECIPES / "workloads" / "node-facts.yaml.j2"
+_ENDED = ("Succeeded", "Failed")
+_WORKERS, _POLL_S = 8, 0.5
+# Of a node that no kubelet stands behind (docs.aws.amazon.com, "Get started with AWS Fargate for your cluster").
+_FARGATE = ("eks.amazonaws.com/compute-type", "fargate")
+RIGHTS = (*BASIC, Permission("create", "pods"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePods:
+    """What the pods are: `image` with a shell, `runtime_class` empty for the cluster's usual one.
+
+    `start_s` is how long one may take to be placed and to get its image, `run_s` how long its script may take,
+    `at_once` how many there are at a time.
+    """
+
+    image: str
+    script: str
+    prefix: str
+    priority: int
+    runtime_class: str = ""
+    start_s: float = 120.0
+    run_s: float = 40.0
+    at_once: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printed:
+    """What the pod on one node printed; `reason` says why it did not, or not all, empty if its script ended."""
+
+    log: str = ""
+    reason: str = ""
+
+
+def closed_to_pods(node: Node) -> str:
+    """Return why no pod is placed on a node, empty if one may be."""
+    if node.operating_system not in ("", "linux"):
+        return f"its system is {node.operating_system}"
+    if node.labels.get(_FARGATE[0]) == _FARGATE[1]:
+        return "it is no machine of its own (Fargate)"
+    if node.unschedulable:
+        return "cordoned"
+    if node.ready != "True":
+        return "not Ready"
+    taints = repelling(map(taint_of, node.taints), known_tolerations())
+    return f"taint {', '.join(taints)}" if taints else ""
+
+
+def run_on_nodes(
+    cluster: Cluster, nodes: Mapping[str, Node], pods: NodePods, emit: Emit = silent
+) -> dict[str, Printed]:
+    """Return by node what its pod printed; everything that is made is removed on every way out.
+
+    Args:
+        cluster: where.
+        nodes: which, by name; on those that are closed to pods none is made.
+        pods: what runs there.
+        emit: takes progress lines.
+
+    Raises:
+        HeldError: another run holds the cluster.
+        BringupError: the API server does not answer, or refuses the namespace.
+    """
+    found = {name: Printed(reason=why) for name, node in nodes.items() if (why := closed_to_pods(node))}
+    open_ones = sorted(nodes.keys() - found.keys())
+    if not open_ones:
+        return found
+    with temporary_namespace(
+        cluster, "facts", prefix=pods.prefix, priority=pods.priority, kinds=(), emit=emit, pod_security="privileged"
+    ) as namespace:
+        for some in _parts(open_ones, max(1, pods.at_once)):
+            found |= _run_some(namespace, some, pods, len(found))
+            emit(f"facts of nodes: {len(found)} of {len(nodes)}")
+    return found
+
+
+def _parts(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(names), size):
+        yield names[start : start + size]
+
+
+def _run_some(namespace: TemporaryNamespace, nodes: Sequence[str], pods: NodePods, first: int) -> dict[str, Printed]:
+    titles = {f"n{first + number}": node for number, node in enumerate(nodes)}
+    refused = dict(map_bounded(lambda title: _made(namespace, title, titles[title], pods), list(titles), _WORKERS))
+    waiting = {title for title, reason in refused.items() if not reason}
+    there = _waited(namespace, waiting, pods)
+    warnings = _warnings(namespace) if any(_phase(pod) not in _ENDED for pod in there.values()) else {}
+
+    def read(title: str) -> tuple[str, Printed]:
+        if refused[title]:
+            return titles[title], Printed(reason=refused[title])
+        return titles[title], _printed(namespace, title, there.get(title), warnings.get(title, ""))
+
+    return dict(map_bounded(read, list(titles), _WORKERS))
+
+
+def _made(namespace: TemporaryNamespace, title: str, node: str, pods: NodePods) -> tuple[str, str]:
+    """Make the pod of one node; return its name and why it was refused, empty if it was not."""
+    values = {
+        "name": title,
+        "namespace": namespace.name,
+        "node": node,
+        "image": pods.image,
+        "runtime_class": pods.runtime_class,
+        "script": pods.script,
+        "priority_class": namespace.priority_class,
+        "labels": namespace.labels,
+        "tolerations": namespace.tolerated,
+        "deadline_s": pods.start_s + pods.run_s,
+    }
+    try:
+        namespace.create(render(_TEMPLATE, values))
+    except BringupError as error:
+        return title, f"its pod was refused: {told_refusal(error.reason)}"
+    return title, ""
+
+
+def _waited(namespace: TemporaryNamespace, titles: set[str], pods: NodePods) -> dict[str, Json]:
+    """Return the pods by name once all ended, or as they are when their time is over."""
+    ends = time.monotonic() + pods.start_s + pods.run_s
+    while True:
+        there = {pod["metadata"]["name"]: pod for pod in namespace.pods() if pod["metadata"]["name"] in titles}
+        if all(_phase(pod) in _ENDED for pod in there.values()) or time.monotonic() >= ends:
+            return there
+        time.sleep(_POLL_S)
+
+
+def _phase(pod: Json) -> str:
+    return str((pod.get("status") or {}).get("phase") or "")
+
+
+def _printed(namespace: TemporaryNamespace, title: str, pod: Json | None, warning: str) -> Printed:
+    if pod is None:
+        return Printed(reason="its pod is gone; somebody removed it")
+    statuses = (pod.get("status") or {}).get("containerStatuses") or [{}]
+    state = statuses[0].get("state") or {}
+    if _phase(pod) not in _ENDED and "running" not in state:
+        waiting = state.get("waiting") or {}
+        words = ": ".join(str(waiting[key]) for key in ("reason", "message") if waiting.get(key))
+        why = why_pending(pod) or held_by_gates(pod) or warning or words or "nobody says why"
+        return Printed(reason=f"its pod did not start: {why}"[:400])
+    try:
+        log = namespace.cluster.logs(title, namespace.name)
+    except BringupError as error:
+        return Printed(reason=f"the log of its pod cannot be read: {error.reason}")
+    ended = state.get("terminated") or {}
+    status = pod.get("status") or {}
+    if _phase(pod) == "Succeeded":
+        return Printed(log=log)
+    said = ended.get("message") or status.get("message") or ended.get("reason") or status.get("reason") or "no reason"
+    how = f"ended with {ended['exitCode']}" if "exitCode" in ended else "did not end in time"
+    return Printed(log=log, reason=f"its pod {how}: {said}"[:400])
+
+
+def _warnings(namespace: TemporaryNamespace) -> dict[str, str]:
+    """Return the last warning about each pod."""
+    try:
+        events = namespace.cluster.list_objects(EVENTS, namespace.name)
+    except BringupError:
+        return {}
+    events.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+    return {
+        str((event.get("involvedObject") or {}).get("name", "")): f"{event.get('reason')}: {event.get('message')}"[:300]
+        for event in events
+        if event.get("type") == "Warning"
+    }
