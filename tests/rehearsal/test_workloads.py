@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from cluster_bench import ClusterBench, cluster_bench
+from real_operator import HEALTH_PORT, health_port_is_free, real_mpi_operator
 from sites import make_site
 from waiting import eventually
 
@@ -174,6 +175,28 @@ def test_an_mpijob_runs_the_same(bench: Bench) -> None:
     assert [pod.hostname for pod in result.pods] == ["mpi-launcher", "mpi-worker-0", "mpi-worker-1"]
     assert re.search(r"Rank 15 .* on +mpi-worker-1 device  7", result.log) is not None
     assert not bench.cluster.list_objects(MPI_JOBS)
+
+
+@pytest.mark.skipif(not health_port_is_free(), reason=f"mpi-operator listens at {HEALTH_PORT} alone, which is in use")
+def test_an_mpijob_runs_the_same_with_the_real_operator(bench: Bench) -> None:
+    bench.chart("mpi-operator")
+    place = (kinds.DEPLOYMENTS, "mpi-operator")
+    # The stand-in does nothing while its Deployment is not available.
+    bench.cluster.patch(*place, {"spec": {"replicas": 0}}, "mpi-operator")
+    eventually(lambda: not (bench.cluster.get(*place, "mpi-operator").get("status") or {}).get("availableReplicas"))
+    log = bench.directory / "mpi-operator.log"
+    try:
+        with real_mpi_operator(bench.kubeconfig, log) as operator:
+            result = bench.one(job("mpi", "gpu05", "gpu06", kind="mpijob", gang="none"))
+            said = log.read_text(encoding="utf-8", errors="replace")[-4000:]
+            assert operator.poll() is None, said
+    finally:
+        bench.cluster.patch(*place, {"spec": {"replicas": 1}}, "mpi-operator")
+    assert result.state == "succeeded", f"{result.reason}\n{said}"
+    assert [(pod.role, pod.exit_code) for pod in result.pods] == [("launcher", 0), ("worker", None), ("worker", None)]
+    assert [pod.hostname for pod in result.pods] == ["mpi-launcher", "mpi-worker-0", "mpi-worker-1"]
+    assert re.search(r"Rank 15 .* on +mpi-worker-1 device  7", result.log) is not None
+    assert "Leading started" in said, "it was the real one"
 
 
 def test_a_gang_of_volcano_runs_the_same(bench: Bench) -> None:
