@@ -55,7 +55,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.p
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import read_spec, write_spec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import CLUSTER, RUN
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import CLUSTER, RECIPE, RUN
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 
 GATE = "telemetry"
@@ -81,7 +81,12 @@ class Bench:
     @cached_property
     def user(self) -> RoleUser:
         """Who looks: somebody with the roles of this gate alone."""
-        return role_user(GATE, self.kubeconfig, self.site())
+        return role_user(GATE, self.kubeconfig, self.site(), self.recipe)
+
+    @cached_property
+    def recipe(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.healthy.run_dir / RECIPE).read_text(encoding="utf-8"))
+        return found
 
     @property
     def model(self) -> Path:
@@ -103,7 +108,7 @@ class Bench:
             hosts,
             name="rehearsal",
             capabilities=("kubernetes", "multi_node"),
-            settings={GATE: {**SETTINGS, **settings}},
+            settings={GATE: {**SETTINGS, **settings}, "pod-autoscaling": {"metric_s": 20.0}},
         )
 
     def judged(self, fault: str, keys: tuple[str, ...]) -> tuple[Outcome, ...]:
@@ -150,7 +155,9 @@ class Bench:
             site=site, run_dir=run_dir, today=TODAY, hardware=HARDWARE, connections=self.user.connections
         )
         for key in keys:
-            assert observe(observers_of(GATE)[key], GATE, context).error is None or may_fail
+            # Only autoscaling is of a component.
+            recipe = self.recipe if key == "autoscaling" else None
+            assert observe(observers_of(GATE)[key], GATE, replace(context, recipe=recipe)).error is None or may_fail
         return judge_gate(
             declare(GATE, site), JudgeContext(gate=GATE, site=site, today=TODAY, hardware=HARDWARE), run_dir
         )
@@ -199,7 +206,7 @@ def _subject(fault: str, draw: random.Random) -> str:
 def test_faults(bench: Bench, fault: str) -> None:
     subject, expected = _subject(fault, drawing(fault)), CATALOGUE[fault].expect
     keys = ("metrics", "alert") if expected.cause == "prometheus-unreachable" else ("metrics",)
-    keys = ("alert",) if expected.check == "alert-delivery" else keys
+    keys = {"alert-delivery": ("alert",), "pod-autoscaling": ("autoscaling",)}.get(expected.check, keys)
     outcomes = bench.judged(f"{fault}@{subject}", keys)
     # Waiting for what another check reports is no finding of its own.
     found = [o for o in outcomes if o.status is not Status.PASSED and not o.blocked_by]
@@ -251,7 +258,9 @@ def test_a_right_that_is_missing_is_named_and_leaves_nothing(bench: Bench) -> No
     """All tests of this file look as somebody who has just the roles of the gate; now one right less."""
     for right in bench.user.drawn():
         with bench.user.without(right):
-            assert_refused_by_name(bench.user, right, bench.observed(("metrics", "alert"), may_fail=True))
+            assert_refused_by_name(
+                bench.user, right, bench.observed(("metrics", "alert", "autoscaling"), may_fail=True)
+            )
         assert bench.user.objects_left() == []
 
 

@@ -45,8 +45,9 @@ _GATES = ("gpu_stack", "telemetry", "fabric_validation", "training_acceptance", 
 class Choices:
     """What of a site decides how its gates work: who admits gangs (names of recipes/gpu_stack.yaml), how jobs are
     launched, whether GPUs are given out by claims, how Prometheus is reached, settings of the servers, whether NVLink
-    reaches hosts of a rack, whether the driver's tools are in pods, whether jobs go through a queue of Kueue, and the
-    components of recipes/gpu_stack.yaml that answer for more than their workloads."""
+    reaches hosts of a rack, whether the driver's tools are in pods, whether jobs go through a queue of Kueue, the
+    components of recipes/gpu_stack.yaml that answer for more than their workloads, and whether metrics of GPUs scale
+    pods."""
 
     gangs: tuple[str, ...]
     kinds: tuple[JobKind, ...]
@@ -57,6 +58,7 @@ class Choices:
     driver_in_pods: bool = False
     queued: bool = False
     controllers: tuple[str, ...] = ()
+    autoscaled: bool = False
 
 
 def every_choice() -> Choices:
@@ -69,6 +71,7 @@ def every_choice() -> Choices:
     return Choices(
         gangs=tuple(stack_facts().gangs), kinds=("gang-job", "mpijob"), by_dra=True, ways=tuple(_WAYS), servers=servers,
         rack_wide=True, driver_in_pods=True, queued=True, controllers=tuple(stack_facts().controllers),
+        autoscaled=True,
     )  # fmt: skip
 
 
@@ -112,6 +115,7 @@ def choices_of(site: Site, recipe: Mapping[str, Any] | None, hardware: Mapping[s
         rack_wide=len(site.in_scope) > 1 and any(sku is not None and sku.nvlink_domain == "rack" for sku in skus),
         driver_in_pods=site.driver_owner is DriverOwner.OPERATOR, queued=bool(stack.cluster_queue),
         controllers=tuple(name for name in stack_facts().controllers if name in components),
+        autoscaled=stack_facts().autoscaling.component in components,
     )  # fmt: skip
 
 
@@ -155,7 +159,8 @@ def _telemetry(choices: Choices) -> tuple[Permission, ...]:
     from .telemetry.settings import GATE, TelemetrySettings
 
     stated = checked_settings(TelemetrySettings, GATE, {}).permissions
-    return (*stated, *(entry for way in choices.ways for entry in _WAYS[way]))
+    scaling = stack_facts().autoscaling.permissions if choices.autoscaled else ()
+    return (*stated, *(entry for way in choices.ways for entry in _WAYS[way]), *scaling)
 
 
 def _nccl(choices: Choices) -> tuple[Permission, ...]:

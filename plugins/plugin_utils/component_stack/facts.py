@@ -75,6 +75,17 @@ class ControllerFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AutoscalingFacts:
+    """The component that offers metrics to autoscalers, the external metric of GPUs that it has, the series in
+    Prometheus that the metric is the mean of, and the rights that scaling by it takes."""
+
+    component: str
+    metric: str
+    series: str
+    permissions: tuple[Permission, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DraFacts:
     """The component that publishes GPUs as devices, its driver name, its class of whole GPUs, and the image in whose
     container nvidia-smi is asked."""
@@ -106,6 +117,7 @@ class StackFacts:
     gangs: dict[str, GangFacts]
     dra: DraFacts
     controllers: dict[str, ControllerFacts]
+    autoscaling: AutoscalingFacts
     permissions: dict[str, tuple[Permission, ...]]
     test_pods: PodFacts
 

@@ -24,6 +24,8 @@ KINDS = frozenset(
         ("", "Pod"),
         ("", "Secret"),
         ("", "Service"),
+        ("apps", "Deployment"),
+        ("autoscaling", "HorizontalPodAutoscaler"),
         ("batch", "Job"),
         ("kubeflow.org", "MPIJob"),
         ("monitoring.coreos.com", "AlertmanagerConfig"),

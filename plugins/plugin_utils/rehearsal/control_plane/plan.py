@@ -26,14 +26,6 @@ _GATES = "GenericWorkload=true,GangScheduling=true"
 _SERVICES = "10.96.0.0/16"
 # Go's collector runs a third as often: a tenth of the CPU of these programs, for some hundred MiB.
 _COLLECTOR = {"GOGC": "300"}
-# What has nothing to do here: disks, certificates, scaling. Endpoints are written anew with every pod of a Service and
-# read by nobody: EndpointSlices say the same.
-_IDLE_CONTROLLERS = (
-    "certificatesigningrequest-approving-controller", "certificatesigningrequest-cleaner-controller",
-    "certificatesigningrequest-signing-controller", "cronjob-controller", "endpoints-controller",
-    "endpointslice-mirroring-controller", "horizontal-pod-autoscaler-controller",
-    "persistentvolume-attach-detach-controller", "persistentvolume-expander-controller", "ttl-controller",
-)  # fmt: skip
 
 WAVE_READY = 4
 """Processes that need the cluster with its nodes start in later waves than this one."""
@@ -41,12 +33,14 @@ WAVE_READY = 4
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """A planned control plane: processes, ports, administrator's kubeconfig, the directory to delete at the stop."""
+    """A planned control plane: processes, ports, administrator's kubeconfig, the directory to delete at the stop, and
+    the files with certificate and key of servers on loopback."""
 
     processes: tuple[ProcessSpec, ...]
     ports: dict[str, int]
     kubeconfig: Path
     directory: Path
+    tls: tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +88,11 @@ def plan_control_plane(
         _etcd(layout), _apiserver(layout), _controller_manager(layout), _scheduler(layout), _prime(layout, "crds", 2),
         _kwok(layout), _prime(layout, "nodes", WAVE_READY),
     )  # fmt: skip
-    return ControlPlane(processes, dict(layout.ports), layout.kubeconfig("admin"), directory)
+    return ControlPlane(processes, dict(layout.ports), layout.kubeconfig("admin"), directory, _tls(layout.pki))
+
+
+def _tls(pki: Pki) -> tuple[str, str]:
+    return pki.cert("server"), pki.key("server")
 
 
 def _etcd(layout: _Layout) -> ProcessSpec:
@@ -137,6 +135,8 @@ def _controller_manager(layout: _Layout) -> ProcessSpec:
         "kube-controller-manager", 2, "/healthz", f"--kubeconfig={kubeconfig}", "--bind-address=127.0.0.1",
         f"--secure-port={layout.ports['kube-controller-manager']}", "--leader-elect=false",
         "--use-service-account-credentials=true", "--node-monitor-period=1s",
+        # Fifteen seconds otherwise: a test of autoscaling takes four rounds.
+        "--horizontal-pod-autoscaler-sync-period=1s",
         f"--tls-cert-file={pki.cert('server')}", f"--tls-private-key-file={pki.key('server')}",
         f"--service-account-private-key-file={pki.account_key}", f"--root-ca-file={pki.ca}",
         f"--cluster-signing-cert-file={pki.ca}", f"--cluster-signing-key-file={pki.key('ca')}",

@@ -51,6 +51,7 @@ from . import (
     pod_faults,
     pod_ports,
     pod_programs,
+    prometheus_adapter,
     prometheus_operator,
     rdma_plugin,
     site_hands,
@@ -84,6 +85,7 @@ KINDS = (
     pod_programs.LOGS,
     pod_ports.PORT_FORWARDS,
     *prometheus_operator.WATCHED,
+    *prometheus_adapter.WATCHED,
     *kueue.WATCHED,
     *gateway.WATCHED,
 )
@@ -172,6 +174,7 @@ def run(options: Options, stop: threading.Event) -> None:
         options.hosts.parent / "workloads", store.changed.set, options.full, servers.ports, options.hosts
     )
     monitoring = prometheus_operator.PrometheusOperator(options.hosts.parent, store.changed.set)
+    adapter = prometheus_adapter.PrometheusAdapter(options.hosts.parent)
     reconcilers: tuple[Reconcile, ...] = (
         gpu_operator.reconcile,
         pod_faults.reconcile,
@@ -190,6 +193,7 @@ def run(options: Options, stop: threading.Event) -> None:
         servers.reconcile,
         runs.reconcile,
         monitoring.reconcile,
+        adapter.reconcile,
         ports.reconcile,
     )
     settle_s = _SETTLE_S

@@ -93,7 +93,7 @@ def _start(
     for attempt in range(1, _TRIES + 1):
         pull_s = simulated.model.stack.image_pull_s
         plane = plan_control_plane(request.directory / "cluster", paths, nodes, stages, pull_s)
-        telemetry = _telemetry(simulated, request, paths)
+        telemetry = _telemetry(simulated, request, paths, plane)
         spec = SupervisorSpec(
             rehearsal_id=new_id(request.directory), directory=str(request.directory), controller_pid=controller.pid,
             controller_start=controller.start_ticks, keep=request.keep,
@@ -126,13 +126,15 @@ def _fabric(simulated: Simulated) -> tuple[ProcessSpec, ...]:
     return simulated.fabric.processes if simulated.fabric is not None else ()
 
 
-def _telemetry(simulated: Simulated, request: RehearsalRequest, paths: dict[str, Path]) -> SimulatedTelemetry | None:
+def _telemetry(
+    simulated: Simulated, request: RehearsalRequest, paths: dict[str, Path], plane: ControlPlane
+) -> SimulatedTelemetry | None:
     if simulated.prometheus is None:
         return None
     hardware = tuple(path / "hardware" for path in request.recipe_data)
     programs = TelemetryPrograms(simulated.prometheus, str(paths["alertmanager"]))
     directory, hosts = telemetry_directory(request.directory), len(request.nodes)
-    return plan_telemetry(directory, programs, simulated.model_file, hosts, hardware)
+    return plan_telemetry(directory, programs, simulated.model_file, hosts, hardware, plane.tls)
 
 
 def _controllers(

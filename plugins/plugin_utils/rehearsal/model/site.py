@@ -11,6 +11,7 @@ from typing import Literal
 GangBehaviour = Literal["all-or-nothing", "partial", "not-running"]
 DraBehaviour = Literal["allocates", "never-allocates"]
 ComponentState = Literal["ok", "never-ready", "install-fails", "image-missing", "deleted", "scaled-to-zero"]
+AdapterState = Literal["answers", "blind", "stuck"]
 Signer = Literal["facility", "stranger", "nobody"]
 
 
@@ -36,13 +37,15 @@ class FacilityRecord:
 class Telemetry:
     """How metrics and alerts get through: `scraped`: somebody asks the exporters; `prometheus`: it serves its port;
     `rules`: the operator takes up rules; `wired`: Prometheus knows its Alertmanager; `delivers`: Alertmanager reaches
-    receivers in other namespaces."""
+    receivers in other namespaces. `adapter`: external metrics are those of Prometheus, there are none, or each says the
+    same for ever."""
 
     scraped: bool = True
     prometheus: bool = True
     rules: bool = True
     wired: bool = True
     delivers: bool = True
+    adapter: AdapterState = "answers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,8 +24,9 @@ from .programs import Prometheus
 
 PORTS_FILE = "ports.json"
 PROMETHEUS_FILE, ALERTMANAGER_FILE = "prometheus.json", "alertmanager.json"
+ADAPTER_FILE = "adapter.json"
 TARGETS, RULES = "targets", "rules"
-_NAMES = ("prometheus", "alertmanager", "exporters", "alert-receiver")
+_NAMES = ("prometheus", "alertmanager", "exporters", "alert-receiver", "adapter")
 _WAVE = 0
 _INTERVAL_S = 2
 # One process serves the exporters of all hosts; on a big fleet it is asked less often.
@@ -59,7 +60,12 @@ def scrape_interval_s(hosts: int) -> int:
 
 
 def plan_telemetry(
-    directory: Path, programs: TelemetryPrograms, model_file: Path, hosts: int, hardware: tuple[Path, ...] = ()
+    directory: Path,
+    programs: TelemetryPrograms,
+    model_file: Path,
+    hosts: int,
+    hardware: tuple[Path, ...] = (),
+    tls: tuple[str, str] | None = None,
 ) -> SimulatedTelemetry:
     """Write the first configuration and return what to run; nothing is scraped and no alert goes anywhere yet.
 
@@ -69,6 +75,7 @@ def plan_telemetry(
         model_file: what the exporters follow.
         hosts: how many hosts there are.
         hardware: directories of more SKU facts.
+        tls: files with certificate and key of the server of external metrics; None: there is none.
 
     Raises:
         OSError: the directory cannot be written, or there are no free ports.
@@ -83,6 +90,9 @@ def plan_telemetry(
     write_atomic(directory / ALERTMANAGER_FILE, json.dumps(alertmanager_configuration((), ())))
     more = [word for path in hardware for word in ("--hardware", str(path))]
     exporters = python_argv("rehearsal.telemetry", "--model", str(model_file), "--port", str(ports["exporters"]), *more)
+    if tls is not None:
+        served = (str(ports["adapter"]), str(ports["prometheus"]), str(directory / ADAPTER_FILE), *tls)
+        exporters += ("--adapter", *served)
     processes = (
         ProcessSpec(
             name="exporters", argv=exporters, wave=_WAVE, probe=Probe(port=ports["exporters"], path="/healthy")

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Serves the exporters' pages; follows the model file."""
+"""Serves the exporters' pages, following the model file; beside them external metrics (adapter.py)."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from ...runtime.recipe_files import RECIPES
 from ..model.patch import build_model
 from ..model.spec import read_spec
 from ..model.values import Node
+from .adapter import Adapter, serve
 from .exporter import metrics_of
 
 _HARDWARE = RECIPES / "hardware"
@@ -102,12 +103,17 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--model", required=True, type=Path, help="cluster model (YAML); read again when it changes")
     parser.add_argument("--port", required=True, type=int, help="port of 127.0.0.1")
     parser.add_argument("--hardware", action="append", default=[], type=Path, help="more SKU facts (repeatable)")
+    words = ("PORT", "PROMETHEUS", "RULES", "CERT", "KEY")
+    parser.add_argument("--adapter", nargs=len(words), metavar=words, help="serve external metrics of Prometheus, too")
     given = parser.parse_args(list(argv))
     try:
         Handler.exporters = Exporters(given.model, given.hardware)
     except BringupError as error:
         print(error, file=sys.stderr, flush=True)
         return error.exit_code
+    if given.adapter:
+        port, prometheus, rules, *files = given.adapter
+        serve(int(port), Adapter(Path(rules), int(prometheus)), files)
     server = ThreadingHTTPServer(("127.0.0.1", given.port), Handler)
     server.daemon_threads = True
     server.serve_forever()

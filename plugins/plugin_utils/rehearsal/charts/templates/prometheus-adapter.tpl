@@ -5,6 +5,7 @@ metadata:
   namespace: {{ .Release.Namespace }}
   labels:
     {{- include "standin.labels" . | nindent 4 }}
+  annotations: {rehearsal/external-rules: {{ .Values.rules.external | toJson | quote }}}
 spec:
   replicas: {{ .Values.replicas }}
   selector:

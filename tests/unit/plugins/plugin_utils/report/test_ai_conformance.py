@@ -69,8 +69,8 @@ def test_half_of_the_checks_prove_nothing_and_a_failed_half_fails() -> None:
 
 
 def test_what_no_check_proves_is_skipped_and_says_what_is_missing() -> None:
-    (found,) = judged((), "1.37", ["pod-autoscaling"])
-    assert found.verdict == SKIP and "no check scales pods" in found.reason
+    (found,) = judged((), "1.37", ["workload-sandboxing"])
+    assert found.verdict == SKIP and "no check runs a sandbox" in found.reason
 
 
 def test_an_unknown_feature_or_list_is_refused() -> None:

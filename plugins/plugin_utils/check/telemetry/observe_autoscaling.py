@@ -1,0 +1,225 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Observes pods that a metric of GPUs scales: up by one, and down again.
+
+Prometheus, its adapter and the autoscaler are the cluster's; pods, autoscaler object and its target are ours. The GPUs
+do what they do: the target is chosen from the value that the autoscaler read, so that nobody has to load them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from ...clients.kube.cluster import Cluster
+from ...clients.kube.connection import connection_from
+from ...clients.kube.kinds import DEPLOYMENTS, Kind
+from ...clients.prometheus.prometheus import Prometheus
+from ...component_stack.facts import stack_facts
+from ...outcome.errors import BringupError
+from ...runtime.clock import Deadline
+from ...runtime.progress import Progress
+from ...runtime.recipe_files import RECIPES
+from ...workload.namespace import TemporaryNamespace, temporary_namespace
+from ...workload.render import render
+from ..kit.settings import setting
+from ..spec import ObserveContext, observer_of
+from .autoscaling import LEAST, MOST, Autoscaling, Standing, Step, replicas_of, standing
+from .find import prometheus_session
+from .settings import GATE, TelemetrySettings
+
+CHECK_ID = "pod-autoscaling"
+AUTOSCALERS = Kind("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+_GROUP = "external.metrics.k8s.io"
+_NAME = "scaled"
+# No mean of anything per GPU comes near it.
+_OUT_OF_REACH = 1e12
+# One and a half targets make two replicas, and still do when the value moves by a third.
+UP, DOWN = 1.5, 0.25
+_POLL_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoscalingSettings:
+    """Settings of check pod-autoscaling."""
+
+    metric: str = setting(
+        "External metric of GPUs by which the test scales; empty: the one of recipes/gpu_stack.yaml, which "
+        "prometheus-adapter has by the values of the catalogue.",
+        use="run",
+    )
+    image: str = setting("Image of the test's pods; empty: the one of recipes/gpu_stack.yaml.", use="run")
+    metric_s: float = setting(
+        "How long the metric may take to be there: scrapes, and the adapter's own look for new series.",
+        unit="s",
+        above=0,
+        use="run",
+    )
+    scale_s: float = setting("How long scaling may take, each way.", unit="s", above=0, use="run")
+    cleanup_s: float = setting("Longest time to remove what the test made.", unit="s", above=0, use="run")
+
+
+def observe(context: ObserveContext) -> Autoscaling:
+    """Run the test and remove what it made.
+
+    Raises:
+        BringupError: the API server does not answer, or refuses the test's objects.
+    """
+    settings, facts = context.settings_of(CHECK_ID, AutoscalingSettings), stack_facts().autoscaling
+    seen = Autoscaling(metric=settings.metric or facts.metric)
+    if facts.component not in ((context.recipe or {}).get("deploymentOrder") or ()):
+        return replace(seen, problem="no-adapter", reason=f"the recipe has no {facts.component}")
+    if context.check_mode:
+        return replace(seen, problem="check-mode", reason="this run makes nothing on the cluster")
+    with Cluster(connection_from(context.connections)) as cluster:
+        served = _until_served(cluster, settings, Progress(context.emit))
+        seen = replace(seen, served=served)
+        seen = _scaled(cluster, context, seen, settings) if served else seen
+        return seen if seen.up is not None and settings.metric else _beside_prometheus(cluster, context, seen)
+
+
+def _until_served(cluster: Cluster, settings: AutoscalingSettings, progress: Progress) -> bool:
+    """Tell whether the API server has external metrics; an adapter that was just installed gets its time."""
+    deadline = Deadline.after(settings.metric_s)
+    while not cluster.served_versions(_GROUP):
+        if deadline.left_s <= 0:
+            return False
+        progress.tick(f"pod autoscaling: {_GROUP} is not served yet")
+        time.sleep(_POLL_S)
+    return True
+
+
+def _scaled(cluster: Cluster, context: ObserveContext, seen: Autoscaling, settings: AutoscalingSettings) -> Autoscaling:
+    # It has the settings of another gate, which nobody loads who only judges this one.
+    from ..kit.tolerations import tolerations_of
+
+    pods = stack_facts().test_pods
+    with temporary_namespace(
+        cluster,
+        "autoscaling",
+        prefix=pods.namespace_prefix,
+        priority=pods.priority,
+        kinds=(AUTOSCALERS,),
+        makers=(DEPLOYMENTS,),
+        cleanup_s=settings.cleanup_s,
+        emit=context.emit,
+        tolerations=tolerations_of(context),
+        holder=context.holder,
+    ) as namespace:
+        namespace.create(objects(namespace, seen.metric, settings))
+        test = ScalingTest(namespace, settings, Progress(context.emit))
+        rest = test.wait("the metric", settings.metric_s, lambda now: bool(now.value) and now.is_at(LEAST))
+        seen = replace(seen, rest=rest)
+        if rest.value:
+            up = test.step(UP)
+            seen = replace(seen, up=up)
+            if up.end.value and up.end.is_at(up.right or 0):
+                seen = replace(seen, down=test.step(DOWN))
+    return replace(seen, leftovers=tuple(namespace.leftovers))
+
+
+def objects(namespace: TemporaryNamespace, metric: str, settings: AutoscalingSettings) -> list[dict[str, Any]]:
+    """Return the pods' Deployment and its autoscaler, whose target no value reaches.
+
+    Raises:
+        InputError: the template does not render with these values.
+    """
+    return render(
+        RECIPES / "workloads" / "pod-autoscaling.yaml.j2",
+        {
+            "name": _NAME,
+            "namespace": namespace.name,
+            "metric": metric,
+            "target": _quantity(_OUT_OF_REACH),
+            "least": LEAST,
+            "most": MOST,
+            "image": settings.image or stack_facts().test_pods.image,
+            "priority_class": namespace.priority_class,
+            "labels": namespace.labels,
+            "pod_labels": {**namespace.labels, "gpufleet.io/scaled": _NAME},
+            "tolerations": namespace.tolerated,
+        },
+    )
+
+
+class ScalingTest:
+    """Gives the autoscaler targets and looks what it does."""
+
+    def __init__(self, namespace: TemporaryNamespace, settings: AutoscalingSettings, progress: Progress) -> None:
+        """Remember where."""
+        self._namespace, self._settings, self._progress = namespace, settings, progress
+        self._most, self._value = 0, 0.0
+
+    def look(self) -> Standing:
+        """Return how it stands now."""
+        cluster, place = self._namespace.cluster, self._namespace.name
+        now = standing(cluster.get(DEPLOYMENTS, _NAME, place), cluster.get(AUTOSCALERS, _NAME, place))
+        self._most = max(self._most, now.asked, now.there)
+        # While pods come and go, the autoscaler's mean and its number of replicas may be of two moments.
+        if now.value and now.asked == now.there == now.wants:
+            self._value = now.value
+        return now
+
+    def wait(self, what: str, limit_s: float, done: Callable[[Standing], bool]) -> Standing:
+        """Look until it is done, at most so long; return the last look."""
+        deadline = Deadline.after(limit_s)
+        while True:
+            now = self.look()
+            if done(now) or deadline.left_s <= 0:
+                return now
+            self._progress.tick(f"pod autoscaling: waiting for {what}, {now.ready} of {now.asked} pods ready"[:180])
+            time.sleep(_POLL_S)
+
+    def step(self, share: float) -> Step:
+        """Set the target at which the value makes so many targets; follow until the pods are as many as that asks.
+
+        A value that moved so far that the target does not ask for what it was set for gets a new one.
+        """
+        self._most, started = 0, time.monotonic()
+        meant = replicas_of(share, 1.0)
+        deadline = Deadline.after(self._settings.scale_s)
+        while True:
+            target = self._value / share
+            self._set(target)
+            end = self.wait(f"{meant} replicas", max(deadline.left_s, 0.0), partial(_stands_still, target=target))
+            if deadline.left_s <= 0 or not end.value or replicas_of(end.value, target) == meant:
+                break
+        return Step(target=target, end=end, most=self._most, took_s=round(time.monotonic() - started, 1))
+
+    def _set(self, target: float) -> None:
+        body = {"external": {"metric": {"name": self._metric()}, "target": _target(target)}, "type": "External"}
+        place = self._namespace.name
+        self._namespace.cluster.patch(AUTOSCALERS, _NAME, {"spec": {"metrics": [body]}}, place)
+
+    def _metric(self) -> str:
+        return self._settings.metric or stack_facts().autoscaling.metric
+
+
+def _stands_still(now: Standing, *, target: float) -> bool:
+    return now.value is not None and now.is_at(replicas_of(now.value, target))
+
+
+def _target(value: float) -> dict[str, str]:
+    return {"type": "AverageValue", "averageValue": _quantity(value)}
+
+
+def _quantity(value: float) -> str:
+    return f"{max(round(value * 1000), 1)}m"
+
+
+def _beside_prometheus(cluster: Cluster, context: ObserveContext, seen: Autoscaling) -> Autoscaling:
+    """Add what Prometheus itself says of the series behind the metric."""
+    metrics = context.settings_of(GATE, TelemetrySettings).metrics
+    try:
+        vector = Prometheus(prometheus_session(cluster, metrics)).query(stack_facts().autoscaling.series)
+    except BringupError as error:
+        return replace(seen, prometheus=f"{error.subject}: {error.reason}")
+    values = [sample.value for sample in vector.samples]
+    return replace(seen, watts=(min(values), max(values)) if values else ())
+
+
+OBSERVER = observer_of("autoscaling", Autoscaling, observe)

@@ -1,0 +1,148 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: pods scale by a metric of GPUs, up and down again.
+
+The whole way is tried: exporters, Prometheus, its adapter, the API of external metrics, the autoscaler, and the pods.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...component_stack.facts import stack_facts
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
+from ..kit.answer import Answer
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .autoscaling import MOST, Autoscaling, Step
+from .metrics_host import SCRAPED
+from .observe_autoscaling import CHECK_ID, OBSERVER, AutoscalingSettings
+
+SPEC = CheckSpec(
+    id=CHECK_ID,
+    gate="telemetry",
+    title="pods scale up and down by a metric of GPUs",
+    per=SubjectKind.CLUSTER,
+    disturbs=Disturbance.TEST_PODS,
+    duration_s=60.0,
+    requires=("kubernetes",),
+    components=("prometheus-adapter",),
+    causes=(
+        "metrics-api-missing",
+        "gpu-metric-missing",
+        "gpu-metric-wrong",
+        "not-scaled-up",
+        "not-scaled-down",
+        "scaled-beyond-limits",
+    ),
+    settings=AutoscalingSettings,
+)
+# The mean of a series lies between its smallest and its largest value, which were read at another moment.
+_MOVES = 2.0
+_API = "v1beta1.external.metrics.k8s.io"
+
+
+def judge(seen: Autoscaling, context: JudgeContext) -> tuple[Outcome, ...]:
+    """The first thing on the way that does not hold is the cause."""
+    answer = Answer.about_cluster(SPEC, context)
+    if seen.problem:
+        return (answer.unknown(seen.problem, f"not tried: {seen.reason}", "run the gate again with the recipe"),)
+    if not seen.served:
+        hint = f"kubectl describe apiservice {_API}; prometheus-adapter makes it with rules.external in its values"
+        return (answer.failed("metrics-api-missing", "the API server serves no external metrics", hint),)
+    if seen.rest is None:
+        return (answer.unknown("no-data", "no autoscaler was looked at", "run the gate again"),)
+    found = _metric(seen, answer) or _scaling(seen, answer)
+    if found is not None:
+        return (found,)
+    if seen.leftovers:
+        hint = "kubectl get ns -l gpufleet.io/purpose=test; delete what the test left"
+        return (answer.unknown("cleanup-incomplete", f"left behind: {seen.leftovers[0]}", hint, **_facts(seen)),)
+    return (answer.passed(_summary(seen), **_facts(seen)),)
+
+
+def _metric(seen: Autoscaling, answer: Answer) -> Outcome | None:
+    """Return what is wrong with the metric, None if it is the GPUs'."""
+    value = seen.rest.value if seen.rest is not None else None
+    ours = seen.metric == stack_facts().autoscaling.metric
+    series = stack_facts().autoscaling.series
+    if not value:
+        if ours and (seen.prometheus or not seen.watts):
+            because = seen.prometheus or f"Prometheus has no series {series}"
+            return answer.blocked(by=SCRAPED, because=f"the autoscaler has no {seen.metric}: {because}")
+        said = f": {seen.rest.said}" if seen.rest is not None and seen.rest.said else f", it reads {value}"
+        text = f"the autoscaler has no metric {seen.metric}{said}"
+        hint = (
+            f"kubectl get --raw /apis/external.metrics.k8s.io/v1beta1/namespaces/default/{seen.metric}; look at the "
+            "log of prometheus-adapter, at rules.external and prometheus.url in its values"
+        )
+        return answer.failed("gpu-metric-missing", text[:500], hint, **_facts(seen))
+    if not ours:
+        return None
+    if not seen.watts:
+        text = f"{seen.metric} is {value:.4g}, and what Prometheus has of {series} is not known {seen.prometheus}"
+        return answer.unknown("series-unknown", text.strip(), "run the gate again", **_facts(seen))
+    low, high = seen.watts
+    if not low / _MOVES <= value <= high * _MOVES:
+        text = f"{seen.metric} is {value:.4g}, while {series} of the GPUs is {low:.4g} to {high:.4g}"
+        hint = "prometheus-adapter asks another Prometheus, or its rule computes something else: rules.external"
+        return answer.failed("gpu-metric-wrong", text, hint, **_facts(seen))
+    return None
+
+
+def _scaling(seen: Autoscaling, answer: Answer) -> Outcome | None:
+    """Return what is wrong with the way up or down, None if both were gone."""
+    facts = _facts(seen)
+    for step, word in ((seen.up, "up"), (seen.down, "down")):
+        if step is None:
+            return answer.unknown("no-data", f"scaling {word} was not tried", "run the gate again", **facts)
+        end, right = step.end, step.right
+        if max(step.most, end.asked) > MOST:
+            text = f"{max(step.most, end.asked)} replicas, although the autoscaler may make {MOST} at most"
+            hint = "somebody else scales the Deployment: look for a second autoscaler or KEDA in the test's namespace"
+            return answer.failed("scaled-beyond-limits", text, hint, **facts)
+        if right is None or not (end.asked == end.wants == right):
+            wanted = f"{right} replicas are right" if right is not None else "the metric is gone"
+            text = (
+                f"not scaled {word} within {step.took_s:g} s: {end.asked} replicas, the autoscaler wants {end.wants}; "
+                f"by {seen.metric} and a target of {step.target:.4g} {wanted}{f': {end.said}' if end.said else ''}"
+            )
+            hint = "read the log of kube-controller-manager; kubectl get hpa -A shows whether others scale"
+            return answer.failed(f"not-scaled-{word}", text[:500], hint, **facts)
+        if not end.is_at(right):
+            text = f"scaled {word} to {right}, but {end.ready} of {end.there} pods are ready after {step.took_s:g} s"
+            hint = "kubectl describe nodes: is there room for pods of 10m CPU, and can nodes pull the pause image?"
+            return answer.unknown("pods-not-ready", text, hint, **facts)
+    if seen.up is not None and seen.down is not None and seen.up.end.asked <= seen.down.end.asked:
+        text = f"{seen.up.end.asked} replicas up and {seen.down.end.asked} down: the metric moved against every target"
+        return answer.unknown("metric-unsteady", text, "run the gate again when no jobs come and go", **facts)
+    return None
+
+
+def _summary(seen: Autoscaling) -> str:
+    ways = [f"{step.end.asked} at a target of {step.target:.4g} after {step.took_s:.0f} s" for step in _steps(seen)]
+    value = seen.rest.value if seen.rest is not None else None
+    return f"by {seen.metric} of {value or 0:.4g}, 1 replica became {', then '.join(ways)}"
+
+
+def _steps(seen: Autoscaling) -> list[Step]:
+    return [step for step in (seen.up, seen.down) if step is not None]
+
+
+def _facts(seen: Autoscaling) -> dict[str, Any]:
+    steps = list(zip(("up", "down"), _steps(seen), strict=False))
+    value = seen.rest.value if seen.rest is not None else None
+    rights = [(f"replicas {word}", step.right) for word, step in steps]
+    said = "\n".join(f"{word}: {step.end}" for word, step in steps)
+    return {
+        "measured": (
+            *((Measure(seen.metric, round(value, 3)),) if value is not None else ()),
+            *(Measure(f"replicas {word}", step.end.asked, "count") for word, step in steps),
+            *(Measure(f"scaled {word} after", step.took_s, "s") for word, step in steps),
+        ),
+        "expected": tuple(Expectation(name, "==", n, Basis.RULE, "count") for name, n in rights if n is not None),
+        "evidence": (Evidence("GET horizontalpodautoscalers, deployments", "namespace of the test", said),),
+    }
+
+
+CHECK = Check(SPEC, OBSERVER, judge)
