@@ -9,7 +9,38 @@ from collections.abc import Mapping
 
 def network_texts(hcas: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """Return the outputs by tool; every adapter may state words of its own."""
-    return {"mlxlink": "".join(_link(name, values) for name, values in hcas.items())}
+    roce = {name: values for name, values in hcas.items() if values.get("layer") == "Ethernet"}
+    gids = [row for name, values in roce.items() for row in _gids(name, values)]
+    texts = {
+        "mlxlink": [_link(name, values) for name, values in hcas.items()],
+        "rdma_link": [f"link {name}/1 state ACTIVE physical_state LINK_UP netdev en{name} \n" for name in hcas],
+        "show_gids": ["DEV PORT INDEX GID IPv4 VER DEV\n", *gids, f"n_gids_found={len(gids)}\n"],
+        "ibv_devinfo": [_devinfo(name, values) for name, values in hcas.items()],
+        "mlnx_qos": [_qos(name, values) for name, values in (roce or {"none": {}}).items()],
+    }
+    return {tool: "".join(lines) for tool, lines in texts.items()}
+
+
+def _gids(name: str, values: Mapping[str, str]) -> list[str]:
+    """Its address at the index that it states, by default 3, else none."""
+    index = values.get("gid", "3")
+    local = f"{name} 1 0 fe80:0000:0000:0000:9640:c9ff:fe8c:a09c v2 en{name}\n"
+    routable = f"{name} 1 {index} 0000:0000:0000:0000:0000:ffff:c0a8:0684 192.168.6.132 v2 en{name}\n"
+    return [local, routable] if index else [local]
+
+
+def _devinfo(name: str, values: Mapping[str, str]) -> str:
+    return (
+        f"hca_id:\t{name}\n\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_ACTIVE (4)\n\t\t\tmax_mtu:\t\t4096 (5)\n"
+        f"\t\t\tactive_mtu:\t\t{values.get('mtu', '4096 (5)')}\n\t\t\tlink_layer:\t\tEthernet\n"
+    )
+
+
+def _qos(name: str, values: Mapping[str, str]) -> str:
+    return (
+        f"===== en{name} =====\nPriority trust state: {values.get('trust', 'dscp')}\nPFC configuration:\n"
+        f"\tenabled     {values.get('pfc', '0   0   0   1   0   0   0   0')}\n"
+    )
 
 
 def _link(name: str, values: Mapping[str, str]) -> str:

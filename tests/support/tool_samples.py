@@ -12,6 +12,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
     dmidecode,
     ethtool_stats,
     fi_info,
+    gid_table,
+    ibv_devinfo,
     mlnx_qos,
     mlxlink,
     rdma_link,
@@ -49,6 +51,17 @@ MORE_SAMPLES: dict[str, Sample] = {
         "---     ----    -----   ---                                     ------------    ---     ---\n"
         "mlx5_0  1       3       0000:0000:0000:0000:0000:ffff:c0a8:0684 192.168.6.132   v2      eth0\n"
         "n_gids_found=1\n",
+    ),
+    "gid_table": (
+        gid_table.parse,
+        "/sys/class/infiniband/mlx5_0/ports/1/gids/3:0000:0000:0000:0000:0000:ffff:0a00:010c\n"
+        "/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/3:RoCE v2\n"
+        "/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/3:eth0\n",
+    ),
+    "ibv_devinfo": (
+        ibv_devinfo.parse,
+        "hca_id:\tmlx5_0\n\ttransport:\t\t\tInfiniBand (0)\n\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_ACTIVE (4)\n"
+        "\t\t\tmax_mtu:\t\t4096 (5)\n\t\t\tactive_mtu:\t\t1024 (3)\n\t\t\tlink_layer:\t\tEthernet\n",
     ),
     "mlnx_qos": (
         mlnx_qos.parse,
@@ -97,6 +110,14 @@ MORE_STATED: dict[str, Stated] = {
     "show_gids": (
         lambda gids: [(g.device, g.index, g.ipv4, g.version, g.netdev) for g in gids],
         [("mlx5_0", 3, "192.168.6.132", "v2", "eth0")],
+    ),
+    "gid_table": (
+        lambda gids: [(g.device, g.index, g.ipv4, g.version, g.netdev) for g in gids],
+        [("mlx5_0", 3, "10.0.1.12", "v2", "eth0")],
+    ),
+    "ibv_devinfo": (
+        lambda ports: [(p.device, p.port, p.state, p.mtu, p.max_mtu, p.link_layer) for p in ports],
+        [("mlx5_0", 1, "PORT_ACTIVE", 1024, 4096, "Ethernet")],
     ),
     "mlnx_qos": (
         lambda ports: [(p.trust, p.pfc, p.dscp, [(c.number, c.priorities) for c in p.classes]) for p in ports],

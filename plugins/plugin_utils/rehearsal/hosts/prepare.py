@@ -26,7 +26,7 @@ from typing import BinaryIO, Protocol
 
 from ...outcome.errors import NotFoundError, UnavailableError
 from ..model.values import ClusterModel, Node, ToolState
-from . import dcgm, mlxlink, nvidia_smi_text, pci_bridges, system_tools
+from . import dcgm, mlxlink, nvidia_smi_text, pci_bridges, roce, system_tools
 from .accelerators import printed_facts
 from .host_record import SCHEMA_VERSION, host_directory
 from .loaded import loaded_node
@@ -169,6 +169,10 @@ class _Writer:
             "nvlink-errors.txt": nvidia_smi_text.nvlink_errors(node, facts),
             "port-counters.txt": system_tools.port_counters(node),
             "mlxlink.txt": mlxlink.every_port(node),
+            "rdma-link.txt": roce.rdma_link(node),
+            "gids.txt": roce.show_gids(node),
+            "devinfo.txt": roce.ibv_devinfo(node),
+            "qos.txt": roce.mlnx_qos(node),
             "dcgmi-diag.json": diag,
             "dcgmi-diag.rc": f"{diag_rc}\n",
             "dcgmi-discovery.txt": dcgm.discovery(node),

@@ -112,7 +112,8 @@ class Hca:
     """One network adapter port of the compute fabric; not `present`: the adapter is not on the bus. `goodput` is the
     part of its rate that data gets through; no tool but a benchmark shows it. It lost its link `link_downed` times, and
     once more `under_load` of Node.hurt_by. `raw_ber` and `effective_ber` are its bit error rates before and behind the
-    correction as mlxlink prints them, `module_c` the temperature of its cable's module."""
+    correction as mlxlink prints them, `module_c` the temperature of its cable's module. Of RoCE, not `routable`: it has
+    link-local addresses alone; `mtu` is the data that its packets carry."""
 
     index: int
     name: str
@@ -134,6 +135,8 @@ class Hca:
     raw_ber: str = "4E-9"
     effective_ber: str = "15E-255"
     module_c: int = 52
+    routable: bool = True
+    mtu: int = 4096
 
 
 def _natural(name: str) -> tuple[tuple[int, str | int], ...]:
@@ -248,7 +251,7 @@ class Node:
     (`apart`), or the hypervisor hides it all (`hidden`). `virtualisation` is what `systemd-detect-virt --vm` prints,
     `acs` the access control of the PCIe switches above GPUs and adapters as lspci prints it. `hurt_by` is the program
     (`dcgmi`, or that of a pod simulator) whose load adds `log_under_load` to the kernel log, and does to GPUs and
-    adapters what they say.
+    adapters what they say. `pfc` are the priorities that its RoCE ports pause.
     """
 
     name: str
@@ -278,6 +281,7 @@ class Node:
     smi_xml: dict[str, str] = field(default_factory=dict)
     nic_view: NicView = "switch"
     virtualisation: str = "none"
+    pfc: tuple[int, ...] = (3,)
     hurt_by: str = ""
     log_under_load: tuple[LogLine, ...] = ()
     acs: str = "SrcValid- TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-"

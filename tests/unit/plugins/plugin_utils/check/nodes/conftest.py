@@ -60,18 +60,7 @@ SKU = Sku(
     gpu=Accelerator(name="h100", title="H100", product_pattern="H100", mig=True, nvls=True, ecc=True, row_remap=True),
 )
 _NVLINK_ERRORS = ("Replay", "Recovery", "CRC")
-_OWN = (
-    "lspci",
-    "lspci_bridges",
-    "virtualisation",
-    "ibstat",
-    "port_counters",
-    "mlxlink",
-    "kernel_log",
-    "lsmod",
-    "chronyc",
-    "uname",
-)
+_OWN = tuple(tool.name for tool in load_host_tools().used_by("host_probe") if not tool.asks_driver)
 _ROOT = "0000:00:{}.0"
 _OTHER_CLOCKS = ("timedatectl", "phc2sys", "ntpq")
 _AGAIN = tuple(tool.name for tool in tools_asked_again())
@@ -357,7 +346,7 @@ class Fleet:
                 for name in self.hosts
             ),
             name="test",
-            capabilities=("host_access", "infiniband", "nvswitch", "multi_node"),
+            capabilities=("host_access", self.sku.fabric, "nvswitch", "multi_node"),
             driver_owner=self.owner,
             settings=self.settings,
         )

@@ -1,0 +1,217 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check roce-setup: every RoCE port has a routable RoCE v2 address and the whole MTU, and pauses the traffic that it
+should.
+
+A wrong GID ends in completion error 12 of NCCL (public reports name NCCL_IB_GID_INDEX=3 as the cure); an MTU that falls
+back to 1024 bytes halves what a port carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...collect.host_facts import FleetFacts
+from ...collect.tool_reading import ProbeFailure
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...probe.ibv_devinfo import VerbsPort
+from ...probe.mlnx_qos import PortQos
+from ...probe.rdma_link import RdmaLink
+from ...probe.show_gids import Gid
+from ...site.adapters import carries_gpu_traffic
+from ..kit.counting import count
+from ..kit.finding import Finding, Report
+from ..kit.settings import setting
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .hca_state import SPEC as HCA_STATE
+from .hca_state import HcaStateSettings
+from .node_context import NodeContext, per_host
+from .observe_hosts import OBSERVER
+from .uniform import Uniformity, uniformity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoceSetupSettings:
+    """Settings of check roce-setup."""
+
+    gid_index: int | None = setting(
+        "Index at which every port has its RoCE v2 address; null: NCCL_IB_GID_INDEX in env of fabric_validation, where "
+        "that is stated; else any index.",
+        minimum=0,
+    )
+    mtu_bytes: int = setting("Bytes of data that a packet must be able to carry (active_mtu).", unit="bytes", above=0)
+    pfc_priorities: tuple[int, ...] | None = setting(
+        "Priorities that are paused and not dropped (PFC), on every port, such as [3]; null: not stated, a host that "
+        "differs from most is for a person."
+    )
+    trust: str = setting("What the priority is taken from: dscp or pcp; empty: not stated.")
+
+
+SPEC = CheckSpec(
+    id="roce-setup",
+    gate="nodes",
+    title="RoCE ports have their address, MTU and lossless priority",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=("host_access", "roce"),
+    causes=("roce-gid-missing", "roce-pfc-wrong", "roce-trust-wrong"),
+    settings=RoceSetupSettings,
+)
+_LINK_LOCAL = "fe80:"
+_BARE_METAL = "none"
+_INDEX = "NCCL_IB_GID_INDEX"
+
+
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Addresses and MTU by port; pauses against what the site states, else against most hosts."""
+    known = {
+        entry.name: said
+        for entry in context.site.in_scope
+        if entry.name in seen.hosts and (said := _pauses(seen, entry.name))
+    }
+    usual = uniformity(known)
+    return per_host(SPEC, seen, context, lambda host: _judge(host, usual))
+
+
+def _pauses(seen: FleetFacts, name: str) -> str:
+    """Return what the ports of a host pause, in words; empty where mlnx_qos said nothing."""
+    ports = seen.hosts[name].read("qos", tuple)
+    return "" if isinstance(ports, ProbeFailure) else "; ".join(sorted({_said(port) for port in ports}))
+
+
+def _said(port: PortQos) -> str:
+    listed = ", ".join(map(str, port.pfc)) or "none"
+    return f"PFC on {listed}, trust {port.trust}"
+
+
+def _judge(host: NodeContext, usual: Uniformity) -> Report | Outcome:
+    if host.sku.fabric != "roce" or not carries_gpu_traffic(host.sku):
+        text = f"{host.sku.name} has no RoCE adapter for GPU traffic"
+        return Report(summary=text, evidence=host.evidence("rdma_links"))
+    if isinstance(host.facts.hcas, ProbeFailure):
+        return host.tool_failure("hcas", host.facts.hcas)
+    stated = host.context.settings_of(HCA_STATE.id, HcaStateSettings, host.entry.sku).hcas
+    names = list(dict.fromkeys(name.partition(":")[0] for name in host.adapters(stated).names))
+    up = {hca.name for hca in host.facts.hcas if any(port.state == "Active" for port in hca.ports)}
+    if not names or not set(names) <= up:
+        because = "an adapter for GPU traffic is not known, not there or down"
+        return host.answer.blocked(by=HCA_STATE.id, because=because)
+    for fact in ("gids", "verbs_ports", "rdma_links"):
+        failure = host.facts.values[fact]
+        if isinstance(failure, ProbeFailure):
+            return host.tool_failure(fact, failure)
+    return _ports(host, names, usual)
+
+
+def _ports(host: NodeContext, names: Sequence[str], usual: Uniformity) -> Report | Outcome:
+    settings = host.settings(RoceSetupSettings)
+    findings, index = _addresses(host, names)
+    verbs: dict[str, VerbsPort] = {port.device: port for port in host.facts.values["verbs_ports"]}
+    untold = [name for name in names if name not in verbs]
+    if untold and not findings:
+        text = f"ibv_devinfo lists no {', '.join(untold)}"
+        proof = host.evidence("verbs_ports")
+        return host.answer.unknown("roce-port-not-listed", text, "`ibv_devinfo` on the node", evidence=proof)
+    small = [verbs[name] for name in names if name in verbs and verbs[name].mtu < settings.mtu_bytes]
+    for port in small:
+        text = f"{port.device}: packets carry {port.mtu} bytes, expected {settings.mtu_bytes}"
+        hint = "raise the MTU of the network device (9000) and of the switch port; `ibv_devinfo` then says 4096"
+        subjects = (host.part(SubjectKind.HCA, port.device),)
+        findings.append(Finding(cause="roce-mtu-low", text=text, hint=hint, subjects=subjects, marginal=True))
+    paused = _lossless(host, names, usual)
+    if isinstance(paused, Outcome):
+        if not findings:
+            return paused
+    else:
+        findings += paused
+    least = min((verbs[name].mtu for name in names if name in verbs), default=0)
+    said = usual.by_host.get(host.name, "PFC is the provider's" if _virtual(host) else "mlnx_qos said nothing of PFC")
+    return Report(
+        summary=f"{count(len(names), 'port')} with a RoCE v2 address{index}, MTU {least} or more; {said}",
+        findings=tuple(findings),
+        measured=(Measure("active_mtu_min", least, "bytes"),),
+        expected=(Expectation("active_mtu_min", ">=", settings.mtu_bytes, Basis.RULE, "bytes"),),
+        evidence=(*host.evidence("gids"), *host.evidence("verbs_ports")),
+    )
+
+
+def _index(host: NodeContext) -> int | None:
+    stated = host.settings(RoceSetupSettings).gid_index
+    if stated is not None:
+        return stated
+    env = host.context.site.settings.get("fabric_validation", {}).get("env", {})
+    word = str(env.get(_INDEX, "")) if isinstance(env, Mapping) else ""
+    return int(word) if word.isascii() and word.isdigit() else None
+
+
+def _addresses(host: NodeContext, names: Sequence[str]) -> tuple[list[Finding], str]:
+    """Return the ports without the address that RDMA over routers needs, and at which index it was looked for."""
+    gids: tuple[Gid, ...] = host.facts.values["gids"]
+    index, findings = _index(host), []
+    where = "" if index is None else f" at index {index}"
+    for name in names:
+        mine = [gid for gid in gids if gid.device == name and gid.version == "v2"]
+        routable = [gid for gid in mine if not gid.gid.startswith(_LINK_LOCAL)]
+        subjects = (host.part(SubjectKind.HCA, name),)
+        if any(index in (None, gid.index) for gid in routable):
+            continue
+        there = f"; it is at {', '.join(str(gid.index) for gid in routable)}" if routable else ""
+        # Hosts of one subnet reach each other by link-local addresses.
+        marginal = not routable and index is None and bool(mine)
+        only = ", only a link-local one" if marginal else ""
+        text = f"{name} has no routable RoCE v2 address{where}{there}{only}"
+        hint = f"give its network device an address (`ip addr`); then `show_gids {name}`, and {_INDEX} as it says"
+        cause = "roce-gid-link-local" if marginal else "roce-gid-missing"
+        findings.append(Finding(cause=cause, text=text, hint=hint, subjects=subjects, marginal=marginal))
+    return findings, where
+
+
+def _virtual(host: NodeContext) -> bool:
+    virtual = host.facts.read("virtual", str)
+    return isinstance(virtual, str) and virtual != _BARE_METAL
+
+
+def _lossless(host: NodeContext, names: Sequence[str], usual: Uniformity) -> list[Finding] | Outcome:
+    """Return what is wrong with the pauses of the ports; an outcome where they are stated and not known."""
+    settings, ports = host.settings(RoceSetupSettings), host.facts.read("qos", tuple)
+    stated = settings.pfc_priorities is not None or bool(settings.trust)
+    if isinstance(ports, ProbeFailure):
+        # A virtual function does not show them, and not every driver package has the tool.
+        optional = ports.kind == "missing" or _virtual(host)
+        return host.tool_failure("qos", ports) if stated or not optional else []
+    links: tuple[RdmaLink, ...] = host.facts.values["rdma_links"]
+    devices = {link.netdev: link.device for link in links if link.device in names}
+    mine: dict[str, PortQos] = {devices[port.device]: port for port in ports if port.device in devices}
+    untold = [name for name in names if name not in mine]
+    if untold and stated:
+        text = f"mlnx_qos says nothing of {', '.join(untold)}"
+        return host.answer.unknown(
+            "roce-pfc-not-reported", text, "`mlnx_qos -i <device>`", evidence=host.evidence("qos")
+        )
+    findings: list[Finding] = []
+    for name, port in mine.items():
+        subjects, device = (host.part(SubjectKind.HCA, name),), port.device
+        if settings.pfc_priorities is not None and set(port.pfc) != set(settings.pfc_priorities):
+            text = f"{name} ({device}): {_said(port)}, expected PFC on {_words(settings.pfc_priorities)} alone"
+            bits = ",".join("1" if number in settings.pfc_priorities else "0" for number in range(8))
+            hint = f"`mlnx_qos -i {device} --pfc {bits}`, and the same on the switch port; make it last over boots"
+            findings.append(Finding(cause="roce-pfc-wrong", text=text, hint=hint, subjects=subjects))
+        if settings.trust and port.trust != settings.trust:
+            text = f"{name} ({device}): trust {port.trust}, expected {settings.trust}"
+            hint = f"`mlnx_qos -i {device} --trust {settings.trust}`; make it last over boots"
+            findings.append(Finding(cause="roce-trust-wrong", text=text, hint=hint, subjects=subjects))
+    said = usual.by_host.get(host.name, "")
+    if not stated and usual.expected and said != usual.expected:
+        text = f"{said}; most hosts: {usual.expected}"
+        hint = "state pfc_priorities and trust of roce-setup, and bring the host to them (`mlnx_qos -i <device>`)"
+        findings.append(Finding(cause="roce-pfc-differs", text=text, hint=hint, marginal=True))
+    return findings
+
+
+def _words(priorities: Sequence[int]) -> str:
+    return ", ".join(map(str, priorities)) or "no priority"
+
+
+CHECK = Check(SPEC, OBSERVER, judge)
