@@ -4,6 +4,8 @@
 """Snapshots of the upstream tool in ours: NVIDIA/aicr, its "Measurement Schema".
 
 It looks at one node's host and GPU, at all nodes' labels and taints. What it has no word for is not asked for here.
+Under its earlier names (Cloud Native Stack, Eidos) it wrote the same with another head; snapshots of these lie in the
+history of the public forks mchmarny/cloud-native-stack and pdmack/aicr, examples/.
 """
 
 from __future__ import annotations
@@ -20,6 +22,16 @@ from .model import COLLECTORS, Attributes, Collected, CollectorResult, Host, Hos
 
 KIND = "Snapshot"
 APIS = ("aicr.nvidia.com/v1alpha1", "aicr.run/v1alpha1", "aicr.run/v1alpha2")
+# The tool's earlier names, by their API.
+_EARLIER = {
+    "cns.nvidia.com/v1alpha1": "cloud-native-stack",
+    "eidos.nvidia.com/v1alpha1": "eidos",
+    "snapshot.dgxc.io/v1": "cloud-native-stack",
+}
+# What the head was called in their releases, the last word first.
+_TAKEN = ("timestamp", "snapshot-timestamp", "measurement-timestamp", "recommendation-timestamp")
+_VERSION = ("version", "snapshot-version")
+_SOURCE = ("source-node", "source")
 # The GPU operator's chart names its only ClusterPolicy so; upstream does not say the name.
 POLICY = "ClusterPolicy cluster-policy"
 _NOT_ASKED = CollectorResult(state=Collected.NOT_ASKED, reason="the upstream tool does not record it")
@@ -44,21 +56,27 @@ def from_upstream(data: Mapping[str, Any], source: str) -> Snapshot:
         InputError: another version of its schema, or not what that says.
     """
     api = str(data.get("apiVersion") or "")
-    if api not in APIS:
-        raise InputError(source, f"apiVersion is {api!r}, expected one of {', '.join(APIS)}.", "convert it first")
+    if api not in (*APIS, *_EARLIER):
+        known = ", ".join((*APIS, *_EARLIER))
+        raise InputError(source, f"apiVersion is {api!r}, expected one of {known}.", "convert it first")
     found = {kind: _subtypes(data, kind, source) for kind in ("K8s", "OS", "GPU", "SystemD", "NodeTopology")}
-    metadata = data.get("metadata") or {}
+    if not any(found.values()):
+        # Its first releases had other types (KMod, Grub, Sysctl), without subtypes.
+        types = ", ".join(sorted({str(entry.get("type")) for entry in data["measurements"]})) or "nothing"
+        reason = f"has nothing that this release reads: it measures {types}."
+        raise InputError(source, reason, "take it again with a release of the tool that writes subtypes")
+    head = data.get("metadata") or {}
     k8s = found["K8s"]
     itself = _data(k8s, "node")
-    name = str(metadata.get("source-node") or itself.get("source-node") or "")
+    name = _said(head, _SOURCE) or _text(itself.get("source-node"))
     nodes, whole = _nodes(found["NodeTopology"], source)
     if itself:
         nodes[name] = _source_node(nodes.get(name, Node()), itself)
     server = _data(k8s, "server")
     host = _host(found)
     return Snapshot(
-        taken=str(metadata.get("timestamp") or ""),
-        made_by=f"aicr {metadata.get('version') or ''}".strip(),
+        taken=_said(head, _TAKEN),
+        made_by=f"{_EARLIER.get(api, 'aicr')} {_said(head, _VERSION)}".strip(),
         collectors=_collectors(found, whole, host),
         server=Server(
             version=_text(server.get("version")),
@@ -71,6 +89,10 @@ def from_upstream(data: Mapping[str, Any], source: str) -> Snapshot:
         hosts={name: host} if host else {},
         unread=_unread(data),
     )
+
+
+def _said(head: Mapping[str, Any], words: tuple[str, ...]) -> str:
+    return next((str(head[word]) for word in words if head.get(word)), "")
 
 
 def _unread(data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -91,7 +113,8 @@ def _subtypes(data: Mapping[str, Any], kind: str, source: str) -> Subtypes:
         for subtype in measurement.get("subtypes") or ():
             name = subtype.get("subtype") if isinstance(subtype, dict) else None
             if not isinstance(name, str) or name in found:
-                raise InputError(f"{source}: {kind}", f"subtype {name!r} is no name, or there twice.")
+                hint = "take it again with a release of the tool that names its subtypes"
+                raise InputError(f"{source}: {kind}", f"subtype {name!r} is no name, or there twice.", hint)
             found[name] = subtype
             try:
                 structure(dict[str, Scalar], subtype.get("data") or {})
@@ -110,7 +133,7 @@ def _text(value: Scalar) -> str:
 
 
 def _source_node(node: Node, data: Attributes) -> Node:
-    runtime = _text(data.get("container-runtime-id")) or "://".join(
+    runtime = _text(data.get("container-runtime-id") or data.get("container-runtime")) or "://".join(
         filter(None, (_text(data.get("container-runtime-name")), _text(data.get("container-runtime-version"))))
     )
     return replace(
