@@ -16,6 +16,7 @@ def network_texts(hcas: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
         "rdma_link": [f"link {name}/1 state ACTIVE physical_state LINK_UP netdev en{name} \n" for name in hcas],
         "show_gids": ["DEV PORT INDEX GID IPv4 VER DEV\n", *gids, f"n_gids_found={len(gids)}\n"],
         "ibv_devinfo": [_devinfo(name, values) for name, values in hcas.items()],
+        "fi_info": [_entry(name, fabric) for fabric in ("efa-direct", "efa") for name in hcas],
         "mlnx_qos": [_qos(name, values) for name, values in (roce or {"none": {}}).items()],
     }
     return {tool: "".join(lines) for tool, lines in texts.items()}
@@ -27,6 +28,13 @@ def _gids(name: str, values: Mapping[str, str]) -> list[str]:
     local = f"{name} 1 0 fe80:0000:0000:0000:9640:c9ff:fe8c:a09c v2 en{name}\n"
     routable = f"{name} 1 {index} 0000:0000:0000:0000:0000:ffff:c0a8:0684 192.168.6.132 v2 en{name}\n"
     return [local, routable] if index else [local]
+
+
+def _entry(name: str, fabric: str) -> str:
+    return (
+        f"provider: efa\n    fabric: {fabric}\n    domain: {name}-rdm\n    version: 201.0\n    type: FI_EP_RDM\n"
+        "    protocol: FI_PROTO_EFA\n"
+    )
 
 
 def _devinfo(name: str, values: Mapping[str, str]) -> str:

@@ -173,6 +173,7 @@ class _Writer:
             "gids.txt": roce.show_gids(node),
             "devinfo.txt": roce.ibv_devinfo(node),
             "qos.txt": roce.mlnx_qos(node),
+            "fi-info.txt": roce.fi_info(node),
             "dcgmi-diag.json": diag,
             "dcgmi-diag.rc": f"{diag_rc}\n",
             "dcgmi-discovery.txt": dcgm.discovery(node),

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Renders what the tools of RDMA and RoCE print on a simulated host: `rdma link`, `show_gids`, `ibv_devinfo` and
-`mlnx_qos`, in the forms of published outputs (iproute2, MLNX_OFED, rdma-core)."""
+"""Renders what the tools of RDMA, RoCE and EFA print on a simulated host: `rdma link`, `show_gids`, `ibv_devinfo`,
+`mlnx_qos` and `fi_info`, in the forms of published outputs (iproute2, MLNX_OFED, rdma-core, libfabric)."""
 
 from __future__ import annotations
 
@@ -87,3 +87,15 @@ def mlnx_qos(node: Node) -> str:
             "tc: 0 ratelimit: unlimited, tsa: vendor\n\t priority:  1\n"
         )
     return "".join(found)
+
+
+def fi_info(node: Node) -> str:
+    """Return what libfabric prints of EFA devices: each is an entry of two fabrics. Empty on hosts without EFA."""
+    if node.fabric != "efa":
+        return ""
+    return "".join(
+        f"provider: efa\n    fabric: {fabric}\n    domain: rdmap{hca.index + 49}s0-rdm\n    version: 201.0\n"
+        "    type: FI_EP_RDM\n    protocol: FI_PROTO_EFA\n"
+        for fabric in ("efa-direct", "efa")
+        for hca in node.present_hcas
+    )

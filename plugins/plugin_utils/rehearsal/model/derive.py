@@ -67,6 +67,7 @@ def _node(spec: ModelSpec, planned: PlannedNode, index: int, hardware: Mapping[s
         name=planned.name,
         rack=planned.rack,
         sku=sku.name,
+        fabric=sku.fabric,
         accelerator=sku.gpu_kind,
         serial=f"{draw.randrange(10**12):012d}",
         machine_id=f"{draw.getrandbits(128):032x}",

@@ -251,7 +251,7 @@ class Node:
     (`apart`), or the hypervisor hides it all (`hidden`). `virtualisation` is what `systemd-detect-virt --vm` prints,
     `acs` the access control of the PCIe switches above GPUs and adapters as lspci prints it. `hurt_by` is the program
     (`dcgmi`, or that of a pod simulator) whose load adds `log_under_load` to the kernel log, and does to GPUs and
-    adapters what they say. `pfc` are the priorities that its RoCE ports pause.
+    adapters what they say. `fabric` is that of its SKU, `pfc` are the priorities that its RoCE ports pause.
     """
 
     name: str
@@ -281,6 +281,7 @@ class Node:
     smi_xml: dict[str, str] = field(default_factory=dict)
     nic_view: NicView = "switch"
     virtualisation: str = "none"
+    fabric: str = "infiniband"
     pfc: tuple[int, ...] = (3,)
     hurt_by: str = ""
     log_under_load: tuple[LogLine, ...] = ()

@@ -31,7 +31,13 @@ LINES = 16
 ALPHABET = ("a", " ", "0", "[", "{", "\x1b[")
 # The first parameter of what reads output, and what the others are given.
 READS = {"text", "log", "message", "status"}
-OTHERS: dict[str, Any] = {"mark": "AIPERF", "redact": lambda text: text, "tool": "tool", "name": "name"}
+OTHERS: dict[str, Any] = {
+    "what": "resource",
+    "mark": "AIPERF",
+    "redact": lambda text: text,
+    "tool": "tool",
+    "name": "name",
+}
 # Words of a pattern, with escaped signs.
 _WORDS = re.compile(r"(?:\\[ .\[\](){}#/:-]|[A-Za-z0-9 :,<>'\"/=_#;!@-]){3,}")
 

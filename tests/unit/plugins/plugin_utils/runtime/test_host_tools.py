@@ -38,7 +38,7 @@ def test_everything_that_a_tool_names_exists(tool: HostTool) -> None:
 
 def test_every_tool_of_a_node_is_simulated() -> None:
     simulated = {path.stem for path in (RECIPES / "rehearsal" / "tools").glob("*.sh")}
-    programs = {program for tool in TABLE.used_by("host_probe") for program in tool.programs}
+    programs = {Path(program).name for tool in TABLE.used_by("host_probe") for program in tool.programs}
     assert programs - REAL <= simulated
 
 

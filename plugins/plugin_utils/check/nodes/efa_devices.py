@@ -1,0 +1,90 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check efa-devices: libfabric reaches every EFA device that the host should have.
+
+One device is several entries of fi_info (fabrics efa and efa-direct), so its domains are counted.
+"""
+
+from __future__ import annotations
+
+from ...collect.host_facts import FleetFacts
+from ...collect.tool_reading import ProbeFailure
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
+from ...probe.fi_info import FabricEntry
+from ...probe.rdma_link import RdmaLink
+from ..kit.counting import count
+from ..kit.finding import Finding, Report
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .node_context import NodeContext, per_host
+from .observe_hosts import OBSERVER
+
+SPEC = CheckSpec(
+    id="efa-devices",
+    gate="nodes",
+    title="libfabric reaches every EFA device",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=("host_access", "efa"),
+    causes=("efa-device-missing", "efa-device-down"),
+)
+_PROVIDER, _RELIABLE = "efa", "FI_EP_RDM"
+# fi_info(1): -FI_ENODATA, no provider offers what was asked for.
+_NOTHING = "-61"
+_HINT = (
+    "`fi_info -p efa -t FI_EP_RDM` and `lspci -d 1d0f:` on the node; attach the missing interfaces and start it anew"
+)
+
+
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """As many devices as the SKU has; without libfabric on the host those that the kernel has a driver for."""
+    return per_host(SPEC, seen, context, _judge)
+
+
+def _judge(host: NodeContext) -> Report | Outcome:
+    sku = host.sku
+    if sku.fabric != "efa":
+        return Report(summary=f"{sku.name} has no EFA", evidence=host.evidence("libfabric"))
+    if sku.compute_hcas == 0:
+        text = f"no source says how many EFA devices {sku.name} has"
+        hint = "count them (`fi_info -p efa -t FI_EP_RDM`) and give the site an SKU of its own with compute_hcas"
+        return host.answer.unknown("fact-not-known", text, hint)
+    entries, links = host.facts.read("libfabric", tuple), host.facts.read("rdma_links", tuple)
+    if isinstance(entries, ProbeFailure):
+        if entries.kind == "failed" and _NOTHING in entries.text:
+            return _report(host, set(), "libfabric", links)
+        if entries.kind != "missing" or isinstance(links, ProbeFailure):
+            return host.tool_failure("libfabric", entries)
+        return _report(host, {link.device for link in links}, "the kernel", links)
+    return _report(host, _domains(entries), "libfabric", links)
+
+
+def _domains(entries: tuple[FabricEntry, ...]) -> set[str]:
+    return {entry.domain for entry in entries if entry.provider == _PROVIDER and entry.kind == _RELIABLE}
+
+
+def _report(host: NodeContext, devices: set[str], by: str, links: tuple[RdmaLink, ...] | ProbeFailure) -> Report:
+    wanted, findings = host.sku.compute_hcas, []
+    if len(devices) < wanted:
+        text = f"{by} finds {count(len(devices), 'EFA device')} of {wanted}"
+        findings.append(Finding(cause="efa-device-missing", text=text, hint=_HINT))
+    down = [] if isinstance(links, ProbeFailure) else [link for link in links if not link.up]
+    if down and len(down) < len(devices):
+        text = f"{', '.join(link.device for link in down)}: {down[0].state}, {down[0].physical_state}"
+        subjects = tuple(host.part(SubjectKind.HCA, link.device) for link in down)
+        hint = "`rdma link` on the node; reload the driver (`modprobe -r efa && modprobe efa`), else replace the host"
+        findings.append(Finding(cause="efa-device-down", text=text, hint=hint, subjects=subjects))
+    return Report(
+        summary=f"{count(len(devices), 'EFA device')} by {by}",
+        findings=tuple(findings),
+        measured=(Measure("efa_devices", len(devices), "count"),),
+        expected=(Expectation("efa_devices", ">=", wanted, Basis.HARDWARE, "count"),),
+        evidence=_evidence(host, by),
+    )
+
+
+def _evidence(host: NodeContext, by: str) -> tuple[Evidence, ...]:
+    return host.evidence("libfabric" if by == "libfabric" else "rdma_links")
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

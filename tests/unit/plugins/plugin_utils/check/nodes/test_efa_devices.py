@@ -1,0 +1,87 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""EFA devices that libfabric reaches, counted by their domains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from fleet_faults import AnyFleet, said
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+
+CHECK = "efa-devices"
+ENTRY = (
+    "provider: efa\n    fabric: {}\n    domain: rdmap{}s0-rdm\n    version: 201.0\n    type: FI_EP_RDM\n"
+    "    protocol: FI_PROTO_EFA\n"
+)
+LINK = "link rdmap{}s0/1 state {} physical_state LINK_UP \n"
+
+
+@pytest.fixture
+def efa(fleet: AnyFleet) -> AnyFleet:
+    """Three hosts with four EFA devices each."""
+    fleet.sku = replace(fleet.sku, fabric="efa", hca_model="EFA")
+    for host in fleet.hosts.values():
+        host.tools["fi_info"] = printed("".join(ENTRY.format(f, n) for f in ("efa-direct", "efa") for n in range(4)))
+        host.tools["rdma_link"] = printed("".join(LINK.format(n, "ACTIVE") for n in range(4)))
+    return fleet
+
+
+def printed(text: str) -> ToolRun:
+    return ToolRun(argv=("tool",), rc=0, stdout=text)
+
+
+def judged(fleet: AnyFleet) -> tuple[Outcome, ...]:
+    outcomes: tuple[Outcome, ...] = fleet.judge(only=CHECK)
+    return outcomes
+
+
+def test_two_entries_of_a_device_are_one_device(efa: AnyFleet) -> None:
+    outcomes = judged(efa)
+    assert {outcome.status for outcome in outcomes} == {Status.PASSED}
+    assert {outcome.summary for outcome in outcomes} == {"4 EFA devices by libfabric"}
+
+
+def test_two_devices_with_two_entries_each_are_not_four(efa: AnyFleet) -> None:
+    efa.hosts["gpu02"].tools["fi_info"] = printed(
+        "".join(ENTRY.format(f, n) for f in ("efa-direct", "efa") for n in range(2))
+    )
+    assert said(judged(efa), Status.FAILED) == {(CHECK, "efa-device-missing", "gpu02")}
+
+
+def test_a_host_without_any_device_fails(efa: AnyFleet) -> None:
+    nothing = ToolRun(argv=("fi_info",), rc=61, stderr="fi_getinfo: -61 (No data available)")
+    efa.hosts["gpu02"].tools["fi_info"] = nothing
+    assert said(judged(efa), Status.FAILED) == {(CHECK, "efa-device-missing", "gpu02")}
+
+
+@pytest.mark.parametrize(("devices", "status"), [(4, Status.PASSED), (3, Status.FAILED)])
+def test_without_libfabric_the_kernels_devices_are_counted(efa: AnyFleet, devices: int, status: Status) -> None:
+    host = efa.hosts["gpu02"]
+    host.tools["fi_info"] = ToolRun(argv=("fi_info",), missing=True)
+    host.tools["rdma_link"] = printed("".join(LINK.format(n, "ACTIVE") for n in range(devices)))
+    (outcome,) = [outcome for outcome in judged(efa) if outcome.subjects[0].name == "gpu02"]
+    assert outcome.status is status and "the kernel" in outcome.summary
+
+
+def test_a_device_that_is_down_fails(efa: AnyFleet) -> None:
+    lines = [LINK.format(n, "DOWN" if n == 2 else "ACTIVE") for n in range(4)]
+    efa.hosts["gpu02"].tools["rdma_link"] = printed("".join(lines))
+    assert said(judged(efa), Status.FAILED) == {(CHECK, "efa-device-down", "gpu02/rdmap2s0")}
+
+
+@pytest.mark.parametrize("run", [{"missing": True}, {"rc": 0, "stdout": "provider: efa\n"}])
+def test_what_nobody_tells_is_open(efa: AnyFleet, run: dict[str, object]) -> None:
+    host = efa.hosts["gpu02"]
+    host.tools["fi_info"] = ToolRun(argv=("fi_info",), **run)  # type: ignore[arg-type]  # any of its fields
+    host.tools["rdma_link"] = ToolRun(argv=("rdma",), missing=True)
+    kind = "missing" if run.get("missing") else "garbage"
+    assert said(judged(efa), Status.OTHER) == {(CHECK, f"fi-info-{kind}", "gpu02")}
+
+
+def test_a_number_that_no_source_states_is_open(efa: AnyFleet) -> None:
+    efa.sku = replace(efa.sku, compute_hcas=0, hca_rate_gbps=0)
+    assert {outcome.cause for outcome in judged(efa)} == {"fact-not-known"}
