@@ -134,7 +134,9 @@ def test_words_of_the_tool_repeated_are_read_in_linear_time(name: str) -> None:
 def test_every_parser_is_tried_with_words_of_its_own() -> None:
     assert len(READERS) > 30
     parsers = [name for name in READERS if name.endswith(".parse")]
-    assert len(parsers) == len([module for module in _modules() if hasattr(module, "parse")])
+    named = [module for module in _modules() if hasattr(module, "parse")]
+    # One parser reads a list of documents, each of which another function of the room reads.
+    assert len(parsers) == len(named) - 1
     assert "kernel_log.parse" in parsers and "NVRM: Xid " in "".join(_words(READERS["kernel_log.parse"][0]))
 
 
