@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...outcome.errors import InputError
 from .facts import Crd, StandIn, Workload
 
 FAULT_ANNOTATION = "rehearsal.gpufleet.invalid/fault"
+_CARRIES_FAULT = ".Chart.Annotations"
 _TEMPLATES = Path(__file__).with_name("templates")
 
 
@@ -24,11 +26,17 @@ def chart_files(name: str, version: str, stand_in: StandIn, fault: str = "") -> 
         name: chart name.
         version: chart version.
         stand_in: what it creates.
-        fault: reason for which the containers of its first workload keep failing, such as `CrashLoopBackOff`.
+        fault: reason for which the containers of its first workload keep failing, such as `CrashLoopBackOff`. A
+            workload that a template writes takes it from the chart's annotations.
+
+    Raises:
+        InputError: it has no workload that could keep failing.
     """
+    if fault and not (stand_in.workloads or any(_CARRIES_FAULT in _template(name) for name in stand_in.templates)):
+        raise InputError(f"stand-in {name}", f"has no workload that could show {fault}.", "break another component")
     values = {"nameOverride": "", "fullnameOverride": "", **stand_in.values}
     files = {
-        "Chart.yaml": _json(_chart(name, version, stand_in.kube_version)),
+        "Chart.yaml": _json(_chart(name, version, stand_in.kube_version, "" if stand_in.workloads else fault)),
         "values.yaml": _json(values),
         "templates/_helpers.tpl": _template("_helpers.tpl"),
         "templates/rights.yaml": _rights(),
@@ -70,7 +78,7 @@ def crd_document(crd: Crd) -> dict[str, Any]:
     }
 
 
-def _chart(name: str, version: str, kube_version: str) -> Mapping[str, Any]:
+def _chart(name: str, version: str, kube_version: str, fault: str) -> Mapping[str, Any]:
     return {
         **({"kubeVersion": kube_version} if kube_version else {}),
         "apiVersion": "v2",
@@ -78,7 +86,10 @@ def _chart(name: str, version: str, kube_version: str) -> Mapping[str, Any]:
         "version": version,
         "appVersion": version,
         "description": f"Stand-in of {name} for a rehearsal. It controls no hardware.",
-        "annotations": {"rehearsal.gpufleet.invalid/stand-in": "true"},
+        "annotations": {
+            "rehearsal.gpufleet.invalid/stand-in": "true",
+            **({FAULT_ANNOTATION: fault} if fault else {}),
+        },
     }
 
 

@@ -13,6 +13,9 @@ spec:
   template:
     metadata:
       labels: {app.kubernetes.io/name: prometheus-adapter, app.kubernetes.io/instance: {{ .Release.Name }}}
+      {{- with index .Chart.Annotations "rehearsal.gpufleet.invalid/fault" }}
+      annotations: {rehearsal.gpufleet.invalid/fault: {{ . }}}
+      {{- end }}
     spec:
       serviceAccountName: {{ include "standin.fullname" . }}
       securityContext: {{ toJson .Values.podSecurityContext }}

@@ -110,3 +110,27 @@ def test_crds_are_named_as_the_real_ones(shared: Path) -> None:
             assert crd.status == ("status" in version.get("subresources", {})), path.name
             compared += 1
     assert compared > 30
+
+
+FAULTS = Path(__file__).resolve().parents[6] / "recipes/rehearsal/faults"
+BROKEN = {
+    (at.removeprefix("cluster.stack.components."), patch["set"])
+    for path in FAULTS.glob("*.yaml")
+    for fault in yaml.safe_load(path.read_text())
+    for patch in fault.get("patch") or ()
+    if (at := str(patch["at"])).startswith("cluster.stack.components.")
+    and patch["set"] in ("never-ready", "image-missing")
+}
+
+
+@pytest.mark.parametrize(("component", "state"), sorted(BROKEN))
+def test_every_fault_of_a_component_is_in_what_is_installed(tmp_path: Path, component: str, state: str) -> None:
+    (path,) = build_mirror(tmp_path, [_ref(component)], {component: state})
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(path.read_bytes()))) as archive:
+        texts = [archive.extractfile(name).read().decode() for name in archive.getnames()]  # type: ignore[union-attr]  # files only
+    assert any("rehearsal.gpufleet.invalid/fault" in text for text in texts)
+
+
+def test_a_component_that_could_not_show_its_fault_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no workload that could show CrashLoopBackOff"):
+        build_mirror(tmp_path, [_ref("gateway-api")], {"gateway-api": "never-ready"})
