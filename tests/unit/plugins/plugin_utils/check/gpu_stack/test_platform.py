@@ -103,6 +103,34 @@ def test_what_is_wrong_with_a_webhook_is_named(change: dict[str, Any], rating: R
     assert (outcome.rating, outcome.cause) == (rating, cause)
 
 
+# As dynamo's operator says it (NVIDIA/aicr, docs/conformance/cncf/evidence/robust-operator.md).
+GRAPH = (
+    'admission webhook "vdynamographdeployment.kb.io" denied the request: spec.services must have at least one service'
+)
+
+
+@pytest.mark.parametrize(
+    ("hook", "tried", "cause"),
+    [
+        ({}, {}, ""),
+        ({"ready": 0}, {}, "webhook-unserved"),
+        ({"name": "vdynamomodel.kb.io"}, {}, "webhook-missing"),
+        ({}, {"accepted": True, "said": ""}, "invalid-object-accepted"),
+    ],
+)
+def test_the_operator_of_dynamo_refuses_a_graph_without_services(
+    hook: dict[str, Any], tried: dict[str, Any], cause: str
+) -> None:
+    served = replace(
+        ANSWERED, name="vdynamographdeployment.kb.io", configuration="dynamo-platform-dynamo-operator-validating",
+        service="dynamo-system/dynamo-platform-dynamo-operator-webhook-service",
+    )  # fmt: skip
+    refused = TriedObject(component="dynamo-platform", kind="DynamoGraphDeployment", accepted=False, said=GRAPH)
+    seen = replace(SEEN, webhooks=(replace(served, **hook),), tried=(replace(refused, **tried),))
+    (outcome,) = robust_controller.judge(seen, with_components("dynamo-platform"))
+    assert (outcome.cause, outcome.status is Status.PASSED) == (cause, not cause)
+
+
 def test_every_webhook_that_nobody_serves_is_told() -> None:
     down = (replace(ANSWERED, ready=0), replace(ANSWERED, name="second", ready=0))
     assert [outcome.cause for outcome in controllers(replace(SEEN, webhooks=down))] == ["webhook-unserved"] * 2
@@ -113,7 +141,7 @@ def test_a_check_of_a_component_is_declared_where_the_recipe_has_it() -> None:
     bare = declare("gpu_stack", site(), ("gpu-operator",))
     assert not checks & {check.id for check in bare.checks}
     reasons = {left.id: left.reason for left in bare.not_declared}
-    assert reasons["robust-controller"] == "needs kubeflow-trainer or kueue: the recipe has none"
+    assert reasons["robust-controller"] == "needs dynamo-platform or kubeflow-trainer or kueue: the recipe has none"
     whole = declare("gpu_stack", site(), ("kueue", "agentgateway"))
     assert checks <= {check.id for check in whole.checks}
     unknown = declare("gpu_stack", site())
