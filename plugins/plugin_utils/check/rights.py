@@ -46,8 +46,8 @@ class Choices:
     """What of a site decides how its gates work: who admits gangs (names of recipes/gpu_stack.yaml), how jobs are
     launched, whether GPUs are given out by claims, how Prometheus is reached, settings of the servers, whether NVLink
     reaches hosts of a rack, whether the driver's tools are in pods, whether jobs go through a queue of Kueue, the
-    components of recipes/gpu_stack.yaml that answer for more than their workloads, and whether metrics of GPUs scale
-    pods."""
+    components of recipes/gpu_stack.yaml that answer for more than their workloads, whether metrics of GPUs scale pods,
+    and whether somebody adds nodes."""
 
     gangs: tuple[str, ...]
     kinds: tuple[JobKind, ...]
@@ -59,6 +59,7 @@ class Choices:
     queued: bool = False
     controllers: tuple[str, ...] = ()
     autoscaled: bool = False
+    adds_nodes: bool = False
 
 
 def every_choice() -> Choices:
@@ -71,7 +72,7 @@ def every_choice() -> Choices:
     return Choices(
         gangs=tuple(stack_facts().gangs), kinds=("gang-job", "mpijob"), by_dra=True, ways=tuple(_WAYS), servers=servers,
         rack_wide=True, driver_in_pods=True, queued=True, controllers=tuple(stack_facts().controllers),
-        autoscaled=True,
+        autoscaled=True, adds_nodes=True,
     )  # fmt: skip
 
 
@@ -116,6 +117,7 @@ def choices_of(site: Site, recipe: Mapping[str, Any] | None, hardware: Mapping[s
         driver_in_pods=site.driver_owner is DriverOwner.OPERATOR, queued=bool(stack.cluster_queue),
         controllers=tuple(name for name in stack_facts().controllers if name in components),
         autoscaled=stack_facts().autoscaling.component in components,
+        adds_nodes="cluster-autoscaling" in site.settings,
     )  # fmt: skip
 
 
@@ -152,7 +154,8 @@ def _plain(permission: Permission) -> bool:
 def _gpu_stack(choices: Choices) -> tuple[Permission, ...]:
     known = stack_facts().permissions
     tools = stream_permissions("exec") if choices.driver_in_pods else ()
-    return (*BASIC, *known["observe"], *known["test"], *_groups(choices), *_controllers(choices), *tools)
+    scaling = stack_facts().node_scaling if choices.adds_nodes else ()
+    return (*BASIC, *known["observe"], *known["test"], *_groups(choices), *_controllers(choices), *scaling, *tools)
 
 
 def _telemetry(choices: Choices) -> tuple[Permission, ...]:

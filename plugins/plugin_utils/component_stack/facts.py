@@ -118,6 +118,7 @@ class StackFacts:
     dra: DraFacts
     controllers: dict[str, ControllerFacts]
     autoscaling: AutoscalingFacts
+    node_scaling: tuple[Permission, ...]
     permissions: dict[str, tuple[Permission, ...]]
     test_pods: PodFacts
 

@@ -19,6 +19,9 @@ from .model import DriverOwner, Host, Site, SitePool, SiteProfile
 from .profiles import Profile
 
 # What is installed is known only after hosts were asked, and what is declared must be known before.
+_NO_AUTOSCALER = (
+    "gpufleet_settings.cluster-autoscaling is not given; set it to {} where nodes are added as pods need them"
+)
 _NO_IBDIAGNET = "gpufleet_settings.ibdiagnet is not given; set it to {} where ibutils2 is installed"
 
 
@@ -240,7 +243,8 @@ def _with_capabilities(site: Site, facts: InventoryFacts) -> Site:
     words = {*profile.capabilities, *(sku.fabric for sku in skus if sku.fabric != "none")}
     words |= {"nvswitch"} if any(sku.nvswitches for sku in skus) else set()
     words |= {"ibdiagnet"} if "ibdiagnet" in site.settings else set()
-    missing = {"ibdiagnet": _NO_IBDIAGNET} | dict(profile.missing)
+    words |= {"node_autoscaler"} if "cluster-autoscaling" in site.settings else set()
+    missing = {"ibdiagnet": _NO_IBDIAGNET, "node_autoscaler": _NO_AUTOSCALER} | dict(profile.missing)
     if len(site.in_scope) > 1:
         words.add("multi_node")
     else:

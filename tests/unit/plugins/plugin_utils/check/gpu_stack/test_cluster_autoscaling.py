@@ -1,0 +1,213 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nodes that come for pending pods: what whoever adds them says is read, and only a new node with its GPUs passes.
+
+No rehearsal adds nodes; the pod that is submitted is asserted here, and the way is gone on a server of this file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+from sites import make_site
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.cluster_autoscaling import judge
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.node_scaling import (
+    AutoscalerWords,
+    NodeScaling,
+    autoscaler_status,
+    node_pool,
+    words_of,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_scaling import (
+    NodeTest,
+    ScalingSettings,
+    pod_of,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import choices_of, gate_permissions
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import EVENTS, NODES, PODS, Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
+
+from .conftest import context
+
+Json = dict[str, Any]
+# As printed in public threads: EKS Auto Mode, Karpenter, AKS, and cluster-autoscaler that has no fitting group.
+NOMINATED = "Pod should schedule on: nodeclaim/gpu-pool-6csft"
+TRIGGERED = "pod triggered scale-up: [{aks-gpunp-98036146-vmss 1->2 (max: 2)}]"
+NOT_TRIGGERED = "pod didn't trigger scale-up: 1 node(s) didn't match Pod's node affinity"
+FULL = "pod didn't trigger scale-up: 2 max node group size reached"
+POOL = "NodePool gpu is ready, 0 of 16 GPUs"
+SEEN = NodeScaling(
+    answers=(POOL,), words=AutoscalerWords(taken=f"karpenter: Nominated: {NOMINATED}"), asked=1, node="new", gpus=8,
+    up_s=140.0, started=True, gone_s=95.0, waited_s=95.0,
+)  # fmt: skip
+NONE = replace(SEEN, node="", gpus=0, started=False, gone_s=None)
+
+
+def judged(seen: NodeScaling) -> Outcome:
+    (outcome,) = judge(seen, context())
+    return outcome
+
+
+def test_a_node_that_comes_with_its_gpus_and_goes_passes() -> None:
+    outcome = judged(SEEN)
+    assert outcome.status is Status.PASSED
+    assert outcome.summary == "node new came after 140 s with 8 GPUs and ran the pod, and was gone 95 s after it"
+
+
+@pytest.mark.parametrize(
+    ("seen", "rating", "cause"),
+    [
+        (replace(NONE, words=AutoscalerWords(), answers=()), Rating.BAD, "autoscaler-missing"),
+        (replace(NONE, words=AutoscalerWords()), Rating.BAD, "autoscaler-silent"),
+        (NONE, Rating.BAD, "node-not-added"),
+        (replace(NONE, words=AutoscalerWords(refused=NOT_TRIGGERED)), Rating.BAD, "scale-up-refused"),
+        (replace(NONE, words=AutoscalerWords(refused=FULL)), Rating.UNKNOWN, "no-room-to-grow"),
+        (
+            replace(NONE, words=AutoscalerWords(refused='all available instance types exceed limits for nodepool "g"')),
+            Rating.UNKNOWN,
+            "no-room-to-grow",
+        ),
+        (replace(SEEN, gpus=0), Rating.BAD, "node-without-gpus"),
+        (replace(SEEN, started=False, unstarted="ErrImagePull"), Rating.UNKNOWN, "pod-not-started"),
+        (replace(SEEN, gone_s=None, waited_s=1800.0), Rating.MARGINAL, "node-not-removed"),
+        (replace(SEEN, leftovers=("pods",)), Rating.UNKNOWN, "cleanup-incomplete"),
+        (replace(SEEN, asked=0), Rating.UNKNOWN, "no-gpus-asked"),
+        (NodeScaling(problem="check-mode", reason="makes nothing"), Rating.UNKNOWN, "check-mode"),
+    ],
+)
+def test_what_does_not_hold_on_the_way_is_named(seen: NodeScaling, rating: Rating, cause: str) -> None:
+    outcome = judged(seen)
+    assert (outcome.rating, outcome.cause) == (rating, cause), outcome.summary
+
+
+def _event(reason: str, message: str, source: str, at: int) -> Json:
+    return {"reason": reason, "message": message, "source": {"component": source},
+            "lastTimestamp": f"2026-01-01T00:00:{at:02}Z"}  # fmt: skip
+
+
+def test_who_adds_nodes_is_heard_and_the_scheduler_is_not() -> None:
+    own = _event("FailedScheduling", "0/8 nodes are available", "default-scheduler", 1)
+    assert words_of([own]) == AutoscalerWords()
+    later = [own, _event("TriggeredScaleUp", TRIGGERED, "cluster-autoscaler", 9),
+             _event("NotTriggerScaleUp", FULL, "cluster-autoscaler", 3)]  # fmt: skip
+    assert words_of(later) == AutoscalerWords(
+        taken=f"cluster-autoscaler: TriggeredScaleUp: {TRIGGERED}",
+        refused=f"cluster-autoscaler: NotTriggerScaleUp: {FULL}",
+    )
+    managed = {"reason": "Nominated", "message": NOMINATED, "reportingComponent": "eks-auto-mode/compute"}
+    assert words_of([managed]).taken == f"eks-auto-mode/compute: Nominated: {NOMINATED}"
+
+
+def test_pools_and_the_status_of_cluster_autoscaler_are_said_in_one_line() -> None:
+    pool: Json = {"metadata": {"name": "gpu"}, "spec": {"limits": {"nvidia.com/gpu": 16}}}
+    assert node_pool(pool) == "NodePool gpu is of unknown readiness, 0 of 16 GPUs"
+    pool["status"] = {"conditions": [{"type": "Ready", "status": "False", "message": "NodeClass not ready"}]}
+    assert node_pool(pool) == "NodePool gpu is not ready (NodeClass not ready), 0 of 16 GPUs"
+    structured = "autoscalerStatus: Running\nclusterWide:\n  health: {status: Healthy}\nnodeGroups:\n- {name: a}\n"
+    assert autoscaler_status(structured) == "cluster-autoscaler is Running, Healthy, with 1 node groups"
+    # Of releases before 1.30.
+    text = (
+        "Cluster-autoscaler status at 2018-07-25 22:59:22.661669494 +0000 UTC:\nCluster-wide:\n"
+        "  Health:      Healthy (ready=1 unready=0 notStarted=0 longNotStarted=0 registered=1 longUnregistered=0)\n"
+    )
+    assert autoscaler_status(text) == "cluster-autoscaler is Healthy"
+    assert autoscaler_status("") == "cluster-autoscaler has a status that cannot be read"
+
+
+SETTINGS = checked_settings(ScalingSettings, "cluster-autoscaling", {"selector": {"pool": "gpu"}})
+
+
+def test_the_pod_may_have_no_node_that_is_there_and_is_not_expendable() -> None:
+    (pod,) = pod_of(TemporaryNamespace(cast("Any", None), "ns", 1.0, ()), {"gpu02", "gpu01"}, SETTINGS)
+    spec = pod["spec"]
+    (term,) = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [
+        {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["gpu01", "gpu02"]}
+    ]
+    assert spec["nodeSelector"] == {"pool": "gpu"}
+    assert spec["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == 1
+    assert {"key": "nvidia.com/gpu", "operator": "Exists"} in spec["tolerations"]
+
+
+@dataclass
+class FakeCluster:
+    """A cluster of two nodes with a Karpenter: `adds` a node some looks after the pod, which goes after it."""
+
+    adds: bool = True
+    looks: int = 0
+    made: list[Json] = field(default_factory=list)
+    gone: int = 0
+
+    def list_objects(self, kind: Kind, _namespace: str = "", *, labels: str = "") -> list[Json]:
+        if kind is NODES:
+            return [{"metadata": {"name": name, "labels": {}}} for name in ("gpu01", "gpu02")]
+        if kind is EVENTS:
+            said = _event("Nominated", NOMINATED, "karpenter", 1)
+            return [said] if self.adds and self.looks > 1 else []
+        assert kind is PODS and labels == ""
+        self.looks += 1
+        there = self.adds and self.looks > 3
+        status = {"phase": "Running" if self.looks > 4 and there else "Pending"}
+        return [{"spec": {"nodeName": "new"} if there else {}, "status": status}]
+
+    def find(self, kind: Kind, name: str, _namespace: str = "") -> Json | None:
+        assert kind is NODES and name == "new"
+        if self.looks <= 5:
+            return {"status": {"allocatable": {"nvidia.com/gpu": "8"}}}
+        self.gone += 1
+        return None if self.gone > 3 else {}
+
+    def served_versions(self, _group: str) -> tuple[str, ...]:
+        return ("v1",)
+
+    def kind(self, api_version: str, kind: str) -> Kind:
+        return Kind(api_version, kind, f"{kind.lower()}s")
+
+    def create(self, _kind: Kind, body: Json, _namespace: str) -> Json:
+        self.made.append(body)
+        return body
+
+
+def tried(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> NodeScaling:
+    clock = [0.0]
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+
+    monkeypatch.setattr("time.sleep", sleep)
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    test = NodeTest(TemporaryNamespace(cast("Any", cluster), "ns", 1.0, ()), SETTINGS, Progress(silent))
+    seen = test.up(NodeScaling(answers=(POOL,), asked=1))
+    cluster.looks += 9
+    return test.down(seen) if seen.node else seen
+
+
+def test_the_way_of_a_node_is_followed_until_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster()
+    seen = tried(cluster, monkeypatch)
+    assert (seen.node, seen.gpus, seen.started, seen.up_s, seen.gone_s) == ("new", 8, True, 6.0, 6.0)
+    assert judged(seen).status is Status.PASSED
+    assert [body["kind"] for body in cluster.made] == ["Pod"]
+
+
+def test_where_nobody_says_anything_of_the_pod_nobody_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster(adds=False)
+    seen = tried(cluster, monkeypatch)
+    assert judged(seen).cause == "autoscaler-silent"
+    assert cluster.looks < 2 * SETTINGS.answer_s
+
+
+def test_only_a_site_that_says_that_nodes_are_added_is_asked() -> None:
+    asked = make_site(capabilities=("kubernetes", "node_autoscaler"), settings={"cluster-autoscaling": {}})
+    quiet = make_site(capabilities=("kubernetes",))
+    for site, wanted in ((asked, True), (quiet, False)):
+        assert ("cluster-autoscaling" in {check.id for check in declare("gpu_stack", site).checks}) is wanted
+        rights = gate_permissions("gpu_stack", "observe", choices_of(site, {}))
+        assert any(right.resource == "nodepools" for right in rights) is wanted
