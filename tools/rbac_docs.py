@@ -13,6 +13,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
     snapshot_pod_roles,
     snapshot_role,
     validator_roles,
+    wave_role,
 )
 
 _HEAD = """# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
@@ -40,6 +41,7 @@ def page() -> str:
     items = [
         *role_objects(GATE_IDS, LEVELS, every_choice()),
         snapshot_role(),
+        wave_role(),
         *snapshot_pod_roles(),
         *validator_roles(),
     ]

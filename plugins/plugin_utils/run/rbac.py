@@ -18,6 +18,7 @@ from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import NAMESPACES, SERVICE_ACCOUNTS, Kind
 from ..clients.kube.permission import Permission
 from ..collect.snapshot_rights import RIGHTS
+from ..fleet.kube_nodes import RIGHTS as WAVE_RIGHTS
 from ..workload.node_pods import RIGHTS as POD_RIGHTS
 
 Json = dict[str, Any]
@@ -85,6 +86,11 @@ def _in_places(subject: str, level: str, wanted: Collection[Permission]) -> list
     """Return one role for the cluster, and one for each namespace in which something is needed."""
     places = sorted({entry.namespace for entry in wanted})
     return [_role(subject, level, place, _rules(e for e in wanted if e.namespace == place)) for place in places]
+
+
+def wave_role() -> Json:
+    """Return the role that allows to roll a change over the nodes; no gate has these rights."""
+    return _role("waves", "install", "", _rules(WAVE_RIGHTS))
 
 
 def bindings(roles: Iterable[Json], subject: Subject) -> list[Json]:

@@ -1,0 +1,122 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Module wave_step: takes the nodes of a wave one step further."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.engine import Changed
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.model import Stage
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import end_hold, take_hold
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll import (
+    OpenRoll,
+    nodes_of_site,
+    open_roll,
+    stage_lines,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.wave_proof import problems_found, start_verification
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeping import working
+
+_NOTHING: dict[str, Any] = {"changed": False, "stopped": "", "nodes": [], "boot_ids": {}, "proof": ""}
+
+
+class ActionModule(ModuleAction):
+    """Do one step of a wave."""
+
+    module = "wave_step"
+
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Do it, each part of it kept in the journal before the next one begins."""
+        del task_vars
+        run, step = Run(existing_run_dir(options["run_dir"])), options["step"]
+        if self.check_mode:
+            return self._preview(run, options)
+        with working(run.path), open_roll(run, options, self.emit) as opened:
+            if step != "end":
+                take_hold(run, options, self.emit)
+            before = stage_lines(opened.roll.states)
+            found: dict[str, Any] = getattr(self, f"_{step}")(run, opened, options)
+            after = stage_lines(opened.roll.states)
+            events = len(opened.roll.journal.events)
+        told = {"before": "\n".join(before) + "\n", "after": "\n".join(after) + "\n"}
+        return {**_NOTHING, "changed": before != after, "states": after, "diff": told, "events": events, **found}
+
+    def _preview(self, run: Run, options: dict[str, Any]) -> dict[str, Any]:
+        """Say what is in the way of each node now; the server is asked, and nothing is changed."""
+        if options["step"] != "drain":
+            return {**_NOTHING, "states": []}
+        with nodes_of_site(run.site, options, self.emit) as nodes:
+            blocked = nodes.preview(options["nodes"])
+        lines = [f"{node}: {text or 'would be cordoned and drained'}" for node, text in blocked.items()]
+        for line in lines:
+            self.emit(f"check mode: {line}"[:199])
+        free = [node for node, text in blocked.items() if not text]
+        return {**_NOTHING, "changed": bool(free), "nodes": free, "states": lines}
+
+    def _drain(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
+        del run
+        decision = opened.roll.begin()
+        batch = [node for node in decision.nodes if node in options["nodes"]]
+        # What was verified when the roll was interrupted only has to be given back.
+        opened.roll.give_back()
+        if decision.stopped:
+            self.emit(f"the roll stops before wave {decision.wave}: {decision.stopped}"[:199])
+        return {"stopped": decision.stopped, "nodes": list(opened.roll.drain(batch))}
+
+    def _changed(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
+        del run
+        results = {node: _changed_from(entry) for node, entry in options["results"].items()}
+        nodes = opened.roll.changed(results, reboots=options["reboot"])
+        return {"nodes": list(nodes), "boot_ids": {node: opened.roll.states[node].boot_id for node in nodes}}
+
+    def _rebooted(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
+        del run
+        boot_ids = {node: str(entry.get("boot_id") or "") for node, entry in options["results"].items()}
+        return {"nodes": list(opened.roll.rebooted(boot_ids))}
+
+    def _verify(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
+        del options
+        nodes = opened.roll.at(Stage.CHANGED, Stage.REBOOTED)
+        if not nodes:
+            return {}
+        wave = next(place.wave for place in opened.roll.journal.plan.places if place.node == nodes[0])
+        return {"nodes": list(nodes), "proof": str(start_verification(run, nodes, wave))}
+
+    def _verified(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
+        del run
+        if options["proof"]:
+            nodes = opened.roll.at(Stage.CHANGED, Stage.REBOOTED)
+            opened.roll.verified(problems_found(existing_run_dir(options["proof"]), nodes))
+        return {}
+
+    def _abort(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
+        del run, options
+        opened.roll.abort()
+        return {}
+
+    def _end(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
+        """Say how the roll ended; it failed unless every node came back."""
+        del options
+        states, decision = opened.roll.states, opened.roll.decision()
+        lines = stage_lines(states)
+        stopped = [f"the roll stopped: {decision.stopped}"] if decision.stopped else []
+        run.save_record(replace(run.record, notes=(*run.record.notes, *stopped, *lines)))
+        end_hold(run)
+        good = all(state.stage is Stage.RETURNED for state in states.values())
+        message = f"roll {opened.roll.journal.roll}: {'; '.join([*stopped, *lines[:12]])}"
+        found = {"passed": good, "msg": message, "stopped": decision.stopped, "exit_code": 0 if good else 8}
+        return found if good else {**found, "failed": True}
+
+
+def _changed_from(entry: Mapping[str, Any]) -> Changed:
+    return Changed(
+        problem=str(entry.get("problem") or "")[:400],
+        reboot=bool(entry.get("reboot")),
+        boot_id=str(entry.get("boot_id") or ""),
+    )

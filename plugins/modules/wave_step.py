@@ -1,0 +1,120 @@
+#!/usr/bin/python
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Documentation of wave_step; the action plugin of the same name does the work on the controller."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: wave_step
+short_description: Take the nodes of a wave one step further
+version_added: 0.1.0
+author: gpufleet.bringup contributors (@gpufleet)
+description:
+  - Each step is kept in the journal of the roll before the next one begins, so a controller may die at any moment and
+    the same step may be asked for again.
+  - C(drain) decides whether the wave may begin, cordons its nodes with our mark and frees them of work. Pods are
+    evicted, never deleted; what is in the way is named, and its node given back untouched.
+  - C(changed) keeps what became of the change and names the nodes to reboot; C(rebooted) which of them came up anew.
+  - C(verify) makes a run of gate nodes for the wave, C(verified) reads its verdict, gives back what passed and holds
+    the rest. Only what we took out of service is given back.
+  - C(abort) ends the roll. What was not changed is given back, what may have been changed is held.
+  - C(end) fails unless every node of the roll came back.
+extends_documentation_fragment:
+  - gpufleet.bringup.attributes
+  - gpufleet.bringup.run
+  - gpufleet.bringup.kubernetes
+  - gpufleet.bringup.waves
+attributes:
+  check_mode:
+    support: full
+    description: Step C(drain) asks the server what is in the way, and evicts nothing; the others do nothing.
+  diff_mode:
+    support: full
+    description: Shows where the nodes stand before and after.
+options:
+  step:
+    description: The step.
+    type: str
+    required: true
+    choices: [drain, changed, rebooted, verify, verified, abort, end]
+  nodes:
+    description: With C(drain) the nodes of the wave.
+    type: list
+    elements: str
+    default: []
+  results:
+    description:
+      - With C(changed) and C(rebooted) by node C(problem), C(reboot) and C(boot_id). A node that is under way and not
+        among them did not answer.
+    type: dict
+    default: {}
+  reboot:
+    description: Whether nodes are rebooted V(never), when the change needs it (V(needed)), or V(always).
+    type: str
+    choices: [never, needed, always]
+    default: never
+  proof:
+    description: With C(verified) the run directory that C(verify) answered with.
+    type: path
+    default: ""
+  when_held:
+    description: What to do while another run that is alive holds the cluster.
+    type: str
+    default: refuse
+    choices: [refuse, wait]
+  wait_s:
+    description: With O(when_held=wait) how long to wait, seconds.
+    type: float
+    default: 14400
+"""
+
+EXAMPLES = r"""
+- name: Give back what an interrupted roll has not changed, and hold the rest
+  gpufleet.bringup.wave_step:
+    run_dir: "{{ gpufleet_run }}"
+    roll: driver-580
+    directory: /var/lib/gpufleet/waves
+    step: abort
+"""
+
+RETURN = r"""
+nodes:
+  description: The nodes that the next step is about, such as those to change, to reboot or to look at.
+  type: list
+  elements: str
+  returned: success
+  sample: [gpu02, gpu03]
+boot_ids:
+  description: With C(changed) by node the boot id of the system that is to go down.
+  type: dict
+  returned: success
+  sample: {gpu02: 0c2f6a9e-7c3b-4f0e-9d0a-5a6f2f1b8f11}
+proof:
+  description: With C(verify) the directory of the run that proves the wave.
+  type: str
+  returned: success
+  sample: /srv/gpufleet/.run/20261123T080000Z-1a2b/waves/001
+states:
+  description: How many nodes are where, then every node that did not simply come back, with its reason.
+  type: list
+  elements: str
+  returned: success
+  sample: ["3 returned, 1 held", "gpu03: held: not verified: gpu-ecc: GPU 2: 1 uncorrectable error"]
+events:
+  description: How many steps the journal has.
+  type: int
+  returned: outside of check mode
+  sample: 21
+stopped:
+  description: Why no further wave begins; empty where one does.
+  type: str
+  returned: success
+  sample: ""
+passed:
+  description: Whether every node came back.
+  type: bool
+  returned: with step C(end)
+  sample: true
+"""

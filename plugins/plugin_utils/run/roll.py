@@ -1,0 +1,215 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A roll of a run: who takes part, where its journal is, who gives its nodes work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.connection import connection_from
+from ..clients.kube.permission import ask_all
+from ..fleet.engine import Roll
+from ..fleet.journal import Journal, only_one
+from ..fleet.kube_drain import DrainLimits
+from ..fleet.kube_nodes import RIGHTS, KubernetesNodes
+from ..fleet.model import Member, NodeState, Policy, Stage
+from ..fleet.nobody import NobodysNodes
+from ..fleet.plan import make_plan
+from ..fleet.slurm_drain import SlurmLimits, SlurmNodes
+from ..outcome.errors import InputError, UnavailableError
+from ..runtime.progress import Emit
+from ..site.model import DriverOwner, Site
+from .inventory import Inventory
+from .run import Run
+
+# A label value of Kubernetes, with room for what is put before it.
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,46}[a-z0-9])?")
+Nodes = KubernetesNodes | SlurmNodes | NobodysNodes
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRoll:
+    """A roll under way, and who gives its nodes work."""
+
+    roll: Roll
+    nodes: Nodes
+
+
+def journal_path(options: Mapping[str, Any]) -> Path:
+    """Return where the journal of the roll is.
+
+    Raises:
+        InputError: the name of the roll cannot be one.
+    """
+    name = str(options["roll"])
+    if not _NAME.fullmatch(name):
+        text = f"is {name!r}, expected small letters, digits, dots and dashes, at most 48."
+        raise InputError("name of the roll", text, "gpufleet_wave_roll: driver-580")
+    return Path(options["directory"]).expanduser().absolute() / f"{name}.jsonl"
+
+
+def policy_of(options: Mapping[str, Any]) -> Policy:
+    """Return the policy that the options state.
+
+    Raises:
+        InputError: a field means nothing.
+    """
+    return Policy(
+        by=options["by"],
+        size=str(options["size"]),
+        per_rack=options["per_rack"],
+        keep=str(options["keep"]),
+        budget=str(options["budget"]),
+        canaries=options["canaries"],
+        canary_nodes=tuple(options["canary_nodes"]),
+    )
+
+
+@contextmanager
+def nodes_of_site(site: Site, options: Mapping[str, Any], emit: Emit) -> Iterator[Nodes]:
+    """Yield who gives the nodes of the site work, as option `orchestrator` says.
+
+    Raises:
+        UnavailableError: this user may not cordon and drain.
+        BringupError: nobody answers.
+    """
+    stack = ExitStack()
+    try:
+        yield _nodes(site, options, emit, stack)
+    finally:
+        stack.close()
+
+
+def _nodes(site: Site, options: Mapping[str, Any], emit: Emit, stack: ExitStack) -> Nodes:
+    names = {host.name: host.node_name or host.name for host in site.hosts}
+    timeout_s = options["drain_timeout_s"]
+    if options["orchestrator"] == "none":
+        return NobodysNodes()
+    if options["orchestrator"] == "slurm":
+        return SlurmNodes(options["roll"], names, SlurmLimits(scontrol=options["scontrol"], timeout_s=timeout_s), emit)
+    limits = DrainLimits(
+        timeout_s=timeout_s,
+        grace_s=options["grace_s"],
+        unmanaged=options["delete_unmanaged"],
+        empty_dirs=options["delete_empty_dirs"],
+    )
+    cluster = stack.enter_context(Cluster(connection_from(options)))
+    denied = [asked.text for asked in ask_all(cluster, RIGHTS) if not asked.allowed]
+    if denied:
+        hint = "bind ClusterRole gpufleet-waves-install (docs/rbac.md)"
+        raise UnavailableError("API server", f"this user may not {', '.join(denied)}.", hint)
+    return KubernetesNodes(cluster, options["roll"], names, limits, emit)
+
+
+def members_of(site: Site, inventory: Inventory, nodes: Nodes, asked: Sequence[str]) -> list[Member]:
+    """Return all nodes of the site, each with why it takes no part, if it does not.
+
+    Args:
+        site: the checked inventory.
+        inventory: what the contact to each host found.
+        nodes: who gives them work.
+        asked: the hosts to change; empty for all.
+
+    Raises:
+        InputError: a host that is asked for is not in the inventory.
+    """
+    known = {host.name for host in site.hosts}
+    unknown = [name for name in asked if name not in known]
+    if unknown:
+        raise InputError("waves nodes", f"{', '.join(unknown)}: not in the inventory.", "name hosts of gpufleet_group")
+    set_aside = {entry.node: f"quarantined: {entry.reason} ({entry.ticket})" for entry in site.quarantine}
+    away = nodes.look([host.name for host in site.hosts])
+    members = []
+    for host in site.hosts:
+        contact = {} if host.name in set_aside else inventory.contact(host.name) or {}
+        silent = "" if contact.get("reached") else f"does not answer: {contact.get('reason') or 'was not asked'}"
+        out = set_aside.get(host.name) or away[host.name] or silent
+        not_asked = "" if not asked or host.name in asked else "not asked for"
+        members.append(Member(name=host.name, rack=host.rack, sku=host.sku, left_out=out or not_asked, serving=not out))
+    return members
+
+
+def require_verifiable(site: Site) -> None:
+    """Refuse a site whose driver gate nodes cannot see: nothing would be proven after the change.
+
+    Raises:
+        InputError: the operator owns the driver.
+    """
+    if site.driver_owner is DriverOwner.OPERATOR:
+        raise InputError(
+            "gpufleet_driver_owner",
+            "is operator: the driver is then proven by gate gpu_stack, and gate nodes after a wave would not see it.",
+            "roll such a change by the upgrade policy of the GPU operator",
+        )
+
+
+@contextmanager
+def open_roll(run: Run, options: Mapping[str, Any], emit: Emit) -> Iterator[OpenRoll]:
+    """Yield the roll, where its journal ends; nobody else of this controller works on it meanwhile.
+
+    Raises:
+        BringupError: there is none, or nobody answers.
+    """
+    path = journal_path(options)
+    with only_one(path):
+        journal = Journal(path, run.record.run_id)
+        _require_known(journal, run.site)
+        with nodes_of_site(run.site, options, emit) as nodes:
+            yield OpenRoll(Roll(journal, nodes, policy_of(options), emit), nodes)
+
+
+def begin_or_resume(
+    run: Run, inventory: Inventory, options: Mapping[str, Any], emit: Emit, *, keep: bool
+) -> tuple[Journal, bool]:
+    """Return the journal of the roll and whether it is new; with `keep` False a new one is planned and not written.
+
+    Raises:
+        InputError: the roll was begun with another order of waves, or of other nodes.
+    """
+    path, policy = journal_path(options), policy_of(options)
+    require_verifiable(run.site)
+    if path.exists():
+        journal = Journal(path, run.record.run_id)
+        _require_known(journal, run.site)
+        _require_same(journal, policy)
+        return journal, False
+    with nodes_of_site(run.site, options, emit) as nodes:
+        plan = make_plan(members_of(run.site, inventory, nodes, options["nodes"]), policy)
+    if not keep:
+        path = run.path / "planned_roll.jsonl"
+    return Journal.begin(path, options["roll"], plan, policy, run.record.run_id), True
+
+
+def _require_known(journal: Journal, site: Site) -> None:
+    known = {host.name for host in site.in_scope}
+    gone = [place.node for place in journal.plan.places if place.node not in known]
+    open_nodes = [node for node in gone if not journal.states[node].stage.ended]
+    if open_nodes:
+        text = f"has nodes that are not in the inventory any more, or quarantined: {', '.join(open_nodes)}."
+        raise InputError(f"roll {journal.roll}", text, "put them back until the roll has ended, or abort it")
+
+
+def _require_same(journal: Journal, policy: Policy) -> None:
+    for name in ("by", "size", "per_rack", "canaries", "canary_nodes"):
+        then, now = getattr(journal.policy, name), getattr(policy, name)
+        if then != now:
+            text = f"was planned with {name} {then!r}, now it is {now!r}."
+            hint = "state the same, or give the roll another name; budget and keep may change"
+            raise InputError(f"roll {journal.roll}", text, hint)
+
+
+def stage_lines(states: Mapping[str, NodeState]) -> list[str]:
+    """Return how many nodes are where, and every node that did not come back, with its reason."""
+    counts = {stage: sum(state.stage is stage for state in states.values()) for stage in Stage}
+    lines = [", ".join(f"{count} {stage.value}" for stage, count in counts.items() if count) or "no nodes"]
+    for node, state in states.items():
+        if state.stage not in (Stage.RETURNED, Stage.PENDING) or (state.reason and state.stage is Stage.RETURNED):
+            lines.append(f"{node}: {state.stage.value}{f': {state.reason}' if state.reason else ''}")
+    return lines
