@@ -29,6 +29,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.contract import judge_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.observe import Inputs, run_validators
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import kinds
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
@@ -39,8 +40,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
     Subject,
     bindings,
     put_objects,
+    snapshot_pod_roles,
     validator_roles,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import take_snapshot, unseen
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot_pods import PodsAsked
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.command import run_command
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
@@ -372,4 +376,26 @@ def test_validator_images_end_with_their_answers_under_the_role_for_them_alone(b
     greedy = replace(images[0], rules=(Rule(api_groups=("",), resources=("secrets",), verbs=("list",)),))
     with pytest.raises(ForbiddenError, match="secrets"):
         run_validators([greedy], "conformance", inputs, context)
+    bench.nothing_left()
+
+
+def test_nodes_that_nobody_logs_in_to_are_read_by_a_pod_each_under_the_role_for_it(bench: Bench) -> None:
+    """One node takes no pod: it is named, and the rest is there."""
+    user = "looking"
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpufleet-system"}}
+    put_objects(bench.cluster, [namespace, *snapshot_pod_roles()], dry_run=False)
+    put_objects(bench.cluster, bindings(snapshot_pod_roles(), Subject(kind="User", name=user)), dry_run=False)
+    bench.cluster.patch(kinds.NODES, "gpu03", {"spec": {"unschedulable": True}})
+    connection = Connection(kubeconfig=str(bench.kubeconfig), impersonate_user=user)
+    try:
+        seen = take_snapshot(connection, helm=str(bench.helm), run_dir=None, pods=PodsAsked(start_s=90.0))
+    finally:
+        bench.cluster.patch(kinds.NODES, "gpu03", {"spec": {"unschedulable": None}})
+    assert unseen(seen) and set(seen.failed) == {"hosts"}, seen.failed
+    assert seen.failed["hosts"].reason.startswith("not read: gpu03 (cordoned);"), seen.failed["hosts"].reason
+    assert sorted(seen.hosts) == sorted(set(seen.nodes) - {"gpu03"})
+    host = seen.hosts["gpu01"]
+    assert host.read_by == "pod" and host.kernel and len(host.gpus) == 8 and host.driver and host.adapters
+    assert host.units["kubelet.service"] == {"Populated": "true"} and host.sysctl and host.boot["iommu"] == "pt"
+    assert "nvidia-smi is not installed" in host.unread["smi"]
     bench.nothing_left()

@@ -11,6 +11,7 @@ from . import (
     alert_receiver_pods,
     claim_pods,
     nccl_pods,
+    node_facts_pods,
     training_pods,
     validator_pods,
     vllm_pods,
@@ -24,6 +25,7 @@ SIMULATORS: tuple[PodSimulator, ...] = (
     aiperf_pods.SIMULATOR,
     alert_receiver_pods.SIMULATOR,
     access_pods.SIMULATOR,
+    node_facts_pods.SIMULATOR,
     claim_pods.SIMULATOR,
     validator_pods.SIMULATOR,
 )
