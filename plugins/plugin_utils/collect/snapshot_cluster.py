@@ -15,16 +15,15 @@ from ..clients.kube.dra import dra_kinds
 from ..clients.kube.identity import cluster_uid
 from ..clients.kube.kinds import NODES, PODS, Kind
 from ..clients.kube.listing import Keep, list_kept
+from ..clients.kube.node_object import Cleaner, read_node
 from ..outcome.errors import BringupError, NotFoundError
 from ..runtime.clock import Deadline, now_utc
 from ..runtime.pool import map_bounded
 from ..snapshot.model import COLLECTORS, Attributes, Collected, CollectorResult, Server, Snapshot
 from .snapshot_objects import (
-    Cleaner,
     SliceDevices,
     newest,
     read_fields,
-    read_node,
     read_pod,
     read_slice,
     workloads_of,

@@ -7,61 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from sys import intern
 from typing import Any
 
-from ..clients.kube.conditions import condition
-from ..clients.kube.taints import taint_text
 from ..outcome.model import Scalar
-from ..runtime.redaction import MASK, redact
-from ..runtime.secret_keys import is_secret_key, redact_data
-from ..snapshot.model import Attributes, Node, Workload
+from ..runtime.redaction import redact
+from ..runtime.secret_keys import redact_data
+from ..snapshot.model import Attributes, Workload
 
 Json = dict[str, Any]
 _DIGEST = re.compile(r"@(sha256:[0-9a-f]{64})\Z")
 # Controllers of pods that stay; pods of Jobs and of nobody come and go by themselves.
 _LASTING = frozenset({"DaemonSet", "StatefulSet", "ReplicaSet", "Node"})
 _TEMPLATE_HASH = "pod-template-hash"
-
-
-@dataclass(frozen=True, slots=True)
-class Cleaner:
-    """Masks what looks like a secret; labels are the same on thousands of nodes, so each pair is looked at once."""
-
-    _known: dict[tuple[str, str], str] = field(default_factory=dict)
-
-    def texts(self, values: Mapping[str, Any]) -> dict[str, str]:
-        """Return a mapping of texts with secrets masked, keys shared in memory."""
-        known, cleaned = self._known, dict[str, str]()
-        for key, value in values.items():
-            pair = (key, str(value))
-            found = known.get(pair)
-            if found is None:
-                found = known[pair] = MASK if is_secret_key(key) else redact(pair[1])
-            cleaned[intern(key)] = found
-        return cleaned
-
-
-def read_node(obj: Json, cleaner: Cleaner) -> tuple[str, Node]:
-    """Return name and facts of a node."""
-    spec, status, metadata = obj.get("spec") or {}, obj.get("status") or {}, obj["metadata"]
-    info = {key: intern(str(value)) for key, value in (status.get("nodeInfo") or {}).items()}
-    return str(metadata["name"]), Node(
-        provider_id=redact(str(spec.get("providerID") or "")),
-        ready=str(condition(obj, "Ready").get("status") or ""),
-        unschedulable=bool(spec.get("unschedulable", False)),
-        labels=cleaner.texts(metadata.get("labels") or {}),
-        taints=tuple(sorted(intern(taint_text(taint)) for taint in spec.get("taints") or ())),
-        capacity=cleaner.texts(status.get("capacity") or {}),
-        allocatable=cleaner.texts(status.get("allocatable") or {}),
-        kubelet=info.get("kubeletVersion", ""),
-        container_runtime=info.get("containerRuntimeVersion", ""),
-        kernel=info.get("kernelVersion", ""),
-        os_image=info.get("osImage", ""),
-        operating_system=info.get("operatingSystem", ""),
-        architecture=info.get("architecture", ""),
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,11 @@ from ..clients.kube.cluster import Cluster
 from ..clients.kube.conditions import condition
 from ..clients.kube.dra import dra_kinds
 from ..clients.kube.kinds import NODES, PODS, Kind
+from ..clients.kube.node_object import Cleaner, read_node
 from ..outcome.errors import NotFoundError
-from .tolerations import Toleration, known_tolerations, repelling
+from ..snapshot.model import Node
+from .closed_nodes import closed
+from .tolerations import Toleration
 
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -80,8 +83,9 @@ def open_nodes(
     nodes: Iterable[Json], names: Collection[str], tolerations: tuple[Toleration, ...] | None = None
 ) -> set[str]:
     """Return which of these nodes are Ready and take pods of tests."""
-    there = ((node["metadata"]["name"], node) for node in nodes)
-    return {name for name, node in there if name in names and not _closed(node, tolerations)}
+    cleaner = Cleaner()
+    there = ((*read_node(obj, cleaner), obj) for obj in nodes if obj["metadata"]["name"] in names)
+    return {name for name, node, obj in there if not _closed(node, obj, tolerations)}
 
 
 def _listed(cluster: Cluster, kind: Kind | None) -> list[Json]:
@@ -150,10 +154,11 @@ def node_capacity(
     held, claimed, offered = _held(running), _claimed(claims), _offered(slices)
     there = Counter(pod["spec"]["nodeName"] for pod in running)
     found: dict[str, NodeCapacity] = {}
-    for node in nodes:
-        name = node["metadata"]["name"]
-        if name in names:
-            allocatable = (node.get("status") or {}).get("allocatable") or {}
+    cleaner = Cleaner()
+    for obj in nodes:
+        if obj["metadata"]["name"] in names:
+            name, node = read_node(obj, cleaner)
+            allocatable = node.allocatable
             amounts = {key: _whole(value) for key, value in allocatable.items() if is_gpu(key)}
             plugin = amounts.pop(GPU, 0)
             parts = {key: number for key, number in amounts.items() if number}
@@ -161,7 +166,7 @@ def node_capacity(
             total = plugin or (0 if parts else offered[name])
             asked = held.get(name, Counter())
             found[name] = NodeCapacity(
-                name=name, total=total, used=asked[GPU] + claimed[name], closed=_closed(node, tolerations),
+                name=name, total=total, used=asked[GPU] + claimed[name], closed=_closed(node, obj, tolerations),
                 by_dra=not plugin and total > 0, parts=parts, parts_used={key: asked[key] for key in parts},
                 pods_free=max(0, _whole(allocatable.get("pods")) - there[name]) if "pods" in allocatable else _NO_LIMIT,
             )  # fmt: skip
@@ -238,12 +243,5 @@ def _whole(value: Any) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def _closed(node: Json, tolerations: tuple[Toleration, ...] | None) -> str:
-    spec = node.get("spec") or {}
-    if spec.get("unschedulable"):
-        return "cordoned"
-    ready = condition(node, "Ready")
-    if ready.get("status") != "True":
-        return f"not Ready ({ready.get('reason') or 'no condition'})"
-    taints = repelling(spec.get("taints") or [], known_tolerations() if tolerations is None else tolerations)
-    return f"taint {', '.join(taints)}" if taints else ""
+def _closed(node: Node, obj: Json, tolerations: tuple[Toleration, ...] | None) -> str:
+    return closed(node, tolerations, str(condition(obj, "Ready").get("reason") or "no condition"))

@@ -13,17 +13,16 @@ from typing import Any
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import EVENTS
 from ..clients.kube.permission import Permission
-from ..clients.kube.taints import taint_of
 from ..outcome.errors import BringupError
 from ..runtime.pool import map_bounded
 from ..runtime.progress import Emit, silent
 from ..runtime.recipe_files import RECIPES
 from ..snapshot.model import Node
+from .closed_nodes import closed
 from .namespace import TemporaryNamespace, temporary_namespace
 from .pending import held_by_gates, told_refusal, why_pending
 from .permission import BASIC
 from .render import render
-from .tolerations import known_tolerations, repelling
 
 Json = dict[str, Any]
 _TEMPLATE = RECIPES / "workloads" / "node-facts.yaml.j2"
@@ -66,12 +65,7 @@ def closed_to_pods(node: Node) -> str:
         return f"its system is {node.operating_system}"
     if node.labels.get(_FARGATE[0]) == _FARGATE[1]:
         return "it is no machine of its own (Fargate)"
-    if node.unschedulable:
-        return "cordoned"
-    if node.ready != "True":
-        return "not Ready"
-    taints = repelling(map(taint_of, node.taints), known_tolerations())
-    return f"taint {', '.join(taints)}" if taints else ""
+    return closed(node)
 
 
 def run_on_nodes(

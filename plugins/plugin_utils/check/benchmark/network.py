@@ -13,6 +13,7 @@ from typing import TypedDict
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.kinds import NODES
+from ...clients.kube.node_object import Cleaner, read_node
 from ...clients.kube.permission import Permission
 from ...collect.adapters import HostAdapters, read_adapters
 from ...component_stack.facts import stack_facts
@@ -204,15 +205,17 @@ def read_network(cluster: Cluster, context: ObserveContext, settings: NetworkSet
     """
     prefixes = tuple({*settings.rdma_prefixes, *([settings.rdma_resource] if settings.rdma_resource else [])})
     wanted, offers, pages = {host.node_name for host in context.site.in_scope}, {}, {}
-    for node in cluster.list_objects(NODES):
-        if node["metadata"]["name"] in wanted:
-            amounts = (node.get("status") or {}).get("allocatable") or {}
-            offers[node["metadata"]["name"]] = {
+    cleaner = Cleaner()
+    for obj in cluster.list_objects(NODES):
+        if obj["metadata"]["name"] in wanted:
+            title, node = read_node(obj, cleaner)
+            amounts = node.allocatable
+            offers[title] = {
                 name: int(amount)
                 for name, amount in amounts.items()
-                if name.startswith(prefixes) and str(amount).isdecimal()
+                if name.startswith(prefixes) and amount.isdecimal()
             }
-            pages[node["metadata"]["name"]] = str(amounts.get(_HUGE_PAGES, "0")) != "0"
+            pages[title] = amounts.get(_HUGE_PAGES, "0") != "0"
     if not any(amount for resources in offers.values() for amount in resources.values()):
         stated, many = settings.rdma_resource, settings.rdma_count
         offers |= class_offers(cluster, offers, settings.rdma_classes, stated, many)

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...collect.snapshot_objects import Cleaner, read_node
+from ...clients.kube.conditions import condition, is_true
+from ...clients.kube.node_object import Cleaner, read_node
 from ...component_stack.workloads import Workload
 from ...outcome.errors import InputError
 from .cluster_state import NodeState, OperandState, PolicyState, SliceState
@@ -31,14 +32,13 @@ def node_state(node: Json, cleaner: Cleaner | None = None) -> NodeState:
         InputError: a count of devices that is not a whole number.
     """
     name, read = read_node(node, cleaner or Cleaner())
-    conditions = {c["type"]: c for c in (node.get("status") or {}).get("conditions") or []}
-    ready = conditions.get("Ready") or {}
+    ready = condition(node, "Ready")
     return NodeState(
         name=name,
         ready=read.ready,
         reason=": ".join(text for text in (ready.get("reason", ""), ready.get("message", "")) if text)[:300],
         unschedulable=read.unschedulable,
-        pressures=tuple(name for name in _PRESSURES if (conditions.get(name) or {}).get("status") == "True"),
+        pressures=tuple(name for name in _PRESSURES if is_true(node, name)),
         allocatable=gpu_resources(read.allocatable, name),
         capacity=gpu_resources(read.capacity, name),
         taints=read.taints,
