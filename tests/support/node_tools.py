@@ -19,7 +19,14 @@ def network_texts(hcas: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
         "fi_info": [_entry(name, fabric) for fabric in ("efa-direct", "efa") for name in hcas],
         "mlnx_qos": [_qos(name, values) for name, values in (roce or {"none": {}}).items()],
     }
-    return {tool: "".join(lines) for tool, lines in texts.items()}
+    return {tool: "".join(lines) for tool, lines in texts.items()} | {
+        "dmidecode": (
+            "# dmidecode 3.3\nSMBIOS 3.3.0 present.\n\nHandle 0x0000, DMI type 0, 26 bytes\nBIOS Information\n"
+            "\tVersion: 2.1.3\n\nHandle 0x0100, DMI type 1, 27 bytes\nSystem Information\n"
+            "\tManufacturer: Dell Inc.\n\tProduct Name: PowerEdge XE9680\n"
+        ),
+        "dcgmi_health": '{"body": {"Overall Health": {"value": "Healthy"}}, "header": ["Health Monitor Report"]}',
+    }
 
 
 def _gids(name: str, values: Mapping[str, str]) -> list[str]:

@@ -14,6 +14,8 @@ NOT_RECORDED = {
     # It asked lspci for the devices alone.
     "gpu-kernel-module": "lsmod-not-collected",
     "pcie-acs": "lspci-bridges-not-collected",
+    "bios-uniform": "dmidecode-not-collected",
+    "dcgm-health": "dcgmi-health-not-collected",
     # It did not ask mlxlink.
     "link-quality": "mlxlink-not-collected",
     # It kept the workloads that there were, not those that the releases' manifests name.

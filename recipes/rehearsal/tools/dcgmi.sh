@@ -13,6 +13,10 @@ case "$*" in
         cat "$out/dcgmi-diag.json"
         exit "$(cat "$out/dcgmi-diag.rc")"
         ;;
+    "health -c -j" | "health -c --json")
+        cat "$out/dcgmi-health.txt"
+        exit "$(cat "$out/dcgmi-health.rc")"
+        ;;
     "discovery -l" | "discovery --list") cat "$out/dcgmi-discovery.txt" ;;
     "-v" | "--version") cat "$out/dcgmi-version.txt" ;;
     *)

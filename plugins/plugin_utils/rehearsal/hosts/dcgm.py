@@ -79,6 +79,18 @@ def _result(name: str, gpu: Gpu, facts: PrintedFacts, budget: list[int]) -> dict
     return result
 
 
+def health(node: Node) -> tuple[str, int]:
+    """Return what `dcgmi health -c -j` prints and its exit status; without watches it says so in place of a report
+    (NVIDIA/DCGM, dcgmi/Health.cpp)."""
+    if not node.dcgm_health:
+        return "Error: Health watches not enabled. Please enable watches. \n", 253
+    body: dict[str, Any] = {"Overall Health": {"value": node.dcgm_health}}
+    if node.dcgm_health != "Healthy":
+        said = f"{node.dcgm_health} - Detected more than 8 PCIe replays per minute for GPU 0"
+        body["GPU"] = {"children": {"0": {"children": {"PCIe": {"value": said}}, "value": node.dcgm_health}}}
+    return json.dumps({"body": body, "header": ["Health Monitor Report"]}, indent="\t") + "\n", 0
+
+
 def discovery(node: Node) -> str:
     """Return what `dcgmi discovery -l` prints."""
     rule = "+--------+----------------------------------------------------------------------+"

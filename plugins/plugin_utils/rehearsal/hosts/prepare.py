@@ -157,6 +157,7 @@ class _Writer:
         facts = printed_facts(node.accelerator, self._data)
         xml = self._xml.render_compressed(node, facts, f"{self._now:%a %b %d %H:%M:%S %Y}")
         diag, diag_rc = dcgm.diagnostic(node, facts)
+        health, health_rc = dcgm.health(node)
         fields = nvidia_smi_text.query_fields(node, facts)
         listing = nvidia_smi_text.gpu_list(node)
         return {
@@ -176,6 +177,9 @@ class _Writer:
             "fi-info.txt": roce.fi_info(node),
             "dcgmi-diag.json": diag,
             "dcgmi-diag.rc": f"{diag_rc}\n",
+            "dcgmi-health.txt": health,
+            "dcgmi-health.rc": f"{health_rc}\n",
+            "dmi.txt": system_tools.dmi_tables(node),
             "dcgmi-discovery.txt": dcgm.discovery(node),
             "dcgmi-version.txt": f"\ndcgmi  version: {node.dcgm_version}\n\n",
             "lspci.txt": system_tools.pci_devices(node, facts),

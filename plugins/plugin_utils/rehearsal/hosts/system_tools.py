@@ -93,6 +93,20 @@ def port_counters(node: Node) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def dmi_tables(node: Node) -> str:
+    """Return what `dmidecode -t 0,1,2` prints, in the form of a published output of dmidecode 3.3."""
+    return (
+        "# dmidecode 3.3\nGetting SMBIOS data from sysfs.\nSMBIOS 3.3.0 present.\n\n"
+        "Handle 0x0000, DMI type 0, 26 bytes\nBIOS Information\n\tVendor: Example Inc.\n"
+        f"\tVersion: {node.bios_version}\n"
+        "\tRelease Date: 01/16/2026\n\tROM Size: 32 MB\n\tCharacteristics:\n\t\tPCI is supported\n\n"
+        "Handle 0x0100, DMI type 1, 27 bytes\nSystem Information\n\tManufacturer: Example Inc.\n"
+        f"\tProduct Name: {node.sku}\n\tVersion: Not Specified\n\tSerial Number: {node.serial}\n\n"
+        "Handle 0x0200, DMI type 2, 8 bytes\nBase Board Information\n\tManufacturer: Example Inc.\n"
+        f"\tProduct Name: 0ABC12\n\tSerial Number: {node.serial}.1\n\n"
+    )
+
+
 def kernel_logs(node: Node, booted: datetime) -> dict[str, str]:
     """Return the kernel log in the four forms that journalctl and dmesg print."""
     forms: dict[str, list[str]] = {"journal-iso.txt": [], "journal.txt": [], "dmesg.txt": [], "dmesg-iso.txt": []}

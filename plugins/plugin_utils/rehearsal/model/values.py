@@ -251,7 +251,8 @@ class Node:
     (`apart`), or the hypervisor hides it all (`hidden`). `virtualisation` is what `systemd-detect-virt --vm` prints,
     `acs` the access control of the PCIe switches above GPUs and adapters as lspci prints it. `hurt_by` is the program
     (`dcgmi`, or that of a pod simulator) whose load adds `log_under_load` to the kernel log, and does to GPUs and
-    adapters what they say. `fabric` is that of its SKU, `pfc` are the priorities that its RoCE ports pause.
+    adapters what they say. `dcgm_health` is what DCGM's watches say (Healthy, Warning, Failure), empty where nobody set
+    any. `fabric` is that of its SKU, `pfc` are the priorities that its RoCE ports pause.
     """
 
     name: str
@@ -273,6 +274,8 @@ class Node:
     os_version: str = "24.04.3"
     ofed_version: str = "OFED-internal-25.07-0.9.7"
     dcgm_version: str = "4.4.1"
+    bios_version: str = "2.5.4"
+    dcgm_health: str = ""
     reachable: bool = True
     clock: Clock = Clock()
     services: dict[str, str] = field(default_factory=dict)

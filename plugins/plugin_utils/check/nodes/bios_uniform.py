@@ -1,0 +1,56 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check bios-uniform: machines of one product have one firmware (BIOS)."""
+
+from __future__ import annotations
+
+from ...collect.host_facts import FleetFacts
+from ...collect.tool_reading import ProbeFailure
+from ...outcome.model import Outcome, SubjectKind
+from ...probe import dmidecode
+from ...probe.dmidecode import DmiTable
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .observe_hosts import OBSERVER
+from .part_versions import Part, PartVersions
+from .uniform import VersionSettings
+
+SPEC = CheckSpec(
+    id="bios-uniform",
+    gate="nodes",
+    title="One BIOS on all machines of a product",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=("host_access",),
+    settings=VersionSettings,
+)
+_NAME = "BIOS"
+
+
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """The firmware of most machines of a product; where the site states one, that."""
+    versions = PartVersions(
+        SPEC,
+        {host.name: _machine(seen, host.name) for host in context.site.in_scope},
+        lambda host, _name: host.answer.subject,
+        word="BIOS version",
+        needs="dmi",
+        stated=context.settings_of(SPEC.id, VersionSettings).version,
+    )
+    return versions.judge(seen, context)
+
+
+def _machine(seen: FleetFacts, name: str) -> tuple[Part, ...]:
+    table = seen.hosts[name].read("dmi", DmiTable) if name in seen.hosts else None
+    if table is None or isinstance(table, ProbeFailure):
+        return ()
+    system = next(iter(table.of_kind(dmidecode.SYSTEM)), None)
+    product = "" if system is None else f"{system.value('Manufacturer')} {system.value('Product Name')}".strip()
+    found = table.of_kind(dmidecode.BIOS)
+    # What the firmware does not say of itself is not reported; PartVersions leaves such a host open.
+    return tuple(Part(_NAME, (_NAME, product), record.value("Version")) for record in found) or (
+        Part(_NAME, (_NAME, product), ""),
+    )
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

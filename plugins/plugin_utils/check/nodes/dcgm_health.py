@@ -1,0 +1,97 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check dcgm-health: what DCGM has watched since somebody told it to shows no fault.
+
+`dcgmi health -c` loads nothing and sees only what was watched before. Where nobody set watches (`dcgmi health -s a`) it
+says so in place of a report; that is usual, and the diagnostic judges the GPUs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...collect.host_facts import FleetFacts
+from ...collect.tool_reading import ProbeFailure
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...probe.dcgmi_health import DcgmHealth
+from ..kit.finding import Finding, Report
+from ..kit.settings import setting
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .dcgm_diag_settings import DCGM_DIAG
+from .node_context import NodeContext, per_host
+from .observe_hosts import OBSERVER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DcgmHealthSettings:
+    """Settings of check dcgm-health."""
+
+    watches_required: bool = setting("Whether a host whose health DCGM does not watch is held.")
+
+
+SPEC = CheckSpec(
+    id="dcgm-health",
+    gate="nodes",
+    title="DCGM's watches saw no fault",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=("host_access", "host_driver"),
+    causes=("dcgm-health-failure",),
+    settings=DcgmHealthSettings,
+)
+_FACT = "dcgm_health"
+_HEALTHY, _FAILURE = "Healthy", "Failure"
+# NVIDIA/DCGM, dcgmi/Health.cpp.
+_NO_WATCHES = "health watches not enabled"
+_LINES = 3
+
+
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Failure fails, Warning waits for a person."""
+    return per_host(SPEC, seen, context, _judge)
+
+
+def _judge(host: NodeContext) -> Report | Outcome:
+    health = host.facts.read(_FACT, DcgmHealth)
+    if isinstance(health, ProbeFailure):
+        return _unread(host, health)
+    told = [f"{line.place}: {line.text}" for line in health.lines if line.text != _HEALTHY]
+    findings: tuple[Finding, ...] = ()
+    if health.overall != _HEALTHY:
+        failed = health.overall == _FAILURE
+        more = f" and {len(told) - _LINES} more" if len(told) > _LINES else ""
+        finding = Finding(
+            cause="dcgm-health-failure" if failed else "dcgm-health-warning",
+            text=f"{health.overall}: {'; '.join(told[:_LINES]) or 'no line says of what'}{more}",
+            hint="`dcgmi health -c` on the node, then `dcgmi diag -r 3`; `dcgmi health -s a` begins to watch anew",
+            marginal=not failed,
+        )
+        findings = (finding,)
+    return Report(
+        summary="DCGM's watches say Healthy",
+        findings=findings,
+        measured=(Measure("overall_health", health.overall),),
+        expected=(Expectation("overall_health", "==", _HEALTHY, Basis.RULE),),
+        evidence=host.evidence(_FACT),
+    )
+
+
+def _unread(host: NodeContext, failure: ProbeFailure) -> Report | Outcome:
+    if _NO_WATCHES in failure.text.lower():
+        text = "nobody has DCGM watch the health of this host; the diagnostic judges its GPUs"
+        if host.settings(DcgmHealthSettings).watches_required:
+            hint = "`dcgmi health -s a` on the node; its watches need a minute until they know"
+            proof = host.evidence(_FACT)
+            return host.answer.unknown("dcgm-health-not-watched", "DCGM watches nothing", hint, evidence=proof)
+        return Report(summary=text, evidence=host.evidence(_FACT))
+    diag = host.facts.diag
+    if isinstance(diag, ProbeFailure) and diag.kind == failure.kind:
+        # The same program that does not run: its diagnostic says so.
+        return host.answer.blocked(by=DCGM_DIAG, because="`dcgmi` gave nothing usable")
+    if failure.kind == "missing" and not host.settings(DcgmHealthSettings).watches_required:
+        return Report(summary="DCGM is not installed, and no diagnostic is asked of it", evidence=host.evidence(_FACT))
+    return host.tool_failure(_FACT, failure)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)
