@@ -13,6 +13,8 @@ from ..site.model import Site
 from ..verdict.gate import NotDeclared
 from .registry import AnyCheck, checks_of
 
+_NAMES = 8
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredCheck:
@@ -60,13 +62,15 @@ def declare(gate: str, site: Site, components: tuple[str, ...] | None = None) ->
     declared = tuple(found for check in asked if (found := _declared(check, site, components or ())) is not None)
     left_out = tuple(_left_out(check, site) for check in candidates if check.spec.missing_capabilities(site))
     alone = tuple(entry for check in asked if (entry := _without_equal(check, site)) is not None)
-    return Declaration(gate=gate, checks=declared, not_declared=left_out + absent + alone)
+    silent = tuple(entry for check in asked if (entry := _without_bmc(check, site)) is not None)
+    return Declaration(gate=gate, checks=declared, not_declared=left_out + absent + alone + silent)
 
 
 def _declared(check: AnyCheck, site: Site, components: tuple[str, ...]) -> DeclaredCheck | None:
     spec = check.spec
     subjects = components if spec.per is SubjectKind.COMPONENT else site.expected_subjects(spec.per)
     alone = {host.name for host in site.without_equal} if spec.between_hosts else set()
+    alone |= {host.name for host in site.in_scope if not host.bmc} if spec.through_bmc else set()
     if alone and len(alone) == len(site.in_scope):
         return None
     subjects = tuple(name for name in subjects if name not in alone)
@@ -97,4 +101,13 @@ def _without_equal(check: AnyCheck, site: Site) -> NotDeclared | None:
         return None
     hosts = ", ".join(f"{host.name} is the only {host.sku}" for host in site.without_equal)
     reason = f"needs two hosts of one SKU: {hosts} here"
+    return NotDeclared(id=check.spec.id, title=check.spec.title, reason=reason)
+
+
+def _without_bmc(check: AnyCheck, site: Site) -> NotDeclared | None:
+    unnamed = [host.name for host in site.in_scope if not host.bmc]
+    if not check.spec.through_bmc or not unnamed:
+        return None
+    shown = ", ".join(unnamed[:_NAMES]) + (f" and {len(unnamed) - _NAMES} more" if unnamed[_NAMES:] else "")
+    reason = f"needs the address of the BMC: {shown} without gpufleet_bmc"
     return NotDeclared(id=check.spec.id, title=check.spec.title, reason=reason)

@@ -52,6 +52,7 @@ class CheckSpec:
             operator does.
         components: it is declared only where the recipe has one of these; empty for every recipe.
         between_hosts: it measures equal hosts with each other, so that the only host of its SKU is left out.
+        through_bmc: it asks the BMC of a host, so that hosts whose BMC the inventory does not name are left out.
         causes: every cause slug that it can give to a failed outcome, for the docs and the fault matrix.
         settings: settings class of its own (see kit/settings.py), None if it has none.
     """
@@ -67,6 +68,7 @@ class CheckSpec:
     components: tuple[str, ...] = ()
     needs_driver: bool = False
     between_hosts: bool = False
+    through_bmc: bool = False
     causes: tuple[str, ...] = ()
     settings: type[Any] | None = None
 

@@ -50,7 +50,7 @@ class Sku:
     in GB/s within one NVLink domain, by algorithm (`ring`, `nvls`). `published_busbw` are figures of several domains
     that contradict what follows from NICs and NVLink, or settle what does not follow from them.
     `accelerator` names a kind of GPU of recipes/accelerators/; load_hardware fills in `gpu`, what is known of it.
-    `settings` are settings of the checks of gate nodes for hosts of this SKU, by check id, as in `gpufleet_settings`.
+    `settings` are settings of checks of hosts (gate nodes, BMCs) for this SKU, by check id, as in `gpufleet_settings`.
     """
 
     name: str

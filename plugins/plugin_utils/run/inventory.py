@@ -25,6 +25,7 @@ from ..outcome.model import SubjectKind
 from ..runtime.recipe_files import recipe_directories, recipe_roots
 from ..site.adapters import LINK_LAYERS
 from ..site.adapters import VARIABLE as HCAS
+from ..site.bmc import VARIABLE as BMC
 from ..site.inventory import InventoryFacts, site_from_inventory
 from ..site.model import DriverOwner, Site
 from ..site.profiles import load_profiles
@@ -41,7 +42,7 @@ _SITE_VARIABLES = tuple(
     f"gpufleet_{name}"
     for name in ("settings", "criteria", "waivers", "acceptances", "quarantine", "gates", "profile", "driver_owner")
 )
-_HOST_VARIABLES = ("gpufleet_sku", "gpufleet_rack", "gpufleet_node_name", HCAS)
+_HOST_VARIABLES = ("gpufleet_sku", "gpufleet_rack", "gpufleet_node_name", HCAS, BMC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,11 @@ def checked_settings_of(
     """
     kinds, shipped = all_settings(), threshold_layers(recipe_data)
     loaded, problems = load_settings(kinds, [*shipped, Layer(SITE, stated)])
-    per_host = {check.spec.id: kinds[check.spec.id] for check in all_checks() if check.spec.gate == "nodes"}
+    per_host = {
+        check.spec.id: kinds[check.spec.id]
+        for check in all_checks()
+        if check.spec.gate == "nodes" or check.spec.through_bmc
+    }
     values = {key: {name: entry.value for name, entry in loaded.get(key, {}).items()} for key in per_host}
     for sku in skus:
         if sku.settings:

@@ -14,6 +14,8 @@ from ..hardware.sku import Sku, hca_names_problem
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..outcome.gates import GATE_IDS
 from .adapters import VARIABLE as HCAS
+from .bmc import VARIABLE as BMC
+from .bmc import service_url
 from .decisions import Checks, Nameable, acceptances_of, quarantine_of, waivers_of
 from .model import DriverOwner, Host, Site, SitePool, SiteProfile
 from .profiles import Profile
@@ -23,6 +25,9 @@ _NO_AUTOSCALER = (
     "gpufleet_settings.cluster-autoscaling is not given; set it to {} where nodes are added as pods need them"
 )
 _NO_IBDIAGNET = "gpufleet_settings.ibdiagnet is not given; set it to {} where ibutils2 is installed"
+
+_NO_BMC = f"no host of the inventory has {BMC}, the address of its BMC"
+_NO_PDU = "gpufleet_settings.pdu-feeds.pdus names no PDU"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +130,16 @@ def _host(name: str, variables: Mapping[str, Any], facts: InventoryFacts, proble
         node_name=str(variables.get("gpufleet_node_name") or name),
         rack=str(variables.get("gpufleet_rack") or ""),
         hcas=_hcas(name, variables.get(HCAS), facts.hardware.get(sku), problems),
+        bmc=_bmc(name, variables.get(BMC), problems),
     )
+
+
+def _bmc(name: str, stated: Any, problems: list[BringupError]) -> str:
+    try:
+        return service_url(stated)
+    except ValueError as error:
+        problems.append(InputError(f"host {name}: {BMC}", str(error), "correct it, or leave it out"))
+        return ""
 
 
 def _hcas(name: str, stated: Any, sku: Sku | None, problems: list[BringupError]) -> tuple[str, ...]:
@@ -244,7 +258,10 @@ def _with_capabilities(site: Site, facts: InventoryFacts) -> Site:
     words |= {"nvswitch"} if any(sku.nvswitches for sku in skus) else set()
     words |= {"ibdiagnet"} if "ibdiagnet" in site.settings else set()
     words |= {"node_autoscaler"} if "cluster-autoscaling" in site.settings else set()
-    missing = {"ibdiagnet": _NO_IBDIAGNET, "node_autoscaler": _NO_AUTOSCALER} | dict(profile.missing)
+    words |= {"bmc_address"} if any(host.bmc for host in site.in_scope) else set()
+    words |= {"pdu_address"} if site.settings.get("pdu-feeds", {}).get("pdus") else set()
+    missing = {"ibdiagnet": _NO_IBDIAGNET, "node_autoscaler": _NO_AUTOSCALER}
+    missing |= {"bmc_address": _NO_BMC, "pdu_address": _NO_PDU} | dict(profile.missing)
     if len(site.in_scope) > 1:
         words.add("multi_node")
     else:

@@ -36,7 +36,7 @@ class Host:
 
     `sku` is a name or alias of recipes/hardware/; `node_name` is its Kubernetes node; `rack` may be empty where
     no facility check is declared. `hcas` are the names of its adapters for GPU traffic, rail by rail; empty: those of
-    its SKU.
+    its SKU. `bmc` is the URL of its BMC's Redfish service, empty where the inventory states none.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Host:
     node_name: str
     rack: str = ""
     hcas: tuple[str, ...] = ()
+    bmc: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,6 +123,9 @@ class Handler(BaseHTTPRequestHandler):
     """One request to the BMC of the port that it came to."""
 
     protocol_version = "HTTP/1.1"
+    # Head and body leave together: apart, each answer waits 40 ms for the client's acknowledgement.
+    wbufsize = -1
+    disable_nagle_algorithm = True
     server: Port
 
     def do_GET(self) -> None:

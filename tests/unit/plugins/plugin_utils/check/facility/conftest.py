@@ -64,7 +64,7 @@ class Room:
         return [
             outcome
             for check in all_checks()
-            if check.spec.gate == "facility"
+            if check.observer is observe_facility_record.OBSERVER
             for outcome in check.judge(value, context)
         ]
 

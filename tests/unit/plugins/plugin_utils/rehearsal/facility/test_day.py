@@ -47,7 +47,7 @@ def causes(directory: Path, settings: dict[str, str], today: date) -> set[str]:
     seen = observe_facility_record.observe(ObserveContext(site=site, run_dir=directory, today=today))
     facts = observe_facility_record.restore(seen, directory, site)
     context = JudgeContext(gate="facility", site=site, today=today, hardware=dict(HARDWARE))
-    checks = [check for check in all_checks() if check.spec.gate == "facility"]
+    checks = [check for check in all_checks() if check.observer.key == "facility-record"]
     return {o.cause for check in checks for o in check.judge(facts, context) if o.status is not Status.PASSED}
 
 

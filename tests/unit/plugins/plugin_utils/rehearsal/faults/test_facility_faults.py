@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from bmc_fleet import fleet
 from seeds import run_seed
 from sites import make_site
 
@@ -32,6 +33,9 @@ ROOT = Path(__file__).resolve().parents[6]
 HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
 FACILITY_FAULTS = [fault for fault in CATALOGUE.values() if fault.expect.gate == "facility"]
+OF_BMCS = {check.spec.id for check in all_checks() if check.spec.through_bmc}
+BMC_FAULTS = [fault for fault in FACILITY_FAULTS if fault.expect.check in OF_BMCS]
+RECORD_FAULTS = [fault for fault in FACILITY_FAULTS if fault not in BMC_FAULTS]
 TODAY = date(2026, 6, 15)
 SEED = run_seed()
 SITE = "rehearsal"
@@ -52,7 +56,7 @@ def held(model: ClusterModel, healthy: ClusterModel, directory: Path) -> list[Ou
     seen = observe_facility_record.observe(ObserveContext(site=site, run_dir=directory, today=TODAY))
     value = observe_facility_record.restore(seen, directory, site)
     context = JudgeContext(gate="facility", site=site, today=TODAY, hardware=dict(HARDWARE))
-    checks = [check for check in all_checks() if check.spec.gate == "facility"]
+    checks = [check for check in all_checks() if check.observer.key == "facility-record"]
     outcomes = [outcome for check in checks for outcome in check.judge(value, context)]
     return [outcome for outcome in outcomes if outcome.status is not Status.PASSED]
 
@@ -61,7 +65,7 @@ def test_a_healthy_room_passes(tmp_path: Path) -> None:
     assert held(cluster("h100"), cluster("h100"), tmp_path) == []
 
 
-@pytest.mark.parametrize("definition", FACILITY_FAULTS, ids=lambda definition: definition.id)
+@pytest.mark.parametrize("definition", RECORD_FAULTS, ids=lambda definition: definition.id)
 def test_the_named_check_finds_the_fault_and_no_other_does(definition: FaultDefinition, tmp_path: Path) -> None:
     healthy = cluster("h100")
     (fault,) = choose_faults(definition.id, healthy, CATALOGUE, SEED)
@@ -79,3 +83,17 @@ def test_a_rack_of_hosts_without_figures_of_their_own_can_be_over_budget(tmp_pat
     (fault,) = choose_faults("power-over-budget@rack-a2", healthy, CATALOGUE)
     outcomes = held(apply_fault(healthy, fault), healthy, tmp_path)
     assert ("facility-power", "over-budget", "rack-a2") in {(o.check, o.cause, o.subjects[0].name) for o in outcomes}
+
+
+@pytest.mark.parametrize("definition", BMC_FAULTS, ids=lambda definition: definition.id)
+def test_the_named_check_finds_the_fault_of_a_bmc_and_no_other_does(
+    definition: FaultDefinition, tmp_path: Path
+) -> None:
+    healthy = build_model(ModelSpec(name=SITE, seed=7, nodes=numbered_nodes(4, "h100")), HARDWARE)
+    (fault,) = choose_faults(definition.id, healthy, CATALOGUE, SEED)
+    model = apply_fault(healthy, fault)
+    with fleet(tmp_path, **{node.name: node.bmc for node in model.nodes}) as hosts:
+        waiting = "blocked-by-bmc-reached"
+        found = [entry for entry in hosts.held() if entry[3] != waiting]
+    expect = definition.expect
+    assert found == [(expect.check, fault.subject, expect.status, expect.cause)], f"seed {SEED}"

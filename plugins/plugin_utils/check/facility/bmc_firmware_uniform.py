@@ -1,0 +1,120 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Hosts of one SKU have the same firmware, part by part, by the inventory of their BMCs; the odd one out is named."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from ...collect.bmc import FIRMWARE
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...probe.redfish_firmware import Firmware, part_of
+from ..kit.finding import Finding, Report
+from ..kit.settings import setting
+from ..spec import Check, CheckSpec, JudgeContext
+from .bmc_observation import BmcContext, SeenBmcs, per_bmc
+from .observe_bmcs import OBSERVER
+
+_SHOWN = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirmwareSettings:
+    """Settings of check bmc-firmware-uniform."""
+
+    versions: dict[str, str] = setting(
+        "The version that a part must have, by the part's id in the BMC's inventory; others are held against those of "
+        "most hosts of the SKU. May be stated by SKU."
+    )
+    ignored: tuple[str, ...] = setting("Patterns of ids of parts that may differ.")
+
+
+SPEC = CheckSpec(
+    id="bmc-firmware-uniform",
+    gate="facility",
+    title="One firmware in all hosts of a SKU",
+    per=SubjectKind.NODE,
+    requires=("bmc", "bmc_address"),
+    through_bmc=True,
+    between_hosts=True,
+    causes=("firmware-differs", "firmware-not-as-stated"),
+    settings=FirmwareSettings,
+)
+Versions = dict[str, str]
+
+
+def judge(seen: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
+    """A part of which no version has most hosts is a fact about the fleet: marginal, for each of them."""
+    skus = {host.name: host.sku for host in context.site.in_scope}
+    alone = {host.name for host in context.site.without_equal}
+    read = {bmc.host: bmc.facts for bmc in seen.bmcs if bmc.facts is not None and FIRMWARE not in bmc.facts.problems}
+    by_host = {name: _versions(facts.firmware) for name, facts in read.items() if name in skus}
+    cohorts: dict[str, list[Versions]] = {}
+    for name, versions in by_host.items():
+        cohorts.setdefault(skus[name], []).append(versions)
+
+    def one(host: BmcContext) -> Report | Outcome:
+        return _judge(host, by_host[host.name], cohorts[host.entry.sku])
+
+    outcomes = per_bmc(SPEC, seen, context, one, part=FIRMWARE)
+    return tuple(outcome for outcome in outcomes if outcome.subjects[0].name not in alone)
+
+
+def _versions(firmware: tuple[Firmware, ...]) -> Versions:
+    return {part_of(entry): entry.version for entry in firmware if entry.running}
+
+
+def _judge(host: BmcContext, own: Versions, cohort: list[Versions]) -> Report | Outcome:
+    settings = host.settings(FirmwareSettings)
+    wanted = sorted({part for versions in cohort for part in versions} | set(settings.versions))
+    parts = [part for part in wanted if not any(fnmatchcase(part, pattern) for pattern in settings.ignored)]
+    evidence = host.evidence("; ".join(f"{part} {own.get(part) or 'not stated'}" for part in parts) or "no firmware")
+    if not any(own.values()):
+        hint = "see whether the account may read the inventory, and what the BMC's own page shows"
+        text = "the inventory of the BMC states no version of any firmware"
+        return host.answer.unknown("no-firmware-versions", text, hint, evidence=evidence)
+    if len(cohort) < 2 and not settings.versions:
+        text = f"no other host of SKU {host.sku.name} was read, so there is nothing to compare it with"
+        return host.answer.unknown("no-peer-read", text, "see bmc-reached of the others", evidence=evidence)
+    findings = [finding for part in parts if (finding := _finding(host, part, own, cohort, settings)) is not None]
+    same = len(parts) - len(findings)
+    return Report(
+        summary=f"{same} parts have the firmware of {len(cohort)} hosts of SKU {host.sku.name}",
+        findings=tuple(findings),
+        measured=(Measure("parts with the same firmware", same, "count"),),
+        expected=(Expectation("parts with the same firmware", "==", len(parts), Basis.PEERS, "count"),),
+        evidence=evidence,
+    )
+
+
+def _finding(
+    host: BmcContext, part: str, own: Versions, cohort: list[Versions], settings: FirmwareSettings
+) -> Finding | None:
+    mine, stated = own.get(part, ""), settings.versions.get(part, "")
+    if stated:
+        if mine == stated:
+            return None
+        text = f"{part}: {mine or 'not there'}, stated is {stated}"
+        hint = f"update {part} of {host.name}, and power-cycle it: some firmware shows its old version until then"
+        return Finding(cause="firmware-not-as-stated", text=text, hint=hint)
+    counts = Counter(versions.get(part, "") for versions in cohort)
+    ranked = counts.most_common()
+    if len(ranked) == 1:
+        return None
+    most, number = ranked[0]
+    spread = ", ".join(f"{version or 'not there'} on {hosts}" for version, hosts in ranked[:_SHOWN])
+    hint = f"bring {part} to one version, power-cycle the host (some firmware shows its old version until then)"
+    if ranked[1][1] == number:
+        text = f"{part}: no version has most hosts: {spread}; here {mine or 'not there'}"
+        hint = f"state the right one in gpufleet_settings bmc-firmware-uniform.versions, and {hint}"
+        return Finding(cause="firmware-split", text=text, hint=hint, marginal=True)
+    if mine == most:
+        return None
+    text = f"{part}: {mine or 'not there'}, most hosts of the SKU have {most or 'none'} ({spread})"
+    return Finding(cause="firmware-differs", text=text, hint=hint)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

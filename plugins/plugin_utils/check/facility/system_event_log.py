@@ -1,0 +1,120 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The event log of a host's BMC holds no critical event of late that nobody has taken note of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from fnmatch import fnmatchcase
+
+from ...collect.bmc import EVENTS
+from ...outcome.errors import InputError
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...probe.redfish_log import LogEntry
+from ..kit.counting import count
+from ..kit.finding import Finding, Report
+from ..kit.settings import setting
+from ..spec import Check, CheckSpec, JudgeContext
+from .bmc_observation import BmcContext, SeenBmcs, per_bmc
+from .observe_bmcs import OBSERVER
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventLogSettings:
+    """Settings of check system-event-log."""
+
+    days: int = setting("Events of so many days before the run count.", unit="days", minimum=0)
+    since: str = setting("Events from this day on count (YYYY-MM-DD), such as the day of acceptance; in place of days.")
+    acknowledged: tuple[str, ...] = setting(
+        "Patterns of events that somebody has looked at: of message or MessageId, or `<host>/<id of the entry>`."
+    )
+
+
+SPEC = CheckSpec(
+    id="system-event-log",
+    gate="facility",
+    title="No critical event in the BMC's log",
+    per=SubjectKind.NODE,
+    requires=("bmc", "bmc_address"),
+    through_bmc=True,
+    causes=("critical-event",),
+    settings=EventLogSettings,
+)
+
+
+def judge(seen: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
+    return per_bmc(SPEC, seen, context, _judge, part=EVENTS, needs_sku=False)
+
+
+def _judge(host: BmcContext) -> Report | Outcome:
+    settings = host.settings(EventLogSettings)
+    begin = _begin(settings, host.context.today)
+    late = [event for event in host.facts.events if not event.resolved and _is_late(event, begin)]
+    taken = [event for event in late if _acknowledged(host, event, settings)]
+    open_events = [event for event in late if event not in taken]
+    critical = [event for event in open_events if event.severity == "Critical"]
+    nameless = [event for event in open_events if not event.severity]
+    logs = ", ".join(path.rpartition("/")[2] for path in host.facts.logs)
+    evidence = host.evidence(
+        "\n".join(_line(event) for event in open_events) or f"{host.facts.entries} entries in {logs}"
+    )
+    warnings = len(open_events) - len(critical) - len(nameless)
+    summary = (
+        f"entries in {logs}: {host.facts.entries}, none critical since {begin}"
+        f" ({count(warnings, 'warning')}, {len(taken)} acknowledged)"
+    )
+    findings = []
+    if critical:
+        findings.append(_finding(host, critical, "critical-event", f"critical since {begin}", marginal=False))
+    if nameless:
+        text = f"without a severity since {begin}"
+        findings.append(_finding(host, nameless, "event-of-unknown-severity", text, marginal=True))
+    return Report(
+        summary=summary,
+        findings=tuple(findings),
+        measured=(Measure("critical events", len(critical), "count"),),
+        expected=(Expectation("critical events", "==", 0, Basis.RULE, "count", f"since {begin}"),),
+        evidence=evidence,
+    )
+
+
+def _begin(settings: EventLogSettings, today: date) -> date:
+    if not settings.since:
+        return today - timedelta(days=settings.days)
+    try:
+        return date.fromisoformat(settings.since)
+    except ValueError:
+        reason = f"is {settings.since!r}, expected a day as YYYY-MM-DD."
+        raise InputError("gpufleet_settings.system-event-log.since", reason, "write for example 2026-12-31") from None
+
+
+def _is_late(event: LogEntry, begin: date) -> bool:
+    """Tell whether an event counts; one without a time may be of any day, so it does."""
+    return not event.created or event.created[:10] >= begin.isoformat()
+
+
+def _acknowledged(host: BmcContext, event: LogEntry, settings: EventLogSettings) -> bool:
+    names = (event.message, event.message_id, f"{host.name}/{event.id}")
+    return any(name and fnmatchcase(name, pattern) for pattern in settings.acknowledged for name in names)
+
+
+def _finding(host: BmcContext, events: list[LogEntry], cause: str, what: str, *, marginal: bool) -> Finding:
+    shown = "; ".join(_line(event) for event in events[:_SHOWN])
+    more = f" and {len(events) - _SHOWN} more" if events[_SHOWN:] else ""
+    hint = (
+        "act on it, then clear the log, or take note of it in gpufleet_settings system-event-log.acknowledged "
+        f"(such as {host.name}/{events[0].id or '<id>'}); `ipmitool -I lanplus -H <bmc> -U <user> -a sel elist`"
+    )
+    return Finding(cause=cause, text=f"{len(events)} {what}: {shown}{more}", hint=hint, marginal=marginal)
+
+
+def _line(event: LogEntry) -> str:
+    """Return an event for people; its message may be long."""
+    return f"{event.created or 'no time'} {event.severity or 'no severity'} {event.id}: {event.message[:160]}"
+
+
+CHECK = Check(SPEC, OBSERVER, judge)
