@@ -174,8 +174,8 @@ def test_a_split_fleet_waits_for_a_person_and_a_stated_version_decides(tmp_path:
 
 
 def test_hosts_of_two_skus_are_not_compared(tmp_path: Path) -> None:
-    with fleet(tmp_path, a=dgx(), b=dgx(), c=replace(tray(), firmware={"HostBMC_0": "9"}), d=replace(
-        tray(), firmware={"HostBMC_0": "9"})) as hosts:  # fmt: skip
+    other = replace(tray(), firmware={"HostBMC_0": "9"})
+    with fleet(tmp_path, a=dgx(), b=dgx(), c=other, d=other) as hosts:
         assert hosts.held() == []
 
 
