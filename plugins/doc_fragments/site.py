@@ -180,6 +180,13 @@ options:
     type: list
     elements: path
     default: []
+  check_dirs:
+    description:
+      - Directories with checks of the site's own, one directory a gate below them (docs/site-checks.md).
+      - Their files are run on the controller.
+    type: list
+    elements: path
+    default: []
   notes:
     description: What people should know of this run, one line each. Its output and its report show them.
     type: list

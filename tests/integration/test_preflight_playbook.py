@@ -16,6 +16,22 @@ import yaml
 HOST = {"gpufleet_sku": "h100", "gpufleet_rack": "r1", "ansible_connection": "local"}
 SETTINGS = {"facility": {"record": "/nowhere/record.yaml"}, "dcgm-diag": {"level": 3}}
 
+CORE = "ansible_collections.gpufleet.bringup.plugins.plugin_utils"
+SERIAL = f"""
+from {CORE}.check.nodes.observe_hosts import OBSERVER
+from {CORE}.check.spec import Check, CheckSpec
+from {CORE}.outcome.model import SubjectKind
+
+SPEC = CheckSpec(id="gpu-serial", gate="nodes", title="Every GPU has a serial number", per=SubjectKind.NODE)
+
+
+def judge(value: OBSERVER.result, context):
+    return ()
+
+
+CHECK = Check(SPEC, OBSERVER, judge)
+"""
+
 
 @pytest.fixture
 def inventory(tmp_path: Path) -> Path:
@@ -42,9 +58,13 @@ def play(repository: Path, inventory: Path, *arguments: str) -> subprocess.Compl
 
 
 def test_an_extra_variable_is_laid_over_the_settings_of_the_inventory(repository: Path, inventory: Path) -> None:
-    extra = json.dumps({"gpufleet_settings": {"dcgm-diag": {"level": 2}}})
-    done = play(repository, inventory, "--tags", "plan", "-e", extra)
+    own = inventory.parent / "checks" / "nodes" / "gpu_serial.py"
+    own.parent.mkdir(parents=True)
+    own.write_text(SERIAL, encoding="utf-8")
+    stated = {"gpufleet_settings": {"dcgm-diag": {"level": 2}}, "gpufleet_check_dirs": [str(own.parent.parent)]}
+    done = play(repository, inventory, "--tags", "plan", "-e", json.dumps(stated))
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "gpu-serial" in done.stdout, "a check of the site is planned like ours"
     assert "the extra variable gpufleet_settings replaces dcgm-diag.level of the inventory" in done.stdout
     assert "leaves the inventory's facility as they are" in done.stdout
     assert "gpufleet_settings.facility.record is /nowhere/record.yaml, and there is no such file" in done.stdout

@@ -18,5 +18,6 @@ UNSTATED: dict[str, Any] = {
     "set": [],
     "forced_settings": {},
     "recipe_data": [],
+    "check_dirs": [],
     "overrides": {},
 }

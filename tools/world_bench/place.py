@@ -86,6 +86,7 @@ def _site(world: World, directory: Path, settings: dict[str, dict[str, Any]]) ->
     stated = world.inventory
     options = {
         "group": GROUP, "site_name": NAME, "recipe_data": [str(directory / "world")] if world.hardware else [],
+        "check_dirs": [],
         "settings": laid_over(stated.settings, settings), "set": [], "forced_settings": {},
         "criteria": {}, "default_criteria": dict(stated.criteria), "profile": stated.profile,
         "driver_owner": stated.driver_owner, "quarantine": [dict(entry) for entry in stated.quarantine],

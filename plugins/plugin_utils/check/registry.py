@@ -6,20 +6,24 @@
 from __future__ import annotations
 
 import pkgutil
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import Any, get_type_hints
+from typing import Any
 
-from ..outcome.errors import BringupError
+from ..outcome.errors import BringupError, ProblemsError
 from ..outcome.gates import GATE_IDS
 from ..outcome.phases import READINESS
 from ..site.model import Site
 from .kit.settings import GateSettings
+from .site_checks import SiteChecks, clashes, load_site_checks
 from .spec import DRIVER_GATE, Check, CheckSpec, Observer
+from .verified import AnyCheck, AnyObserver, verified
 
-AnyCheck = Check[Any]
-AnyObserver = Observer[Any]
+__all__ = ["AnyCheck", "AnyObserver", "all_checks", "all_settings", "checks_of", "observer_for", "observers_of"]
+
+
 # Where checks lie: the gates in their order, and readiness before the one that changes the cluster.
 _PLACES = (*GATE_IDS[: GATE_IDS.index(DRIVER_GATE)], READINESS, *GATE_IDS[GATE_IDS.index(DRIVER_GATE) :])
 
@@ -37,19 +41,7 @@ def _modules(gate: str) -> tuple[ModuleType, ...]:
 @cache
 def _checks(gate: str) -> tuple[AnyCheck, ...]:
     """Return the checks in that gate's directory, by file name."""
-    return tuple(_verified(module) for module in _modules(gate) if isinstance(getattr(module, "SPEC", None), CheckSpec))
-
-
-def _verified(module: ModuleType) -> AnyCheck:
-    """Return the check of a module; what mypy reports in our own files is refused here in any file."""
-    check = getattr(module, "CHECK", None)
-    if not isinstance(check, Check):
-        raise _defect(module, "has a SPEC and no CHECK = Check(SPEC, OBSERVER, judge).")
-    takes = next(iter(get_type_hints(check.judge).values()), None)
-    if takes is not check.observer.result:
-        made = check.observer.result.__name__
-        raise _defect(module, f"its judge takes {takes}, and observer {check.observer.key!r} makes {made}.")
-    return check
+    return tuple(verified(module) for module in _modules(gate) if isinstance(getattr(module, "SPEC", None), CheckSpec))
 
 
 @cache
@@ -62,28 +54,56 @@ def observers_of(gate: str) -> dict[str, AnyObserver]:
 
 
 @cache
-def all_checks() -> tuple[AnyCheck, ...]:
+def all_checks(directories: tuple[str, ...] = ()) -> tuple[AnyCheck, ...]:
     """Return every check of every gate, in the order of the gates, then by file name; those of readiness before the
-    gate that changes the cluster."""
-    return tuple(check for place in _PLACES for check in _checks(place))
+    gate that changes the cluster; then those of a site's own directories.
 
-
-def checks_of(gate: str, site: Site) -> tuple[AnyCheck, ...]:
-    """Return the checks that belong to that gate at that site, declared there or not; other gates are not imported."""
-    # Checks that need the driver move to this gate from the gates before it.
-    sources = GATE_IDS[: GATE_IDS.index(gate) + 1] if gate == DRIVER_GATE else (gate,)
-    return tuple(check for source in sources for check in _checks(source) if check.spec.gate_at(site) == gate)
+    Raises:
+        ProblemsError: everything that is wrong with the site's own.
+    """
+    ours = tuple(check for place in _PLACES for check in _checks(place))
+    return (*ours, *_site_checks(directories))
 
 
 @cache
-def all_settings() -> dict[str, tuple[type[Any], ...]]:
+def site_checks(directories: tuple[str, ...]) -> SiteChecks:
+    """Return the checks of a site's own directories, and everything that is wrong with them."""
+    found = load_site_checks(directories)
+    observers = {gate: observers_of(gate) for gate in GATE_IDS}
+    return replace(found, problems=(*found.problems, *clashes(found, all_checks(), observers)))
+
+
+def _site_checks(directories: tuple[str, ...]) -> tuple[AnyCheck, ...]:
+    if not directories:
+        return ()
+    found = site_checks(directories)
+    if found.problems:
+        raise ProblemsError("checks of the site", found.problems)
+    return found.checks
+
+
+def checks_of(gate: str, site: Site) -> tuple[AnyCheck, ...]:
+    """Return the checks that belong to that gate at that site, declared there or not; other gates are not imported.
+
+    Raises:
+        ProblemsError: everything that is wrong with checks of the site's own.
+    """
+    # Checks that need the driver move to this gate from the gates before it.
+    sources = GATE_IDS[: GATE_IDS.index(gate) + 1] if gate == DRIVER_GATE else (gate,)
+    own = tuple(check for check in _site_checks(site.check_dirs) if check.spec.gate in sources)
+    ours = (check for source in sources for check in _checks(source))
+    return tuple(check for check in (*ours, *own) if check.spec.gate_at(site) == gate)
+
+
+@cache
+def all_settings(directories: tuple[str, ...] = ()) -> dict[str, tuple[type[Any], ...]]:
     """Return the settings classes by gate id (`SETTINGS` of check/<gate>/settings.py, and what every gate takes) and by
     check id; a check without settings has none."""
     found: dict[str, tuple[type[Any], ...]] = {}
     for gate in GATE_IDS:
         own = (module.SETTINGS for module in _modules(gate) if module.__name__.endswith(".settings"))
         found[gate] = (*own, GateSettings)
-    for check in all_checks():
+    for check in all_checks(directories):
         found[check.spec.id] = (check.spec.settings,) if check.spec.settings else ()
     return found
 
@@ -99,7 +119,3 @@ def observer_for(check: AnyCheck, gate: str) -> AnyObserver:
         text = f"observer {own.key!r} of gate {gate} makes {own.result.__name__}, its judge takes another type."
         raise BringupError(f"check {check.spec.id}", text, "this is a defect: report it")
     return own
-
-
-def _defect(module: ModuleType, text: str) -> BringupError:
-    return BringupError(f"check module {module.__name__}", text, "correct the file, or report it as a defect")

@@ -66,10 +66,15 @@ class PhaseDeclaration:
         return {check.id: check.subjects for part in self.parts for check in part.checks}
 
 
+def names_of_checks(directories: tuple[str, ...] = ()) -> dict[str, tuple[str, ...]]:
+    """Return our checks by every name that a recipe may use: upstream's (recipes/validators/catalog.yaml), ours, and
+    those of a site's own directories."""
+    return _names(directories)
+
+
 @cache
-def names_of_checks() -> dict[str, tuple[str, ...]]:
-    """Return our checks by every name that a recipe may use: upstream's (recipes/validators/catalog.yaml), and ours."""
-    ours = [check.spec.id for check in all_checks()]
+def _names(directories: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    ours = [check.spec.id for check in all_checks(directories)]
     stated = {entry["name"]: tuple(entry.get("checks") or (entry["name"],)) for entry in _entries()}
     # A check of ours that has upstream's name answers beside those that the table names.
     same = {name: (name, *found) if name in ours and name not in found else found for name, found in stated.items()}
@@ -81,13 +86,18 @@ def _entries() -> list[Mapping[str, Any]]:
     return found
 
 
-def require_names(names: Iterable[str], source: str, images: Iterable[ValidatorImage] = ()) -> None:
-    """Refuse names of checks that nobody knows; `images` are validators of the site.
+def require_names(
+    names: Iterable[str],
+    source: str,
+    images: Iterable[ValidatorImage] = (),
+    check_dirs: tuple[str, ...] = (),
+) -> None:
+    """Refuse names of checks that nobody knows; `images` are validators of the site, `check_dirs` have its own checks.
 
     Raises:
         InputError: the first of them, with the nearest name.
     """
-    known = {*names_of_checks(), *(image.name for image in images)}
+    known = {*names_of_checks(check_dirs), *(image.name for image in images)}
     for name in names:
         if name not in known:
             raise InputError(f"{source}: {name}", "is no check.", nearest_hint(name, known))
@@ -127,8 +137,9 @@ def declare_phase(
     Raises:
         InputError: a name to be left out is that of no check.
     """
-    require_names(skip, "skip_checks", images)
-    known, gate_of = names_of_checks(), {check.spec.id: check.spec.gate_at(site) for check in all_checks()}
+    require_names(skip, "skip_checks", images, site.check_dirs)
+    known = names_of_checks(site.check_dirs)
+    gate_of = {check.spec.id: check.spec.gate_at(site) for check in all_checks(site.check_dirs)}
     named = checks_named(recipe, phase)
     ids = {name: [i for i in known.get(name, ()) if i in gate_of] for name in named}
     wanted = {i for found in ids.values() for i in found} if named else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..check.fabric.settings import GATE as FABRIC
@@ -15,11 +16,11 @@ from ..check.facility.settings import GATE as FACILITY
 from ..check.kit.settings import merged
 from ..check.kit.settings_layers import SITE, Layer, Loaded, applied, load_settings, threshold_layers
 from ..check.nodes.dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
-from ..check.registry import all_checks, all_settings
+from ..check.registry import all_checks, all_settings, site_checks
 from ..converge.declaration import VARIABLE as DECLARATION
 from ..converge.declaration import declaration_problems
 from ..hardware.sku import Sku, load_hardware
-from ..outcome.errors import BringupError, InputError
+from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..outcome.gates import GATE_IDS
 from ..outcome.model import SubjectKind
 from ..runtime.recipe_files import recipe_directories, recipe_roots
@@ -40,7 +41,17 @@ _ADAPTER_GATES = (FABRIC, "fabric_validation", "training_acceptance")
 # Variables about the whole site, which are read for localhost.
 _SITE_VARIABLES = tuple(
     f"gpufleet_{name}"
-    for name in ("settings", "criteria", "waivers", "acceptances", "quarantine", "gates", "profile", "driver_owner")
+    for name in (
+        "settings",
+        "criteria",
+        "waivers",
+        "acceptances",
+        "quarantine",
+        "gates",
+        "profile",
+        "driver_owner",
+        "check_dirs",
+    )
 )
 _HOST_VARIABLES = ("gpufleet_sku", "gpufleet_rack", "gpufleet_node_name", HCAS, BMC)
 
@@ -96,6 +107,10 @@ def checked_inventory(options: Mapping[str, Any], inventory: Inventory) -> Check
         ProblemsError: everything that is wrong, in one list.
     """
     extra = options["recipe_data"]
+    check_dirs = tuple(str(Path(text).expanduser().resolve()) for text in options["check_dirs"])
+    own = site_checks(check_dirs)
+    if own.problems:
+        raise ProblemsError("checks of the site", own.problems)
     hardware = load_hardware(recipe_directories("hardware", extra))
     group = options["group"]
     # Ansible computes all variables of a host each time that it is asked for them.
@@ -103,13 +118,16 @@ def checked_inventory(options: Mapping[str, Any], inventory: Inventory) -> Check
     hosts = {name: {key: variables.get(key) for key in _HOST_VARIABLES} for name, variables in found.items()}
     settings = merged_settings(options["settings"], options["set"], options["forced_settings"])
     names = dict.fromkeys(str(variables.get("gpufleet_sku")) for variables in hosts.values())
-    loaded, problems = checked_settings_of(settings, extra, [hardware[name] for name in names if name in hardware])
+    loaded, problems = checked_settings_of(
+        settings, extra, [hardware[name] for name in names if name in hardware], check_dirs
+    )
     settings = _with_files(settings, loaded)
     stated = {
         **options,
         "rehearsal": inventory.simulated,
         "criteria": options["criteria"] or options["default_criteria"],
         "settings": settings,
+        "check_dirs": check_dirs,
     }
     site = site_from_inventory(
         InventoryFacts(
@@ -119,7 +137,7 @@ def checked_inventory(options: Mapping[str, Any], inventory: Inventory) -> Check
             options=stated,
             default_gates=gates_of_release(),
             profiles=load_profiles(recipe_roots(extra)),
-            checks=checks_by_id(settings),
+            checks=checks_by_id(settings, check_dirs),
             hardware=hardware,
             problems=(*problems, *_out_of_reach(inventory, found), *_declarations(found)),
         )
@@ -148,20 +166,24 @@ def _declarations(found: Mapping[str, Mapping[str, Any]]) -> list[BringupError]:
 
 
 def checked_settings_of(
-    stated: Mapping[str, Any], recipe_data: Sequence[str], skus: Iterable[Sku]
+    stated: Mapping[str, Any],
+    recipe_data: Sequence[str],
+    skus: Iterable[Sku],
+    check_dirs: tuple[str, ...] = (),
 ) -> tuple[Loaded, list[BringupError]]:
     """Return every setting that applies, with where it is stated, and everything that is wrong with one.
 
     Args:
         stated: what the site states, by gate or check id.
         recipe_data: private recipe directories; their `thresholds/` come over those of the release.
+        check_dirs: directories with checks of the site; their `thresholds/` are the defaults of their settings.
         skus: the SKUs of the hosts; what one states applies to the checks of gate nodes of its hosts.
     """
-    kinds, shipped = all_settings(), threshold_layers(recipe_data)
+    kinds, shipped = all_settings(check_dirs), threshold_layers((*check_dirs, *recipe_data))
     loaded, problems = load_settings(kinds, [*shipped, Layer(SITE, stated)])
     per_host = {
         check.spec.id: kinds[check.spec.id]
-        for check in all_checks()
+        for check in all_checks(check_dirs)
         if check.spec.gate == "nodes" or check.spec.through_bmc
     }
     values = {key: {name: entry.value for name, entry in loaded.get(key, {}).items()} for key in per_host}
@@ -180,15 +202,16 @@ def _with_files(settings: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:
     return merged({key: stated for key, stated in found.items() if any(stated.values())}, settings)
 
 
-def checks_by_id(settings: Mapping[str, Any]) -> dict[str, SubjectKind]:
-    """Return every check with the kind of its subjects: those of the release, and the site's third-party suites."""
+def checks_by_id(settings: Mapping[str, Any], check_dirs: tuple[str, ...] = ()) -> dict[str, SubjectKind]:
+    """Return every check with the kind of its subjects: those of the release and of the site, and the site's
+    third-party suites."""
     suites = [
         str(name)
         for options in settings.values()
         if isinstance(options, Mapping) and isinstance(options.get("ctrf"), Mapping)
         for name in options["ctrf"]
     ]
-    return {check.spec.id: check.spec.per for check in all_checks()} | dict.fromkeys(suites, SubjectKind.SITE)
+    return {check.spec.id: check.spec.per for check in all_checks(check_dirs)} | dict.fromkeys(suites, SubjectKind.SITE)
 
 
 def hosts_to_read(

@@ -112,7 +112,8 @@ def start_validation(run: Run, options: Mapping[str, Any], connection: Connectio
     )
     if asked.no_cluster and not asked.snapshot:
         raise InputError("gpufleet_no_cluster", "needs a snapshot to look at.", "name one: gpufleet_validate_snapshot")
-    require_names(asked.skip_checks, "gpufleet_skip_checks", images)
+    check_dirs = () if asked.no_cluster else run.site.check_dirs
+    require_names(asked.skip_checks, "gpufleet_skip_checks", images, check_dirs)
     if asked.no_cluster:
         run.save_site(_site_alone(run))
         run.save_hardware({})
@@ -122,7 +123,7 @@ def start_validation(run: Run, options: Mapping[str, Any], connection: Connectio
         write_atomic(run.path / RUN_FILE, dumps(recipe))
         run.reload()
         run.save_site(with_dra(run.site, recipe))
-    _require_known(run.recipe, asked)
+    _require_known(run.recipe, asked, check_dirs)
     write_atomic(run.path / ASKED, dumps(replace(asked, snapshot=redact(asked.snapshot))))
     notes = (*run.record.notes, *_notes(run.recipe), *answered_by_ours)
     record = replace(run.record, scope=(), site=run.site.name, notes=notes)
@@ -156,7 +157,7 @@ def _site_alone(run: Run) -> Site:
     )
 
 
-def _require_known(recipe: Mapping[str, Any] | None, asked: Asked) -> None:
+def _require_known(recipe: Mapping[str, Any] | None, asked: Asked, check_dirs: tuple[str, ...]) -> None:
     """Refuse a recipe whose checks or constraints nobody knows: dropped in silence they would read as passed."""
     if recipe is None:
         raise InputError(
@@ -173,7 +174,8 @@ def _require_known(recipe: Mapping[str, Any] | None, asked: Asked) -> None:
                 raise InputError(f"constraint {entry.get('name')!r} of the recipe", "is measured by nothing.", hint)
     known = components_of(dict(recipe))
     for phase in asked.phases:
-        require_names(checks_named(recipe, phase), f"validation.{phase}.checks of the recipe", asked.images)
+        names = checks_named(recipe, phase)
+        require_names(names, f"validation.{phase}.checks of the recipe", asked.images, check_dirs)
         limits_of(recipe, phase)
         needed = infrastructure_of(recipe, phase)
         if needed and needed not in known:

@@ -69,8 +69,8 @@ def changed_settings(run: Run, stated: Mapping[str, Any]) -> tuple[Change, ...]:
     Raises:
         ProblemsError: everything that is wrong with them, as in preflight.
     """
-    kinds = all_settings()
-    problems = load_settings(kinds, (*threshold_layers(()), Layer(SITE, stated)))[1]
+    kinds = all_settings(run.site.check_dirs)
+    problems = load_settings(kinds, (*threshold_layers(run.site.check_dirs), Layer(SITE, stated)))[1]
     if problems:
         raise ProblemsError("what-if settings", tuple(problems))
     return _changes(run, stated, {key: _settings_of(kinds[key]) for key in stated})
@@ -83,7 +83,8 @@ def changed_thresholds(run: Run, recipe_data: Sequence[str]) -> tuple[Change, ..
         InputError: a file of thresholds cannot be read.
         ProblemsError: everything that is wrong in the files.
     """
-    kinds, layers = all_settings(), threshold_layers(recipe_data)
+    kinds = all_settings(run.site.check_dirs)
+    layers = threshold_layers((*run.site.check_dirs, *recipe_data))
     problems = load_settings(kinds, layers)[1]
     if problems:
         raise ProblemsError("thresholds", tuple(problems))

@@ -83,6 +83,7 @@ def site_from_inventory(facts: InventoryFacts) -> Site:
         rehearsal=bool(options.get("rehearsal")),
         pools=_pools(options.get("pools") or (), problems),
         capabilities=(),
+        check_dirs=tuple(options.get("check_dirs") or ()),
     )
     _check_orchestrator(site, problems)
     _check_minimum(site, problems)

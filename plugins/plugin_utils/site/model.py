@@ -62,7 +62,7 @@ class Site:
 
     `gates` is the scope of this run, `from_gate` where it is to start (empty: at its first gate); `capabilities` are
     the words that checks require (from the profile and the inventory), `missing` says why the profile lacks the others;
-    `settings` maps a check id or gate id to its options.
+    `settings` maps a check id or gate id to its options; `check_dirs` are directories with checks of its own.
     """
 
     name: str
@@ -82,6 +82,7 @@ class Site:
     quarantine: tuple[Quarantine, ...] = ()
     rehearsal: bool = False
     pools: tuple[SitePool, ...] = ()
+    check_dirs: tuple[str, ...] = ()
     schema_version: int = 1
 
     @property

@@ -1,0 +1,162 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Checks that a site has written itself: files of directories that its inventory names, in the form of our own.
+
+A directory is laid out as check/ is: `<gate>/<check_id>.py` with SPEC, judge and CHECK, observers beside them, and
+defaults of their settings in `thresholds/*.yaml`. Files of one directory import each other as ours do
+(`from .observe_licences import OBSERVER`). Whatever is wrong with one is a problem with its file, never a traceback.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..outcome.errors import BringupError, InputError
+from ..outcome.gates import GATE_IDS
+from .kit.settings import settings_in
+from .spec import CheckSpec, Observer
+from .verified import AnyCheck, verified
+
+VARIABLE = "gpufleet_check_dirs"
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_THRESHOLDS = "thresholds"
+_SKIPPED = ("__pycache__", _THRESHOLDS)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteChecks:
+    """The checks of a site's directories, the file of each, and everything that is wrong with the directories."""
+
+    checks: tuple[AnyCheck, ...] = ()
+    files: tuple[str, ...] = ()
+    problems: tuple[BringupError, ...] = ()
+
+
+@cache
+def load_site_checks(directories: tuple[str, ...]) -> SiteChecks:
+    """Return the checks of these directories, in their order, then by gate and file name."""
+    checks: list[AnyCheck] = []
+    files: list[str] = []
+    problems: list[BringupError] = []
+    for text in directories:
+        directory = Path(text)
+        if not directory.is_dir():
+            problems.append(InputError(f"{VARIABLE}: {text}", "is no directory.", "correct the path, or take it out"))
+            continue
+        problems += _strangers(directory)
+        package = _package(directory)
+        for gate, path in _files(directory):
+            try:
+                found = _check(import_module(f"{package}.{gate}.{path.stem}"), gate, path)
+                problems += _settings_problems(found, path) if found else []
+            except BringupError as error:
+                problems.append(error)
+            except Exception as error:  # noqa: BLE001 - what a site's file raises is a problem with that file
+                problems.append(_not_imported(path, error))
+            else:
+                checks += [found] if found else []
+                files += [str(path)] if found else []
+    return SiteChecks(tuple(checks), tuple(files), tuple(problems))
+
+
+def _package(directory: Path) -> str:
+    """Return the name of a package whose modules are the files of that directory."""
+    name = f"gpufleet_site_checks_{hashlib.sha256(str(directory).encode()).hexdigest()[:12]}"
+    if name not in sys.modules:
+        package = ModuleType(name)
+        package.__path__ = [str(directory)]
+        sys.modules[name] = package
+    return name
+
+
+def _strangers(directory: Path) -> Iterator[BringupError]:
+    for path in sorted(directory.iterdir()):
+        if path.is_dir() and path.name not in (*GATE_IDS, *_SKIPPED) and not path.name.startswith("."):
+            hint = f"one directory a gate: {', '.join(GATE_IDS)}; and {_THRESHOLDS}"
+            yield InputError(str(path), "is named after no gate.", hint)
+        elif path.is_file() and path.suffix == ".py":
+            yield InputError(str(path), "lies in the directory of no gate.", f"move it to {directory}/<gate>/")
+
+
+def _files(directory: Path) -> Iterator[tuple[str, Path]]:
+    for gate in GATE_IDS:
+        for path in sorted((directory / gate).glob("*.py")):
+            if path.stem != "__init__":
+                yield gate, path
+
+
+def _check(module: ModuleType, gate: str, path: Path) -> AnyCheck | None:
+    """Return the check of a file, None for one that only has an observer, or what several files share."""
+    spec = getattr(module, "SPEC", None)
+    if spec is None:
+        if hasattr(module, "CHECK"):
+            raise InputError(str(path), "has a CHECK and no SPEC.", "SPEC = CheckSpec(...), CHECK = Check(SPEC, ...)")
+        return None
+    if not isinstance(spec, CheckSpec):
+        raise InputError(str(path), f"its SPEC is {type(spec).__name__}.", "SPEC = CheckSpec(...) of check.spec")
+    if not _NAME.fullmatch(spec.id) or spec.id.replace("-", "_") != path.stem:
+        hint = f"call it {path.stem.replace('_', '-')!r}, or the file {spec.id.replace('-', '_')}.py"
+        raise InputError(str(path), f"its SPEC has the id {spec.id!r}, which is not its file's name.", hint)
+    if spec.gate != gate:
+        hint = f"move the file to {spec.gate}/, or state gate={gate!r}"
+        raise InputError(str(path), f"lies in {gate}/, and its SPEC says gate {spec.gate!r}.", hint)
+    try:
+        return verified(module)
+    except BringupError as error:
+        raise InputError(str(path), error.reason, "correct the file") from None
+
+
+def _settings_problems(check: AnyCheck, path: Path) -> list[BringupError]:
+    if check.spec.settings is None:
+        return []
+    try:
+        settings_in(check.spec.settings)
+    except Exception as error:  # noqa: BLE001 - a class that is no settings class fails in many ways
+        text = f"its settings {check.spec.settings!r} cannot be read: {type(error).__name__}: {error}"
+        return [InputError(str(path), f"{text[:300]}.", "a frozen dataclass whose fields are setting(...)")]
+    return []
+
+
+def _not_imported(path: Path, error: Exception) -> BringupError:
+    line: Any = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else None
+    if line is None:
+        frames = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+        line = frames[-1] if frames else None
+    place = f"{path}:{line}" if line else str(path)
+    text = " ".join(str(error).split())[:300]
+    return InputError(place, f"cannot be imported: {type(error).__name__}: {text}.", "correct the file")
+
+
+def clashes(
+    found: SiteChecks, ours: Sequence[AnyCheck], observers: dict[str, dict[str, Observer[Any]]]
+) -> list[BringupError]:
+    """Return the names that stand for two things: ids of checks, and keys of observers within a gate."""
+    problems: list[BringupError] = []
+    known = {check.spec.id: "this collection" for check in ours}
+    keys: dict[tuple[str, str], tuple[Observer[Any], str]] = {
+        (gate, key): (observer, "this collection")
+        for gate, named in observers.items()
+        for key, observer in named.items()
+    }
+    for check, file in zip(found.checks, found.files, strict=True):
+        if check.spec.id in known:
+            text = f"its id {check.spec.id!r} is that of a check of {known[check.spec.id]}."
+            problems.append(InputError(file, text, "give it, and its file, a name of its own"))
+        known.setdefault(check.spec.id, file)
+        place = (check.spec.gate, check.observer.key)
+        other, owner = keys.setdefault(place, (check.observer, file))
+        if other is not check.observer:
+            text = f"its observer {check.observer.key!r} has the key of another one of {owner}."
+            problems.append(InputError(file, text, "import that one, or give it a key of its own"))
+    return problems
