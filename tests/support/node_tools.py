@@ -17,6 +17,10 @@ def network_texts(hcas: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
         "show_gids": ["DEV PORT INDEX GID IPv4 VER DEV\n", *gids, f"n_gids_found={len(gids)}\n"],
         "ibv_devinfo": [_devinfo(name, values) for name, values in hcas.items()],
         "fi_info": [_entry(name, fabric) for fabric in ("efa-direct", "efa") for name in hcas],
+        "ethtool_stats": [
+            f"===== {name} =====\nNIC statistics:\n     rx_discards_phy: 7\n     tx_discards_phy: 0\n"
+            for name in hcas or ("none",)
+        ],
         "mlnx_qos": [_qos(name, values) for name, values in (roce or {"none": {}}).items()],
     }
     return {tool: "".join(lines) for tool, lines in texts.items()} | {

@@ -124,7 +124,7 @@ MORE_STATED: dict[str, Stated] = {
         [("dscp", (3,), {26: 3, 24: 3}, [(3, (3,))])],
     ),
     "ethtool_stats": (
-        lambda found: [(d.device, d.counters) for d in found],
+        lambda found: [(d.port, d.counters) for d in found],
         [("eth0", {"rx_discards_phy": 17, "rx_prio3_pause": 0})],
     ),
     "dcgmi_health": (

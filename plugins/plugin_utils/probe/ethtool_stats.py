@@ -10,9 +10,9 @@ Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from .blocks import blocks
+from .port_counters import PortCounters
 from .text import unreadable
 
 TOOL = "ethtool -S"
@@ -20,16 +20,8 @@ _TITLE = "NIC statistics:"
 _COUNTER = re.compile(r"\s*([A-Za-z][\w.\[\]() /-]{0,60}?): (-?\d{1,20})")
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceCounters:
-    """The counters of one network device by name, in the driver's words."""
-
-    device: str
-    counters: dict[str, int]
-
-
-def parse(text: str) -> tuple[DeviceCounters, ...]:
-    """Return the devices in the tool's order; `device` is empty where no line names it.
+def parse(text: str) -> tuple[PortCounters, ...]:
+    """Return the devices in the tool's order; `port` is the device, empty where no line names it.
 
     Raises:
         InputError: a device without title or counters, a counter twice, or a line of another kind.
@@ -37,7 +29,7 @@ def parse(text: str) -> tuple[DeviceCounters, ...]:
     return tuple(_device(name, lines) for name, lines in blocks(text, TOOL).items())
 
 
-def _device(name: str, lines: list[str]) -> DeviceCounters:
+def _device(name: str, lines: list[str]) -> PortCounters:
     told = [line.rstrip() for line in lines if line.strip()]
     if not told or told[0].strip() != _TITLE:
         raise unreadable(TOOL, f"{name or 'a device'}: {told[0] if told else ''}", f"`{_TITLE}`")
@@ -51,4 +43,4 @@ def _device(name: str, lines: list[str]) -> DeviceCounters:
         counters[match.group(1)] = int(match.group(2))
     if not counters:
         raise unreadable(TOOL, f"{name or 'a device'} without counters", "at least one counter")
-    return DeviceCounters(name, counters)
+    return PortCounters(name, counters)

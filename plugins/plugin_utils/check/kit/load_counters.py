@@ -25,6 +25,7 @@ _NVLINK_DOUBT = (
     "Effective Errors", "Symbol Errors",
 )  # fmt: skip
 _PORT_FATAL = "link_downed"
+_DISCARDS = "_discards_phy"
 
 
 def nvlink_findings(before: NvlinkErrors, after: NvlinkErrors, part: Callable[[int], Subject]) -> list[Finding]:
@@ -80,6 +81,8 @@ def port_findings(
         if over:
             text = f"{port.port}: {_listed(over)}"
             hint = "look at cable and module on both ends, then `mlxlink -d <hca> -m -c`"
+            if all(_DISCARDS in name for name in over):
+                hint = "compare PFC and ECN of the host (`mlnx_qos -i <device>`) with those of the switch port"
             finding = Finding(cause="port-errors-under-load", text=text, hint=hint, subjects=(adapter,), marginal=True)
             findings.append(finding)
     return findings

@@ -177,6 +177,11 @@ def _counters(host: LoadedHost, findings: list[Finding], compared: list[str], mi
         findings += port_findings(*ports, allowed, lambda name: host.part(SubjectKind.HCA, name))
         missing = missing or unmatched(*ports)
         compared.append("port counters")
+    # Only RoCE wants to lose nothing; a card for files and images drops what it has no room for.
+    if host.sku.fabric == "roce" and (nics := host.pair("nic_counters", tuple)):
+        allowed = host.settings(LoadGrowthSettings).port_counters
+        findings += port_findings(*nics, allowed, lambda name: host.part(SubjectKind.HCA, name))
+        compared.append("discards")
     if not missing or findings:
         return None
     text = f"only one of the readings has {missing}"

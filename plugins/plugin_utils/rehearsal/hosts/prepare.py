@@ -175,6 +175,7 @@ class _Writer:
             "devinfo.txt": roce.ibv_devinfo(node),
             "qos.txt": roce.mlnx_qos(node),
             "fi-info.txt": roce.fi_info(node),
+            "nic-counters.txt": roce.nic_counters(node),
             "dcgmi-diag.json": diag,
             "dcgmi-diag.rc": f"{diag_rc}\n",
             "dcgmi-health.txt": health,

@@ -113,3 +113,24 @@ def test_a_port_that_ibv_devinfo_does_not_list_is_open(roce: AnyFleet) -> None:
 def test_ports_that_are_down_are_left_to_the_state_of_the_adapters(roce: AnyFleet) -> None:
     (held,) = [o for o in judged(roce, state="Down", physical="Polling") if o.status is not Status.PASSED]
     assert held.blocked_by == "hca-state"
+
+
+def test_packets_that_a_load_made_a_port_discard_are_for_a_person(roce: AnyFleet) -> None:
+    """Those of before the load are not."""
+    lines = [
+        f"===== mlx5_{n} =====\nNIC statistics:\n     rx_discards_phy: {9 if n == 2 else 7}\n     tx_discards_phy: 0\n"
+        for n in range(4)
+    ]
+    assert {outcome.status for outcome in roce.judge(only="host-state-after-diag")} == {Status.PASSED}
+    roce.hosts["gpu02"].after["ethtool_stats"] = ToolRun(argv=("sh",), rc=0, stdout="".join(lines))
+    (held,) = [o for o in roce.judge(only="host-state-after-diag") if o.status is not Status.PASSED]
+    assert (held.status, held.cause) == (Status.OTHER, "port-errors-under-load")
+    assert "gpu02/mlx5_2" in {subject.name for subject in held.subjects}
+    assert "rx_discards_phy" in held.summary and "mlnx_qos" in held.hint
+
+
+def test_an_infiniband_host_is_not_asked_for_discards(fleet: AnyFleet) -> None:
+    fleet.hosts["gpu02"].after["ethtool_stats"] = ToolRun(
+        argv=("sh",), rc=0, stdout="===== mlx5_0 =====\nNIC statistics:\n     rx_discards_phy: 900\n"
+    )
+    assert {outcome.status for outcome in fleet.judge(only="host-state-after-diag")} == {Status.PASSED}
