@@ -136,15 +136,17 @@ class LiveSite:
         # The next run of the site is its latest.
         return replace(done, run_dir=done.run_dir.resolve())
 
-    def controller(self, name: str, host: str, gates: tuple[str, ...] = GATE_IDS, **variables: Any) -> Playbook:
-        """Start site.yml on a controller of that host name; `gpufleet_` is put before each variable."""
+    def controller(
+        self, name: str, host: str, gates: tuple[str, ...] = GATE_IDS, playbook: str = "site.yml", **variables: Any
+    ) -> Playbook:
+        """Start a playbook on a controller of that host name; `gpufleet_` is put before each variable."""
         # The number alone: ansible-core makes a socket below TMPDIR, whose path may have 107 characters (unix(7)).
         own = self.directory / "c" / name.partition("-")[0]
         for place in ("tmp", "ansible"):
             (own / place).mkdir(parents=True)
         stated = {"gates": list(gates), "run_dir": str(own / "runs"), **variables}
         extra = json.dumps({f"gpufleet_{key}": value for key, value in stated.items()})
-        argv = [sys.executable, "-m", "ansible", "playbook", str(ROOT / "playbooks" / "site.yml")]
+        argv = [sys.executable, "-m", "ansible", "playbook", str(ROOT / "playbooks" / playbook)]
         environment = {
             **os.environ, _MARK: str(own), "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1",
             "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache"), "PYTHONPATH": str(ROOT / ".cache"),

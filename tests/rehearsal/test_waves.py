@@ -1,0 +1,111 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A change rolled over four hosts of a simulated cluster, one of which has a fault that only its proof finds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from live_site import LiveSite, live_site
+from rehearsal_harness import Rehearsed, left_behind, rehearse
+from waiting import eventually
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.journal import Journal
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kube_nodes import HELD_TAINT, MARK
+
+BAD = "gpu03"
+# Waits in the second wave until it may go on, so that a test can end the controller there.
+CHANGE = """
+- name: Leave a trace
+  ansible.builtin.shell: echo changed >> /etc/gpufleet-changed
+  changed_when: true
+- name: Wait in the middle of the change
+  ansible.builtin.wait_for:
+    path: "{{ gpufleet_test_go_on }}"
+    timeout: 300
+  delegate_to: localhost
+  become: false
+  when: inventory_hostname == gpufleet_test_waits
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSite]:
+    work = tmp_path_factory.mktemp("waves")
+    with live_site(work, 4, (f"ecc-uncorrectable@{BAD}",)) as site:
+        (work / "change.yml").write_text(CHANGE, encoding="utf-8")
+        yield site
+    assert not left_behind(work)
+
+
+def options(site: LiveSite, roll: str, **more: Any) -> dict[str, Any]:
+    return {
+        "wave_roll": roll, "wave_change": str(site.directory / "change.yml"), "wave_directory": str(site.directory),
+        "wave_keep": "1", "wave_size": "2", "wave_budget": "1", "test_go_on": str(site.directory / "go"),
+        "test_waits": "nobody", "gates": ["nodes"], **more,
+    }  # fmt: skip
+
+
+def roll_over(site: LiveSite, roll: str, cmdline: str = "", **more: Any) -> Rehearsed:
+    inventory = site.directory / "inventory.yml"
+    return rehearse(
+        site.directory, playbook="waves.yml", inventory=inventory, cmdline=cmdline, **options(site, roll, **more)
+    )
+
+
+def journal(site: LiveSite, roll: str) -> Journal:
+    return Journal(site.directory / f"{roll}.jsonl")
+
+
+def stages(site: LiveSite, roll: str) -> dict[str, str]:
+    return {node: state.stage.value for node, state in journal(site, roll).states.items()}
+
+
+def out_of_work(site: LiveSite) -> dict[str, bool]:
+    """The nodes that get no pods, each with whether it has our taint."""
+    with Cluster(Connection(kubeconfig=str(site.kubeconfig))) as cluster:
+        found = {}
+        for node in cluster.list_objects(NODES):
+            if node["spec"].get("unschedulable"):
+                assert node["metadata"]["annotations"][MARK]
+                taints = {taint["key"] for taint in node["spec"].get("taints") or []}
+                found[node["metadata"]["name"]] = HELD_TAINT in taints
+        return found
+
+
+def test_a_bad_canary_stops_the_roll_and_an_abort_ends_it(site: LiveSite) -> None:
+    done = roll_over(site, "canary", wave_canary_nodes=[BAD])
+    assert done.rc != 0 and f"canary {BAD} is held: not verified: gpu-ecc" in done.output
+    assert stages(site, "canary") == {BAD: "held", "gpu01": "pending", "gpu02": "pending", "gpu04": "pending"}
+    assert out_of_work(site) == {BAD: True}
+    assert done.stats["gpufleet_passed"] is False
+    done = roll_over(site, "canary", wave_abort=True)
+    assert Counter(stages(site, "canary").values()) == {"held": 1, "spared": 3} and out_of_work(site) == {BAD: True}
+    # A person repairs it and gives it back.
+    with Cluster(Connection(kubeconfig=str(site.kubeconfig))) as cluster:
+        cluster.patch(NODES, BAD, {"spec": {"unschedulable": None, "taints": None}})
+
+
+def test_a_roll_that_is_killed_goes_on_and_only_the_bad_node_stays_out(site: LiveSite) -> None:
+    stated = options(site, "driver", test_waits="gpu02")
+    run = site.controller("1-waves", "bastion", playbook="waves.yml", **stated)
+    assert run.await_text("Wait in the middle of the change", 400), run.said()[-3000:]
+    eventually(lambda: stages(site, "driver")["gpu02"] == "changing", 200, what=lambda: stages(site, "driver"))
+    run.end_by("SIGKILL to its workers and its keeper too")
+    assert stages(site, "driver") == {"gpu01": "returned", "gpu02": "changing", BAD: "changing", "gpu04": "pending"}
+    assert out_of_work(site) == {"gpu02": False, BAD: False}
+    site.let_lease_expire()
+    done = roll_over(site, "driver", when_held="wait", wait_s=120)
+    assert stages(site, "driver") == {"gpu01": "returned", "gpu02": "returned", BAD: "held", "gpu04": "returned"}
+    assert out_of_work(site) == {BAD: True} and done.rc != 0
+    assert "3 returned, 1 held" in done.output and "gpu-ecc" in journal(site, "driver").states[BAD].reason
+    # Nothing was done twice to the nodes that had ended or had not begun.
+    begun = Counter(event.node for event in journal(site, "driver").events if event.stage.value == "changing")
+    assert begun == {"gpu01": 1, "gpu02": 2, BAD: 2, "gpu04": 1}
