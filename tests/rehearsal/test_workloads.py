@@ -12,17 +12,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_bench import ClusterBench, cluster_bench
+from cluster_bench import cluster_bench
 from real_operator import HEALTH_PORT, health_port_is_free, real_mpi_operator
 from sites import make_site
 from waiting import eventually
+from workload_bench import CHARTS, OURS, PREFIX, Bench
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.catalog import Rule, ValidatorImage
@@ -37,9 +38,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloa
     IMAGE as STAND_IN,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
-    Subject,
-    bindings,
-    put_objects,
     snapshot_pod_roles,
     validator_roles,
 )
@@ -60,9 +58,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease im
 
 NODES = 16
 RDMA = "rdma/rdma_shared_device_a"
-PREFIX = "gpufleet-test"
-OURS = "gpufleet.io/purpose=test"
-CHARTS = {"mpi-operator": "0.6.0", "volcano": "1.12.2"}
 COMMAND = ("all_reduce_perf", "-b", "8", "-e", "8G", "-f", "2", "-g", "1")
 ENV = {
     "NCCL_DEBUG": "INFO",
@@ -72,35 +67,6 @@ ENV = {
 }
 MPI_JOBS = Kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs")
 QUOTAS = Kind("v1", "ResourceQuota", "resourcequotas")
-
-
-class Bench(ClusterBench):
-    """A cluster of simulated nodes that offer their GPUs and adapters."""
-
-    def chart(self, name: str) -> None:
-        done = self.install(name, CHARTS[name])
-        assert done.rc == 0, done.stderr
-
-    def run(self, *specs: JobSpec, parallel: int = 8, before: Callable[[str], None] = lambda name: None) -> Any:
-        """Run jobs in a space of their own; nothing may be left of it."""
-        with job_namespace(self.cluster, "nccl", prefix=PREFIX, priority=-100) as space:
-            before(space.name)
-            results = run_jobs(self.cluster, space, specs, parallel, Progress(silent), Deadline.after(120))
-        assert space.leftovers == []
-        self.nothing_left()
-        return results
-
-    def one(self, spec: JobSpec, **options: Any) -> JobResult:
-        result: JobResult = self.run(spec, **options)[0]
-        return result
-
-    def nothing_left(self) -> None:
-        """Nothing that runs; the API server empties a namespace some seconds after it is told to."""
-        spaces = self.cluster.list_objects(kinds.NAMESPACES, labels=OURS)
-        assert all(space["metadata"].get("deletionTimestamp") for space in spaces)
-        assert not self.cluster.list_objects(kinds.PRIORITY_CLASSES, labels=OURS)
-        assert not self.cluster.list_objects(kinds.PODS, labels=OURS)
-        eventually(lambda: not list((self.directory / "workloads").glob("*/*.log")))
 
 
 def phases(pods: list[dict[str, Any]]) -> list[str]:
@@ -184,19 +150,19 @@ def test_an_mpijob_runs_the_same(bench: Bench) -> None:
 @pytest.mark.skipif(not health_port_is_free(), reason=f"mpi-operator listens at {HEALTH_PORT} alone, which is in use")
 def test_an_mpijob_runs_the_same_with_the_real_operator(bench: Bench) -> None:
     bench.chart("mpi-operator")
-    place = (kinds.DEPLOYMENTS, "mpi-operator")
+    place, name = kinds.DEPLOYMENTS, "mpi-operator"
     # The stand-in does nothing while its Deployment is not available.
-    bench.cluster.patch(*place, {"spec": {"replicas": 0}}, "mpi-operator")
-    eventually(lambda: not (bench.cluster.get(*place, "mpi-operator").get("status") or {}).get("availableReplicas"))
+    bench.cluster.patch(place, name, {"spec": {"replicas": 0}}, name)
+    eventually(lambda: not (bench.cluster.get(place, name, name).get("status") or {}).get("availableReplicas"))
     log = bench.directory / "mpi-operator.log"
     try:
         with real_mpi_operator(bench.kubeconfig, log) as operator:
             result = bench.one(job("mpi", "gpu05", "gpu06", kind="mpijob", gang="none"))
-            said = log.read_text(encoding="utf-8", errors="replace")[-4000:]
-            assert operator.poll() is None, said
+            said = log.read_text(encoding="utf-8", errors="replace")
+            assert operator.poll() is None, said[-4000:]
     finally:
-        bench.cluster.patch(*place, {"spec": {"replicas": 1}}, "mpi-operator")
-    assert result.state == "succeeded", f"{result.reason}\n{said}"
+        bench.cluster.patch(place, name, {"spec": {"replicas": 1}}, name)
+    assert result.state == "succeeded", f"{result.reason}\n{said[-4000:]}"
     assert [(pod.role, pod.exit_code) for pod in result.pods] == [("launcher", 0), ("worker", None), ("worker", None)]
     assert [pod.hostname for pod in result.pods] == ["mpi-launcher", "mpi-worker-0", "mpi-worker-1"]
     assert re.search(r"Rank 15 .* on +mpi-worker-1 device  7", result.log) is not None
@@ -338,10 +304,7 @@ def test_nothing_is_left_of_a_killed_launcher(healthy: Bench, repository: Path, 
 
 def test_validator_images_end_with_their_answers_under_the_role_for_them_alone(bench: Bench, tmp_path: Path) -> None:
     """One account, one of its rights given away to an image; what no exit code says is no answer."""
-    user = "validating"
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpufleet-system"}}
-    put_objects(bench.cluster, [namespace, *validator_roles()], dry_run=False)
-    put_objects(bench.cluster, bindings(validator_roles(), Subject(kind="User", name=user)), dry_run=False)
+    user = bench.given("validating", validator_roles())
     told: list[str] = []
     hosts = [Host(name="gpu01", sku="dgx-h100", node_name="gpu01")]
     context = ObserveContext(
@@ -381,10 +344,7 @@ def test_validator_images_end_with_their_answers_under_the_role_for_them_alone(b
 
 def test_nodes_that_nobody_logs_in_to_are_read_by_a_pod_each_under_the_role_for_it(bench: Bench) -> None:
     """One node takes no pod: it is named, and the rest is there."""
-    user = "looking"
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpufleet-system"}}
-    put_objects(bench.cluster, [namespace, *snapshot_pod_roles()], dry_run=False)
-    put_objects(bench.cluster, bindings(snapshot_pod_roles(), Subject(kind="User", name=user)), dry_run=False)
+    user = bench.given("looking", snapshot_pod_roles())
     bench.cluster.patch(kinds.NODES, "gpu03", {"spec": {"unschedulable": True}})
     connection = Connection(kubeconfig=str(bench.kubeconfig), impersonate_user=user)
     try:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,37 @@ def test_hosts_are_those_of_the_run_that_is_named(api: PagedApi, tmp_path: Path)
     host = seen.hosts[min(seen.hosts)]
     assert host.driver and host.cuda and host.kernel and host.os["ID"] and host.gpus and host.adapters
     assert {gpu.mig for gpu in host.gpus.values()} == {"Disabled"}
+
+
+ASKED = {
+    "sysctl": (["grep"], 2, "/proc/sys/vm/swappiness:10\n"),
+    "kernel_cmdline": (["cat"], 0, "root=UUID=1 iommu=pt\n"),
+    "systemctl_show": (
+        ["systemctl"],
+        0,
+        "Id=kubelet.service\nLoadState=loaded\nActiveState=active\n",
+    ),
+}
+
+
+def test_hosts_have_settings_boot_parameters_and_units_as_gate_nodes_read_them(api: PagedApi, tmp_path: Path) -> None:
+    del api
+    unpack(ARCHIVE, tmp_path)
+    first = min((tmp_path / "evidence" / "hosts").glob("*.json"))
+    evidence = json.loads(first.read_text())
+    for name, (argv, rc, stdout) in ASKED.items():
+        evidence["tools"][name] = {**evidence["tools"]["uname"], "argv": argv, "rc": rc, "stdout": stdout}
+    first.write_text(json.dumps(evidence))
+    seen = taken(tmp_path)
+    host = seen.hosts[first.stem]
+    assert (host.sysctl, host.boot) == ({"/proc/sys/vm/swappiness": "10"}, {"iommu": "pt"})
+    assert host.units["kubelet.service"] == {"LoadState": "loaded", "ActiveState": "active"}
+    assert host.read_by == "ssh" and not {"sysctl", "boot", "units"} & set(host.unread)
+    # The others are of a run that did not ask: that is said, and nothing of it is taken for empty.
+    other = seen.hosts[max(seen.hosts)]
+    assert {"sysctl", "boot", "units"} <= set(other.unread) and "not all of them gave boot of" in str(
+        seen.collectors["hosts"].reason
+    )
 
 
 def test_a_host_that_was_not_read_makes_the_collector_fail_by_name(api: PagedApi, tmp_path: Path) -> None:

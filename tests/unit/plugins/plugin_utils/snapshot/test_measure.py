@@ -190,3 +190,10 @@ def test_every_name_that_may_be_written_is_one_that_a_snapshot_is_asked_for(name
     # A name without a reader would be an error for lack of one, and not for lack of the fact.
     result = evaluate_in(Constraint(name=name, value="x"), SEEN, GPUS)
     assert result.status is not ConstraintStatus.PASS
+
+
+def test_processes_of_a_unit_that_a_pod_saw_do_not_stand_for_its_state() -> None:
+    read = replace(HOST, units={"containerd.service": {"Populated": "true"}}, read_by="pod")
+    seen = replace(SEEN, hosts={"gpu01": read, "gpu02": read})
+    assert asked("SystemD.containerd.service.ActiveState", "active", seen) is ConstraintStatus.MISSING
+    assert asked("SystemD.containerd.service.Populated", "true", seen) is ConstraintStatus.PASS

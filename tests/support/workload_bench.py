@@ -1,0 +1,62 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cluster of simulated nodes for test jobs: real controllers make the pods, KWOK plays them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cluster_bench import ClusterBench
+from waiting import eventually
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import kinds
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import Subject, bindings, put_objects
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import (
+    JobResult,
+    JobSpec,
+    job_namespace,
+    run_jobs,
+)
+
+PREFIX = "gpufleet-test"
+OURS = "gpufleet.io/purpose=test"
+CHARTS = {"mpi-operator": "0.6.0", "volcano": "1.12.2"}
+
+
+class Bench(ClusterBench):
+    """A cluster of simulated nodes that offer their GPUs and adapters."""
+
+    def chart(self, name: str) -> None:
+        done = self.install(name, CHARTS[name])
+        assert done.rc == 0, done.stderr
+
+    def run(self, *specs: JobSpec, parallel: int = 8, before: Callable[[str], None] = lambda name: None) -> Any:
+        """Run jobs in a space of their own; nothing may be left of it."""
+        with job_namespace(self.cluster, "nccl", prefix=PREFIX, priority=-100) as space:
+            before(space.name)
+            results = run_jobs(self.cluster, space, specs, parallel, Progress(silent), Deadline.after(120))
+        assert space.leftovers == []
+        self.nothing_left()
+        return results
+
+    def one(self, spec: JobSpec, **options: Any) -> JobResult:
+        result: JobResult = self.run(spec, **options)[0]
+        return result
+
+    def nothing_left(self) -> None:
+        """Nothing that runs; the API server empties a namespace some seconds after it is told to."""
+        spaces = self.cluster.list_objects(kinds.NAMESPACES, labels=OURS)
+        assert all(space["metadata"].get("deletionTimestamp") for space in spaces)
+        assert not self.cluster.list_objects(kinds.PRIORITY_CLASSES, labels=OURS)
+        assert not self.cluster.list_objects(kinds.PODS, labels=OURS)
+        eventually(lambda: not list((self.directory / "workloads").glob("*/*.log")))
+
+    def given(self, user: str, roles: list[dict[str, Any]]) -> str:
+        """Give somebody these roles alone."""
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpufleet-system"}}
+        bound = bindings(roles, Subject(kind="User", name=user))
+        put_objects(self.cluster, [namespace, *roles, *bound], dry_run=False)
+        return user
