@@ -39,7 +39,9 @@ def snapshot() -> dict[str, Any]:
     }
 
 
-def _play(work: Path, version: str, *variables: str) -> subprocess.CompletedProcess[str]:
+def _play(
+    work: Path, version: str, *variables: str, playbook: str = "playbooks/validate.yml"
+) -> subprocess.CompletedProcess[str]:
     (work / "recipe.json").write_text(json.dumps(recipe(version)))
     (work / "snapshot.json").write_text(json.dumps(snapshot()))
     stated = (
@@ -51,7 +53,7 @@ def _play(work: Path, version: str, *variables: str) -> subprocess.CompletedProc
     )
     extra = [word for variable in stated for word in ("-e", variable)]
     return subprocess.run(
-        [sys.executable, "-m", "ansible", "playbook", *extra, "playbooks/validate.yml"],
+        [sys.executable, "-m", "ansible", "playbook", *extra, playbook],
         cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
         env={**os.environ, "ANSIBLE_LOCAL_TEMP": str(work / "tmp"), "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")},
     )  # fmt: skip
@@ -74,3 +76,29 @@ def test_a_cluster_that_is_not_ready_fails_the_playbook_even_where_it_only_infor
     assert done.returncode == 2, done.stdout + done.stderr
     assert _phases(tmp_path) == {"readiness": "failed", "conformance": "pending"}
     assert "K8s.server.version is v1.34.0; >= 1.35 is required" in done.stdout
+
+
+END = """
+- hosts: localhost
+  gather_facts: false
+  tasks:
+    - ansible.builtin.include_role:
+        name: gpufleet.bringup.validate
+        tasks_from: end
+"""
+
+
+def test_a_phase_that_failed_ends_with_0_where_it_only_informs_and_is_shown_and_no_pass(tmp_path: Path) -> None:
+    assert _play(tmp_path, ">= 1.25", "gpufleet_phases=conformance").returncode == 0
+    path = (tmp_path / "runs" / "latest").resolve() / "run.json"
+    record = json.loads(path.read_text())
+    (verdict,) = (phase for phase in record["phases"] if phase["gate"] == "conformance")
+    verdict |= {"status": "failed", "message": "phase conformance is failed: gang-admission"}
+    path.write_text(json.dumps(record))
+    (tmp_path / "end.yml").write_text(END)
+    for only_informs, code in (("false", 0), ("true", 2)):
+        told = (f"gpufleet_run={path.parent}", f"gpufleet_fail_on_error={only_informs}")
+        done = _play(tmp_path, ">= 1.25", *told, playbook=str(tmp_path / "end.yml"))
+        assert done.returncode == code, done.stdout + done.stderr
+        assert "not validated: " in done.stdout and "conformance failed" in done.stdout, done.stdout
+        assert _phases(tmp_path) == {"readiness": "passed", "conformance": "failed"}

@@ -6,21 +6,28 @@ from __future__ import annotations
 
 import json
 import random
+import ssl
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
+from served import served
 from snapshot_api import PagedApi, cluster_of, everything, node
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import TlsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import collect_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_place import (
     PART_BYTES,
+    read_recipe_text,
     read_snapshot,
     write_snapshot,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import parse_snapshot
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.pki import make_pki
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import parse_snapshot, to_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import Snapshot
 
 PLACE = "cm://ops/accepted"
@@ -115,3 +122,50 @@ def test_a_place_that_is_none_is_refused(place: str, message: str) -> None:
 def test_nothing_is_written_to_an_address() -> None:
     with pytest.raises(InputError, match="can only be read"):
         write_snapshot(taken("gpu01"), "https://example.org/x", nobody)
+
+
+class Served(BaseHTTPRequestHandler):
+    """Gives out a recipe and a snapshot."""
+
+    texts: ClassVar[dict[str, str]] = {}
+
+    def do_GET(self) -> None:
+        text = self.texts.get(self.path)
+        self.send_response(404 if text is None else 200)
+        self.end_headers()
+        self.wfile.write((text or "nothing here").encode())
+
+    def log_message(self, *_args: object) -> None: ...
+
+
+def test_recipe_and_snapshot_are_read_over_https_from_a_server_that_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("https_proxy", "HTTPS_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    seen, recipe = taken("gpu01"), "kind: RecipeResult\n"
+    monkeypatch.setattr(Served, "texts", {"/recipe.yaml": recipe, "/snapshot.json": to_text(seen)})
+    pki = make_pki(tmp_path / "pki")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pki.cert("server"), pki.key("server"))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Served)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    with served(server):
+        base = f"https://127.0.0.1:{server.server_address[1]}"
+        with pytest.raises(TlsError, match="TLS failed"):
+            read_snapshot(f"{base}/snapshot.json", nobody)
+        monkeypatch.setenv("SSL_CERT_FILE", pki.ca)
+        assert read_snapshot(f"{base}/snapshot.json", nobody) == seen
+        assert read_recipe_text(f"{base}/recipe.yaml", nobody) == (recipe, f"{base}/recipe.yaml")
+        with pytest.raises(BringupError, match="404"):
+            read_recipe_text(f"{base}/other.yaml", nobody)
+
+
+def test_a_recipe_is_read_from_a_config_map_by_its_key_or_as_its_only_one() -> None:
+    api = PagedApi({})
+    for data in ({"recipe.yaml": "kind: RecipeResult", "note": "x"}, {"any": "kind: RecipeResult"}):
+        api.objects[HEAD] = {"metadata": {"name": "accepted"}, "data": data}
+        assert read_recipe_text(PLACE, lambda: cluster_of(api)) == ("kind: RecipeResult", PLACE)
+    api.objects[HEAD] = {"metadata": {"name": "accepted"}, "data": {"a": "1", "b": "2"}}
+    with pytest.raises(InputError, match=r"holds no recipe.yaml: it has a, b"):
+        read_recipe_text(PLACE, lambda: cluster_of(api))
