@@ -143,8 +143,10 @@ class Plan:
     @property
     def waves(self) -> tuple[tuple[str, ...], ...]:
         """The nodes of each wave, the canaries first."""
-        numbers = sorted({place.wave for place in self.places})
-        return tuple(tuple(place.node for place in self.places if place.wave == number) for number in numbers)
+        found: dict[int, list[str]] = {}
+        for place in self.places:
+            found.setdefault(place.wave, []).append(place.node)
+        return tuple(tuple(found[number]) for number in sorted(found))
 
     def lines(self) -> list[str]:
         """Return the plan for people: a line for each node in its order, then who is left out and why."""

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop, heappush
 
 from ..outcome.errors import InputError
 from .model import Member, Place, Plan, Policy, nodes_of
@@ -141,21 +142,25 @@ def _by_rack(rest: Sequence[tuple[str, str]], size: int, policy: Policy) -> list
 
 def _by_share(rest: Sequence[tuple[str, str]], size: int, policy: Policy) -> list[Place]:
     """Fill each wave from all racks in turn, the fullest first: as few of one rack as can be are out at once."""
-    left: dict[str, list[str]] = defaultdict(list)
+    left: dict[str, deque[str]] = defaultdict(deque)
     for node, rack in rest:
         left[rack].append(node)
+    order = {rack: natural(rack) for rack in left}
     places, wave = list[Place](), 0
     most = policy.per_rack or size
-    while any(left.values()):
+    cap = f", at most {policy.per_rack} of a rack" if policy.per_rack else ""
+    while left:
         wave += 1
-        used: Counter[str] = Counter()
+        # The rack that gave least to this wave is next, of these the fullest.
+        turns = [(0, -len(nodes), order[rack], rack) for rack, nodes in left.items()]
+        heapify(turns)
         for _turn in range(size):
-            open_racks = [rack for rack, nodes in left.items() if nodes and used[rack] < most]
-            if not open_racks:
+            if not turns:
                 break
-            rack = min(open_racks, key=lambda name: (used[name], -len(left[name]), natural(name)))
-            used[rack] += 1
-            cap = f", at most {policy.per_rack} of a rack" if policy.per_rack else ""
-            why = f"number {used[rack]} of rack {rack} in this wave of at most {size}{cap}"
-            places.append(Place(node=left[rack].pop(0), wave=wave, rack=rack, why=why))
+            used, _full, name, rack = heappop(turns)
+            why = f"number {used + 1} of rack {rack} in this wave of at most {size}{cap}"
+            places.append(Place(node=left[rack].popleft(), wave=wave, rack=rack, why=why))
+            if left[rack] and used + 1 < most:
+                heappush(turns, (used + 1, -len(left[rack]), name, rack))
+        left = {rack: nodes for rack, nodes in left.items() if nodes}
     return places
