@@ -24,6 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
     RehearsalRequest,
     planned_nodes,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import PlannedNode
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import StatedSite
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import LIST as WORLDS_LIST
@@ -64,11 +65,12 @@ class ActionModule(ModuleAction):
         recipe_data = (*own, *(Path(path).expanduser() for path in options["recipe_data"]))
         if world:
             options = _within(world, options)
+        nodes = world.nodes if world else planned_nodes(inventory, options["nodes"], str(options["sku"]))
         request = RehearsalRequest(
             directory=directory,
             cache=cache.resolve(),
             collection=COLLECTION_ROOT,
-            nodes=world.nodes if world else planned_nodes(inventory, options["nodes"], str(options["sku"])),
+            nodes=nodes,
             site_name=str(options["site_name"]),
             faults=faults,
             keep=options["keep"],
@@ -76,6 +78,7 @@ class ActionModule(ModuleAction):
             full=options["full"],
             shapes=world.model if world else (),
             plan=world.plan if world else True,
+            bmcs=_with_bmc(nodes, inventory),
             site=_stated_site(stated_settings(options, task_vars, self._templar, lambda _line: None), task_vars),
         )
         rehearsal = bring_up(request, Progress(self.emit))
@@ -85,11 +88,7 @@ class ActionModule(ModuleAction):
             "directory": str(rehearsal.directory),
             "kubeconfig": str(rehearsal.kubeconfig),
             "chart_mirror": str(rehearsal.chart_mirror),
-            "hosts": [
-                {"name": node.name, "sku": node.sku, "rack": node.rack, "hcas": list(node.hcas)}
-                for node in rehearsal.nodes
-                if not node.outside
-            ],
+            "hosts": [_host(node, rehearsal.bmcs) for node in rehearsal.nodes if not node.outside],
             "programs": rehearsal.programs,
             "version": rehearsal.version,
             "settings": laid_over(options["settings"] if world else {}, rehearsal.substitution.settings),
@@ -141,10 +140,21 @@ def _stated_variables(world: World, recipe_data: tuple[Path, ...]) -> dict[str, 
 
 
 def _inventory_hosts(group: str, task_vars: dict[str, Any]) -> list[dict[str, Any]]:
-    wanted = ("sku", "rack", "hcas")
+    wanted = ("sku", "rack", "hcas", "bmc")
     names = task_vars.get("groups", {}).get(group, [])
     variables = {name: task_vars["hostvars"][name] for name in names}
     return [{"name": name, **{key: host.get(f"gpufleet_{key}") for key in wanted}} for name, host in variables.items()]
+
+
+def _with_bmc(nodes: tuple[PlannedNode, ...], inventory: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Return the hosts whose BMC is simulated: those whose the inventory names, all of a cluster without one."""
+    named = {str(host["name"]) for host in inventory if host["bmc"]}
+    return tuple(node.name for node in nodes if not node.outside and (not inventory or node.name in named))
+
+
+def _host(node: PlannedNode, bmcs: dict[str, str]) -> dict[str, Any]:
+    bmc = bmcs.get(node.name, "")
+    return {"name": node.name, "sku": node.sku, "rack": node.rack, "hcas": list(node.hcas), "bmc": bmc}
 
 
 def _stated_site(options: dict[str, Any], task_vars: dict[str, Any]) -> StatedSite:

@@ -151,6 +151,11 @@ hosts:
       elements: str
       returned: always
       sample: [mlx5_0, mlx5_3]
+    bmc:
+      description: URL of its simulated BMC, empty for a host of an inventory that names none.
+      type: str
+      returned: always
+      sample: https://127.0.0.1:24410
 programs:
   description: Path of every program by name.
   type: dict

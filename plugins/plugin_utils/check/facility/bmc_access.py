@@ -44,7 +44,7 @@ class BmcAccess:
     validate_certs: bool = setting(
         "Whether certificates are checked; without it a password goes to whoever has the address.", use="run"
     )
-    auth: Literal["session", "basic"] = setting(
+    login: Literal["session", "basic"] = setting(
         "`session` logs in and out, and falls back to `basic` where a service has no sessions.", use="run"
     )
     timeout_s: float = setting("The most that one request may take.", unit="s", above=0, maximum=600, use="run")
@@ -60,7 +60,7 @@ class BmcAccess:
     def access(self) -> Access:
         """The same as the client takes it."""
         return Access(
-            ca_cert=self.ca_cert, validate_certs=self.validate_certs, auth=self.auth, timeout_s=self.timeout_s,
+            ca_cert=self.ca_cert, validate_certs=self.validate_certs, auth=self.login, timeout_s=self.timeout_s,
             limit_s=self.limit_s,
         )  # fmt: skip
 

@@ -166,7 +166,7 @@ class RedfishService:
                 raise self._busy(reply, f"POST {path}")
             text = f"the account {self._account.user!r} is refused (HTTP {reply.status})."
             hint = (
-                "correct gpufleet_settings facility.bmc_user and bmc_password (or bmc_accounts), and see that the "
+                "correct user and password in gpufleet_settings bmc-reached (or accounts there), and see that the "
                 "account is enabled and not locked on the BMC"
             )
             raise LoginError(self.name, text, hint)
@@ -175,7 +175,9 @@ class RedfishService:
             text = (
                 f"POST {path} answers HTTP {reply.status} {'without' if not token else 'with'} a token, expected 201."
             )
-            raise NotRedfishError(self.name, text, "set facility.bmc_auth: basic if it has no sessions")
+            raise NotRedfishError(
+                self.name, text, "set login: basic in gpufleet_settings bmc-reached if it has no sessions"
+            )
         self._headers = {"X-Auth-Token": token}
         # The whole URL or its path; DELETE goes to the service that we know and to no other.
         self._session = urlsplit(reply.headers.get("location", "")).path

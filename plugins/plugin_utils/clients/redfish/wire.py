@@ -169,7 +169,7 @@ class Wire:
         hint = (
             "look at it with `openssl s_client -showcerts -connect "
             f"{self.url.removeprefix('https://')}`; renew it on the BMC, or name its authority in "
-            "gpufleet_settings facility.bmc_ca_cert"
+            "gpufleet_settings bmc-reached.ca_cert"
         )
         return CertificateError(self.name, reason, hint)
 

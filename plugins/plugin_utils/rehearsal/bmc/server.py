@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import secrets
 import selectors
 import ssl
@@ -36,10 +37,14 @@ _HANDSHAKE_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """The account that every BMC takes."""
+    """The account that every BMC takes; without a name it takes any."""
 
-    user: str
-    password: str
+    user: str = ""
+    password: str = ""
+
+    def takes(self, user: object, password: object) -> bool:
+        """Tell whether that account may log in."""
+        return (user, password) == (self.user, self.password) if self.user else bool(user and password)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +111,7 @@ class Controller:
     def _begin(self, body: bytes) -> tuple[int, Json | None, dict[str, str]]:
         try:
             given = json.loads(body)
-            right = (given["UserName"], given["Password"]) == (self._login.user, self._login.password)
+            right = self._login.takes(given["UserName"], given["Password"])
         except (ValueError, KeyError, TypeError):
             return 400, _error("UserName and Password are required"), {}
         if not right or self._bmc.answers == "login-refused":
@@ -116,7 +121,7 @@ class Controller:
                 return 503, _error("the maximum number of sessions is reached"), {}
             token, path = secrets.token_hex(16), f"{SESSIONS}/{secrets.token_hex(4)}"
             self._sessions[token] = path
-        return 201, {"@odata.id": path, "UserName": self._login.user}, {"X-Auth-Token": token, "Location": path}
+        return 201, {"@odata.id": path, "UserName": given["UserName"]}, {"X-Auth-Token": token, "Location": path}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -227,16 +232,18 @@ def main(argv: Sequence[str]) -> int:
     """Serve until killed; return the exit code."""
     parser = argparse.ArgumentParser(prog="bmc", description="BMCs of simulated hosts.")
     parser.add_argument("--model", required=True, type=Path, help="cluster model (YAML); read again when it changes")
-    parser.add_argument("--plan", required=True, type=Path, help="ports, certificates and account (bmc/plan.py)")
+    parser.add_argument("--plan", required=True, type=Path, help="ports and certificates (bmc/plan.py)")
     parser.add_argument("--hardware", action="append", default=[], type=Path, help="more SKU facts (repeatable)")
     given = parser.parse_args(list(argv))
     plan = json.loads(given.plan.read_text(encoding="utf-8"))
     try:
-        followed = _Followed(given.model, given.hardware, Login(user=plan["user"], password=plan["password"]))
+        followed = _Followed(given.model, given.hardware, Login())
     except BringupError as error:
         print(error, file=sys.stderr, flush=True)
         return error.exit_code
     certificates = Certificates(files={kind: Path(path) for kind, path in plan["certificates"].items()})
+    # A socket for each host, and one for each connection.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     ports = [Port(port, followed.controllers[name], certificates) for name, port in plan["ports"].items()]
     serve(ports, threading.Event(), followed.look)
     return 0

@@ -12,6 +12,7 @@ from pathlib import Path
 from ...outcome.errors import NotFoundError, UnavailableError
 from ...runtime.launch import python_argv
 from ...runtime.progress import Progress
+from ..bmc.plan import SimulatedBmcs, bmc_directory, plan_bmcs
 from ..control_plane.plan import WAVE_READY, ControlPlane, plan_control_plane
 from ..controllers.pod_commands import exec_shims
 from ..hosts.starting import resident_process
@@ -46,7 +47,7 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
     with ending_in_order(alive) as look:
         programs = ensure_toolchain(Workshop(sources, request.cache, os.environ, progress, look))
         simulated = prepare_simulators(request, progress, look)
-    plane = _start(request, programs, simulated, controller, progress)
+    plane, bmcs = _start(request, programs, simulated, controller, progress)
     version = programs["kube-apiserver"].version
     progress.say(f"rehearsal: {len(request.nodes)} nodes Ready, Kubernetes {version} on 127.0.0.1")
     return Rehearsal(
@@ -57,6 +58,7 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
         programs={name: str(program.path) for name, program in programs.items()},
         version=version,
         substitution=simulated.substitution,
+        bmcs=bmcs.urls,
     )
 
 
@@ -85,7 +87,7 @@ def _clean(directory: Path, progress: Progress) -> None:
 def _start(
     request: RehearsalRequest, programs: dict[str, Program], simulated: Simulated, controller: ProcessId,
     progress: Progress,
-) -> ControlPlane:  # fmt: skip
+) -> tuple[ControlPlane, SimulatedBmcs]:  # fmt: skip
     paths = {name: program.path for name, program in programs.items()}
     hosts = [kubernetes_node(node) for node in simulated.model.nodes if node.kubernetes.member]
     nodes = (*hosts, *system_nodes(simulated.model.stack.system_nodes))
@@ -94,11 +96,12 @@ def _start(
         pull_s = simulated.model.stack.image_pull_s
         plane = plan_control_plane(request.directory / "cluster", paths, nodes, stages, pull_s)
         telemetry = _telemetry(simulated, request, paths, plane)
+        bmcs = _bmcs(simulated, request)
         spec = SupervisorSpec(
             rehearsal_id=new_id(request.directory), directory=str(request.directory), controller_pid=controller.pid,
             controller_start=controller.start_ticks, keep=request.keep,
             processes=(
-                resident_process(request.directory), *_fabric(simulated),
+                resident_process(request.directory), *_fabric(simulated), *bmcs.processes,
                 *(telemetry.processes if telemetry else ()), *_with_exec_shims(plane, request),
                 *_controllers(plane, simulated, request, telemetry),
             ),
@@ -106,7 +109,7 @@ def _start(
         )  # fmt: skip
         try:
             start(spec, progress, alive_check(controller))
-            return plane
+            return plane, bmcs
         except PortClashError as error:
             if attempt == _TRIES:
                 raise
@@ -120,6 +123,11 @@ def _with_exec_shims(plane: ControlPlane, request: RehearsalRequest) -> tuple[Pr
     return tuple(
         replace(process, env=process.env | path) if process.name == "kwok" else process for process in plane.processes
     )
+
+
+def _bmcs(simulated: Simulated, request: RehearsalRequest) -> SimulatedBmcs:
+    hardware = tuple(path / "hardware" for path in request.recipe_data)
+    return plan_bmcs(bmc_directory(request.directory), request.bmcs, simulated.model_file, hardware)
 
 
 def _fabric(simulated: Simulated) -> tuple[ProcessSpec, ...]:

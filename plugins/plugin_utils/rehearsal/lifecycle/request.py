@@ -31,6 +31,7 @@ class RehearsalRequest:
         plan: whether the site keeps a cabling plan.
         site: what else the site states.
         full: run for real what can run without the hardware, see `full_sets`.
+        bmcs: names of the hosts whose BMC is simulated.
     """
 
     directory: Path
@@ -45,6 +46,7 @@ class RehearsalRequest:
     shapes: tuple[Shape, ...] = ()
     plan: bool = True
     site: StatedSite = field(default_factory=StatedSite)
+    bmcs: tuple[str, ...] = ()
 
     @property
     def recipes(self) -> tuple[Path, ...]:
@@ -64,6 +66,7 @@ class Rehearsal:
     Args:
         substitution: what is not the site's own in a run on it.
         programs: path of every program by name.
+        bmcs: the URL of every simulated BMC by its host.
     """
 
     directory: Path
@@ -73,6 +76,7 @@ class Rehearsal:
     programs: dict[str, str]
     version: str
     substitution: Substitution = field(default_factory=Substitution)
+    bmcs: dict[str, str] = field(default_factory=dict)
 
 
 def planned_nodes(hosts: list[dict[str, Any]], count: int, sku: str) -> tuple[PlannedNode, ...]:

@@ -16,6 +16,7 @@ from ...hardware.sku import Sku, load_hardware
 from ...outcome.errors import UnavailableError
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
+from ..bmc.plan import bmc_directory, write_access
 from ..charts.mirror import build_mirror
 from ..control_plane.nodes import NodeSpec
 from ..fabric.cabling import write_cabling
@@ -80,6 +81,7 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress, alive: Cal
             site=request.site, model=healthy, facility=facility,
             facility_fault=room_state(model, healthy) != room_state(healthy, healthy),
             cabling=str(cabling) if planned else "", fabric=fabric is not None, full=request.full,
+            bmc_access=write_access(bmc_directory(request.directory)), bmcs=len(request.bmcs),
         )
     )  # fmt: skip
     prometheus = _prometheus(request, progress, alive)

@@ -53,6 +53,8 @@ class Simulation:
         cabling: file with the plan of the simulated fabric; empty without one.
         fabric: whether there is a simulated fabric.
         full: whether programs really run where they can.
+        bmc_access: settings of check bmc-reached for the simulated BMCs.
+        bmcs: how many there are.
     """
 
     site: StatedSite
@@ -62,6 +64,8 @@ class Simulation:
     cabling: str = ""
     fabric: bool = False
     full: bool = False
+    bmc_access: Mapping[str, Any] = field(default_factory=dict)
+    bmcs: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +126,13 @@ def _facility_record(simulation: Simulation) -> Replacement:
     if problem:
         return Replacement(note=f"facility record: drawn for this rehearsal; {stated}: {problem}", settings=drawn)
     return Replacement(note=f"facility record: the site's own, {stated}")
+
+
+def _bmcs(simulation: Simulation) -> Replacement | None:
+    if not simulation.bmcs:
+        return None
+    note = f"BMCs: {simulation.bmcs} simulated, Redfish over TLS on 127.0.0.1; none of the inventory is contacted"
+    return Replacement(note=note, settings={"bmc-reached": simulation.bmc_access})
 
 
 def _unreadable(path: Path) -> str:
@@ -195,6 +206,7 @@ REPLACEMENTS: tuple[Callable[[Simulation], Replacement | None], ...] = (
     _hosts,
     _node_names,
     _facility_record,
+    _bmcs,
     _cabling_plan,
     _criteria,
     _time_limits,

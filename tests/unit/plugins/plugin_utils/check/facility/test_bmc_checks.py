@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from bmcs import LOGIN
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.bmc_access import BmcAccess
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.bmc import (
     Bmc,
@@ -22,6 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.b
     Supply,
     bmc_of,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_keys import is_secret_key
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 DGX, TRAY = HARDWARE["dgx-h100"], HARDWARE["gb300-nvl72"]
@@ -248,3 +250,9 @@ def test_a_sensor_above_the_limit_that_the_bmc_has_for_it_is_told(tmp_path: Path
     with fleet(tmp_path, a=dgx("classic", inlet_c=44.0), b=dgx()) as hosts:
         held = hosts.held(inlet_temperature={"max_c": 60, "warning_c": 60})
         assert held == [("inlet-temperature", "a", "failed", "sensor-above-its-limit")]
+
+
+def test_only_passwords_are_taken_for_secrets_of_a_run() -> None:
+    """What is masked in the files of a run has to be stated for every play, so nothing else may look like a secret."""
+    names = {field.name for field in fields(BmcAccess)}
+    assert {name for name in names if is_secret_key(name)} == {"password"}
