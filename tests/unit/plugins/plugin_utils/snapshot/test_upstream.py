@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import from_data, parse_snapshot
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import COLLECTORS, Collected
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
+    COLLECTORS,
+    Collected,
+    Host,
+    HostGpu,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.to_upstream import to_upstream
 
 FOLDED = """\
@@ -186,3 +192,18 @@ def test_ours_without_a_part_is_refused_and_not_read_as_empty(plain: dict[str, A
 def test_text_that_is_cut_off_is_refused() -> None:
     with pytest.raises(InputError, match="not JSON"):
         parse_snapshot('{"kind": "GpuFleetSnapshot", "nodes": {', "cut.json")
+
+
+@pytest.mark.parametrize("read_by", ["ssh", "pod"])
+def test_a_host_of_ours_says_the_same_in_upstreams_words_however_it_was_read(read_by: str) -> None:
+    ours = collect_cluster(cluster_of(everything([node("gpu01")], [])), "gpufleet.bringup 0.0.0")
+    host = Host(
+        os={"ID": "cos", "VERSION_ID": "121"}, kernel="6.8.0", boot={"iommu": "pt", "ro": "true"},
+        sysctl={"/proc/sys/kernel/osrelease": "6.8.0", "/proc/sys/kernel/printk": "4 4 1 7"},
+        modules=("nvidia", "overlay"), units={"kubelet.service": {"Populated": "true"}}, driver="580.95.05", cuda="13.0",
+        gpus={"0000:1a:00.0": HostGpu(product="NVIDIA H100", vbios="96.00")}, read_by=read_by,
+    )  # fmt: skip
+    theirs = from_data(to_upstream(replace(ours, hosts={"gpu01": host})), "up.yaml").hosts["gpu01"]
+    alike = ("os", "kernel", "boot", "sysctl", "modules", "units", "driver", "cuda")
+    assert {name: getattr(theirs, name) for name in alike} == {name: getattr(host, name) for name in alike}
+    assert [gpu.product for gpu in theirs.gpus.values()] == ["NVIDIA H100"]
