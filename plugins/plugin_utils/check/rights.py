@@ -47,7 +47,7 @@ class Choices:
     launched, whether GPUs are given out by claims, how Prometheus is reached, settings of the servers, whether NVLink
     reaches hosts of a rack, whether the driver's tools are in pods, whether jobs go through a queue of Kueue, the
     components of recipes/gpu_stack.yaml that answer for more than their workloads, whether metrics of GPUs scale pods,
-    and whether somebody adds nodes."""
+    whether somebody adds nodes, and whether gangs are admitted by quota alone."""
 
     gangs: tuple[str, ...]
     kinds: tuple[JobKind, ...]
@@ -60,6 +60,7 @@ class Choices:
     controllers: tuple[str, ...] = ()
     autoscaled: bool = False
     adds_nodes: bool = False
+    by_quota: bool = False
 
 
 def every_choice() -> Choices:
@@ -72,7 +73,7 @@ def every_choice() -> Choices:
     return Choices(
         gangs=tuple(stack_facts().gangs), kinds=("gang-job", "mpijob"), by_dra=True, ways=tuple(_WAYS), servers=servers,
         rack_wide=True, driver_in_pods=True, queued=True, controllers=tuple(stack_facts().controllers),
-        autoscaled=True, adds_nodes=True,
+        autoscaled=True, adds_nodes=True, by_quota=True,
     )  # fmt: skip
 
 
@@ -85,7 +86,10 @@ def choices_of(site: Site, recipe: Mapping[str, Any] | None, hardware: Mapping[s
     components = [str(name) for name in (recipe or {}).get("deploymentOrder") or ()]
     stated = str(site.settings.get("gang-admission", {}).get("provider") or "")
     gang = stated if stated in stack_facts().gangs else ""
-    gang = gang or next((name for name in stack_facts().gangs if name in components), "native")
+    placing = [name for name in stack_facts().gangs if name in components]
+    quota = stack_facts().quota_gangs
+    by_quota = stated in quota or (not (stated or placing) and any(name in components for name in quota))
+    gang = gang or next(iter(placing), "native")
     kinds: tuple[JobKind, ...] = ()
     ways: tuple[str, ...] = ()
     servers: tuple[Any, ...] = ()
@@ -117,7 +121,7 @@ def choices_of(site: Site, recipe: Mapping[str, Any] | None, hardware: Mapping[s
         driver_in_pods=site.driver_owner is DriverOwner.OPERATOR, queued=bool(stack.cluster_queue),
         controllers=tuple(name for name in stack_facts().controllers if name in components),
         autoscaled=stack_facts().autoscaling.component in components,
-        adds_nodes="cluster-autoscaling" in site.settings,
+        adds_nodes="cluster-autoscaling" in site.settings, by_quota=by_quota and len(site.in_scope) > 1,
     )  # fmt: skip
 
 
@@ -197,7 +201,8 @@ def _controllers(choices: Choices) -> tuple[Permission, ...]:
 
 def _groups(choices: Choices) -> tuple[Permission, ...]:
     groups = dict.fromkeys(stack_facts().gangs[name].api_version.partition("/")[0] for name in choices.gangs)
-    return tuple(Permission(verb, "podgroups", group) for group in groups for verb in _OF_GROUPS)
+    quota = stack_facts().quota_permissions if choices.by_quota else ()
+    return (*(Permission(verb, "podgroups", group) for group in groups for verb in _OF_GROUPS), *quota)
 
 
 _MAKERS = {

@@ -53,14 +53,15 @@ class KnownFailure:
 class GangFacts:
     """How a gang scheduler is spoken to.
 
-    `template` of recipes/workloads/ makes its group and pods; `scheduler` is the pods' schedulerName; `workload` is a
-    part of the name of the workload that decides, empty where the control plane itself does.
+    `template` of recipes/workloads/ makes its group (of this `kind`) and pods; `scheduler` is the pods' schedulerName;
+    `workload` is a part of the name of the workload that decides, empty where the control plane itself does.
     """
 
     template: str
     api_version: str
     scheduler: str
     workload: str
+    kind: str = "PodGroup"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +116,8 @@ class StackFacts:
     on_every_gpu_node: tuple[str, ...]
     known_failures: tuple[KnownFailure, ...]
     gangs: dict[str, GangFacts]
+    quota_gangs: dict[str, GangFacts]
+    quota_permissions: tuple[Permission, ...]
     dra: DraFacts
     controllers: dict[str, ControllerFacts]
     autoscaling: AutoscalingFacts

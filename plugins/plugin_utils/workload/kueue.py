@@ -43,7 +43,7 @@ def open_queue(cluster: Cluster, namespace: str, labels: dict[str, str], cluster
         InputError: the ClusterQueue admits nobody now.
         BringupError: the API server does not answer, or refuses.
     """
-    version = _served(cluster)
+    version = served_version(cluster)
     title = f"ClusterQueue {cluster_queue}"
     hint = f"state another one, or none if Kueue does not manage the namespaces of tests: {SETTING}"
     if not version:
@@ -81,7 +81,7 @@ def pods_together(objects: Iterable[Json], group: str) -> list[Json]:
 
 def why_held(cluster: Cluster, namespace: str, job: str) -> str:
     """Return why the queue has not admitted a job, in Kueue's words; empty if nothing says so."""
-    version = _served(cluster)
+    version = served_version(cluster)
     try:
         workloads = cluster.list_objects(Kind(version, "Workload", "workloads"), namespace) if version else []
         queue = cluster.find(Kind(version, "LocalQueue", "localqueues"), LOCAL_QUEUE, namespace) if version else None
@@ -106,6 +106,7 @@ def _grouped(body: Json, group: str, total: str) -> Json:
     return {**body, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
 
 
-def _served(cluster: Cluster) -> str:
+def served_version(cluster: Cluster) -> str:
+    """Return group and version of Kueue that the server has and we know, the newest; empty if none."""
     served = cluster.served_versions(GROUP)
     return next((f"{GROUP}/{version}" for version in _VERSIONS if version in served), "")

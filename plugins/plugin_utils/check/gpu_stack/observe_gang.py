@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.dra import dra_kinds
-from ...clients.kube.kinds import Kind
+from ...clients.kube.kinds import JOBS, Kind
 from ...component_stack.facts import GangFacts, stack_facts
 from ...component_stack.model import components_of
 from ...component_stack.read import read_workloads
@@ -23,7 +24,7 @@ from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...workload.capacity import NodeCapacity, read_node_capacity
 from ...workload.claims import claim_variables, gpu_requests
-from ...workload.kueue import pods_together
+from ...workload.kueue import pods_together, served_version, why_held
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
 from ...workload.pending import HELD_HINT, held_by_gates, why_pending
 from ...workload.placing import PlacingTime
@@ -33,7 +34,10 @@ from ..kit.settings import setting
 from ..kit.tolerations import cluster_queue_of, tolerations_of
 from ..spec import ObserveContext, observer_of
 from .capacity import Slots, slots_of
+from .kueue_gang import KUEUE, job_of_gang, kueue_kinds, own_queue
 
+_GANGS, _GROUP = ("gang-a", "gang-b"), "PodGroup"
+_PLACED = "state who places gangs: gpufleet_settings: {gang-admission: {provider: <name>}}"
 _CHECK_ID = "gang-admission"
 
 
@@ -42,8 +46,8 @@ class GangSettings:
     """Settings of check gang-admission."""
 
     provider: str = setting(
-        "Who admits gangs: volcano, kai-scheduler, coscheduling (scheduler-plugins) or native; empty: the one of the "
-        "recipe, else native.",
+        "Who admits gangs: volcano, kai-scheduler, coscheduling (scheduler-plugins), kueue or native; empty: the one "
+        "of the recipe, else native.",
         use="run",
     )
     nodes: int = setting("Most nodes that the test uses.", minimum=1, use="run")
@@ -93,7 +97,7 @@ def observe(context: ObserveContext) -> GangResult:
     with Cluster(connection_from(context.connections)) as cluster:
         provider = _provider(context, settings)
         result = GangResult(provider=provider)
-        facts = stack_facts().gangs[provider]
+        facts = stack_facts().gangs.get(provider) or stack_facts().quota_gangs[provider]
         problem = _unusable(cluster, context, provider, facts)
         if problem:
             return replace(result, problem=problem[0], reason=problem[1])
@@ -103,6 +107,9 @@ def observe(context: ObserveContext) -> GangResult:
         slots = slots_of(capacities.values(), settings.nodes, gpus)
         if slots is None:
             return replace(result, problem="no-capacity", reason=_no_room(tuple(capacities.values())))
+        if provider == KUEUE and slots.by_dra:
+            reason = "Kueue counts resources, and GPUs are given out by claims here"
+            return replace(result, problem="gpus-by-claims", reason=reason, hint=_PLACED)
         queue = queue_for(cluster, provider, settings.queue)
         if queue.cause:
             return replace(result, problem=queue.cause, reason=queue.reason, hint=queue.hint)
@@ -119,20 +126,22 @@ def _no_room(capacities: Collection[NodeCapacity]) -> str:
 
 
 def _provider(context: ObserveContext, settings: GangSettings) -> str:
-    gangs = stack_facts().gangs
+    gangs = (*stack_facts().gangs, *stack_facts().quota_gangs)
     stated = settings.provider
     if stated and stated not in gangs:
         raise InputError(f"settings of {_CHECK_ID}", f"provider is {stated!r}; there are {', '.join(gangs)}.")
     names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
     # Of several in one recipe the first of the facts: what batch workloads name comes before what others default to.
+    # Who places comes before who only counts.
     return stated or next((name for name in gangs if name in names), "native")
 
 
 def _unusable(cluster: Cluster, context: ObserveContext, provider: str, facts: GangFacts) -> tuple[str, str] | None:
     """Return (slug, reason) when that scheduler cannot be asked."""
     group, _slash, version = facts.api_version.rpartition("/")
-    if version not in cluster.served_versions(group):
-        return "no-gang-scheduler", f"{facts.api_version} PodGroup is not served"
+    served = served_version(cluster) if provider == KUEUE else version in cluster.served_versions(group)
+    if not served:
+        return "no-gang-scheduler", f"{facts.api_version} {facts.kind} is not served"
     if not facts.workload or context.recipe is None:
         return None
     component = next((entry for entry in components_of(context.recipe) if entry.name == provider), None)
@@ -156,31 +165,40 @@ def _run(
 ) -> GangResult:
     pods = stack_facts().test_pods
     kind, dra = _group_kind(cluster, facts), dra_kinds(cluster) if slots.by_dra else None
-    with temporary_namespace(
-        cluster,
-        "gang",
-        prefix=pods.namespace_prefix,
-        priority=pods.priority,
-        kinds=(kind, *([dra.claims] if dra else [])),
-        cleanup_s=settings.cleanup_s,
-        emit=context.emit,
-        tolerations=tolerations_of(context),
-        holder=context.holder,
-        cluster_queue=cluster_queue_of(context),
-    ) as namespace:
-        gangs = ("gang-a", "gang-b")
-        objects = [gang_objects(namespace, name, facts, slots, settings, result.queue) for name in gangs]
+    by_quota = result.provider == KUEUE
+    with ExitStack() as stack:
+        namespace = stack.enter_context(
+            temporary_namespace(
+                cluster,
+                "gang",
+                prefix=pods.namespace_prefix,
+                priority=pods.priority,
+                kinds=(kind, *([dra.claims] if dra else [])) if not by_quota else (),
+                makers=(JOBS,) if by_quota else (),
+                cleanup_s=settings.cleanup_s,
+                emit=context.emit,
+                tolerations=tolerations_of(context),
+                holder=context.holder,
+                cluster_queue="" if by_quota else cluster_queue_of(context),
+            )
+        )
+        own = None
+        if by_quota:
+            quota = slots.count * slots.gpus
+            own = stack.enter_context(own_queue(namespace, slots.resource, quota, settings.cleanup_s))
+        objects = [gang_objects(namespace, name, facts, slots, settings, result.queue) for name in _GANGS]
         if namespace.cluster_queue:
-            objects = [pods_together(made, name) for made, name in zip(objects, gangs, strict=True)]
+            objects = [pods_together(made, name) for made, name in zip(objects, _GANGS, strict=True)]
         # Alternating: a scheduler that places pod by pod gives both gangs a part, and is found out.
         namespace.create([obj for pair in zip(*objects, strict=True) for obj in pair])
         started = time.monotonic()
         wait = PlacingTime(settings.timeout_s, cluster.transport.outage)
-        bound = settled(namespace, kind, gangs, slots, settings, wait, Progress(context.emit))
-        conditions = {name: _condition(cluster.find(kind, name, namespace.name)) for name in gangs}
+        bound = settled(namespace, kind, _GANGS, slots, settings, wait, Progress(context.emit))
+        conditions = {name: _told(namespace, kind, name, by_quota=by_quota) for name in _GANGS}
         waiting = [pod for pod in namespace.pods() if not (pod.get("spec") or {}).get("nodeName")]
         held = next((text for pod in waiting if (text := held_by_gates(pod))), "")
-        said = next((text for pod in waiting if (text := why_pending(pod))), "")
+        quoted = conditions.values() if by_quota else ()
+        said = next(filter(None, (*map(why_pending, waiting), *quoted)), "")
         settled_s = round(time.monotonic() - started, 1)
     if held and not any(bound.values()):
         result = replace(result, problem="held-by-admission", reason=held, hint=HELD_HINT)
@@ -194,13 +212,23 @@ def _run(
         bound=bound,
         conditions=conditions,
         settled_s=settled_s,
-        leftovers=tuple(namespace.leftovers),
+        queue=own.name if own else result.queue,
+        leftovers=(*(own.leftovers if own else ()), *namespace.leftovers),
     )
 
 
+def _told(namespace: TemporaryNamespace, kind: Kind, name: str, *, by_quota: bool) -> str:
+    """Return what whoever admits a gang says of it."""
+    if by_quota:
+        return why_held(namespace.cluster, namespace.name, name)
+    return _condition(namespace.cluster.find(kind, name, namespace.name))
+
+
 def _group_kind(cluster: Cluster, facts: GangFacts) -> Kind:
+    if facts.kind != _GROUP:
+        return kueue_kinds(cluster).workloads
     try:
-        return cluster.kind(facts.api_version, "PodGroup")
+        return cluster.kind(facts.api_version, _GROUP)
     except NotFoundError as error:
         raise NotFoundError(error.subject, error.reason, "install the gang scheduler's CRDs") from None
 
@@ -213,6 +241,11 @@ def gang_objects(
     Raises:
         InputError: the template does not render with these values.
     """
+    if facts.kind != _GROUP:
+        longest_s = settings.timeout_s + settings.cleanup_s
+        return job_of_gang(
+            namespace, name, settings.image, slots.nodes, slots.gang, slots.gpus, slots.resource, longest_s
+        )
     requests = gpu_requests(stack_facts().dra.device_class if slots.by_dra else "", slots.gpus)
     labels = {**namespace.labels, "gpufleet.io/gang": name}
     return render(

@@ -172,6 +172,6 @@ def test_pods_of_a_gang_are_admitted_together() -> None:
 def test_rights_for_queues_are_asked_for_where_the_site_names_one() -> None:
     with_queue = every_choice()
     for gate in ("gpu_stack", "fabric_validation", "training_acceptance", "inference_acceptance"):
-        for choices, expected in ((with_queue, True), (replace(with_queue, queued=False), False)):
+        for choices, expected in ((with_queue, True), (replace(with_queue, queued=False, by_quota=False), False)):
             found = {entry for level in ("observe", "test") for entry in gate_permissions(gate, level, choices)}
             assert (set(PERMISSIONS) <= found) is expected
