@@ -200,8 +200,8 @@ def test_a_host_of_ours_says_the_same_in_upstreams_words_however_it_was_read(rea
     host = Host(
         os={"ID": "cos", "VERSION_ID": "121"}, kernel="6.8.0", boot={"iommu": "pt", "ro": "true"},
         sysctl={"/proc/sys/kernel/osrelease": "6.8.0", "/proc/sys/kernel/printk": "4 4 1 7"},
-        modules=("nvidia", "overlay"), units={"kubelet.service": {"Populated": "true"}}, driver="580.95.05", cuda="13.0",
-        gpus={"0000:1a:00.0": HostGpu(product="NVIDIA H100", vbios="96.00")}, read_by=read_by,
+        modules=("nvidia", "overlay"), units={"kubelet.service": {"Populated": "true"}}, driver="580.95.05",
+        gpus={"0000:1a:00.0": HostGpu(product="NVIDIA H100", vbios="96.00")}, cuda="13.0", read_by=read_by,
     )  # fmt: skip
     theirs = from_data(to_upstream(replace(ours, hosts={"gpu01": host})), "up.yaml").hosts["gpu01"]
     alike = ("os", "kernel", "boot", "sysctl", "modules", "units", "driver", "cuda")
