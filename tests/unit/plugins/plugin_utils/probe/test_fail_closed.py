@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from measuring_samples import SAMPLES_OF_MEASURES, STATED_OF_MEASURES
 from tool_samples import DOCUMENTS, MORE_SAMPLES, MORE_STATED
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
@@ -94,6 +95,7 @@ SAMPLES: dict[str, tuple[Callable[[str], Any], str]] = {
     "os_release": (os_release.parse, 'ID=ubuntu\nVERSION_ID="24.04"\n'),
     "word": (word.parse, "6.8.0-45-generic\n"),
     **MORE_SAMPLES,
+    **SAMPLES_OF_MEASURES,
 }
 
 
@@ -121,6 +123,7 @@ STATED: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "os_release": (lambda release: (release.id, release.version_id), ("ubuntu", "24.04")),
     "word": (lambda word: word, "6.8.0-45-generic"),
     **MORE_STATED,
+    **STATED_OF_MEASURES,
 }
 
 
