@@ -359,3 +359,42 @@ def test_nodes_that_nobody_logs_in_to_are_read_by_a_pod_each_under_the_role_for_
     assert host.units["kubelet.service"] == {"Populated": "true"} and host.sysctl and host.boot["iommu"] == "pt"
     assert "nvidia-smi is not installed" in host.unread["smi"]
     bench.nothing_left()
+
+
+VALIDATING = """
+import sys
+from datetime import date
+from pathlib import Path
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.catalog import ValidatorImage
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.observe import Inputs, run_validators
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site, SiteProfile
+
+site = Site(name="lab", profile=SiteProfile.CLOUD, hosts=())
+cluster = {"kubeconfig": sys.argv[1]}
+context = ObserveContext(site=site, run_dir=Path(sys.argv[2]), today=date.today(), connections=cluster)
+image = ValidatorImage(name="sound", phase="conformance", image=sys.argv[3], args=(sys.argv[4],), timeout_s=300.0)
+runs = run_validators([image], "conformance", Inputs(snapshot="{}", recipe="{}", run_id="r", node_selector={}), context)
+print(runs["sound"].exit_code)
+"""
+
+
+def test_of_two_validations_the_second_is_refused_until_the_first_is_killed_and_nothing_of_it_stays(
+    bench: Bench, tmp_path: Path, repository: Path
+) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(repository / ".cache")}
+
+    def validating(run_s: int) -> list[str]:
+        return [sys.executable, "-c", VALIDATING, str(bench.kubeconfig), str(tmp_path), STAND_IN, f"run_s={run_s}"]
+
+    with subprocess.Popen(validating(600), env=environment, text=True, stderr=subprocess.PIPE) as first:
+        eventually(lambda: phases(bench.cluster.list_objects(kinds.PODS, labels=OURS)) == ["Running"])
+        second = run_command(validating(1), 120, env=environment)
+        assert second.rc != 0 and "is held by run" in second.stderr
+        (space,) = bench.cluster.list_objects(kinds.NAMESPACES, labels=OURS)
+        first.kill()
+        first.wait(60)
+    third = run_command(validating(1), 240, env=environment)
+    assert (third.rc, third.stdout.strip()) == (0, "0"), third.stderr
+    bench.nothing_left()
+    eventually(lambda: bench.cluster.find(kinds.NAMESPACES, space["metadata"]["name"]) is None)
