@@ -21,7 +21,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.bmc.ser
     Port,
     serve,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.bmc import Bmc
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.bmc import Bmc, RackUnit
 
 LOGIN = Login(user="reader", password="of-the-rehearsal")
 
@@ -36,7 +36,7 @@ class Running:
 
 
 @contextmanager
-def running_bmcs(directory: Path, bmcs: Mapping[str, Bmc]) -> Iterator[Running]:
+def running_bmcs(directory: Path, bmcs: Mapping[str, Bmc | RackUnit]) -> Iterator[Running]:
     """Serve BMCs until the block ends."""
     certificates = Certificates(files=write_certificates(directory))
     controllers = {name: Controller(bmc, f"S-{name}", LOGIN) for name, bmc in bmcs.items()}

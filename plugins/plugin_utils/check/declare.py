@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..outcome.errors import BringupError
@@ -63,6 +64,7 @@ def declare(gate: str, site: Site, components: tuple[str, ...] | None = None) ->
     left_out = tuple(_left_out(check, site) for check in candidates if check.spec.missing_capabilities(site))
     alone = tuple(entry for check in asked if (entry := _without_equal(check, site)) is not None)
     silent = tuple(entry for check in asked if (entry := _without_bmc(check, site)) is not None)
+    silent += tuple(entry for check in asked if (entry := _without_pdu(check, site)) is not None)
     return Declaration(gate=gate, checks=declared, not_declared=left_out + absent + alone + silent)
 
 
@@ -74,6 +76,8 @@ def _declared(check: AnyCheck, site: Site, components: tuple[str, ...]) -> Decla
     if alone and len(alone) == len(site.in_scope):
         return None
     subjects = tuple(name for name in subjects if name not in alone)
+    if spec.through_pdu:
+        subjects = tuple(name for name in subjects if name in _racks_with_pdus(site))
     return DeclaredCheck(
         id=spec.id, title=spec.title, subjects=subjects, disturbs=spec.disturbs.value, duration_s=spec.duration_s
     )
@@ -110,4 +114,17 @@ def _without_bmc(check: AnyCheck, site: Site) -> NotDeclared | None:
         return None
     shown = ", ".join(unnamed[:_NAMES]) + (f" and {len(unnamed) - _NAMES} more" if unnamed[_NAMES:] else "")
     reason = f"needs the address of the BMC: {shown} without gpufleet_bmc"
+    return NotDeclared(id=check.spec.id, title=check.spec.title, reason=reason)
+
+
+def _racks_with_pdus(site: Site) -> set[str]:
+    stated = site.settings.get("pdu-feeds", {}).get("pdus") or {}
+    return {str(entry.get("rack", "")) for entry in stated.values() if isinstance(entry, Mapping)}
+
+
+def _without_pdu(check: AnyCheck, site: Site) -> NotDeclared | None:
+    without = sorted(set(site.racks) - _racks_with_pdus(site))
+    if not check.spec.through_pdu or not without:
+        return None
+    reason = f"needs the address of a PDU: gpufleet_settings.pdu-feeds.pdus has none in {', '.join(without[:_NAMES])}"
     return NotDeclared(id=check.spec.id, title=check.spec.title, reason=reason)

@@ -53,6 +53,7 @@ class CheckSpec:
         components: it is declared only where the recipe has one of these; empty for every recipe.
         between_hosts: it measures equal hosts with each other, so that the only host of its SKU is left out.
         through_bmc: it asks the BMC of a host, so that hosts whose BMC the inventory does not name are left out.
+        through_pdu: it asks PDUs, so that racks of which the site states none are left out.
         causes: every cause slug that it can give to a failed outcome, for the docs and the fault matrix.
         settings: settings class of its own (see kit/settings.py), None if it has none.
     """
@@ -69,6 +70,7 @@ class CheckSpec:
     needs_driver: bool = False
     between_hosts: bool = False
     through_bmc: bool = False
+    through_pdu: bool = False
     causes: tuple[str, ...] = ()
     settings: type[Any] | None = None
 

@@ -81,7 +81,7 @@ def read_bmc(root: Resource, get: Get) -> BmcFacts:
             problems.setdefault(name, f"{error.subject}: {error.reason}"[:400])
 
     chassis: list[Resource] = []
-    part(POWER, lambda: chassis.extend(body for _path, body in _all(get, _needed(root, "Chassis"))))
+    part(POWER, lambda: chassis.extend(body for _path, body in every_member(get, needed_link(root, "Chassis"))))
     if problems:
         problems[THERMAL] = problems[POWER]
     for body in chassis:
@@ -96,7 +96,12 @@ def read_bmc(root: Resource, get: Get) -> BmcFacts:
     )  # fmt: skip
 
 
-def _needed(body: Resource, name: str) -> str:
+def needed_link(body: Resource, name: str) -> str:
+    """Return the path of a link.
+
+    Raises:
+        InputError: there is none.
+    """
     path = link(body, name)
     if not path:
         raise InputError(f"Redfish {body.get('@odata.id', 'resource')}"[:200], f"has no link {name}.")
@@ -127,8 +132,12 @@ def _paths(get: Get, path: str) -> list[str]:
     return [entry for page in _pages(get, path) for entry in page.paths]
 
 
-def _all(get: Get, path: str) -> list[tuple[str, Resource]]:
-    """Return every member of a collection by its path."""
+def every_member(get: Get, path: str) -> list[tuple[str, Resource]]:
+    """Return every member of a collection by its path.
+
+    Raises:
+        InputError: they are more than can be read one by one, or fewer than the collection says.
+    """
     paths = _paths(get, path)
     if len(paths) > _MOST_SINGLE:
         raise InputError(
@@ -144,7 +153,7 @@ def _power(chassis: Resource, get: Get, found: _Found) -> None:
     if newer:
         subsystem = get(newer)
         collection = link(subsystem, "PowerSupplies")
-        for path, body in _all(get, collection) if collection else []:
+        for path, body in every_member(get, collection) if collection else []:
             metrics = link(body, "Metrics")
             if path not in known:
                 found.supplies.append(redfish_power.parse_supply(body, get(metrics) if metrics else None))
@@ -162,7 +171,7 @@ def _thermal(chassis: Resource, get: Get, found: _Found) -> None:
     if newer:
         subsystem = get(newer)
         collection, metrics = link(subsystem, "Fans"), link(subsystem, "ThermalMetrics")
-        fans += [redfish_thermal.parse_fan(body) for _path, body in _all(get, collection)] if collection else []
+        fans += [redfish_thermal.parse_fan(body) for _path, body in every_member(get, collection)] if collection else []
         temperatures += redfish_thermal.parse_metrics(get(metrics)) if metrics else ()
     if older and not (fans and _has_intake(temperatures)):
         old_temperatures, old_fans = redfish_thermal.parse_thermal(get(older))
@@ -184,14 +193,16 @@ def _has_intake(temperatures: list[Temperature]) -> bool:
 
 
 def _firmware(root: Resource, get: Get, found: _Found) -> None:
-    service = get(_needed(root, "UpdateService"))
-    entries = [redfish_firmware.parse(body) for _path, body in _all(get, _needed(service, "FirmwareInventory"))]
+    service = get(needed_link(root, "UpdateService"))
+    entries = [
+        redfish_firmware.parse(body) for _path, body in every_member(get, needed_link(service, "FirmwareInventory"))
+    ]
     found.firmware.extend(entries)
 
 
 def _events(root: Resource, get: Get, found: _Found) -> None:
     for place in ("Systems", "Managers"):
-        for _path, owner in _all(get, link(root, place)) if link(root, place) else []:
+        for _path, owner in every_member(get, link(root, place)) if link(root, place) else []:
             services = link(owner, "LogServices")
             for path in _paths(get, services) if services else []:
                 if redfish_log.tells_of_hardware(path):

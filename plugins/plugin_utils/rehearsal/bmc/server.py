@@ -26,10 +26,11 @@ from typing import Any
 from ...hardware.sku import load_hardware
 from ...outcome.errors import BringupError
 from ...runtime.recipe_files import RECIPES
-from ..model.bmc import Bmc
+from ..model.bmc import Bmc, RackUnit
 from ..model.patch import build_model
 from ..model.spec import read_spec
 from .payloads import ROOT, SESSIONS, Json, Tree, tree_of
+from .pdu_payloads import pdu_tree
 
 _SLOTS = 8
 _HANDSHAKE_S = 10.0
@@ -61,16 +62,16 @@ class Certificates:
 
 
 class Controller:
-    """One BMC: its resources, and its sessions."""
+    """One BMC or PDU: its resources, and its sessions."""
 
-    def __init__(self, bmc: Bmc, serial: str, login: Login) -> None:
+    def __init__(self, bmc: Bmc | RackUnit, serial: str, login: Login) -> None:
         """Take its state."""
         self._login, self._lock = login, threading.Lock()
         self._sessions: dict[str, str] = {}
-        self._bmc, self._serial, self._tree = bmc, serial, tree_of(bmc, serial)
+        self._bmc, self._serial, self._tree = bmc, serial, _tree(bmc, serial)
 
     @property
-    def bmc(self) -> Bmc:
+    def bmc(self) -> Bmc | RackUnit:
         """Its state."""
         return self._bmc
 
@@ -79,10 +80,10 @@ class Controller:
         """How many sessions nobody has ended."""
         return len(self._sessions)
 
-    def become(self, bmc: Bmc) -> None:
+    def become(self, bmc: Bmc | RackUnit) -> None:
         """Take another state, sessions stay."""
         if bmc != self._bmc:
-            self._bmc, self._tree = bmc, tree_of(bmc, self._serial)
+            self._bmc, self._tree = bmc, _tree(bmc, self._serial)
 
     def answer(self, method: str, path: str, token: str, body: bytes) -> tuple[int, Json | None, dict[str, str]]:
         """Return status, resource and headers for a request."""
@@ -122,6 +123,10 @@ class Controller:
             token, path = secrets.token_hex(16), f"{SESSIONS}/{secrets.token_hex(4)}"
             self._sessions[token] = path
         return 201, {"@odata.id": path, "UserName": given["UserName"]}, {"X-Auth-Token": token, "Location": path}
+
+
+def _tree(state: Bmc | RackUnit, serial: str) -> Tree:
+    return pdu_tree(state) if isinstance(state, RackUnit) else tree_of(state, serial)
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -64,6 +64,18 @@ class Bmc:
     events: tuple[Event, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RackUnit:
+    """One PDU of a rack that speaks Redfish: volts of its phases, watts drawn, its breaker; `answers` as a BMC."""
+
+    volts: float = 231.0
+    watts: float = 4000.0
+    breaker: str = "Normal"
+    health: str = "OK"
+    answers: BmcAnswers = "ok"
+    certificate: BmcCertificate = "good"
+
+
 def bmc_of(sku: Sku, index: int) -> Bmc:
     """Return the healthy BMC of a host of that SKU; hosts take turns in the two schemas.
 

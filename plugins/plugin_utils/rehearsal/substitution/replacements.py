@@ -129,10 +129,16 @@ def _facility_record(simulation: Simulation) -> Replacement:
 
 
 def _bmcs(simulation: Simulation) -> Replacement | None:
+    # PDUs that the site states are real: none is asked.
+    silent: dict[str, Mapping[str, Any]] = {"pdu-feeds": {"pdus": {}}}
     if not simulation.bmcs:
-        return None
-    note = f"BMCs: {simulation.bmcs} simulated, Redfish over TLS on 127.0.0.1; none of the inventory is contacted"
-    return Replacement(note=note, settings={"bmc-reached": simulation.bmc_access})
+        return Replacement(note="BMCs and PDUs: none is asked", settings=silent) if _states_pdus(simulation) else None
+    note = f"BMCs: {simulation.bmcs} simulated, Redfish over TLS on 127.0.0.1; no BMC or PDU of the site is contacted"
+    return Replacement(note=note, settings={"bmc-reached": simulation.bmc_access, **silent})
+
+
+def _states_pdus(simulation: Simulation) -> bool:
+    return bool(simulation.site.option("pdu-feeds", "pdus"))
 
 
 def _unreadable(path: Path) -> str:
