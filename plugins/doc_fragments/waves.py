@@ -63,8 +63,9 @@ options:
     type: float
     default: 900
   grace_s:
-    description: How long a pod may take to end, seconds. Without it as long as the pod itself says.
+    description: How long a pod may take to end, seconds; V(-1) is as long as the pod itself says.
     type: int
+    default: -1
   delete_unmanaged:
     description: Whether pods may go that no controller makes again.
     type: bool
@@ -73,6 +74,13 @@ options:
     description: Whether pods may go that lose what they wrote into an emptyDir volume.
     type: bool
     default: false
+  reboot:
+    description:
+      - Whether nodes are rebooted V(never), when the change needs it (V(needed)), or V(always). A rehearsal reboots
+        none, because its hosts are this machine.
+    type: str
+    choices: [never, needed, always]
+    default: never
   scontrol:
     description: With O(orchestrator=slurm) the command C(scontrol) of the controller.
     type: str

@@ -50,11 +50,6 @@ options:
         among them did not answer.
     type: dict
     default: {}
-  reboot:
-    description: Whether nodes are rebooted V(never), when the change needs it (V(needed)), or V(always).
-    type: str
-    choices: [never, needed, always]
-    default: never
   proof:
     description: With C(verified) the run directory that C(verify) answered with.
     type: path

@@ -96,7 +96,7 @@ def _nodes(site: Site, options: Mapping[str, Any], emit: Emit, stack: ExitStack)
         return SlurmNodes(options["roll"], names, SlurmLimits(scontrol=options["scontrol"], timeout_s=timeout_s), emit)
     limits = DrainLimits(
         timeout_s=timeout_s,
-        grace_s=options["grace_s"],
+        grace_s=options["grace_s"] if options["grace_s"] >= 0 else None,
         unmanaged=options["delete_unmanaged"],
         empty_dirs=options["delete_empty_dirs"],
     )
@@ -136,12 +136,17 @@ def members_of(site: Site, inventory: Inventory, nodes: Nodes, asked: Sequence[s
     return members
 
 
-def require_verifiable(site: Site) -> None:
-    """Refuse a site whose driver gate nodes cannot see: nothing would be proven after the change.
+def require_possible(run: Run, reboot: str) -> None:
+    """Refuse a site whose driver gate nodes cannot see, and reboots of simulated hosts.
 
     Raises:
-        InputError: the operator owns the driver.
+        InputError: the operator owns the driver, so nothing would be proven; or the hosts are simulated by this
+            machine, which would go down in their place.
     """
+    site = run.site
+    if reboot != "never" and (site.rehearsal or run.record.rehearsal):
+        text = f"is {reboot} in a rehearsal: its hosts are this machine, which would be rebooted."
+        raise InputError("gpufleet_wave_reboot", text, "-e gpufleet_wave_reboot=never")
     if site.driver_owner is DriverOwner.OPERATOR:
         raise InputError(
             "gpufleet_driver_owner",
@@ -174,7 +179,7 @@ def begin_or_resume(
         InputError: the roll was begun with another order of waves, or of other nodes.
     """
     path, policy = journal_path(options), policy_of(options)
-    require_verifiable(run.site)
+    require_possible(run, options["reboot"])
     if path.exists():
         journal = Journal(path, run.record.run_id)
         _require_known(journal, run.site)

@@ -63,7 +63,7 @@ def options(tmp_path: Path, **more: Any) -> dict[str, Any]:
     return {
         "roll": "driver-580", "directory": str(tmp_path / "rolls"), "orchestrator": "none", "by": "share", "size": "1",
         "per_rack": 0, "keep": "1", "budget": "0", "canaries": 1, "canary_nodes": [], "nodes": [],
-        "drain_timeout_s": 5.0, "scontrol": "scontrol", **more,
+        "drain_timeout_s": 5.0, "reboot": "never", "scontrol": "scontrol", **more,
     }  # fmt: skip
 
 
@@ -119,6 +119,13 @@ def test_a_driver_that_gate_nodes_does_not_see_is_refused(tmp_path: Path) -> Non
     run = run_of(tmp_path, driver_owner=DriverOwner.OPERATOR)
     with pytest.raises(InputError, match="would not see it"):
         begin_or_resume(run, inventory(), options(tmp_path), silent, keep=True)
+
+
+def test_a_rehearsal_reboots_no_host_because_its_hosts_are_this_machine(tmp_path: Path) -> None:
+    run = run_of(tmp_path, rehearsal=True)
+    with pytest.raises(InputError, match="this machine, which would be rebooted"):
+        begin_or_resume(run, inventory(), options(tmp_path, reboot="needed"), silent, keep=True)
+    assert begin_or_resume(run, inventory(), options(tmp_path), silent, keep=True)[1]
 
 
 def blocking(check: str, *nodes: str, kind: SubjectKind = SubjectKind.NODE, status: Status = Status.FAILED) -> Blocking:
