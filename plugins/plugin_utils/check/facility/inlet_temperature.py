@@ -23,7 +23,7 @@ class InletSettings:
     """Settings of check inlet-temperature."""
 
     max_c: float = setting(
-        "The warmest air that a host may take in; of some SKUs the vendor's own figure is stated with the SKU. May be "
+        "The warmest air that a host may take in; state the figure of the server's data sheet where it has one. May be "
         "stated by SKU.",
         unit="C", above=0, maximum=80,
     )  # fmt: skip
