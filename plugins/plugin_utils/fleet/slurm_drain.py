@@ -52,7 +52,9 @@ class SlurmNodes:
 
     def look(self, nodes: Sequence[str]) -> dict[str, str]:
         """Return by node what keeps it from being taken into a roll, empty for nothing."""
-        return {node: self._foreign(self._seen(node)) for node in nodes}
+        every = {seen.name: seen for seen in parse(self._scontrol("show", "nodes"))}
+        found = {node: every.get(self._names[node]) for node in nodes}
+        return {node: "it is not in Slurm" if seen is None else self._foreign(seen) for node, seen in found.items()}
 
     def cordon(self, node: str) -> str:
         """See engine.Orchestrator."""

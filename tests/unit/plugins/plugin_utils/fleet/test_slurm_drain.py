@@ -17,6 +17,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 
 SCONTROL = """#!/bin/sh
 cd "{state}" || exit 1
+if [ "$1 $2" = "show nodes" ]; then
+  for file in *.state; do "$0" show node "${{file%.state}}"; done
+  exit 0
+fi
 if [ "$1 $2" = "show node" ]; then
   [ -f "$3.state" ] || {{ echo "Node $3 not found"; exit 1; }}
   printf 'NodeName=%s Arch=x86_64\\n   State=%s ThreadsPerCore=1\\n' "$3" "$(cat "$3.state")"
@@ -62,6 +66,9 @@ class Site:
 def test_a_node_is_drained_by_our_reason_and_resumed(tmp_path: Path) -> None:
     site = Site(tmp_path, gpu01="IDLE")
     assert site.nodes.look(["gpu01"]) == {"gpu01": ""}
+    site.put("gpu01", "DOWN", "Not responding")
+    assert site.nodes.look(["gpu01"]) == {"gpu01": "is DOWN by root: Not responding"}
+    site.put("gpu01", "IDLE")
     assert site.nodes.cordon("gpu01") == site.nodes.cordon("gpu01") == ""
     assert site.state("gpu01") == ("IDLE+DRAIN", OURS)
     assert site.nodes.drain(["gpu01"]) == {"gpu01": ""}
