@@ -42,6 +42,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
     PODS,
     PRIORITY_CLASSES,
     SECRETS,
+    Kind,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.wait import until
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.drift import with_drift
@@ -104,6 +105,7 @@ RECIPE: dict[str, Any] = {
     "deploymentOrder": ["cert-manager", "gpu-operator", "nvidia-dra-driver-gpu", "volcano"],
     "constraints": [],
 }
+KUEUE = _ref("kueue", "0.13.2", "cert-manager")
 
 
 @dataclass
@@ -161,7 +163,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterato
         nodes=numbered_nodes(NODES, "dgx-h100"),
     )  # fmt: skip
     mirror = directory / "mirror"
-    build_mirror(mirror, [{**ref, "chart": ref["name"]} for ref in RECIPE["componentRefs"]])
+    build_mirror(mirror, [{**ref, "chart": ref["name"]} for ref in (*RECIPE["componentRefs"], KUEUE)])
     up = bring_up(request, Progress(silent))
     try:
         connection = Connection(kubeconfig=str(up.kubeconfig))
@@ -331,6 +333,27 @@ observe_gang.observe(ObserveContext(site=site, run_dir=Path("."), today=date.tod
 
     eventually(placed)
     return victim
+
+
+def test_of_two_jobs_kueue_admits_one_whole_under_the_role_for_that(stack: Bench) -> None:
+    order = [*RECIPE["deploymentOrder"], "kueue"]
+    recipe = {**RECIPE, "componentRefs": [*RECIPE["componentRefs"], KUEUE], "deploymentOrder": order}
+    assert {entry.component: entry.state for entry in stack.install(recipe)}["kueue"] == "ready"
+    stated = {"gang-admission": {"settle_s": 2, "provider": "kueue"}}
+    user = role_user("gpu_stack", stack.kubeconfig, _site(stated), recipe)
+    mine = replace(stack.observing(**stated), recipe=recipe, connections=user.connections)
+    # The policy that suspends Jobs of a queue counts a moment after it was made.
+    seen = eventually(lambda: _whole(observe_gang.observe(mine)), what="one of the Jobs was admitted")
+    assert [o.status for o in gang_admission.judge(seen, stack.judging())] == [Status.PASSED]
+    assert any("insufficient unused quota" in said for said in seen.conditions.values())
+    for plural in ("clusterqueues", "resourceflavors"):
+        kind = Kind("kueue.x-k8s.io/v1beta2", plural, plural, namespaced=False)
+        assert stack.cluster.list_objects(kind, labels="gpufleet.io/purpose=test") == []
+    assert stack.left_behind() == []
+
+
+def _whole(seen: observe_gang.GangResult) -> observe_gang.GangResult | None:
+    return seen if sorted(seen.bound.values()) == [0, 3] else None
 
 
 def test_sigterm_in_the_middle_leaves_nothing(stack: Bench) -> None:
