@@ -28,14 +28,24 @@ sys.path[:0] = [str(ROOT / ".cache"), str(ROOT / "tests/support")]
 
 from snapshot_api import PagedApi, cluster_of, everything, node, pod  # noqa: E402 - the path is made above, for this and those below
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.node_pod import node_facts  # noqa: E402
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import (  # noqa: E402
     collect_cluster,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_hosts import (  # noqa: E402
+    host_from_pod,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import (  # noqa: E402
     parse_snapshot,
     to_text,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import drift_between  # noqa: E402
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (  # noqa: E402
+    COLLECTORS,
+    Collected,
+    CollectorResult,
+    Snapshot,
+)
 
 BUDGET_S, BUDGET_MB = 15.0, 500.0
 PAGE, NODE_BYTES, POD_BYTES, LABELS = 500, 12_000, 5_000, 100
@@ -124,6 +134,47 @@ def measure(directory: Path) -> dict[str, float]:
     return figures | {"drift_cpu_s": process_time() - used, "all_mb": _largest_mb()}
 
 
+def node_log(number: int) -> str:
+    """Return what a pod on a node prints: 350 sysctls, as a host with Ubuntu has, 180 modules, 8 GPUs."""
+    place = "/proc/driver/nvidia"
+    said = {
+        "uname": "6.8.0-79-generic",
+        "os_release": "ID=ubuntu\nVERSION_ID=24.04",
+        "kernel_cmdline": "BOOT_IMAGE=/boot/vmlinuz iommu=pt",
+        "lsmod": "\n".join(["Module Size Used by", *(f"module_{n} 4096 0 - Live 0x0" for n in range(180))]),
+        "sysctl": "\n".join(f"/proc/sys/kernel/setting_{n:03}:{number % 3 if n == 7 else n}" for n in range(350)),
+        "cgroup_units": "\n".join(f"/host/cgroup/s.slice/unit{n}.service/cgroup.events:populated 1" for n in range(40)),
+        "nvidia_proc": "\n".join(
+            [f"{place}/version:NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build"]
+            + [
+                f"{place}/gpus/0000:{n:02x}:00.0/information:{line}"
+                for n in range(8)
+                for line in (
+                    "Model: NVIDIA H100 80GB HBM3",
+                    f"GPU UUID: GPU-{number}-{n}",
+                    "Video BIOS: 96.00.74.00.01",
+                )
+            ]
+        ),
+        "infiniband_class": "no adapters",
+    }
+    parts = (f"gpufleet-begin {t} 0\n{text}\ngpufleet-stderr {t}\n\ngpufleet-end {t}" for t, text in said.items())
+    return "\n".join((*parts, "gpufleet-done\n"))
+
+
+def measure_hosts(hosts: int) -> dict[str, float]:
+    """Return what it takes beside that to read the logs of pods on so many nodes, to write and to compare them."""
+    used = process_time()
+    found = {f"gpu{n:05}": host_from_pod(node_facts(f"gpu{n:05}", node_log(n), 30.0)) for n in range(hosts)}
+    figures = {"hosts": float(hosts), "hosts_cpu_s": process_time() - used}
+    seen = CollectorResult(state=Collected.WHOLE)
+    snapshot = Snapshot(taken="", made_by="bench", collectors=dict.fromkeys(COLLECTORS, seen), hosts=found)
+    used = process_time()
+    text = to_text(snapshot)
+    figures |= {"hosts_write_s": process_time() - used, "hosts_file_mb": len(text) / 1e6}
+    return figures | {"hosts_mb": _largest_mb()}
+
+
 def _largest_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
@@ -133,6 +184,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=40000)
+    parser.add_argument("--hosts", type=int, default=5000, help="nodes whose facts pods read, measured by itself")
+    parser.add_argument("--measure-hosts", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--make", default="", help=argparse.SUPPRESS)
     parser.add_argument("--measure", default="", help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -142,11 +195,16 @@ def main() -> int:
     if asked.measure:
         print(json.dumps(measure(Path(asked.measure))))
         return 0
+    if asked.measure_hosts:
+        print(json.dumps(measure_hosts(asked.hosts)))
+        return 0
     with tempfile.TemporaryDirectory() as name:
         sizes = ["--nodes", str(asked.nodes), "--pods", str(asked.pods)]
         subprocess.run([sys.executable, __file__, "--make", name, *sizes], check=True)
         done = subprocess.run([sys.executable, __file__, "--measure", name], check=True, capture_output=True, text=True)
-    figures = json.loads(done.stdout)
+    argv = [sys.executable, __file__, "--measure-hosts", "--hosts", str(asked.hosts)]
+    alone = subprocess.run(argv, check=True, capture_output=True, text=True)
+    figures = json.loads(done.stdout) | json.loads(alone.stdout)
     for title, value in figures.items():
         print(f"{title:<14}{value:>10.1f}")
     taken_s = figures["take_cpu_s"] + figures["write_cpu_s"]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from sys import intern
 from typing import Any, TypeVar
 
 from ..probe.ibstat import Hca
@@ -79,9 +81,9 @@ class _Reader:
         return {
             "os": words if system.id else {},
             "kernel": self.read("kernel_release", str, ""),
-            "boot": self.read("boot", dict, {}),
-            "sysctl": self.read("sysctl", dict, {}),
-            "modules": tuple(sorted(self.read("modules", frozenset, frozenset()))),
+            "boot": _shared(self.read("boot", dict, {})),
+            "sysctl": _shared(self.read("sysctl", dict, {})),
+            "modules": _listed_once(self.read("modules", frozenset, frozenset())),
         }
 
 
@@ -125,6 +127,21 @@ def host_from_pod(facts: HostFacts) -> Host:
         unread=reader.unread,
         read_by=POD,
     )
+
+
+def _shared(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the same mapping for hosts that say the same: hundreds of settings are alike on all of a fleet."""
+    return _once(tuple((intern(key), intern(value)) for key, value in values.items()))
+
+
+@lru_cache(maxsize=256)
+def _once(pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    return dict(pairs)
+
+
+@lru_cache(maxsize=256)
+def _listed_once(names: frozenset[str]) -> tuple[str, ...]:
+    return tuple(sorted(names))
 
 
 def _gpu(gpu: Gpu) -> HostGpu:
