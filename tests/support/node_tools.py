@@ -29,6 +29,8 @@ def network_texts(hcas: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
             "\tVersion: 2.1.3\n\nHandle 0x0100, DMI type 1, 27 bytes\nSystem Information\n"
             "\tManufacturer: Dell Inc.\n\tProduct Name: PowerEdge XE9680\n"
         ),
+        "sysctl": "/proc/sys/kernel/numa_balancing:0\n/proc/sys/vm/nr_hugepages:0\n/proc/sys/vm/zone_reclaim_mode:0\n",
+        "kernel_cmdline": "BOOT_IMAGE=/vmlinuz root=UUID=1 ro iommu=pt\n",
         "dcgmi_health": '{"body": {"Overall Health": {"value": "Healthy"}}, "header": ["Health Monitor Report"]}',
     }
 

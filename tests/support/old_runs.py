@@ -15,6 +15,7 @@ NOT_RECORDED = {
     "gpu-kernel-module": "lsmod-not-collected",
     "pcie-acs": "lspci-bridges-not-collected",
     "bios-uniform": "dmidecode-not-collected",
+    "kernel-settings-uniform": "sysctl-not-collected",
     "dcgm-health": "dcgmi-health-not-collected",
     # It did not ask mlxlink.
     "link-quality": "mlxlink-not-collected",

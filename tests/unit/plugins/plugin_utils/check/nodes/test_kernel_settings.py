@@ -1,0 +1,56 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Settings of the kernel that one host has and the others of its SKU have not."""
+
+from __future__ import annotations
+
+import pytest
+from fleet_faults import AnyFleet, said
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+
+CHECK = "kernel-settings-uniform"
+SYSCTLS = "/proc/sys/kernel/numa_balancing:{}\n/proc/sys/vm/nr_hugepages:{}\n/proc/sys/vm/zone_reclaim_mode:0\n"
+
+
+def judged(fleet: AnyFleet, **texts: str) -> tuple[Outcome, ...]:
+    """Judge a fleet of which one host's tools say something else."""
+    for tool in ("sysctl", "kernel_cmdline"):
+        for host in fleet.hosts.values():
+            text = SYSCTLS.format(0, 0) if tool == "sysctl" else "BOOT_IMAGE=/vmlinuz ro iommu=pt\n"
+            mine = texts.get(tool, text) if host.name == "gpu02" else text
+            host.tools[tool] = ToolRun(argv=(tool,), rc=0, stdout=mine)
+    outcomes: tuple[Outcome, ...] = fleet.judge(only=CHECK)
+    return outcomes
+
+
+def test_hosts_that_are_set_alike_pass(fleet: AnyFleet) -> None:
+    assert {outcome.status for outcome in judged(fleet)} == {Status.PASSED}
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        ({"sysctl": SYSCTLS.format(1, 0)}, "kernel.numa_balancing: kernel setting 1, expected 0"),
+        ({"sysctl": SYSCTLS.format(0, 51200)}, "vm.nr_hugepages: kernel setting 51200, expected 0"),
+        ({"kernel_cmdline": "BOOT_IMAGE=/vmlinuz ro\n"}, "iommu: kernel setting not set, expected pt"),
+        ({"kernel_cmdline": "ro iommu=pt pci=realloc=off\n"}, "pci: kernel setting realloc=off, expected not set"),
+    ],
+)
+def test_the_odd_one_out_is_for_a_person(fleet: AnyFleet, texts: dict[str, str], says: str) -> None:
+    outcomes = judged(fleet, **texts)
+    assert said(outcomes, Status.OTHER) == {(CHECK, "kernel-settings-mismatch", "gpu02")}
+    assert says in next(outcome.summary for outcome in outcomes if outcome.cause)
+
+
+def test_other_parameters_of_the_boot_may_differ(fleet: AnyFleet) -> None:
+    outcomes = judged(fleet, kernel_cmdline="BOOT_IMAGE=/vmlinuz-6.8 ro iommu=pt quiet splash\n")
+    assert {outcome.status for outcome in outcomes} == {Status.PASSED}
+
+
+@pytest.mark.parametrize("tool", ["sysctl", "kernel_cmdline"])
+def test_what_could_not_be_read_is_open(fleet: AnyFleet, tool: str) -> None:
+    (held,) = [outcome for outcome in judged(fleet, **{tool: ""}) if outcome.status is not Status.PASSED]
+    assert held.status is Status.OTHER and held.subjects[0].name == "gpu02"
+    assert held.cause in ("sysctl-empty", "kernel-settings-not-reported")
