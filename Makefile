@@ -70,6 +70,10 @@ rehearse-stop: setup ## Stop a rehearsal cluster that was kept, and remove what 
 test: setup ## All tests: unit, integration, rehearsal (ARGS="-k name", or paths: only those)
 	GOGC=$${GOGC:-400} pytest -n 3 --durations=40 $(ARGS)
 
+.PHONY: molecule
+molecule: setup ## Converge hosts with systemd in podman over repositories of dummy packages (needs root and podman runc mmdebstrap; ARGS="converge")
+	@tools/molecule $(ARGS)
+
 .PHONY: check
 check: setup ## Everything that is checked before a commit, with the seconds of each step (ARGS="names", or "--but names")
 	@python -m tools.check $(ARGS)

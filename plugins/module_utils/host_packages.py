@@ -21,6 +21,7 @@ _LIMIT_S = 300
 _MAX_BYTES = 64 * 1024 * 1024
 _INSTALLS = re.compile(r"^Inst (?P<name>\S+)(?: \[[^\]]*\])? \((?P<version>\S+)")
 _REMOVES = re.compile(r"^(?:Remv|Purg) (?P<name>\S+)")
+_LOCK = re.compile(r"^(?P<name>.+)-(?P<epoch>\d+):(?P<version>[^-]+)-(?P<release>[^-]+)\.\*$")
 _STREAM_FILE = "/etc/dnf/modules.d/nvidia-driver.module"
 
 
@@ -51,7 +52,7 @@ def simulate(family: str, specs: Sequence[str], preferences: str, stream: str) -
     """Return what an installation of these would do: `install` with versions, `remove`, `error`."""
     if family == "debian":
         return _simulate_apt(specs, preferences)
-    return _simulate_dnf(specs, stream)
+    return _simulate_dnf(specs, preferences.split(), stream)
 
 
 def enabled_stream() -> str:
@@ -143,7 +144,7 @@ def _simulate_apt(specs: Sequence[str], preferences: str) -> dict[str, Any]:
     }
 
 
-def _simulate_dnf(specs: Sequence[str], stream: str) -> dict[str, Any]:
+def _simulate_dnf(specs: Sequence[str], locks: Sequence[str], stream: str) -> dict[str, Any]:
     try:
         # Part of the system's Python of EL hosts, never of the controller's.
         import dnf  # type: ignore[import-not-found,unused-ignore]
@@ -152,14 +153,18 @@ def _simulate_dnf(specs: Sequence[str], stream: str) -> dict[str, Any]:
         return {"install": {}, "remove": [], "error": "the Python library of dnf is missing (package python3-dnf)"}
     try:
         with dnf.Base() as base:
+            base.conf.read()
+            # As the program does: addresses of repositories may hold variables of the site.
+            base.conf.substitutions.update_from_etc(base.conf.installroot, varsdir=base.conf.varsdir)
             base.conf.install_weak_deps = False
             base.read_all_repos()
             base.fill_sack()
             if stream:
                 # As `dnf module switch-to` does: another stream that is enabled is left.
-                modules = dnf.module.module_base.ModuleBase(base)
-                modules.reset(["nvidia-driver"])
-                modules.enable([stream])
+                base.conf.module_stream_switch = True
+                dnf.module.module_base.ModuleBase(base).enable([stream])
+            for lock in locks:
+                _exclude_others(base, lock)
             for spec in specs:
                 base.install(spec)
             base.resolve(allow_erasing=True)
@@ -168,3 +173,12 @@ def _simulate_dnf(specs: Sequence[str], stream: str) -> dict[str, Any]:
     except (dnf.exceptions.Error, OSError) as error:
         return {"install": {}, "remove": [], "error": " ".join(str(error).split())[-1500:]}
     return {"install": installs, "remove": removes, "error": ""}
+
+
+def _exclude_others(base: Any, lock: str) -> None:
+    """As the version lock does: of that name only the locked version can be installed."""
+    match = _LOCK.match(lock)
+    if match:
+        named = base.sack.query().available().filter(name=match["name"])
+        kept = named.filter(epoch=int(match["epoch"]), version=match["version"], release=match["release"])
+        base.sack.add_excludes(named.difference(kept))

@@ -25,8 +25,8 @@ _SYSCTL = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/li
 _OURS = "99-zz-gpufleet.conf"
 
 
-def system() -> dict[str, str]:
-    """Return family, distribution, major release, architecture, kernel and the id of this boot."""
+def system(root: str) -> dict[str, str]:
+    """Return family, distribution, major release, architecture, kernel and the id of this boot (below `root`)."""
     release = dict(re.findall(r'^([A-Z_]+)="?([^"\n]*)"?$', _read("/etc/os-release"), re.MULTILINE))
     likes = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
     machine = os.uname()
@@ -38,7 +38,7 @@ def system() -> dict[str, str]:
         "release": number if likes[0] == "ubuntu" else number.split(".", maxsplit=1)[0],
         "architecture": machine.machine,
         "kernel": machine.release,
-        "boot": _read("/proc/sys/kernel/random/boot_id").strip(),
+        "boot": _read(root + "/proc/sys/kernel/random/boot_id").strip(),
     }
 
 

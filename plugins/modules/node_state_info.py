@@ -58,7 +58,7 @@ options:
     elements: str
     default: []
   preferences:
-    description: Preferences of apt under which it simulates.
+    description: Preferences of apt, or lines of the version lock of dnf, under which it simulates.
     type: str
     default: ""
   stream:
@@ -108,7 +108,7 @@ def state_of_host(options: dict[str, Any]) -> dict[str, Any]:
         OSError: the package manager does not answer.
         ValueError: the ledger of earlier runs cannot be read.
     """
-    found = host_state.system()
+    found = host_state.system(options["kernel_root"])
     family = found["family"]
     state = {
         **found,

@@ -16,7 +16,7 @@ from .owners import mark_paths, owner_problems
 from .package_names import Part, load_package_names
 from .reboot import HOLDING_UNITS, holders, reboot_reasons, unloadable, until_boot
 from .state import HostState, Ledger
-from .transaction import Chosen, Transaction, held, package_names, transactions, wanted_sets
+from .transaction import Chosen, Transaction, held, package_names, pinned, transactions, wanted_sets
 from .written_files import (
     Unit,
     WrittenFile,
@@ -58,19 +58,24 @@ class Reload:
 class Plan:
     """What is to be done on one host; `changes` says it in words, empty where the host is as declared.
 
-    `effects` are what changed files need to take effect, `reboot` why the host has to be rebooted afterwards.
+    `files` are all that belong to the declaration, `write_files` those that are not as they should be; `hold` all that
+    is held, `hold_now` what is not held yet. `effects` are what changed files need to take effect, `restart` the units
+    that run an older version of what moves, `reboot` why the host has to be rebooted afterwards.
     """
 
     parts: tuple[str, ...]
     transactions: tuple[Transaction, ...] = ()
     hold: tuple[Chosen, ...] = ()
+    hold_now: tuple[str, ...] = ()
     unhold: tuple[str, ...] = ()
     locks: tuple[str, ...] = ()
     preferences: str = ""
     files: tuple[WrittenFile, ...] = ()
+    write_files: tuple[WrittenFile, ...] = ()
     remove_files: tuple[str, ...] = ()
     effects: tuple[str, ...] = ()
     units: tuple[Unit, ...] = ()
+    restart: tuple[str, ...] = ()
     remove_units: tuple[str, ...] = ()
     add_arguments: tuple[str, ...] = ()
     remove_arguments: tuple[str, ...] = ()
@@ -138,8 +143,8 @@ def plan_host(
 
 
 def _plan(declared: Declaration, state: HostState, by_sku: Sequence[Part], moves: tuple[Transaction, ...]) -> Plan:
-    hold, ours = held(moves), state.ours
-    files = _files(declared, state, _imex(declared, by_sku, state), hold)
+    hold, only, ours = held(moves), pinned(moves), state.ours
+    files = _files(declared, state, _imex(declared, by_sku, state), only)
     units = _units(declared, state, by_sku)
     remove_files = tuple(path for path in ours.files if path not in {file.path for file in files})
     changed = tuple(file for file in files if state.digests.get(file.path, "") != file.digest)
@@ -157,13 +162,16 @@ def _plan(declared: Declaration, state: HostState, by_sku: Sequence[Part], moves
         parts=declared.parts,
         transactions=moves,
         hold=hold,
+        hold_now=tuple(p.name for p in hold if not _is_held(p.name, state)),
         unhold=tuple(name for name in ours.holds if name not in after.holds),
-        locks=version_locks(hold) if state.family == "redhat" else (),
-        preferences="\n".join((*pins(hold), "")) if state.family == "debian" and hold else "",
+        locks=version_locks(only) if state.family == "redhat" else (),
+        preferences=_preferences(only, state),
         files=files,
+        write_files=changed,
         remove_files=remove_files,
         effects=tuple(dict.fromkeys(effect for effect in effects if effect)),
         units=units,
+        restart=_restart(declared, state, by_sku, moves),
         remove_units=tuple(name for name in ours.units if name not in after.units),
         add_arguments=_add_arguments(arguments, state),
         remove_arguments=_remove_arguments(arguments, state),
@@ -174,7 +182,7 @@ def _plan(declared: Declaration, state: HostState, by_sku: Sequence[Part], moves
         ledger_during=_union(ours, after, effects),
         ledger_after=after,
     )
-    return replace(plan, changes=_changes(plan, state, changed))
+    return replace(plan, changes=_changes(plan, state))
 
 
 def simulation_problems(plan: Plan, state: HostState) -> list[BringupError]:
@@ -270,6 +278,16 @@ def _union(ours: Ledger, after: Ledger, effects: Sequence[str]) -> Ledger:
     )
 
 
+def _preferences(only: Sequence[Chosen], state: HostState) -> str:
+    """Which versions count when the package manager simulates: preferences of apt, locks of dnf."""
+    lines = pins(only) if state.family == "debian" else version_locks(only)
+    return "\n".join((*lines, "")) if lines else ""
+
+
+def _is_held(name: str, state: HostState) -> bool:
+    return name in state.packages and state.packages[name].held
+
+
 def _moving(one: Transaction, state: HostState) -> list[Chosen]:
     installed = {name: package.installed for name, package in state.packages.items()}
     return [p for p in one.packages if not installed.get(p.name) or (p.version and installed[p.name] != p.version)]
@@ -277,6 +295,16 @@ def _moving(one: Transaction, state: HostState) -> list[Chosen]:
 
 def _moves(title: str, found: Sequence[Transaction], state: HostState) -> bool:
     return any(_moving(one, state) for one in found if one.title == title)
+
+
+def _restart(
+    declared: Declaration, state: HostState, by_sku: Sequence[Part], moves: Sequence[Transaction]
+) -> tuple[str, ...]:
+    """Units whose packages move while they run or have failed: they still run the version that was there before."""
+    moving = {package.name for one in moves for package in _moving(one, state)}
+    sets = [one for _title, sets in wanted_sets(declared, state, by_sku) for one in sets]
+    names = [f"{unit}.service" for one in sets for unit in one.units if moving & {*one.packages, *one.companions}]
+    return tuple(name for name in dict.fromkeys(names) if state.units.get(name) in ("active", "failed"))
 
 
 def _rebuild(declared: Declaration, found: Sequence[Transaction], state: HostState) -> bool:
@@ -295,18 +323,19 @@ def _reload(declared: Declaration, state: HostState, found: Sequence[Transaction
     return Reload(wanted=True, unload=unloadable(state.modules), stop=stop, holders=holders(state.modules))
 
 
-def _changes(plan: Plan, state: HostState, changed: Sequence[WrittenFile]) -> tuple[str, ...]:
+def _changes(plan: Plan, state: HostState) -> tuple[str, ...]:
     lines: list[str] = []
     for one in plan.transactions:
         for package in _moving(one, state):
             before = state.packages[package.name].installed or "not installed"
             lines.append(f"{one.title}: {package.name} {before} -> {package.version or 'as the repository has it'}")
-    held_now = {name for name, package in state.packages.items() if package.held}
-    lines += [f"hold {package.name}" for package in plan.hold if package.name not in held_now]
+    lines += [f"hold {name}" for name in plan.hold_now]
     lines += [f"no longer hold {name}" for name in plan.unhold]
-    lines += [f"write {file.path}" for file in changed]
+    lines += [f"write {file.path}" for file in plan.write_files]
     lines += [f"remove {path}" for path in plan.remove_files]
-    lines += [f"start {unit.name}" for unit in plan.units if state.units.get(unit.name) != "active"]
+    if not plan.reboot:
+        # What waits for a reboot is enabled, and started by it.
+        lines += [f"start {unit.name}" for unit in plan.units if state.units.get(unit.name) != "active"]
     lines += [f"stop {name}" for name in plan.remove_units]
     lines += [f"kernel command line: add {argument}" for argument in plan.add_arguments]
     lines += [f"kernel command line: remove {argument}" for argument in plan.remove_arguments]

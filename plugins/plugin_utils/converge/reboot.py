@@ -51,6 +51,9 @@ def until_boot(state: HostState, files: Sequence[WrittenFile], ofed_changes: boo
     for file in files:
         if file.needs_boot and state.digests.get(file.path, "") != file.digest:
             waiting[file.needs_boot] = state.boot
+    if any(path.startswith("/etc/sysctl.d/") and path not in {f.path for f in files} for path in state.ours.files):
+        # Nobody knows what the kernel had before.
+        waiting["settings of sysctl were taken back"] = state.boot
     if ofed_changes:
         # Its modules drop every link when they are loaded anew; storage and RDMA users hold them.
         waiting["DOCA-OFED was installed or changed"] = state.boot

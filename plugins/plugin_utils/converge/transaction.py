@@ -33,7 +33,8 @@ class Transaction:
     """Packages that move at once.
 
     `title` says what for, `before` is installed on its own first, `stream` is the module stream of dnf that must be
-    enabled, `may_remove` what the package manager may take away for it.
+    enabled, `may_remove` what the package manager may take away for it. `companions` are not asked for, but where they
+    come as dependencies it has to be that version: a package manager takes the newest if a relation allows it.
     """
 
     title: str
@@ -41,6 +42,7 @@ class Transaction:
     before: str = ""
     stream: str = ""
     may_remove: tuple[str, ...] = ()
+    companions: tuple[Chosen, ...] = ()
 
 
 def wanted_sets(declared: Declaration, state: HostState, sku_services: Sequence[Part]) -> list[tuple[str, list[Named]]]:
@@ -99,6 +101,7 @@ def transactions(
                 before=first,
                 stream=next((f"nvidia-driver:{one.stream}" for one in sets if one.stream), ""),
                 may_remove=tuple(name for one in sets for name in one.conflicts if name not in _asked(sets)),
+                companions=tuple(_companions(sets, chosen, declared, state)),
             )
         )
     return tuple(found), problems
@@ -107,6 +110,11 @@ def transactions(
 def held(found: Sequence[Transaction]) -> tuple[Chosen, ...]:
     """Return the packages that are held at their version."""
     return tuple(package for one in found for package in one.packages if package.version)
+
+
+def pinned(found: Sequence[Transaction]) -> tuple[Chosen, ...]:
+    """Return the packages that may only come at one version: those that are held, and what may come with them."""
+    return (*held(found), *(package for one in found for package in one.companions if package.version))
 
 
 def same_version(full: str, wanted: str) -> bool:
@@ -121,11 +129,25 @@ def _asked(sets: Sequence[Named]) -> set[str]:
 
 def _names(one: Named, declared: Declaration, state: HostState) -> Iterator[str]:
     """The packages of a set, its companions that are installed, and with the driver all else that must equal it."""
+    coming = state.simulation.install if state.simulation else {}
     yield from one.packages
-    yield from (name for name in one.companions if _package(name, state).installed)
+    yield from (name for name in one.companions if _package(name, state).installed or name in coming)
     if one.part == "driver":
         for other in _undeclared_equal(declared, state):
             yield from (name for name in other.packages if _package(name, state).installed)
+
+
+def _companions(
+    sets: Sequence[Named], chosen: Sequence[Chosen], declared: Declaration, state: HostState
+) -> Iterator[Chosen]:
+    names = {package.name for package in chosen}
+    for one in sets:
+        for name in (name for name in one.companions if name not in names):
+            try:
+                yield _chosen(name, _version(one, name, declared), state)
+            except InputError:
+                # Not every release has every companion.
+                continue
 
 
 def _undeclared_equal(declared: Declaration, state: HostState) -> Iterator[Named]:

@@ -1,0 +1,106 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What apt says of packages, by a real apt over a repository of its own whose newest versions nobody wants."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.module_utils import host_packages
+from ansible_collections.gpufleet.bringup.plugins.module_utils.host_packages import packages, simulate
+
+OLD, NEW = "580.95.05-1ubuntu1", "580.105.08-1ubuntu1"
+STATUS = (
+    "Package: {0}\nStatus: install ok installed\nVersion: {1}\nArchitecture: all\nMaintainer: n\nDescription: d\n\n"
+)
+needs_apt = pytest.mark.skipif(shutil.which("apt-get") is None, reason="this machine has no apt")
+
+
+def stanza(name: str, version: str, depends: str = "") -> str:
+    more = f"Depends: {depends}\n" if depends else ""
+    return (
+        f"Package: {name}\nVersion: {version}\nArchitecture: all\nMaintainer: n\n{more}"
+        f"Filename: ./{name}_{version}.deb\nSize: 1\nSHA256: {'0' * 64}\nDescription: d\n\n"
+    )
+
+
+@pytest.fixture
+def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An apt whose directories are all below one of ours; returns the status file of its dpkg."""
+    repository = tmp_path / "repository"
+    for path in ("repository", "etc/apt", "state/lists/partial", "cache/archives/partial", "updates", "info"):
+        (tmp_path / path).mkdir(parents=True)
+    versions = "".join(
+        stanza("nvidia-dkms-580-open", version, f"nvidia-kernel-common-580 (= {version})")
+        + stanza("nvidia-kernel-common-580", version, f"nvidia-modprobe (>= {version})")
+        + stanza("nvidia-modprobe", version)
+        + stanza("nvidia-fabricmanager", version)
+        for version in (OLD, NEW)
+    )
+    (repository / "Packages").write_text(versions, "utf-8")
+    status = tmp_path / "status"
+    status.write_text("", "utf-8")
+    (tmp_path / "etc/apt/sources.list").write_text(f"deb [trusted=yes] file:{repository} ./\n", "utf-8")
+    config = tmp_path / "apt.conf"
+    config.write_text(
+        f'Dir::Etc "{tmp_path}/etc/apt";\nDir::State "{tmp_path}/state";\nDir::State::status "{status}";\n'
+        f'Dir::Cache "{tmp_path}/cache";\nAPT::Architecture "amd64";\nAPT::Sandbox::User "root";\n',
+        "utf-8",
+    )
+    monkeypatch.setenv("APT_CONFIG", str(config))
+    asked = host_packages.run
+    assert asked(["apt-get", "update"])[0] == 0
+
+    def run(command: Sequence[str]) -> tuple[int, str, str]:
+        # dpkg-query knows no APT_CONFIG.
+        admin = ["--admindir", str(tmp_path)] if command[0] == "dpkg-query" else []
+        return asked([command[0], *admin, *command[1:]])
+
+    monkeypatch.setattr(host_packages, "run", run)
+    return status
+
+
+@needs_apt
+def test_offers_are_listed_with_their_repository_the_newest_first(apt: Path) -> None:
+    apt.write_text(STATUS.format("nvidia-fabricmanager", NEW), "utf-8")
+    found = packages("debian", ["nvidia-fabricmanager", "nvidia-imex"])
+    manager = found["nvidia-fabricmanager"]
+    assert manager["installed"] == NEW
+    assert [offer["version"] for offer in manager["available"]] == [NEW, OLD]
+    assert all("repository" in offer["origin"] for offer in manager["available"])
+    assert found["nvidia-imex"] == {"installed": "", "held": False, "available": []}
+
+
+@needs_apt
+def test_the_newest_dependency_breaks_an_exact_version_unless_it_is_pinned(apt: Path) -> None:
+    del apt
+    wanted = [f"nvidia-dkms-580-open={OLD}"]
+    assert "nvidia-kernel-common-580" in simulate("debian", wanted, "", "")["error"]
+    names = ("nvidia-dkms-580-open", "nvidia-kernel-common-580", "nvidia-modprobe")
+    pins = "".join(f"Package: {name}\nPin: version {OLD}\nPin-Priority: 1001\n\n" for name in names)
+    assert simulate("debian", wanted, pins, "") == {"install": dict.fromkeys(names, OLD), "remove": [], "error": ""}
+
+
+@needs_apt
+def test_a_downgrade_of_what_does_not_match_is_simulated(apt: Path) -> None:
+    apt.write_text(STATUS.format("nvidia-fabricmanager", NEW), "utf-8")
+    found = simulate("debian", [f"nvidia-fabricmanager={OLD}"], "", "")
+    assert found == {"install": {"nvidia-fabricmanager": OLD}, "remove": [], "error": ""}
+
+
+@needs_apt
+def test_a_version_that_is_not_there_is_an_error_in_words(apt: Path) -> None:
+    del apt
+    assert "580.126.09" in simulate("debian", ["nvidia-fabricmanager=580.126.09-1"], "", "")["error"]
+
+
+def test_without_a_package_manager_nothing_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_packages, "run", lambda _command: (127, "", "dpkg-query: not found"))
+    with pytest.raises(OSError, match="not found"):
+        packages("debian", ["nvidia-fabricmanager"])
+    assert simulate("debian", ["a"], "", "")["error"]
+    assert simulate("redhat", ["a"], "", "")["error"]
