@@ -10,6 +10,7 @@ import re
 from ..runtime.clock import elapsed_text
 from ..runtime.redaction import redact
 from ..runtime.visible import visible
+from ..verdict.gate import Blocking
 from ..verdict.restart import not_looked_at, restart
 from ..verdict.run import RunRecord, all_passed, run_summary
 from .cases import EntryGroup, ReportEntry, case_groups
@@ -58,13 +59,30 @@ def render_markdown(facts: RunFacts) -> str:
     lines += [
         *_notes(facts),
         *_differences(facts),
-        *_gates(gate_lines(facts)),
+        *(_gates(gate_lines(facts)) if record.scope or not record.phases else _phases(record)),
         *_resumed(facts),
         *_held(case_groups(facts)),
         *_decided(facts),
     ]
     lines += [*_not_declared(facts), _origin(facts)]
     return visible("\n".join(lines).rstrip() + "\n")
+
+
+def _phases(record: RunRecord) -> list[str]:
+    """Return the phases of a run that validates, and what holds each."""
+    lines = ["| phase | status | what is told |", "| --- | --- | --- |"]
+    lines += [f"| {v.gate} | {v.status.value} | {plain(redact(v.message))} |" for v in record.phases]
+    held = [entry for verdict in record.phases for entry in verdict.blocking]
+    lines += [
+        "",
+        *(f"- {e.status.value} {e.check} on {plain(e.shown)}: {plain(_told(e))}" for e in held[:_MOST_GROUPS]),
+    ]
+    more = len(held) - _MOST_GROUPS
+    return [*lines, *([f"- and {more} more, in ctrf/"] if more > 0 else []), ""]
+
+
+def _told(entry: Blocking) -> str:
+    return redact(f"{entry.cause}: {entry.summary}. {entry.hint}".strip())
 
 
 def _next(record: RunRecord) -> list[str]:

@@ -181,6 +181,10 @@ def test_gpus_that_the_recipe_is_not_for_are_found_without_a_constraint(run: Run
     assert readiness(run) is Status.FAILED
     (entry,) = (run.record.phase("readiness") or pytest.fail("undecided")).blocking
     assert (entry.cause, entry.shown) == ("other-accelerator", "instance-20260602-102458")
+    summary = (run.path / "report.md").read_text()
+    assert "| readiness | failed | phase readiness is" in summary
+    assert "- failed pool-accelerator on instance-20260602-102458: other-accelerator: " in summary
+    assert "| facility |" not in summary, "it decided no gate"
 
 
 def test_a_check_that_was_left_out_is_told_and_the_phase_is_not_passed(run: Run, tmp_path: Path) -> None:
