@@ -21,6 +21,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import LIST
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import (
+    Rehearsal,
     RehearsalRequest,
     planned_nodes,
 )
@@ -79,6 +80,7 @@ class ActionModule(ModuleAction):
             shapes=world.model if world else (),
             plan=world.plan if world else True,
             bmcs=_with_bmc(nodes, inventory),
+            pdus=not inventory,
             site=_stated_site(stated_settings(options, task_vars, self._templar, lambda _line: None), task_vars),
         )
         rehearsal = bring_up(request, Progress(self.emit))
@@ -91,7 +93,7 @@ class ActionModule(ModuleAction):
             "hosts": [_host(node, rehearsal.bmcs) for node in rehearsal.nodes if not node.outside],
             "programs": rehearsal.programs,
             "version": rehearsal.version,
-            "settings": laid_over(options["settings"] if world else {}, rehearsal.substitution.settings),
+            "settings": laid_over(options["settings"] if world else {}, _forced(rehearsal)),
             "notes": [*_notes(world), *rehearsal.substitution.notes],
             "default_criteria": options["default_criteria"],
             "stated": _stated_variables(world, recipe_data) if world else {},
@@ -150,6 +152,11 @@ def _with_bmc(nodes: tuple[PlannedNode, ...], inventory: list[dict[str, Any]]) -
     """Return the hosts whose BMC is simulated: those whose the inventory names, all of a cluster without one."""
     named = {str(host["name"]) for host in inventory if host["bmc"]}
     return tuple(node.name for node in nodes if not node.outside and (not inventory or node.name in named))
+
+
+def _forced(rehearsal: Rehearsal) -> dict[str, Any]:
+    # Ports of PDUs are known once the rehearsal is up.
+    return laid_over(rehearsal.substitution.settings, {"pdu-feeds": {"pdus": rehearsal.pdus}})
 
 
 def _host(node: PlannedNode, bmcs: dict[str, str]) -> dict[str, Any]:

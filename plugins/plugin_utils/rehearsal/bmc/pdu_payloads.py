@@ -12,6 +12,12 @@ from .payloads import ROOT, Json, Tree, service_root
 _EQUIPMENT = f"{ROOT}/PowerEquipment"
 _UNIT = f"{_EQUIPMENT}/RackPDUs/1"
 _OUTLETS = 4
+FEEDS = ("A", "B")
+
+
+def pdu_name(rack: str, number: int) -> str:
+    """Return the name of a rack's PDU, as in the drawn facility record."""
+    return f"{rack}-pdu-{FEEDS[number].lower()}"
 
 
 def pdu_tree(unit: RackUnit) -> Tree:

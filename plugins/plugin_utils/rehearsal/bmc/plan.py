@@ -17,17 +17,20 @@ from ...runtime.launch import python_argv
 from ..control_plane.ports import free_ports
 from ..lifecycle.spec import Probe, ProcessSpec
 from .certificates import AUTHORITY, KINDS, write_certificates
+from .pdu_payloads import FEEDS, pdu_name
 
 _PLAN, _PASSWORD = "bmcs.json", "password"
 _WAVE = 0
+_CAPACITY_KW = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedBmcs:
-    """Planned BMCs: their process, if there are any, and the URL of each by its host."""
+    """Planned BMCs: their process, if there are any, the URL of each by its host, and PDUs as a site states them."""
 
     processes: tuple[ProcessSpec, ...] = ()
     urls: dict[str, str] = field(default_factory=dict)
+    pdus: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 def bmc_directory(rehearsal: Path) -> Path:
@@ -52,7 +55,11 @@ def write_access(directory: Path) -> dict[str, Any]:
 
 
 def plan_bmcs(
-    directory: Path, names: Sequence[str], model_file: Path, hardware: tuple[Path, ...] = ()
+    directory: Path,
+    names: Sequence[str],
+    model_file: Path,
+    hardware: tuple[Path, ...] = (),
+    racks: Sequence[str] = (),
 ) -> SimulatedBmcs:
     """Write what the process reads, and return it with the URLs.
 
@@ -61,16 +68,23 @@ def plan_bmcs(
         names: the hosts that have one.
         model_file: what the BMCs follow.
         hardware: directories of more SKU facts.
+        racks: those whose PDUs are simulated, two for each.
 
     Raises:
         OSError: the directory cannot be written, or there are no free ports.
     """
     if not names:
         return SimulatedBmcs()
-    ports = free_ports(tuple(names))
+    units = {pdu_name(rack, number): (rack, feed) for rack in racks for number, feed in enumerate(FEEDS)}
+    ports = free_ports((*names, *units))
     certificates = {kind: str(directory / f"bmc-{kind}.pem") for kind in KINDS}
     write_atomic(directory / _PLAN, json.dumps({"ports": ports, "certificates": certificates}))
     more = [word for path in hardware for word in ("--hardware", str(path))]
     argv = python_argv("rehearsal.bmc", "--model", str(model_file), "--plan", str(directory / _PLAN), *more)
     process = ProcessSpec(name="bmcs", argv=argv, wave=_WAVE, probe=Probe(port=ports[names[0]]))
-    return SimulatedBmcs((process,), {name: f"https://127.0.0.1:{port}" for name, port in ports.items()})
+    urls = {name: f"https://127.0.0.1:{port}" for name, port in ports.items()}
+    pdus = {
+        name: {"address": urls.pop(name), "rack": rack, "feed": feed, "capacity_kw": _CAPACITY_KW}
+        for name, (rack, feed) in units.items()
+    }
+    return SimulatedBmcs((process,), urls, pdus)

@@ -30,7 +30,7 @@ from ..model.bmc import Bmc, RackUnit
 from ..model.patch import build_model
 from ..model.spec import read_spec
 from .payloads import ROOT, SESSIONS, Json, Tree, tree_of
-from .pdu_payloads import pdu_tree
+from .pdu_payloads import pdu_name, pdu_tree
 
 _SLOTS = 8
 _HANDSHAKE_S = 10.0
@@ -211,7 +211,7 @@ class _Followed:
     def __init__(self, model: Path, hardware: Sequence[Path], login: Login) -> None:
         self._path, self._skus, self._login = model, load_hardware([RECIPES / "hardware", *hardware]), login
         self._stamp = self._path.stat().st_mtime_ns
-        self.controllers = {node.name: Controller(node.bmc, node.serial, login) for node in self._nodes()}
+        self.controllers = {name: Controller(state, serial, login) for name, state, serial in self._states()}
 
     def look(self) -> None:
         """Read the file again if it changed."""
@@ -220,13 +220,17 @@ class _Followed:
             return
         self._stamp = stamp
         try:
-            for node in self._nodes():
-                self.controllers[node.name].become(node.bmc)
+            for name, state, _serial in self._states():
+                self.controllers[name].become(state)
         except BringupError as error:
             print(f"model: {error}", file=sys.stderr, flush=True)
 
-    def _nodes(self) -> Any:
-        return build_model(read_spec(self._path), self._skus).nodes
+    def _states(self) -> list[tuple[str, Bmc | RackUnit, str]]:
+        """Return every BMC and PDU with its name and its serial number."""
+        model = build_model(read_spec(self._path), self._skus)
+        bmcs: list[tuple[str, Bmc | RackUnit, str]] = [(node.name, node.bmc, node.serial) for node in model.nodes]
+        units = [(pdu_name(rack.name, n), unit, "") for rack in model.racks for n, unit in enumerate(rack.units)]
+        return [*bmcs, *units]
 
 
 def _error(message: str) -> Json:

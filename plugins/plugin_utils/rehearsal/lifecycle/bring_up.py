@@ -59,6 +59,7 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
         version=version,
         substitution=simulated.substitution,
         bmcs=bmcs.urls,
+        pdus=bmcs.pdus,
     )
 
 
@@ -127,7 +128,8 @@ def _with_exec_shims(plane: ControlPlane, request: RehearsalRequest) -> tuple[Pr
 
 def _bmcs(simulated: Simulated, request: RehearsalRequest) -> SimulatedBmcs:
     hardware = tuple(path / "hardware" for path in request.recipe_data)
-    return plan_bmcs(bmc_directory(request.directory), request.bmcs, simulated.model_file, hardware)
+    racks = tuple(rack.name for rack in simulated.model.racks) if request.pdus else ()
+    return plan_bmcs(bmc_directory(request.directory), request.bmcs, simulated.model_file, hardware, racks)
 
 
 def _fabric(simulated: Simulated) -> tuple[ProcessSpec, ...]:

@@ -32,6 +32,7 @@ class RehearsalRequest:
         site: what else the site states.
         full: run for real what can run without the hardware, see `full_sets`.
         bmcs: names of the hosts whose BMC is simulated.
+        pdus: whether the PDUs of their racks are, too.
     """
 
     directory: Path
@@ -47,6 +48,7 @@ class RehearsalRequest:
     plan: bool = True
     site: StatedSite = field(default_factory=StatedSite)
     bmcs: tuple[str, ...] = ()
+    pdus: bool = False
 
     @property
     def recipes(self) -> tuple[Path, ...]:
@@ -67,6 +69,7 @@ class Rehearsal:
         substitution: what is not the site's own in a run on it.
         programs: path of every program by name.
         bmcs: the URL of every simulated BMC by its host.
+        pdus: the simulated PDUs as a site states them, by name.
     """
 
     directory: Path
@@ -77,6 +80,7 @@ class Rehearsal:
     version: str
     substitution: Substitution = field(default_factory=Substitution)
     bmcs: dict[str, str] = field(default_factory=dict)
+    pdus: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 def planned_nodes(hosts: list[dict[str, Any]], count: int, sku: str) -> tuple[PlannedNode, ...]:

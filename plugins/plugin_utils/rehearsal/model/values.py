@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ...hardware.accelerator import Accelerator
-from .bmc import Bmc
+from .bmc import Bmc, RackUnit
 from .infiniband import Cable, InfiniBand
 from .site import FacilityRecord, Nccl, Stack
 from .training import HeldDown, Training, TrainingState
@@ -338,7 +338,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rack:
-    """One rack: what the signed record allows it, and its power units: all energized, one dead, or none listed."""
+    """One rack: what the signed record allows it, and its power units as the record has
+    them (all energized, one dead, none listed) and as they say themselves (`units`, one on each feed)."""
 
     name: str
     power_w: int
@@ -346,6 +347,7 @@ class Rack:
     floor_load_kg: float
     nodes: tuple[str, ...]
     pdus: PduState = "ok"
+    units: tuple[RackUnit, ...] = (RackUnit(), RackUnit())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,15 @@ from pathlib import Path
 
 import pytest
 from bmc_fleet import fleet
+from bmcs import LOGIN, running_bmcs
 from seeds import run_seed
 from sites import make_site
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility import observe_facility_record
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility import (
+    observe_facility_record,
+    observe_pdus,
+    pdu_feeds,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
@@ -35,7 +40,8 @@ CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
 FACILITY_FAULTS = [fault for fault in CATALOGUE.values() if fault.expect.gate == "facility"]
 OF_BMCS = {check.spec.id for check in all_checks() if check.spec.through_bmc}
 BMC_FAULTS = [fault for fault in FACILITY_FAULTS if fault.expect.check in OF_BMCS]
-RECORD_FAULTS = [fault for fault in FACILITY_FAULTS if fault not in BMC_FAULTS]
+PDU_FAULTS = [fault for fault in FACILITY_FAULTS if fault.expect.check == "pdu-feeds"]
+RECORD_FAULTS = [fault for fault in FACILITY_FAULTS if fault not in (*BMC_FAULTS, *PDU_FAULTS)]
 TODAY = date(2026, 6, 15)
 SEED = run_seed()
 SITE = "rehearsal"
@@ -97,3 +103,25 @@ def test_the_named_check_finds_the_fault_of_a_bmc_and_no_other_does(
         found = [entry for entry in hosts.held() if entry[3] != waiting]
     expect = definition.expect
     assert found == [(expect.check, fault.subject, expect.status, expect.cause)], f"seed {SEED}"
+
+
+@pytest.mark.parametrize("definition", PDU_FAULTS, ids=lambda definition: definition.id)
+def test_the_fault_of_a_pdu_is_found_about_its_rack(definition: FaultDefinition, tmp_path: Path) -> None:
+    healthy = cluster("h100")
+    (fault,) = choose_faults(definition.id, healthy, CATALOGUE, SEED)
+    racks = apply_fault(healthy, fault).racks
+    units = {f"{rack.name}-{number}": unit for rack in racks for number, unit in enumerate(rack.units)}
+    hosts = tuple(Host(name=node.name, sku=node.sku, node_name=node.name, rack=node.rack) for node in healthy.nodes)
+    with running_bmcs(tmp_path / "certificates", units) as running:
+        pdus = {
+            name: {"address": url, "rack": name.rpartition("-")[0], "capacity_kw": 60}
+            for name, url in running.urls.items()
+        }
+        access = {"user": LOGIN.user, "password": LOGIN.password, "ca_cert": running.ca_cert}
+        site = make_site(hosts, name=SITE, settings={"bmc-reached": access, "pdu-feeds": {"pdus": pdus}})
+        seen = observe_pdus.observe(ObserveContext(site=site, run_dir=tmp_path, today=TODAY, hardware=HARDWARE))
+        context = JudgeContext(gate="facility", site=site, today=TODAY, hardware=dict(HARDWARE))
+        outcomes = pdu_feeds.judge(seen, context)
+    held = [(o.subjects[0].name, o.status.value, o.cause) for o in outcomes if o.status is not Status.PASSED]
+    assert held == [(fault.subject, definition.expect.status, definition.expect.cause)], f"seed {SEED}"
+    assert len(outcomes) == len(racks)
