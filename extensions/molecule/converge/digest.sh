@@ -5,6 +5,6 @@
 {
   dpkg-query -W -f '${Package} ${Version} ${Status}\n' 2>/dev/null
   rpm -qa 2>/dev/null | sort
-  find /etc /var/lib/dummy-command-line /var/log/dummy-initramfs -type f -exec sha256sum {} + 2>/dev/null | sort -k2
+  find /etc /var/lib/dummy-command-line /var/log/dummy-initramfs -type f -exec sha256sum {} + 2>/dev/null | grep -v "/etc/.*~$" | sort -k2
   systemctl list-units --type=service --state=active --no-legend --plain | awk '{print $1}' | grep -E 'nvidia|chrony|kubelet' | sort
 } | sha256sum
