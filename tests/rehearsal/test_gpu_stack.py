@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kueue_gangs import KUEUE, STATED, assert_one_is_admitted_whole, with_kueue
 from role_bench import assert_looks_around, assert_refused_by_name, role_user
 from sites import make_site
+from stack_recipe import RECIPE, ref
 from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import (
@@ -42,7 +44,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
     PODS,
     PRIORITY_CLASSES,
     SECRETS,
-    Kind,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.wait import until
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.drift import with_drift
@@ -80,32 +81,6 @@ NODES = 4
 OURS = "gpufleet.io/purpose=test"
 SKUS = Path(__file__).resolve().parents[2] / "recipes" / "hardware"
 HARDWARE = load_hardware([SKUS])
-
-
-def _ref(name: str, version: str, *needs: str, **values: Any) -> dict[str, Any]:
-    return {"name": name, "namespace": name, "version": version, "dependencyRefs": list(needs), "values": values}
-
-
-RECIPE: dict[str, Any] = {
-    "componentRefs": [
-        _ref("cert-manager", "v1.17.2"),
-        _ref("gpu-operator", "v25.10.1", "cert-manager"),
-        _ref(
-            "nvidia-dra-driver-gpu",
-            "25.12.0",
-            "gpu-operator",
-            resources={"gpus": {"enabled": True}},
-            gpuResourcesEnabledOverride=True,
-            nvidiaDriverRoot="/run/nvidia/driver",
-            controller={"affinity": None, "tolerations": [{"operator": "Exists"}]},
-            kubeletPlugin={"tolerations": [{"operator": "Exists"}]},
-        ),
-        _ref("volcano", "1.12.2", "cert-manager"),
-    ],
-    "deploymentOrder": ["cert-manager", "gpu-operator", "nvidia-dra-driver-gpu", "volcano"],
-    "constraints": [],
-}
-KUEUE = _ref("kueue", "0.13.2", "cert-manager")
 
 
 @dataclass
@@ -191,8 +166,8 @@ def test_components_are_installed_after_what_they_need_and_only_once(stack: Benc
         item["labels"]["name"]: item["creationTimestamp"]
         for item in stack.cluster.list_metadata(SECRETS, labels="owner=helm,version=1")
     }
-    for ref in RECIPE["componentRefs"]:
-        assert all(made[needed] <= made[ref["name"]] for needed in ref["dependencyRefs"])
+    for entry in RECIPE["componentRefs"]:
+        assert all(made[needed] <= made[entry["name"]] for needed in entry["dependencyRefs"])
     plan, _components = stack.plan()
     assert [step.action.value for step in plan.steps] == ["unchanged"] * 4 and not plan.changes
 
@@ -208,7 +183,7 @@ def test_an_installation_that_is_not_ours_is_recognised_and_used(stack: Bench) -
     template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
     spec = {"selector": {"matchLabels": labels}, "template": template}
     body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
-    recipe = {**RECIPE, "componentRefs": [_ref("kai-scheduler", "v0.13.0")], "deploymentOrder": ["kai-scheduler"]}
+    recipe = {**RECIPE, "componentRefs": [ref("kai-scheduler", "v0.13.0")], "deploymentOrder": ["kai-scheduler"]}
     assert stack.plan(recipe)[0].steps[0].action.value == "install"
     stack.cluster.create(DEPLOYMENTS, body, "default")
     (refused,) = stack.install(recipe)
@@ -287,7 +262,7 @@ def _die_in_upgrade(stack: Bench, request: ReleaseRequest) -> None:
 
 
 def test_a_component_whose_chart_is_missing_stops_only_what_needs_it(stack: Bench) -> None:
-    refs = [*RECIPE["componentRefs"], _ref("gone", "1.0.0"), _ref("after", "1.0.0", "gone")]
+    refs = [*RECIPE["componentRefs"], ref("gone", "1.0.0"), ref("after", "1.0.0", "gone")]
     more = {**RECIPE, "componentRefs": refs, "deploymentOrder": [*RECIPE["deploymentOrder"], "gone", "after"]}
     states = {entry.component: entry.state for entry in stack.install(more)}
     assert (states["gone"], states["after"], states["volcano"]) == ("failed", "waiting", "ready")
@@ -298,6 +273,12 @@ def test_of_two_gangs_one_is_placed_and_the_other_has_no_pod_bound(stack: Bench)
     assert sorted(seen.bound.values()) == [0, 3]
     assert [o.status for o in gang_admission.judge(seen, stack.judging())] == [Status.PASSED]
     assert stack.left_behind() == []
+
+
+def test_of_two_jobs_kueue_admits_one_whole_under_the_role_for_that(stack: Bench) -> None:
+    assert stack.install(with_kueue(RECIPE))[-1].state == "ready"
+    user = role_user("gpu_stack", stack.kubeconfig, _site(STATED), with_kueue(RECIPE))
+    assert_one_is_admitted_whole(stack.cluster, user, stack.observing(**STATED), stack.judging())
 
 
 def test_two_gpus_are_allocated_through_a_claim(stack: Bench) -> None:
@@ -333,27 +314,6 @@ observe_gang.observe(ObserveContext(site=site, run_dir=Path("."), today=date.tod
 
     eventually(placed)
     return victim
-
-
-def test_of_two_jobs_kueue_admits_one_whole_under_the_role_for_that(stack: Bench) -> None:
-    order = [*RECIPE["deploymentOrder"], "kueue"]
-    recipe = {**RECIPE, "componentRefs": [*RECIPE["componentRefs"], KUEUE], "deploymentOrder": order}
-    assert {entry.component: entry.state for entry in stack.install(recipe)}["kueue"] == "ready"
-    stated = {"gang-admission": {"settle_s": 2, "provider": "kueue"}}
-    user = role_user("gpu_stack", stack.kubeconfig, _site(stated), recipe)
-    mine = replace(stack.observing(**stated), recipe=recipe, connections=user.connections)
-    # The policy that suspends Jobs of a queue counts a moment after it was made.
-    seen = eventually(lambda: _whole(observe_gang.observe(mine)), what="one of the Jobs was admitted")
-    assert [o.status for o in gang_admission.judge(seen, stack.judging())] == [Status.PASSED]
-    assert any("insufficient unused quota" in said for said in seen.conditions.values())
-    for plural in ("clusterqueues", "resourceflavors"):
-        kind = Kind("kueue.x-k8s.io/v1beta2", plural, plural, namespaced=False)
-        assert stack.cluster.list_objects(kind, labels="gpufleet.io/purpose=test") == []
-    assert stack.left_behind() == []
-
-
-def _whole(seen: observe_gang.GangResult) -> observe_gang.GangResult | None:
-    return seen if sorted(seen.bound.values()) == [0, 3] else None
 
 
 def test_sigterm_in_the_middle_leaves_nothing(stack: Bench) -> None:
