@@ -48,7 +48,7 @@ else:
     kept.write_text(" ".join(words) + "\n")
 TOOL
 printf '#!/bin/sh\necho "$0 $*" >>/var/log/dummy-initramfs\n' | tee "$home/root/usr/local/sbin/update-initramfs" >"$home/root/usr/local/sbin/dracut"
-chmod 0755 "$home"/root/usr/local/sbin/*
+chmod 0755 "${home}/root/usr/local/sbin/"*
 mkdir -p "$home/root/repository"
 touch "$home/root/.complete"
 echo made
