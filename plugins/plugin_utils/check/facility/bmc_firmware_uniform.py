@@ -57,7 +57,8 @@ def judge(seen: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
         cohorts.setdefault(skus[name], []).append(versions)
 
     def one(host: BmcContext) -> Report | Outcome:
-        return _judge(host, by_host[host.name], cohorts[host.entry.sku])
+        equals = [peer.name for peer in context.site.in_scope if peer.bmc and peer.sku == host.entry.sku]
+        return _judge(host, by_host[host.name], cohorts[host.entry.sku], alone=len(equals) == 1)
 
     outcomes = per_bmc(SPEC, seen, context, one, part=FIRMWARE)
     return tuple(outcome for outcome in outcomes if outcome.subjects[0].name not in alone)
@@ -67,7 +68,7 @@ def _versions(firmware: tuple[Firmware, ...]) -> Versions:
     return {part_of(entry): entry.version for entry in firmware if entry.running}
 
 
-def _judge(host: BmcContext, own: Versions, cohort: list[Versions]) -> Report | Outcome:
+def _judge(host: BmcContext, own: Versions, cohort: list[Versions], *, alone: bool) -> Report | Outcome:
     settings = host.settings(FirmwareSettings)
     wanted = sorted({part for versions in cohort for part in versions} | set(settings.versions))
     parts = [part for part in wanted if not any(fnmatchcase(part, pattern) for pattern in settings.ignored)]
@@ -76,6 +77,9 @@ def _judge(host: BmcContext, own: Versions, cohort: list[Versions]) -> Report | 
         hint = "see whether the account may read the inventory, and what the BMC's own page shows"
         text = "the inventory of the BMC states no version of any firmware"
         return host.answer.unknown("no-firmware-versions", text, hint, evidence=evidence)
+    if alone and not settings.versions:
+        text = f"the only host of SKU {host.sku.name} with a BMC: there is nothing to compare its firmware with"
+        return Report(summary=text, evidence=evidence)
     if len(cohort) < 2 and not settings.versions:
         text = f"no other host of SKU {host.sku.name} was read, so there is nothing to compare it with"
         return host.answer.unknown("no-peer-read", text, "see bmc-reached of the others", evidence=evidence)

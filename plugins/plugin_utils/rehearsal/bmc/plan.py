@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from ...runtime.files import write_atomic
@@ -76,7 +77,9 @@ def plan_bmcs(
     if not names:
         return SimulatedBmcs()
     units = {pdu_name(rack, number): (rack, feed) for rack in racks for number, feed in enumerate(FEEDS)}
-    ports = free_ports((*names, *units))
+    # The addresses of a site stay: a rehearsal that is started again in its directory has those of the last one, as far
+    # as they are free. Gates that passed before depend on them.
+    ports = free_ports((*names, *units), Random(str(directory)))
     certificates = {kind: str(directory / f"bmc-{kind}.pem") for kind in KINDS}
     write_atomic(directory / _PLAN, json.dumps({"ports": ports, "certificates": certificates}))
     more = [word for path in hardware for word in ("--hardware", str(path))]

@@ -158,6 +158,13 @@ def test_a_fan_that_is_not_good_is_told(tmp_path: Path, schema: str, fan: BmcFan
         assert hosts.held() == [("bmc-fans", "a", status, cause)]
 
 
+def test_one_machine_has_nothing_to_compare_its_firmware_with(tmp_path: Path) -> None:
+    with fleet(tmp_path, a=dgx()) as hosts:
+        assert hosts.held() == []
+        stated = hosts.held(bmc_firmware_uniform={"versions": {"HostBIOS_0": "9"}})
+        assert stated == [("bmc-firmware-uniform", "a", "failed", "firmware-not-as-stated")]
+
+
 def test_the_odd_one_out_in_firmware_is_named_with_both_versions(tmp_path: Path) -> None:
     odd = dgx(firmware={**dgx().firmware, "HGX_FW_BMC_0": "HGX-22.08-1"})
     with fleet(tmp_path, a=dgx(), b=odd, c=dgx()) as hosts:
