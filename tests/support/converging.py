@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.declaration import Declaration, read_declaration
@@ -12,7 +14,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.plan imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.state import HostState, Offer, PackageState
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 
-UBUNTU = {"family": "debian", "distribution": "Ubuntu", "release": "24.04", "kernel": "6.8.0-60-generic"}
+UBUNTU: Mapping[str, str] = MappingProxyType(
+    {"family": "debian", "distribution": "Ubuntu", "release": "24.04", "kernel": "6.8.0-60-generic"}
+)
 ROCKY = {"family": "redhat", "distribution": "Rocky Linux", "release": "9", "kernel": "5.14.0-570.el9.x86_64"}
 VERSIONS = ("580.105.08", "580.95.05", "570.172.08")
 REPOSITORY = "https://mirror.example/cuda ubuntu2404/"
@@ -29,14 +33,14 @@ def offers(system: System, versions: tuple[str, ...] = VERSIONS, origin: str = R
     return tuple(Offer(version=written.format(version), origin=origin) for version in versions)
 
 
-def host(facts: dict[str, str] = UBUNTU, **shown: Any) -> HostState:
+def host(facts: Mapping[str, str] = UBUNTU, **shown: Any) -> HostState:
     """A host that shows nothing but its operating system, and what is stated."""
     return HostState(**{"architecture": "x86_64", "boot": "boot-1", **facts, **shown})
 
 
 def stocked(
     wanted: Declaration,
-    facts: dict[str, str] = UBUNTU,
+    facts: Mapping[str, str] = UBUNTU,
     sku: Sku | None = None,
     installed: dict[str, str] | None = None,
     without: tuple[str, ...] = (),

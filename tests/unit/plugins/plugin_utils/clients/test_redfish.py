@@ -145,6 +145,12 @@ class Odd(BaseHTTPRequestHandler):
         pass
 
 
+def _opened(found: RedfishService) -> None:
+    """Log in and out."""
+    with found:
+        pass
+
+
 @contextmanager
 def odd(tmp_path: Path, answers: dict[tuple[str, str], tuple[int, dict[str, str], bytes]]) -> Iterator[RedfishService]:
     Odd.answers, Odd.seen = answers, []
@@ -180,8 +186,8 @@ def test_the_session_of_a_whole_url_is_ended_on_the_service_that_we_know(tmp_pat
         ("GET", "/redfish/v1/"): (200, {}, ROOT),
         ("POST", "/redfish/v1/SessionService/Sessions"): (201, header, b"{}"),
     }
-    with odd(tmp_path, answers) as found, found:
-        pass
+    with odd(tmp_path, answers) as found:
+        _opened(found)
     assert Odd.seen[-1][:2] == ("DELETE", "/redfish/v1/SessionService/Sessions/4")
 
 
@@ -204,6 +210,6 @@ def test_a_password_that_the_service_repeats_is_masked(tmp_path: Path) -> None:
         ("GET", "/redfish/v1/"): (200, {}, ROOT),
         ("POST", "/redfish/v1/SessionService/Sessions"): (503, {}, f"no room for {LOGIN.password}".encode()),
     }
-    with odd(tmp_path, answers) as found, pytest.raises(BusyError) as caught, found:
-        pass
+    with odd(tmp_path, answers) as found, pytest.raises(BusyError) as caught:
+        _opened(found)
     assert LOGIN.password not in str(caught.value) and "no room for" in str(caught.value)
