@@ -35,8 +35,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tarball = next(home.glob("gpufleet-bringup-*.tar.gz"))
     work = home / "work"
     work.mkdir()
-    # Neither from the checkout nor with its PYTHONPATH, nor with what lies in the user's home (ansible-lint installs what
-    # it lints there): galaxy would find the collection and install nothing.
+    # Neither from the checkout nor with its PYTHONPATH, nor with what lies in the user's home (ansible-lint installs
+    # there): galaxy would find the collection and install nothing.
     install = [*galaxy, "install", "--offline", "-p", str(work / "collections"), str(tarball)]
     bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     bare |= {"ANSIBLE_HOME": str(home / "ansible"), "ANSIBLE_COLLECTIONS_PATH": str(work / "collections")}

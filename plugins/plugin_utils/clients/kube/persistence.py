@@ -127,7 +127,8 @@ class Tries:
             return repeatable and self.silent > 0
         if not fault.status:
             return repeatable or not fault.sent
-        if not (self.patient and fault.status in _AWAY):
+        # 429 is the API server's own word, never that of a kubelet or a service behind it.
+        if not (fault.status in _AWAY and (self.patient or fault.status == 429)):
             self.answered -= 1
         if self.answered <= 0:
             return False
