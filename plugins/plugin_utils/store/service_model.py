@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What is remembered of a cluster in service: cycles of tests on idle nodes, their results, leases, classes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..outcome.model import Rating, Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """One pass over the free nodes of a site; it has no gates.
+
+    `started` and `ended` are UTC as in a run record, `ended` empty while it goes on or after its controller died;
+    `controller` is the host that ran it, `note` why it ended early.
+    """
+
+    cycle_id: str
+    site: str
+    rehearsal: bool
+    started: str
+    controller: str
+    ended: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One measured number: of a `part` of the node (a GPU's UUID, an adapter, a volume; empty for the node)."""
+
+    name: str
+    number: float
+    unit: str
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestResult:
+    """What one test said of one node; never changed once written.
+
+    `status` is one of CTRF's words: `pending` was given back to a user's workload and is still to do, `other` was tried
+    and is not known. `started_s` is seconds since the epoch. `cohort` holds what two results must have in common to be
+    compared (SKU, driver, library versions). `parts` names what was there, by slot (`gpu0`: its UUID or serial), so that
+    a swapped part begins a new history; `digests` is by part what it computed. `log` is a path below the log directory.
+    """
+
+    cycle_id: str
+    node: str
+    test: str
+    started_s: float
+    duration_s: float
+    status: Status
+    rating: Rating = Rating.UNKNOWN
+    cause: str = ""
+    summary: str = ""
+    cohort: str = ""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    digests: Mapping[str, str] = field(default_factory=dict)
+    figures: tuple[Figure, ...] = ()
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right of one cycle to run one test on one node, until a time (seconds since the epoch)."""
+
+    node: str
+    test: str
+    cycle_id: str
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeClass:
+    """What a node was taken for after a cycle: `healthy`, `suspect`, `drifting`, `bad`, `unknown`, and by which numbers.
+
+    `reasons` are sentences with their numbers, the most important first; `action` is what was done about it.
+    """
+
+    cycle_id: str
+    node: str
+    word: str
+    reasons: tuple[str, ...] = ()
+    action: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OurCordon:
+    """A node that we took out of service: when (UTC), by which cycle or roll, why, and when it was given back."""
+
+    node: str
+    by: str
+    reason: str
+    since: str
+    lifted: str = ""
