@@ -39,13 +39,14 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TestResult:
+class NodeResult:
     """What one test said of one node; never changed once written.
 
     `status` is one of CTRF's words: `pending` was given back to a user's workload and is still to do, `other` was tried
     and is not known. `started_s` is seconds since the epoch. `cohort` holds what two results must have in common to be
-    compared (SKU, driver, library versions). `parts` names what was there, by slot (`gpu0`: its UUID or serial), so that
-    a swapped part begins a new history; `digests` is by part what it computed. `log` is a path below the log directory.
+    compared (SKU, driver, library versions). `parts` names what was there, by slot (`gpu0`: its UUID or serial), so
+    that a swapped part begins a new history; `digests` is by part what it computed. `log` is a path below the log
+    directory.
     """
 
     cycle_id: str
@@ -76,8 +77,9 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeClass:
-    """What a node was taken for after a cycle: `healthy`, `suspect`, `drifting`, `bad`, `unknown`, and by which numbers.
+    """What a node was taken for after a cycle, and by which numbers.
 
+    `word` is `healthy`, `suspect`, `drifting`, `bad` or `unknown`;
     `reasons` are sentences with their numbers, the most important first; `action` is what was done about it.
     """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from ...store.service_model import TestResult
+from ...store.service_model import NodeResult
 from ...workload.model import JobResult, JobSpec
 from ..benchmark.plan import BenchmarkHost
 
@@ -27,6 +27,6 @@ class NodeTest(ABC):
         """Return the job with this name that tests the node."""
 
     @abstractmethod
-    def read(self, cycle_id: str, host: BenchmarkHost, result: JobResult, started_s: float) -> TestResult:
+    def read(self, cycle_id: str, host: BenchmarkHost, result: JobResult, started_s: float) -> NodeResult:
         """Return what the job said. `other` unless everything that the test promises was seen; `pending` if a pod of
         a user took its place."""
