@@ -11,6 +11,7 @@ from functools import lru_cache
 from sys import intern
 from typing import Any, TypeVar
 
+from ..outcome.wording import first_of
 from ..probe.ibstat import Hca
 from ..probe.infiniband_class import Adapter
 from ..probe.nvidia_proc import DriverFiles, DriverGpu
@@ -47,9 +48,8 @@ def result_of(found: Mapping[str, Host], missing: Mapping[str, str], hint: str) 
     """
     if missing or not found:
         lacking = [f"{name} ({reason})" for name, reason in sorted(missing.items())]
-        more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
-        text = "; ".join(lacking[:_SHOWN]) or "the run has no hosts"
-        return CollectorResult(state=Collected.FAILED, reason=f"not read: {text}{more}", hint=hint)
+        text = first_of(lacking, _SHOWN, "; ") or "the run has no hosts"
+        return CollectorResult(state=Collected.FAILED, reason=f"not read: {text}", hint=hint)
     unread = Counter(fact for host in found.values() for fact in host.unread)
     told = ", ".join(f"{fact} of {count}" for fact, count in sorted(unread.items()))
     count = f"{len(found)} host(s) read"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from ..clients.helm.helm import Release
 from ..constraint.version import parse_version
 from ..outcome.errors import InputError
+from ..outcome.wording import first_of
 from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, REVISION_LABEL, Action, Component, Plan, Step
 from .owners import Existing
 from .upgrades import crossing_of
@@ -174,8 +175,7 @@ def _ours(component: Component, installed: Installed, release: Release, take_ove
     if installed.labels[component.release].get(DIGEST_LABEL) != component.digest:
         return _made(component, Action.UPGRADE, release, "other values")
     if drift := installed.drift.get(component.release):
-        more = f" and {len(drift) - 3} more" if len(drift) > 3 else ""
-        return _made(component, Action.UPGRADE, release, f"changed by hand: {', '.join(drift[:3])}{more}")
+        return _made(component, Action.UPGRADE, release, f"changed by hand: {first_of(drift, 3)}")
     if foreign:
         reason = f"{', '.join(foreign)} was made by somebody else and is left alone"
         return _made(component, Action.UNCHANGED, release, reason, f"to take it over, add {component.name} to adopt")
@@ -214,7 +214,7 @@ def _absent(component: Component, installed: Installed, policy: str) -> Step:
 
 def _chosen(component: Component, found: Existing, policy: str, release: Release | None) -> Step:
     """Return what becomes of an installation that is not ours, by the site's choice."""
-    seen = ", ".join(found.seen[:3]) + (f" and {len(found.seen) - 3} more" if len(found.seen) > 3 else "")
+    seen = first_of(found.seen, 3)
     version = (release.chart_version if release else "") or found.version
     what = f"{component.name} {version}".rstrip() + f" is already installed by {found.owner} ({seen})"
     made = _made(component, Action.REFUSE, release)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..outcome.model import SubjectKind
+from ..outcome.wording import first_of
 from ..site.model import Site
 
 Facts = Mapping[str, str]
@@ -170,8 +171,7 @@ def _difference(before: str, now: str) -> tuple[str, str]:
 
 def _few(parts: list[str]) -> str:
     shown = [part for part in parts if part]
-    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-    return ", ".join(shown[:_SHOWN]) + more or ("nothing" if not parts else NOT_SEEN)
+    return first_of(shown, _SHOWN) or ("nothing" if not parts else NOT_SEEN)
 
 
 def in_words(found: Iterable[Change]) -> list[str]:

@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 
 from ..outcome.errors import InputError
+from ..outcome.wording import natural
 from .model import Member, Place, Plan, Policy, nodes_of
 
-_DIGITS = re.compile(r"(\d{1,18})")
 _NO_RACK = "no rack"
 
 
@@ -57,11 +56,6 @@ def make_plan(members: Iterable[Member], policy: Policy) -> Plan:
     rest = [(member.name, racks[member.name]) for member in taken if member.name not in chosen]
     places += _by_rack(rest, size, policy) if policy.by == "rack" else _by_share(rest, size, policy)
     return Plan(places=tuple(places), left_out=left_out, notes=tuple(notes), site_nodes=len(nodes), serving=serving)
-
-
-def natural(name: str) -> tuple[tuple[int, int | str], ...]:
-    """Return what sorts gpu2 before gpu10."""
-    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in _DIGITS.split(name) if part)
 
 
 def _require_distinct(nodes: Sequence[Member]) -> None:

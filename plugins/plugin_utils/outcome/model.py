@@ -12,6 +12,7 @@ from enum import Enum
 
 from .errors import InputError
 from .series import Series
+from .wording import first_of
 
 SCHEMA_VERSION = 1
 Scalar = str | int | float | bool | None
@@ -115,7 +116,7 @@ def most_specific(subjects: Sequence[Subject]) -> str:
     """Return the names of the most specific subjects, for people: the link, not the cluster and the adapter as well."""
     first = min(_SPECIFIC.index(subject.kind) for subject in subjects)
     names = [subject.name for subject in subjects if _SPECIFIC.index(subject.kind) == first]
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else "")
+    return first_of(names, _MOST_NAMES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..outcome.errors import InputError
+from ..outcome.wording import first_of
 from ..runtime.files import PRIVATE_FILE, write_atomic
 from ..runtime.secret_keys import redact_data
 from .effect import without_effect
@@ -53,7 +54,7 @@ class Written:
         """What its reader must know: it holds secrets, because whoever installs from it needs them."""
         if not self.secrets:
             return []
-        places = ", ".join(self.secrets[:3]) + (f" and {len(self.secrets) - 3} more" if len(self.secrets) > 3 else "")
+        places = first_of(self.secrets, 3)
         text = f"{self.path} holds secrets ({places}), so its owner alone may read it (mode 0600): keep it out of "
         return [text + "version control, or let the values name a Secret of the cluster (docs/recipes.md)"]
 

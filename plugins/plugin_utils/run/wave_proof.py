@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..outcome.decisions import Quarantine
 from ..outcome.model import Status
+from ..outcome.wording import first_of
 from ..runtime.clock import now_utc
 from ..runtime.files import make_dirs, write_atomic
 from ..runtime.run_dir import SETTINGS
@@ -67,9 +68,4 @@ def problems_found(path: Path, nodes: Sequence[str]) -> Mapping[str, str]:
         word = "" if entry.status is Status.FAILED else f" ({entry.status.value})"
         for node in about:
             against[node].append(f"{entry.check}{word}: {entry.summary or entry.cause}")
-    return {node: _shown(texts) for node, texts in against.items()}
-
-
-def _shown(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
-    return "; ".join(texts[:_SHOWN]) + more
+    return {node: first_of(texts, _SHOWN, "; ") for node, texts in against.items()}

@@ -10,13 +10,13 @@ layer, the rate, the model. Names in a SKU decide what these leave open. Names a
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ..hardware.sku import Sku
+from ..outcome.wording import natural
 from ..probe.ibstat import Hca, IbPort
 from ..probe.nvidia_smi_topo import Topology
 from .model import Host
@@ -225,8 +225,3 @@ def _ordered(entries: Iterable[Adapter]) -> tuple[str, ...]:
     """Return the names in the order of the GPUs that they are beside, then by number."""
     ordered = sorted(entries, key=lambda entry: (entry.nearest or entry.beside or (1 << 16,), natural(entry.name)))
     return tuple(entry.name for entry in ordered)
-
-
-def natural(name: str) -> tuple[tuple[int, str], ...]:
-    """Return a key that sorts mlx5_10 behind mlx5_9."""
-    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name))

@@ -13,6 +13,7 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
+from ..outcome.wording import first_of
 from ..runtime.recipe_files import RECIPES
 from ..runtime.strict import decode, read_yaml
 from .model import Collected, Host, Snapshot
@@ -87,8 +88,7 @@ class Change:
     @property
     def text(self) -> str:
         """One line for people."""
-        shown = ", ".join(self.subjects[:8]) + (f" and {len(self.subjects) - 8} more" if len(self.subjects) > 8 else "")
-        where = f" ({shown})" if any(self.subjects) else ""
+        where = f" ({first_of(self.subjects, 8)})" if any(self.subjects) else ""
         return f"{self.importance.value}: {self.path}: {self.before or 'nothing'} -> {self.after or 'nothing'}{where}"
 
 

@@ -12,6 +12,7 @@ from enum import Enum
 
 from ..fingerprint.dependencies import Change, Dependencies, SiteState, changes, dependencies_of, in_words, unseen
 from ..outcome.model import SubjectKind
+from ..outcome.wording import first_of
 from ..site.model import Site
 from ..verdict.gate import AppliedDecision, TakenOver
 from .model import NonPass, Pass
@@ -91,7 +92,7 @@ class GateFreshness:
         for entry in self.stale:
             if entry.why is not Why.CHANGED:
                 others.setdefault((entry.why.value, entry.text), []).append(_name(entry.needed))
-        lines += [f"{_few(names)} {why}{f': {text}' if text else ''}" for (why, text), names in others.items()]
+        lines += [f"{first_of(names, 2)} {why}{f': {text}' if text else ''}" for (why, text), names in others.items()]
         return lines
 
 
@@ -216,8 +217,3 @@ def _moment(text: str) -> datetime:
 
 def _name(need: Needed) -> str:
     return f"{need.check} on {need.subject}"
-
-
-def _few(names: list[str], shown: int = 2) -> str:
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return ", ".join(names[:shown]) + more

@@ -33,6 +33,7 @@ from ..clients.kube.kinds import (
 )
 from ..clients.kube.wait import until
 from ..outcome.errors import BringupError, DeadlineError
+from ..outcome.wording import first_of
 from ..runtime.clock import Deadline
 from ..runtime.interrupt import interruptible
 from ..runtime.pool import map_bounded
@@ -201,8 +202,8 @@ def _seconds(text: Any) -> float:
 def where_they_are(objects: list[dict[str, Any]]) -> str:
     """Return the names of objects, pods with their nodes; of many the first."""
     places = [(obj["metadata"]["name"], (obj.get("spec") or {}).get("nodeName")) for obj in objects]
-    words = [f"{name} on node {node}" if node else str(name) for name, node in places[:5]]
-    return ", ".join(words) + (f" and {len(places) - 5} more" if len(places) > 5 else "")
+    words = [f"{name} on node {node}" if node else str(name) for name, node in places]
+    return first_of(words, 5)
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
-from ..clients.kube.kinds import EVENTS
 from ..clients.kube.permission import Permission
 from ..outcome.errors import BringupError
 from ..runtime.pool import map_bounded
@@ -23,6 +22,7 @@ from .namespace import TemporaryNamespace, temporary_namespace
 from .pending import held_by_gates, told_refusal, why_pending
 from .permission import BASIC
 from .render import render
+from .warnings import warnings_in
 
 Json = dict[str, Any]
 _TEMPLATE = RECIPES / "workloads" / "node-facts.yaml.j2"
@@ -106,7 +106,7 @@ def _run_some(namespace: TemporaryNamespace, nodes: Sequence[str], pods: NodePod
     refused = dict(map_bounded(lambda title: _made(namespace, title, titles[title], pods), list(titles), _WORKERS))
     waiting = {title for title, reason in refused.items() if not reason}
     there = _waited(namespace, waiting, pods)
-    warnings = _warnings(namespace) if any(_phase(pod) not in _ENDED for pod in there.values()) else {}
+    warnings = warnings_in(namespace) if any(_phase(pod) not in _ENDED for pod in there.values()) else {}
 
     def read(title: str) -> tuple[str, Printed]:
         if refused[title]:
@@ -172,17 +172,3 @@ def _printed(namespace: TemporaryNamespace, title: str, pod: Json | None, warnin
     said = ended.get("message") or status.get("message") or ended.get("reason") or status.get("reason") or "no reason"
     how = f"ended with {ended['exitCode']}" if "exitCode" in ended else "did not end in time"
     return Printed(log=log, reason=f"its pod {how}: {said}"[:400])
-
-
-def _warnings(namespace: TemporaryNamespace) -> dict[str, str]:
-    """Return the last warning about each pod."""
-    try:
-        events = namespace.cluster.list_objects(EVENTS, namespace.name)
-    except BringupError:
-        return {}
-    events.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
-    return {
-        str((event.get("involvedObject") or {}).get("name", "")): f"{event.get('reason')}: {event.get('message')}"[:300]
-        for event in events
-        if event.get("type") == "Warning"
-    }

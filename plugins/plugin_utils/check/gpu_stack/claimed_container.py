@@ -13,11 +13,11 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...clients.kube.kinds import EVENTS
 from ...outcome.errors import BringupError
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ...workload.namespace import TemporaryNamespace
+from ...workload.warnings import warnings_in
 
 Json = dict[str, Any]
 # The driver's files, nvidia-smi among them, come into the container with its devices. It must not end: a claim whose
@@ -54,7 +54,7 @@ def look_into(namespace: TemporaryNamespace, deadline: Deadline, progress: Progr
         time.sleep(min(0.5, max(deadline.left_s, 0.01)))
     if not pod:
         return ContainerSeen(reason="the pod is gone")
-    return replace(container_seen(pod, printed, _last_warning(namespace)), unread=unread)
+    return replace(container_seen(pod, printed, next(reversed(warnings_in(namespace).values()), "")), unread=unread)
 
 
 def _printed(namespace: TemporaryNamespace, pod: Json) -> tuple[str, str]:
@@ -91,13 +91,3 @@ def why_not_running(pod: Json) -> str:
         if waiting.get("reason"):
             return ": ".join(str(waiting[key]) for key in ("reason", "message") if waiting.get(key))[:400]
     return ""
-
-
-def _last_warning(namespace: TemporaryNamespace) -> str:
-    try:
-        events = namespace.cluster.list_objects(EVENTS, namespace.name)
-    except BringupError:
-        return ""
-    warnings = [event for event in events if event.get("type") == "Warning"]
-    warnings.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
-    return f"{warnings[-1].get('reason', '')}: {warnings[-1].get('message', '')}"[:400] if warnings else ""

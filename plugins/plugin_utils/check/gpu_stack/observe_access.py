@@ -14,7 +14,7 @@ from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.dra import dra_kinds
 from ...clients.kube.errors import ForbiddenError
-from ...clients.kube.kinds import EVENTS, PODS
+from ...clients.kube.kinds import PODS
 from ...component_stack.facts import stack_facts
 from ...hardware.sku import sku_or_error
 from ...outcome.errors import BringupError
@@ -27,6 +27,7 @@ from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namesp
 from ...workload.pending import held_by_gates, why_pending
 from ...workload.placing import PlacingTime
 from ...workload.render import render
+from ...workload.warnings import warnings_in
 from ..kit.settings import setting
 from ..kit.tolerations import cluster_queue_of, tolerations_of
 from ..spec import ObserveContext, observer_of
@@ -114,7 +115,7 @@ def _run(
         started = time.monotonic()
         there = _waited(namespace, settings, Progress(context.emit), 2 * len(tried))
         settled_s = round(time.monotonic() - started, 1)
-        warnings = _warnings(namespace)
+        warnings = warnings_in(namespace)
         seen = dict(zip([n.node for n in tried], map_bounded(
             lambda entry: _looked_at(namespace, entry[1], there, warnings, entry[0]),
             list(enumerate(tried)), _WORKERS), strict=True))  # fmt: skip
@@ -198,20 +199,6 @@ def _waited(
             return {pod["metadata"]["name"]: pod for pod in pods}
         progress.tick(f"GPU containers: {len(ended)} of {len(pods)} pods looked ({count} at most)")
         time.sleep(0.5)
-
-
-def _warnings(namespace: TemporaryNamespace) -> Mapping[str, str]:
-    """Return the last warning about each pod."""
-    try:
-        events = namespace.cluster.list_objects(EVENTS, namespace.name)
-    except BringupError:
-        return {}
-    events.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
-    return {
-        str((event.get("involvedObject") or {}).get("name", "")): f"{event.get('reason')}: {event.get('message')}"[:400]
-        for event in events
-        if event.get("type") == "Warning"
-    }
 
 
 def _looked_at(

@@ -13,13 +13,13 @@ from datetime import datetime
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
+from ...outcome.wording import natural
 from ...probe.ibstat import Hca, IbPort
 from ...site.adapters import (
     LINK_LAYERS,
     VARIABLE,
     ComputeAdapters,
     carries_gpu_traffic,
-    natural,
     port_names,
     stated_by,
 )

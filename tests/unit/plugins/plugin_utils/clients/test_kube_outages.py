@@ -244,3 +244,15 @@ def test_a_forgotten_version_is_told_after_a_break_as_well(api: Api, cluster: Cl
     api.stream = [lambda _path: [_event("a", 5) + b"\n", b""], lambda _path: [gone]]
     with pytest.raises(GoneError):
         list(cluster.watch(PODS, Deadline.after(5), version="4"))
+
+
+@pytest.mark.usefixtures("pauses")
+@pytest.mark.parametrize(("status", "made"), [(429, 30), (503, 4)])
+def test_a_server_without_time_is_waited_for_where_nobody_behind_it_is(status: int, made: int) -> None:
+    """A log or a service stands behind the API server: its 503 is that of one kubelet, a 429 is the server's own."""
+    tries = Tries(Outage(patience_s=60.0), patient=False, answered=4)
+    busy_server = Fault(status=status, asked_s=1.0)
+    count = 1
+    while count < made + 1 and tries.again(busy_server, repeatable=True):
+        count += 1
+    assert count == (made + 1 if status == 429 else made)

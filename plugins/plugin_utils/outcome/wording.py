@@ -1,0 +1,23 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How lists are told to people: the first of them and how many follow, and names in the order in which they count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+# So few at a time, because Python refuses to make a number of thousands of digits.
+_DIGITS = re.compile(r"(\d{1,18})")
+
+
+def first_of(texts: Sequence[str], most: int, joint: str = ", ") -> str:
+    """Return the first `most` texts, and how many more there are: `a, b and 3 more`."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return joint.join(texts[:most]) + more
+
+
+def natural(name: str) -> tuple[tuple[int, int | str], ...]:
+    """Return a key that sorts gpu2 before gpu10."""
+    return tuple((0, int(part)) if part.isdecimal() else (1, part) for part in _DIGITS.split(name) if part)
