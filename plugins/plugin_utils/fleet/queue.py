@@ -1,0 +1,220 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The queue of tests on idle nodes, and the batch at its head; the same for the same input in any order. Pure.
+
+New nodes go first, then those that failed recently, then the rest by the time of the last try. Whoever was passed over
+for twice his time goes with those that failed, before them by age, so that bad nodes starve nobody. Within a day of age
+nodes of all racks and rails take turns. It is built anew before every batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..outcome.errors import InputError
+from ..store.service_model import Lease
+from .plan import natural
+from .queue_model import BatchLimits, BatchPlan, Demand, DueTest, Position, QueueNode, Standing, Urgency
+from .standing import DAY_S, Key, day_text, due_of
+
+_NO_PLACE = "not stated"
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A free node that owes tests; it is placed by its most urgent one."""
+
+    node: QueueNode
+    rack: str
+    rail: str
+    tests: tuple[DueTest, ...]
+    urgency: Urgency
+    since: float
+    name: tuple[tuple[int, int | str], ...]
+    turns: tuple[int, int] = (0, 0)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What is under test already, and what the batch adds to it."""
+
+    nodes: int = 0
+    racks: Counter[str] = field(default_factory=Counter)
+    rails: Counter[str] = field(default_factory=Counter)
+
+
+def plan_batch(
+    nodes: Iterable[QueueNode],
+    demands: Sequence[Demand],
+    known: Mapping[Key, Standing],
+    leases: Iterable[Lease],
+    limits: BatchLimits,
+    now_s: float,
+) -> BatchPlan:
+    """Return which free node is tested next by which tests and why, and why the others are not.
+
+    Args:
+        nodes: all nodes of the site, those that are not free among them.
+        demands: the tests.
+        known: what is remembered, by node and test (standing.standings).
+        leases: of all cycles; those that ran out count for nothing.
+        limits: how many at once, and when.
+        now_s: the time now, seconds since the epoch.
+
+    Raises:
+        InputError: a node or a test twice, or a test that is longer than the window.
+    """
+    every = sorted(nodes, key=lambda node: natural(node.name))
+    _require_distinct(every, demands, limits)
+    leased = _leased(leases, now_s)
+    not_free = {node.name: leased.get(node.name) or node.not_free for node in every}
+    entries, not_due, first_s = list[_Entry](), dict[str, str](), math.inf
+    for node in every:
+        if not not_free[node.name]:
+            entry, due_s, what = _entry(node, demands, known, limits, now_s)
+            first_s = min(first_s, due_s)
+            if entry is not None:
+                entries.append(entry)
+            else:
+                not_due[node.name] = f"{what} not due until {day_text(due_s)}" if what else "no test is asked for"
+    taken = _Batch()
+    for node in every:
+        if node.name in leased:
+            _take(taken, _place(node.rack), _place(node.rail))
+    return BatchPlan(
+        positions=tuple(_positions(_ordered(entries, now_s), taken, limits, now_s)),
+        not_due=not_due,
+        not_free={name: why for name, why in not_free.items() if why},
+        notes=_notes(entries, limits),
+        next_due_s=first_s if math.isfinite(first_s) else None,
+    )
+
+
+def _require_distinct(nodes: Sequence[QueueNode], demands: Sequence[Demand], limits: BatchLimits) -> None:
+    for title, names in (("nodes", [node.name for node in nodes]), ("tests", [entry.test for entry in demands])):
+        twice = sorted(name for name, count in Counter(names).items() if count > 1)
+        if twice:
+            raise InputError(f"{title} of the queue", f"{', '.join(twice)}: named more than once.", "name each once")
+    for entry in demands:
+        if limits.window is not None and entry.longest_s > limits.window.longest_s:
+            text = f"may take {entry.longest_s:.0f} s and the window {limits.window} is shorter: it would never run."
+            raise InputError(f"test {entry.test}", text, "make the window longer, or give the test less time")
+
+
+def _leased(leases: Iterable[Lease], now_s: float) -> dict[str, str]:
+    """Return by node which cycle tests it now. Of several the last to end."""
+    # A time that is no number ends never: rather not tested than twice.
+    found = sorted(
+        (lease for lease in leases if not lease.until_s <= now_s),
+        key=lambda lease: (not math.isnan(lease.until_s), lease.until_s, lease.cycle_id, lease.test),
+    )
+    return {
+        lease.node: f"{lease.test} of cycle {lease.cycle_id} runs there, at most until {day_text(lease.until_s)}"
+        for lease in found
+    }
+
+
+def _entry(
+    node: QueueNode, demands: Sequence[Demand], known: Mapping[Key, Standing], limits: BatchLimits, now_s: float
+) -> tuple[_Entry | None, float, str]:
+    """Return the node if it owes a test, and else which test falls due first and when (inf where one is due)."""
+    due: list[tuple[Urgency, float, str, DueTest]] = []
+    first_s, first = math.inf, ""
+    for demand in demands:
+        test, since, at = due_of(demand, known.get((node.name, demand.test)), node.parts, limits, now_s)
+        if test is not None:
+            due.append((test.urgency, since, test.test, test))
+        elif (at, demand.test) < (first_s, first) or not first:
+            first_s, first = at, demand.test
+    if not due:
+        return None, first_s, first
+    due.sort(key=lambda entry: entry[:3])
+    urgency, since = due[0][:2]
+    tests = tuple(entry[3] for entry in due)
+    rack, rail = _place(node.rack), _place(node.rail)
+    return _Entry(node, rack, rail, tests, urgency, since, natural(node.name)), math.inf, ""
+
+
+def _place(text: str) -> str:
+    """Return a rack or rail without case and blanks; those that are not stated are taken for one."""
+    return " ".join(text.split()).casefold() or _NO_PLACE
+
+
+def _ordered(entries: list[_Entry], now_s: float) -> list[_Entry]:
+    """Return the entries by urgency, then age in days; within these racks and rails take turns."""
+
+    def days(entry: _Entry) -> float:
+        return math.floor((now_s - entry.since) / DAY_S) if math.isfinite(entry.since) else math.inf
+
+    by_age = sorted(entries, key=lambda entry: (entry.urgency, entry.since, entry.name))
+    racks, rails = Counter[tuple[Urgency, float, str]](), Counter[tuple[Urgency, float, str]]()
+    for entry in by_age:
+        day = days(entry)
+        rack, rail = (entry.urgency, day, entry.rack), (entry.urgency, day, entry.rail)
+        entry.turns = racks[rack], rails[rail]
+        racks[rack] += 1
+        rails[rail] += 1
+    return sorted(by_age, key=lambda entry: (entry.urgency, -days(entry), *entry.turns, entry.since, entry.name))
+
+
+def _positions(entries: Iterable[_Entry], taken: _Batch, limits: BatchLimits, now_s: float) -> Iterable[Position]:
+    closes_s = limits.window.closes_at(now_s) if limits.window is not None else math.inf
+    for number, entry in enumerate(entries, 1):
+        fitting = entry.tests if closes_s == math.inf else _fitting(entry.tests, (closes_s or now_s) - now_s)
+        waits = _full(entry, taken, limits) if fitting else _out_of_hours(entry, limits, closes_s, now_s)
+        if not waits:
+            _take(taken, entry.rack, entry.rail)
+        tests = entry.tests if waits else fitting
+        yield Position(number=number, node=entry.node.name, rack=entry.node.rack, tests=tests, waits=waits)
+
+
+def _fitting(tests: Iterable[DueTest], left_s: float) -> tuple[DueTest, ...]:
+    """Return those that end in this time, one after the other."""
+    found = []
+    for test in tests:
+        if test.longest_s <= left_s:
+            found.append(test)
+            left_s -= test.longest_s
+    return tuple(found)
+
+
+def _take(taken: _Batch, rack: str, rail: str) -> None:
+    taken.nodes += 1
+    taken.racks[rack] += 1
+    taken.rails[rail] += 1
+
+
+def _out_of_hours(entry: _Entry, limits: BatchLimits, closes_s: float | None, now_s: float) -> str:
+    window = limits.window
+    if window is None or closes_s is None:
+        return f"outside {window}" + (f", which opens on {day_text(window.opens_at(now_s))}" if window else "")
+    longest_s, left_s = min(test.longest_s for test in entry.tests), closes_s - now_s
+    return f"takes up to {longest_s / 60:.0f} min, and {window} closes in {left_s / 60:.0f} min"
+
+
+def _full(entry: _Entry, taken: _Batch, limits: BatchLimits) -> str:
+    if taken.nodes >= limits.size:
+        return f"{limits.size} nodes go before it"
+    if limits.per_rack and taken.racks[entry.rack] >= limits.per_rack:
+        return f"{limits.per_rack} nodes of rack {entry.node.rack or _NO_PLACE} go before it"
+    if limits.per_rail and taken.rails[entry.rail] >= limits.per_rail:
+        return f"{limits.per_rail} nodes of rail {entry.node.rail or _NO_PLACE} go before it"
+    return ""
+
+
+def _notes(entries: Iterable[_Entry], limits: BatchLimits) -> tuple[str, ...]:
+    """Return what a person should know of nodes whose place is not stated."""
+    found = list(entries)
+    notes = []
+    for title, limit, places in (
+        ("rack", limits.per_rack, [entry.rack for entry in found]),
+        ("rail", limits.per_rail, [entry.rail for entry in found]),
+    ):
+        without = places.count(_NO_PLACE)
+        if limit and without:
+            notes.append(f"no {title} is stated for {without} nodes: they are taken for one, {limit} at once")
+    return tuple(notes)
