@@ -131,8 +131,19 @@ def _number_gates(connection: Any) -> None:
         connection.execute(update.values(begun=bindparam("first"), decided=bindparam("last")), places)
 
 
+def _add_service(connection: Any) -> None:
+    """Make room for what is found of a cluster in service; nothing that was there changes."""
+    tables().metadata.create_all(connection, tables=tables().service.every)
+
+
 # The n-th takes a file from version n to n + 1; one that was released never changes.
-MIGRATIONS: tuple[Callable[[Any], None], ...] = (_create, _add_fingerprints, _list_subjects, _number_gates)
+MIGRATIONS: tuple[Callable[[Any], None], ...] = (
+    _create,
+    _add_fingerprints,
+    _list_subjects,
+    _number_gates,
+    _add_service,
+)
 
 
 def _migrate(connection: Any, path: Path) -> None:

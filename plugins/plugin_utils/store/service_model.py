@@ -99,3 +99,45 @@ class OurCordon:
     reason: str
     since: str
     lifted: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The answer to who wants a lease: the lease, or why not.
+
+    `holder` is the lease that stands in the way, `recorded` that this cycle has the result already; `took_over` is the
+    lease that had run out and was taken over.
+    """
+
+    lease: Lease | None = None
+    holder: Lease | None = None
+    recorded: bool = False
+    took_over: Lease | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartPeriod:
+    """A part (a GPU's UUID, a serial number) in a slot of a node: since when, and when it was last seen there
+    (seconds since the epoch)."""
+
+    node: str
+    slot: str
+    part: str
+    since_s: float
+    seen_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """Who accepted what a run (or a cycle) measured as the baseline, when (UTC) and why.
+
+    `what` is the check or test whose figures are meant, empty for all of that run.
+    """
+
+    site: str
+    rehearsal: bool
+    run_id: str
+    who: str
+    accepted: str
+    why: str
+    what: str = ""

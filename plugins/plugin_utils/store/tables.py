@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from .service_tables import ServiceTables, service_tables
+
 
 @dataclass(frozen=True, slots=True)
 class Tables:
@@ -23,6 +25,7 @@ class Tables:
     baseline: Any
     ledger: Any
     fingerprint: Any
+    service: ServiceTables
 
 
 @cache
@@ -41,6 +44,7 @@ def tables() -> Tables:
         baseline=_baseline(metadata),
         ledger=_ledger(metadata),
         fingerprint=_fingerprint(metadata),
+        service=service_tables(metadata),
     )
 
 

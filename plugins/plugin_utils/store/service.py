@@ -1,0 +1,361 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The history of a cluster in service: cycles, results of nodes, leases, classes, cordons of ours, acceptances."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..outcome.errors import InputError, NotFoundError
+from ..outcome.model import Status
+from .database import open_database, our_errors
+from .dialect import insert_into
+from .service_model import Acceptance, Claim, Cycle, Lease, NodeClass, NodeResult, OurCordon, PartPeriod
+from .service_rows import TRIED, add_results, class_of, class_row, cycle_of, part_periods, result_of, same_cycle
+from .tables import tables
+
+_OPEN = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceStore:
+    """An open history. Every method is one transaction that holds the write lock; nothing stays open in between."""
+
+    path: Path
+    engine: Any
+
+    def begin_cycle(self, cycle: Cycle) -> None:
+        """Write that a cycle begins, before it does anything; begun again (a resumed one), it stays as it was.
+
+        Raises:
+            BringupError: another cycle has that name, or the history cannot be written.
+        """
+        with our_errors(self.path), self.engine.begin() as connection:
+            try:
+                same_cycle(cycle_of(connection, cycle.cycle_id), cycle)
+            except NotFoundError:
+                connection.execute(tables().service.cycle.insert().values(asdict(cycle)))
+
+    def end_cycle(self, cycle_id: str, ended: str, note: str = "") -> None:
+        """Write when (UTC) a cycle ended, and why if it was before its time.
+
+        Raises:
+            BringupError: there is no such cycle, or the history cannot be written.
+        """
+        table = tables().service.cycle
+        with our_errors(self.path), self.engine.begin() as connection:
+            cycle_of(connection, cycle_id)
+            connection.execute(table.update().where(table.c.cycle_id == cycle_id).values(ended=ended, note=note))
+
+    def cycles(self, site: str, *, rehearsal: bool, since: str = "") -> tuple[Cycle, ...]:
+        """Return the cycles of that site that began at that time (UTC) or later, the oldest first.
+
+        Raises:
+            BringupError: the history cannot be read.
+        """
+        table = tables().service.cycle
+        query = self._mine(table, site, rehearsal).where(table.c.started >= since)
+        return tuple(Cycle(**row) for row in self._rows(query.order_by(table.c.started, table.c.cycle_id)))
+
+    def take_lease(self, node: str, test: str, cycle_id: str, now_s: float, until_s: float) -> Claim:
+        """Take the right to run one test on one node, if nobody has it.
+
+        It is refused while any other cycle holds a lease on that node that did not run out (two tests at once would
+        measure each other), while this cycle holds this one already (its job may be running: follow it), and after
+        this cycle has recorded that result. A lease that ran out is taken over, so `until_s` has to lie behind the
+        deadline that the job has inside the cluster: then its job is gone too.
+
+        Raises:
+            BringupError: there is no such cycle, it has ended, or the history cannot be written.
+        """
+        from sqlalchemy import select
+
+        table = tables().service.lease
+        lease = Lease(node=node, test=test, cycle_id=cycle_id, until_s=until_s)
+        with our_errors(self.path), self.engine.begin() as connection:
+            cycle = _going_on(connection, cycle_id)
+            if _is_recorded(connection, lease):
+                return Claim(recorded=True)
+            query = select(table).where(
+                table.c.site == cycle.site, table.c.rehearsal.is_(cycle.rehearsal), table.c.node == node
+            )
+            there = [_lease(row) for row in connection.execute(query.order_by(table.c.test)).mappings()]
+            for other in there:
+                if other.until_s > now_s and (other.cycle_id != cycle_id or other.test == test):
+                    return Claim(holder=other)
+            key = {"site": cycle.site, "rehearsal": cycle.rehearsal, "node": node, "test": test}
+            value = {"cycle_id": cycle_id, "until_s": until_s}
+            insert = insert_into(connection, table).values(key | value)
+            connection.execute(insert.on_conflict_do_update(index_elements=list(key), set_=value))
+        over = next((other for other in there if other.test == test), None)
+        return Claim(lease=lease, took_over=over)
+
+    def renew(self, lease: Lease, until_s: float) -> Lease | None:
+        """Return the lease with a later end, None if somebody took it over: then its holder has to stop.
+
+        Raises:
+            BringupError: the history cannot be written.
+        """
+        with our_errors(self.path), self.engine.begin() as connection:
+            statement = self._held(connection, tables().service.lease.update(), lease)
+            if statement is None or not connection.execute(statement.values(until_s=until_s)).rowcount:
+                return None
+        return Lease(node=lease.node, test=lease.test, cycle_id=lease.cycle_id, until_s=until_s)
+
+    def release(self, lease: Lease) -> bool:
+        """Give the lease back; tell whether it was still held.
+
+        Raises:
+            BringupError: the history cannot be written.
+        """
+        with our_errors(self.path), self.engine.begin() as connection:
+            statement = self._held(connection, tables().service.lease.delete(), lease)
+            return statement is not None and bool(connection.execute(statement).rowcount)
+
+    def leases(self, site: str, *, rehearsal: bool) -> tuple[Lease, ...]:
+        """Return all leases of that site, also those that ran out.
+
+        Raises:
+            BringupError: the history cannot be read.
+        """
+        table = tables().service.lease
+        query = self._mine(table, site, rehearsal).order_by(table.c.node, table.c.test)
+        return tuple(map(_lease, self._rows(query)))
+
+    def add_result(self, result: NodeResult) -> bool:
+        """Write a result, whole or not at all; tell whether it was new.
+
+        A cycle has one result of a node and test: the first one stays, unless it was given back (`pending`).
+
+        Raises:
+            BringupError: there is no such cycle, or the history cannot be written.
+        """
+        return self.add_results(result.cycle_id, (result,)) == 1
+
+    def add_results(self, cycle_id: str, results: Iterable[NodeResult]) -> int:
+        """Write results of one cycle, all or none, and return how many were new.
+
+        Raises:
+            BringupError: there is no such cycle, one is of another, or the history cannot be written.
+        """
+        entries = tuple(results)
+        strange = next((entry for entry in entries if entry.cycle_id != cycle_id), None)
+        if strange is not None:
+            raise InputError(f"result of {strange.node}", f"is of cycle {strange.cycle_id}, not of {cycle_id}.")
+        with our_errors(self.path), self.engine.begin() as connection:
+            return add_results(connection, cycle_of(connection, cycle_id), entries)
+
+    def latest(self, site: str, *, rehearsal: bool) -> Mapping[tuple[str, str], NodeResult]:
+        """Return by node and test the newest result that was not given back.
+
+        Raises:
+            BringupError: the history cannot be read.
+        """
+        return self.last(site, TRIED, rehearsal=rehearsal)
+
+    def last(self, site: str, kind: str, *, rehearsal: bool) -> Mapping[tuple[str, str], NodeResult]:
+        """Return by node and test the newest result of a kind: `tried`, `passed` or `failed`.
+
+        Raises:
+            BringupError: the history cannot be read.
+        """
+        from sqlalchemy import select
+
+        pointer, table = tables().service.node_last, tables().service.node_result
+        query = select(table).join(pointer, pointer.c.result_id == table.c.id)
+        query = query.where(pointer.c.site == site, pointer.c.rehearsal.is_(rehearsal), pointer.c.kind == kind)
+        return {(row["node"], row["test"]): result_of(row) for row in self._rows(query)}
+
+    def results(
+        self,
+        site: str,
+        *,
+        rehearsal: bool,
+        since_s: float,
+        nodes: Collection[str] | None = None,
+        tests: Collection[str] | None = None,
+    ) -> tuple[NodeResult, ...]:
+        """Return every result that began at that time or later, also those given back, the oldest first.
+
+        Raises:
+            BringupError: the history cannot be read.
+        """
+        from sqlalchemy import select
+
+        cycle, table = tables().service.cycle, tables().service.node_result
+        query = select(table).join(cycle, cycle.c.cycle_id == table.c.cycle_id)
+        query = query.where(cycle.c.site == site, cycle.c.rehearsal.is_(rehearsal), table.c.started_s >= since_s)
+        for column, wanted in ((table.c.node, nodes), (table.c.test, tests)):
+            if wanted is not None:
+                query = query.where(column.in_(sorted(wanted)))
+        return tuple(map(result_of, self._rows(query.order_by(table.c.started_s, table.c.id))))
+
+    def history_of(self, site: str, node: str, slot: str, *, rehearsal: bool) -> tuple[PartPeriod, ...]:
+        """Return which parts were seen in a slot of a node and since when, the oldest first: a swap begins a new one.
+
+        Raises:
+            BringupError: the history cannot be read.
+        """
+        with our_errors(self.path), self.engine.begin() as connection:
+            found = part_periods(connection, site, rehearsal, node)
+        return tuple(period for period in found if period.slot == slot)
+
+    def parts(self, site: str, *, rehearsal: bool) -> Mapping[tuple[str, str], PartPeriod]:
+        """Return by node and slot the part that was seen there last.
+
+        Raises:
+            BringupError: the history cannot be read.
+        """
+        with our_errors(self.path), self.engine.begin() as connection:
+            return {(period.node, period.slot): period for period in part_periods(connection, site, rehearsal)}
+
+    def add_classes(self, classes: Iterable[NodeClass]) -> None:
+        """Write what nodes were taken for; written again for the same cycle, it takes the place of what was there.
+
+        Raises:
+            BringupError: there is no such cycle, or the history cannot be written.
+        """
+        rows = [class_row(entry) for entry in classes]
+        with our_errors(self.path), self.engine.begin() as connection:
+            for cycle_id in {row["cycle_id"] for row in rows}:
+                cycle_of(connection, cycle_id)
+            if rows:
+                insert = insert_into(connection, tables().service.node_class)
+                new = {name: insert.excluded[name] for name in ("word", "reasons", "action")}
+                connection.execute(insert.on_conflict_do_update(index_elements=["cycle_id", "node"], set_=new), rows)
+
+    def classes(self, site: str, *, rehearsal: bool, since: str = "") -> tuple[NodeClass, ...]:
+        """Return the classes of all cycles that began at that time (UTC) or later, in the order of the cycles.
+
+        Raises:
+            BringupError: the history cannot be read.
+        """
+        from sqlalchemy import select
+
+        cycle, table = tables().service.cycle, tables().service.node_class
+        query = select(table).join(cycle, cycle.c.cycle_id == table.c.cycle_id)
+        query = query.where(cycle.c.site == site, cycle.c.rehearsal.is_(rehearsal), cycle.c.started >= since)
+        return tuple(map(class_of, self._rows(query.order_by(cycle.c.started, table.c.cycle_id, table.c.node))))
+
+    def add_cordon(self, site: str, cordon: OurCordon, *, rehearsal: bool) -> bool:
+        """Write that we take a node out of service; tell whether it was not so already.
+
+        Raises:
+            BringupError: the history cannot be written.
+        """
+        table = tables().service.cordon
+        with our_errors(self.path), self.engine.begin() as connection:
+            if _cordons(connection, site, rehearsal, node=cordon.node, lifted=_OPEN):
+                return False
+            row = asdict(cordon) | {"site": site, "rehearsal": rehearsal}
+            connection.execute(table.insert().values(row))
+        return True
+
+    def lift_cordon(self, site: str, node: str, lifted: str, *, rehearsal: bool) -> bool:
+        """Write when (UTC) a node was given back; tell whether it was out of service by us.
+
+        Raises:
+            BringupError: the history cannot be written.
+        """
+        table = tables().service.cordon
+        whose = (table.c.site == site, table.c.rehearsal.is_(rehearsal), table.c.node == node, table.c.lifted == _OPEN)
+        with our_errors(self.path), self.engine.begin() as connection:
+            return bool(connection.execute(table.update().where(*whose).values(lifted=lifted)).rowcount)
+
+    def open_cordons(self, site: str, *, rehearsal: bool) -> Mapping[str, OurCordon]:
+        """Return by node what we took out of service and did not give back.
+
+        Raises:
+            BringupError: the history cannot be read.
+        """
+        with our_errors(self.path), self.engine.begin() as connection:
+            return {entry.node: entry for entry in _cordons(connection, site, rehearsal, lifted=_OPEN)}
+
+    def cordons(self, site: str, *, rehearsal: bool) -> tuple[OurCordon, ...]:
+        """Return all cordons of ours, also those that were lifted, the oldest first.
+
+        Raises:
+            BringupError: the history cannot be read.
+        """
+        with our_errors(self.path), self.engine.begin() as connection:
+            return _cordons(connection, site, rehearsal)
+
+    def accept(self, acceptance: Acceptance) -> None:
+        """Add who accepted what a run measured; nothing that was added is ever changed.
+
+        Raises:
+            BringupError: it does not say who, when or why, or the history cannot be written.
+        """
+        row = asdict(acceptance)
+        missing = [name for name in ("site", "run_id", "who", "accepted", "why") if not row[name].strip()]
+        if missing:
+            raise InputError("acceptance of a baseline", f"lacks {', '.join(missing)}.", "say who accepts it and why")
+        with our_errors(self.path), self.engine.begin() as connection:
+            connection.execute(tables().service.acceptance.insert().values(row))
+
+    def acceptances(self, site: str, *, rehearsal: bool) -> tuple[Acceptance, ...]:
+        """Return every acceptance of that site in the order in which they were added; the last one counts.
+
+        Raises:
+            BringupError: the history cannot be read.
+        """
+        table = tables().service.acceptance
+        rows = self._rows(self._mine(table, site, rehearsal).order_by(table.c.id))
+        return tuple(Acceptance(**{name: row[name] for name in row if name != "id"}) for row in rows)
+
+    def _mine(self, table: Any, site: str, rehearsal: bool) -> Any:
+        from sqlalchemy import select
+
+        return select(table).where(table.c.site == site, table.c.rehearsal.is_(rehearsal))
+
+    def _held(self, connection: Any, statement: Any, lease: Lease) -> Any:
+        cycle, table = cycle_of(connection, lease.cycle_id), tables().service.lease
+        whose = (table.c.site == cycle.site, table.c.rehearsal.is_(cycle.rehearsal), table.c.node == lease.node)
+        return statement.where(*whose, table.c.test == lease.test, table.c.cycle_id == lease.cycle_id)
+
+    def _rows(self, query: Any) -> list[Any]:
+        with our_errors(self.path), self.engine.begin() as connection:
+            return list(connection.execute(query).mappings())
+
+
+def open_service(path: Path) -> ServiceStore:
+    """Return the history in that file; it is made if it is not there.
+
+    Raises:
+        BringupError: SQLAlchemy is missing, or the file is damaged, foreign, too new or cannot be written.
+    """
+    return ServiceStore(path, open_database(path))
+
+
+def _going_on(connection: Any, cycle_id: str) -> Cycle:
+    cycle = cycle_of(connection, cycle_id)
+    if cycle.ended:
+        raise InputError(f"cycle {cycle_id}", f"ended at {cycle.ended} and takes no lease.", "begin another cycle")
+    return cycle
+
+
+def _is_recorded(connection: Any, lease: Lease) -> bool:
+    from sqlalchemy import select
+
+    table = tables().service.node_result
+    same = (table.c.cycle_id == lease.cycle_id, table.c.node == lease.node, table.c.test == lease.test)
+    query = select(table.c.id).where(*same, table.c.status != Status.PENDING.value).limit(1)
+    return connection.execute(query).scalar() is not None
+
+
+def _lease(row: Mapping[str, Any]) -> Lease:
+    return Lease(node=row["node"], test=row["test"], cycle_id=row["cycle_id"], until_s=row["until_s"])
+
+
+def _cordons(connection: Any, site: str, rehearsal: bool, **wanted: str) -> tuple[OurCordon, ...]:
+    from sqlalchemy import select
+
+    table = tables().service.cordon
+    query = select(table).where(table.c.site == site, table.c.rehearsal.is_(rehearsal))
+    query = query.where(*(table.c[name] == value for name, value in wanted.items())).order_by(table.c.id)
+    names = ("node", "by", "reason", "since", "lifted")
+    return tuple(OurCordon(**{name: row[name] for name in names}) for row in connection.execute(query).mappings())
