@@ -16,6 +16,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.setting
     settings_in,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import release_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.registry import node_tests
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.settings import CONTINUOUS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks, all_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATES
 
@@ -28,19 +30,19 @@ SPDX-License-Identifier: GPL-3.0-or-later
 
 # Settings
 
-Every setting of every gate and check, written by `make settings-docs`. Preflight and `--tags plan` check all of them
-before anything is touched, also those of gates outside the scope: an unknown name, a wrong type and an impossible
-value are one line each, with the nearest valid name. Nothing is converted: `"5"` is not 5, and a version such as
-`"570.10"` needs its quotes.
+Every setting of every gate, check and test of idle nodes, written by `make settings-docs`. Preflight and `--tags
+plan` check all of them before anything is touched, also those of gates outside the scope: an unknown name, a wrong
+type and an impossible value are one line each, with the nearest valid name. Nothing is converted: `"5"` is not 5, and
+a version such as `"570.10"` needs its quotes.
 
 ## Where a setting is stated
 
-All places have the same form: gate or check id, name, value. A later place wins; mappings are merged key by key,
-everything else is replaced.
+All places have the same form: id of the gate, check or test, name, value. A later place wins; mappings are merged
+key by key, everything else is replaced.
 
 | place | form |
 | --- | --- |
-| the release | `recipes/thresholds/<gate>.yaml` |
+| the release | `recipes/thresholds/<gate>.yaml`, `<test>.yaml` |
 | a private directory (`gpufleet_recipe_data`) | `thresholds/*.yaml`; the only place of what is marked *data* below |
 | a SKU (`recipes/hardware/`, or private) | `settings:`, for the checks of gate nodes, for hosts of that SKU |
 | the site | `gpufleet_settings`, for example `gpufleet_settings: {clock-sync: {clock_offset_s: 0.01}}` |
@@ -64,7 +66,7 @@ def page() -> str:
 
 
 def _gates() -> Iterator[str]:
-    kinds, checks = all_settings(), all_checks()
+    kinds, checks, tests = all_settings(), all_checks(), node_tests().values()
     for gate in GATES:
         keys = {gate.id: "the gate"}
         keys |= {c.spec.id: f"check `{c.spec.id}`: {c.spec.title}" for c in checks if c.spec.gate == gate.id}
@@ -74,10 +76,17 @@ def _gates() -> Iterator[str]:
         if stated:
             yield f"\n## {gate.number}. {gate.title}\n"
         for key, entries in stated.items():
-            yield f"\n### `{key}`\n\nSettings of {keys[key]}.\n\n"
-            yield "| name | type | default | unit | for | meaning |\n| --- | --- | --- | --- | --- | --- |\n"
-            yield from (_row(key, entry) for entry in entries)
+            yield from _table(key, keys[key], entries)
+    yield "\n## Continuous validation\n"
+    for key, title in {CONTINUOUS: "cycles", **{test.id: f"test {test.id}: {test.title}" for test in tests}}.items():
+        yield from _table(key, title, [entry for kind in kinds[key] for entry in settings_in(kind).values()])
     yield _none(kinds)
+
+
+def _table(key: str, title: str, entries: list[Setting]) -> Iterator[str]:
+    yield f"\n### `{key}`\n\nSettings of {title}.\n\n"
+    yield "| name | type | default | unit | for | meaning |\n| --- | --- | --- | --- | --- | --- |\n"
+    yield from (_row(key, entry) for entry in entries)
 
 
 def _none(kinds: dict[str, tuple[type[Any], ...]]) -> str:

@@ -17,6 +17,8 @@ from ..outcome.gates import GATE_IDS
 from ..outcome.phases import READINESS
 from ..site.model import Site
 from .kit.settings import GateSettings
+from .node_tests.registry import node_tests
+from .node_tests.settings import CONTINUOUS, ContinuousSettings
 from .site_checks import SiteChecks, clashes, load_site_checks
 from .spec import DRIVER_GATE, Check, CheckSpec, Observer
 from .verified import AnyCheck, AnyObserver, verified
@@ -97,15 +99,16 @@ def checks_of(gate: str, site: Site) -> tuple[AnyCheck, ...]:
 
 @cache
 def all_settings(directories: tuple[str, ...] = ()) -> dict[str, tuple[type[Any], ...]]:
-    """Return the settings classes by gate id (`SETTINGS` of check/<gate>/settings.py, and what every gate takes) and by
-    check id; a check without settings has none."""
+    """Return the settings classes by gate id (`SETTINGS` of check/<gate>/settings.py, and what every gate takes), by
+    check id, where a check without settings has none, and of continuous validation and each of its tests."""
     found: dict[str, tuple[type[Any], ...]] = {}
     for gate in GATE_IDS:
         own = (module.SETTINGS for module in _modules(gate) if module.__name__.endswith(".settings"))
         found[gate] = (*own, GateSettings)
     for check in all_checks(directories):
         found[check.spec.id] = (check.spec.settings,) if check.spec.settings else ()
-    return found
+    found[CONTINUOUS] = (ContinuousSettings,)
+    return found | {name: (test.settings_type,) for name, test in node_tests().items()}
 
 
 def observer_for(check: AnyCheck, gate: str) -> AnyObserver:

@@ -9,7 +9,9 @@
 - ring: every ring crosses a node once, so `min(B_net, B_x)`, with the B_x of a ring if NCCL says that it used one;
 - hierarchical (tree, NVLSTree): only `(N-1)/N` of the data leaves a node, so `min(B_net x f, B_x)` with
   `f = ((n-1)/n) / ((N-1)/N)`;
-- adapters: one GPU of every node in each communicator (NCCL_TESTS_SPLIT="MOD G"): `B_net / G` whatever the algorithm.
+- adapters: one GPU of every node in each communicator (NCCL_TESTS_SPLIT="MOD G"): `B_net / G` whatever the algorithm;
+- loop: the GPUs of one node without NVLink and shared memory, so that every hop of the ring leaves through an adapter
+  and comes back through one: `B_net / G` as well.
 
 Where nodes differ in size (racks with unequal trays), the smallest sets the pace. What a transport is published to
 carry of B_net is its efficiency. A published figure of the same hardware on as many nodes is a fact and beats the
@@ -172,7 +174,23 @@ def adapters(topology: Topology) -> Ceiling:
     Raises:
         InputError: one node, or no adapters.
     """
-    if topology.nodes < 2 or topology.net_gbps <= 0:
+    if topology.nodes < 2:
+        raise InputError("topology", "has no network between its nodes.", "correct compute_hcas of the SKU")
+    return _each_gpu("adapters", topology)
+
+
+def loop(topology: Topology) -> Ceiling:
+    """Return the ceiling of the GPUs of one node that reach each other through its adapters alone.
+
+    Raises:
+        InputError: no adapters.
+    """
+    return _each_gpu("loop over adapters", topology)
+
+
+def _each_gpu(name: str, topology: Topology) -> Ceiling:
+    """Return the part that one GPU has of the adapters of its node."""
+    if topology.net_gbps <= 0:
         raise InputError("topology", "has no network between its nodes.", "correct compute_hcas of the SKU")
     gbps, text = _carried(topology, "ring")
     each, left = divmod(topology.nics, topology.gpus)
@@ -180,7 +198,7 @@ def adapters(topology: Topology) -> Ceiling:
         # The slowest GPU counts, and it has one adapter less than others.
         gbps *= each * topology.gpus / topology.nics
         text = f"{text}, {each} of {topology.nics} for the GPU that has the fewest,"
-    return Ceiling("adapters", gbps / topology.gpus, f"{text} / {topology.gpus} GPUs")
+    return Ceiling(name, gbps / topology.gpus, f"{text} / {topology.gpus} GPUs")
 
 
 def alltoall(topology: Topology) -> Ceiling:

@@ -21,6 +21,7 @@ from ...verdict.ceiling import (
     Topology,
     adapters,
     judge,
+    loop,
     published_reference,
     reference,
     topology_of,
@@ -127,7 +128,8 @@ def topology_for(plan: Plan, sku: Sku, hosts: Sequence[str], phase: Phase, *, si
     if fewest is not None and not single:
         found = replace(found, nics=found.nics * fewest // sku.nics, published=())
     taper = plan.settings.judge.taper
-    if taper == 1.0 or same_leaves(plan, hosts):
+    # A host by itself goes from one of its leaf switches to the next.
+    if taper == 1.0 or (same_leaves(plan, hosts) and phase != "loop"):
         return found
     carried = {rule: found.efficiency.get(rule, 1.0) / taper for rule in ("ring", "hierarchical")}
     return replace(found, efficiency=carried, published=())
@@ -164,6 +166,8 @@ def reference_of(
         topology = topology_for(plan, sku, hosts, phase, single=single)
         if phase == "adapters":
             return Reference(adapters(topology), adapters(topology))
+        if phase == "loop":
+            return Reference(loop(topology), loop(topology))
         found = published_reference(topology, algorithm) or reference(topology, algorithm)
     except InputError:
         return None

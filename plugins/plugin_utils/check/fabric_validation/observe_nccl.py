@@ -6,52 +6,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.permission import Permission
-from ...hardware.sku import Sku, sku_or_error
 from ...outcome.codec import from_plain
 from ...outcome.errors import InputError
-from ...site.model import Host, Site
-from ...workload.capacity import NodeCapacity
+from ...site.model import Site
 from ...workload.model import JobResult, JobSpec
-from ..benchmark.network import (
-    FILTERED_FABRICS,
-    connected_placement,
-    gang_permissions,
-    pod_network,
-    port_filter,
-    read_network,
-)
-from ..benchmark.plan import device_class, placement, planned_hosts
-from ..benchmark.records import ended, kept_text, require_planned
+from ..benchmark.network import gang_permissions
+from ..benchmark.records import kept_text, require_planned
 from ..benchmark.run_loop import Benchmark
 from ..kit.saved_settings import with_plan_settings
 from ..spec import ObserveContext, Observer
-from .model import (
-    ADAPTER_PHASES,
-    Phase,
-    Plan,
-    PlannedHost,
-    Record,
-    Results,
-    Run,
-    SavedObservation,
-    Wanted,
-)
-from .network import network_settings
+from .model import Plan, Record, Results, Run, SavedObservation, Wanted
+from .nccl_job import NcclJobs, plan_nccl
 from .parse_run import parse_run
 from .run_plan import next_runs
 from .settings import GATE, FabricValidationSettings
 
-_SUBSYSTEMS = "INIT,ENV,NET,GRAPH,TUNING"
-# The slowest rank's time counts: the mean over all communicators would hide one slow adapter among eight.
-_SLOWEST = ("-a", "3")
 # Hosts for which the setting total_s is stated.
 _HOSTS_OF_TOTAL = 1000
 # Hosts of a run, where its phase says how many they are.
@@ -104,25 +80,6 @@ def _require_hosts(record: Record, planned: frozenset[str]) -> None:
         raise InputError("observation nccl", f"{found}, which its plan and its pods do not say.", "run the gate again")
 
 
-def adapter_environment(phase: Phase, sku: Sku) -> dict[str, str]:
-    """Return what keeps data on the adapters in a run that measures them.
-
-    Pairs are split into communicators with one GPU of each host; NCCL_TESTS_SPLIT_MASK is the name that releases of
-    nccl-tests before NCCL_TESTS_SPLIT know, for a power of two. A host by itself leaves NVLink and shared memory alone.
-    In a rack-wide domain NVLink between hosts is switched off (NCCL_MNNVL_ENABLE).
-    """
-    if phase not in ADAPTER_PHASES:
-        return {}
-    found = {"NCCL_MNNVL_ENABLE": "0"} if sku.nvlink_domain == "rack" else {}
-    if phase == "adapters":
-        found["NCCL_TESTS_SPLIT"] = f"MOD {sku.gpus}"
-        if sku.gpus & (sku.gpus - 1) == 0:
-            found["NCCL_TESTS_SPLIT_MASK"] = f"0x{sku.gpus - 1:x}"
-    if phase == "loop":
-        found |= {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_NVLS_ENABLE": "0"}
-    return found
-
-
 class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
     """nccl-tests over hosts by themselves, pairs, single adapters and all hosts."""
 
@@ -138,24 +95,10 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
 
     def make_plan(self, cluster: Cluster) -> Plan:
         """Look at the nodes: free GPUs, adapters for pods."""
-        network = read_network(cluster, self.context, network_settings(self.settings))
         # A host by itself needs no network.
-        several = len(self.context.site.in_scope) > 1
-        place = partial(connected_placement, network) if several else placement
-
-        def planned(host: Host, sku: Sku, capacity: NodeCapacity) -> PlannedHost:
-            return PlannedHost(
-                **place(host, sku, capacity),
-                rack=host.rack,
-                hcas=network.ports(host, sku),
-                leaves=network.leaves(host),
-                rdma_offered=network.offered(host),
-            )
-
-        hosts = planned_hosts(cluster, self.context, planned)
-        return Plan(
-            hosts=hosts, settings=self.settings, rdma_resource=network.resource, gang=network.gang, adapter_runs=True
-        )
+        plan = plan_nccl(cluster, self.context, self.settings, connected=len(self.context.site.in_scope) > 1)
+        self.jobs = NcclJobs(plan, self.context.hardware)
+        return plan
 
     def permissions(self) -> tuple[Permission, ...]:
         return gang_permissions(self.settings.run.kind, self.plan.open_hosts, self.plan.gang)
@@ -168,72 +111,17 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
 
     def job(self, want: Wanted) -> JobSpec:
         """One all_reduce_perf over the hosts of a run."""
-        run, hosts = self.settings.run, [self.plan.host(name) for name in want.hosts]
-        known = self.settings.images[self._sku(want).fabric]
-        sizes = ("-b", str(self._smallest(want)), "-e", str(run.largest), "-f", str(run.factor))
-        command = (run.program or known.program, *sizes, "-g", "1")
-        stated = network_settings(self.settings)
-        looped, fabric = want.phase == "loop", self._sku(want).fabric
-        network = pod_network(hosts, stated, gang=self.plan.gang, fabric=fabric, alone_with_adapters=looped)
-        return JobSpec(
-            name=f"{want.phase}-{next(self._serial)}",
-            nodes=tuple(host.node for host in hosts),
-            gpus_per_node=self._sku(want).gpus,
-            image=run.image or known.image,
-            command=(*command, *_SLOWEST) if want.phase == "adapters" else command,
-            env=self._environment(want, network["needs"].env),
-            kind=run.kind,
-            timeout_s=run.timeout_s,
-            pull_s=run.pull_s,
-            schedule_s=run.schedule_s,
-            queue=run.queue,
-            device_class=device_class(*hosts),
-            **network,
-        )
+        return self.jobs.job(f"{want.phase}-{next(self._serial)}", want)
 
     def read(self, want: Wanted, spec: JobSpec, result: JobResult) -> Run:
         """Keep the log of the launcher, which has the output of every rank."""
-        owners = {self.plan.host(name).node: name for name in want.hosts}
         kept = self.evidence.keep(f"{spec.name}.log", result.log)
-        record = Record(
-            **ended(result, spec.command),
-            name=spec.name,
-            phase=want.phase,
-            hosts=want.hosts,
-            attempt=want.attempt,
-            rail=want.rail,
-            exit_code=result.exit_code,
-            hostnames={pod.hostname: owners[pod.node] for pod in result.pods if pod.node in owners},
-            hcas=self._ports(want),
-            smallest=self._smallest(want),
-            ranks=spec.ranks,
-            log=kept.path,
-        )
-        return parse_run(record, kept.text, self.settings)
+        return parse_run(self.jobs.record(want, spec, result, kept.path), kept.text, self.settings)
 
     def announce(self, wanted: Sequence[Wanted]) -> str:
         counts = Counter(want.phase for want in wanted)
         again = " again" if all(want.attempt > 1 for want in wanted) else ""
         return "nccl-tests: " + ", ".join(f"{count} x {_PHASES[phase]}" for phase, count in counts.items()) + again
-
-    def _environment(self, want: Wanted, needed: Mapping[str, str]) -> dict[str, str]:
-        # Its own file for NCCL's lines: on the same stream as the table they can end up in the middle of a row.
-        lines = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": _SUBSYSTEMS, "NCCL_DEBUG_FILE": "/dev/stderr"}
-        ports = port_filter(port for ports in self._ports(want).values() for port in ports)
-        phase = adapter_environment(want.phase, self._sku(want))
-        return {**needed, **lines, **ports, **phase, **self.settings.run.env}
-
-    def _ports(self, want: Wanted) -> dict[str, tuple[str, ...]]:
-        if want.phase == "node" or self._sku(want).fabric not in FILTERED_FABRICS:
-            return {}
-        ports = {name: self.plan.host(name).hcas for name in want.hosts}
-        return ports if want.rail is None else {name: (all_of[want.rail],) for name, all_of in ports.items()}
-
-    def _sku(self, want: Wanted) -> Sku:
-        return sku_or_error(self.context.hardware, self.plan.host(want.hosts[0]).sku)
-
-    def _smallest(self, want: Wanted) -> int:
-        return self.settings.run.rail_smallest if want.phase in ADAPTER_PHASES else self.settings.run.smallest
 
 
 OBSERVER = Observer("nccl", Results, observe, restore, saved=SavedObservation)

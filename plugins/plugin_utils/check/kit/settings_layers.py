@@ -114,7 +114,7 @@ def _settings_of(
 ) -> dict[str, Setting]:
     """Return the settings among the options of a gate or check, and note what is not one."""
     if key not in kinds:
-        problems.append(InputError(layer.at(key), "is neither a gate nor a check.", nearest_hint(str(key), kinds)))
+        problems.append(InputError(layer.at(key), "is no gate, check or test of nodes.", nearest_hint(str(key), kinds)))
         return {}
     if not isinstance(options, Mapping):
         reason = f"is {type(options).__name__}, expected options."

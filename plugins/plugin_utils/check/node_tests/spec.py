@@ -8,19 +8,48 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from ...clients.kube.cluster import Cluster
+from ...clients.kube.permission import Permission
 from ...store.service_model import NodeResult
 from ...workload.model import JobResult, JobSpec
+from ...workload.permission import job_permissions
 from ..benchmark.plan import BenchmarkHost
+from ..spec import ObserveContext
+from .settings import NodeTestSettings
 
 
 class NodeTest(ABC):
     """One test of one node by itself, all of whose GPUs are free.
 
     It says what it saw of that node alone; comparing nodes with each other is left to the classification of a cycle.
+    A file of this package that has one says `TEST = <its class>`; its defaults are in `recipes/thresholds/<id>.yaml`.
+    `common` are the settings that every test has; a test with more of them reads its own class in the same way.
     """
 
     id: ClassVar[str]
     title: ClassVar[str]
+    settings_type: ClassVar[type[NodeTestSettings]] = NodeTestSettings
+
+    def __init__(self, context: ObserveContext) -> None:
+        self.context = context
+        self.common: NodeTestSettings = context.settings_of(self.id, self.settings_type)
+
+    def look(self, cluster: Cluster) -> None:
+        """Look once, before the first job of a cycle, at what jobs need of the cluster; most need nothing.
+
+        Raises:
+            BringupError: the API server does not answer.
+        """
+        del cluster
+
+    def unfit(self, host: BenchmarkHost) -> str:
+        """Return why this test has nothing to say about a host, whatever its state; empty if it has."""
+        del host
+        return ""
+
+    def permissions(self) -> tuple[Permission, ...]:
+        """Return what its jobs need beside BASIC of workload.permission."""
+        return job_permissions("plain-job")
 
     @abstractmethod
     def job(self, name: str, host: BenchmarkHost) -> JobSpec:

@@ -246,7 +246,7 @@ def test_everything_that_is_wrong_with_settings_and_decisions_comes_in_one_list(
         "gpufleet_settings.fabric_validation.timeout_s: is 'soon', expected a number. Fix: correct the value",
         "gpufleet_settings.fabric_validation.bad: is 1.5, expected more than 0 and 1 or less. Fix: correct the value",
         "gpufleet_settings.clock-sync.clock_offset_s: is '0.01', expected a number. Fix: correct the value",
-        "gpufleet_settings.telemetri: is neither a gate nor a check. Fix: did you mean 'telemetry'?",
+        "gpufleet_settings.telemetri: is no gate, check or test of nodes. Fix: did you mean 'telemetry'?",
         "gpufleet_settings.link-errors.growth_per_hour: is -1, expected 0 or more. Fix: correct the value",
         "gpufleet_waivers[0].check: 'clock-syn' is not a check. Fix: did you mean 'clock-sync'?",
         "gpufleet_waivers[1].subject: 'gpu22' matches no host of the group. "
@@ -271,7 +271,7 @@ def test_private_thresholds_and_settings_of_a_sku_are_checked_alike(tmp_path: Pa
         text.startswith(f"{tmp_path}/thresholds/nodes.yaml: gpu-ecc.ecc_dram: unknown setting") for text in texts
     )
     assert any("settings of SKU" in text and "hca-state.rate_gbps: is '400', expected" in text for text in texts)
-    assert any("settings of SKU" in text and "telemetry: is neither" in text for text in texts)
+    assert any("settings of SKU" in text and "telemetry: is no gate" in text for text in texts)
     assert len(texts) == 3
 
 

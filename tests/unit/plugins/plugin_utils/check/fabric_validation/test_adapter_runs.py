@@ -12,7 +12,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_vali
     ADAPTER_PHASES,
     Phase,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.observe_nccl import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.nccl_job import (
     adapter_environment,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku

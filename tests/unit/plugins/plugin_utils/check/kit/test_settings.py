@@ -99,7 +99,7 @@ def test_what_ships_is_right_and_later_layers_win() -> None:
 @pytest.mark.parametrize(
     ("stated", "words"),
     [
-        ({"gat": {}}, ["gpufleet_settings.gat: is neither a gate nor a check.", "did you mean 'gate'?"]),
+        ({"gat": {}}, ["gpufleet_settings.gat: is no gate, check or test of nodes.", "did you mean 'gate'?"]),
         ({"gate": 5}, ["gpufleet_settings.gate: is int, expected options."]),
         ({"gate": {"timeout": 5}}, ["gpufleet_settings.gate.timeout: unknown setting.", "did you mean 'timeout_s'?"]),
         ({"gate": {"offset_s": 5}}, ["gpufleet_settings.gate.offset_s: unknown", "it is a setting of clock-sync"]),
@@ -150,7 +150,7 @@ def test_an_unknown_name_is_always_refused_and_never_raises(name: str, value: An
         assert "unknown setting" in line
     if name not in KINDS:
         (line,) = problems({name: {}})
-        assert "neither a gate nor a check" in line
+        assert "is no gate, check or test of nodes" in line
 
 
 @given(st.one_of(st.none(), st.booleans(), st.text(), st.lists(st.integers()), st.dictionaries(st.text(), st.text())))

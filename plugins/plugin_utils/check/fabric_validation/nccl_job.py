@@ -1,0 +1,154 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A run of nccl-tests as a job, what is planned for it, and what is kept of how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from ...clients.kube.cluster import Cluster
+from ...hardware.sku import Sku, sku_or_error
+from ...site.model import Host
+from ...workload.capacity import NodeCapacity
+from ...workload.model import JobResult, JobSpec
+from ..benchmark.network import (
+    FILTERED_FABRICS,
+    connected_placement,
+    pod_network,
+    port_filter,
+    read_network,
+)
+from ..benchmark.plan import device_class, placement, planned_hosts
+from ..benchmark.records import ended
+from ..spec import ObserveContext
+from .model import ADAPTER_PHASES, Phase, Plan, PlannedHost, Record, Wanted
+from .network import network_settings
+from .settings import FabricValidationSettings
+
+_SUBSYSTEMS = "INIT,ENV,NET,GRAPH,TUNING"
+# The slowest rank's time counts: the mean over all communicators would hide one slow adapter among eight.
+_SLOWEST = ("-a", "3")
+
+
+def plan_nccl(
+    cluster: Cluster, context: ObserveContext, settings: FabricValidationSettings, *, connected: bool
+) -> Plan:
+    """Look at the nodes: free GPUs, adapters for pods.
+
+    Args:
+        cluster: where.
+        context: the site.
+        settings: those of the gate.
+        connected: whether runs need the network, so that a host is closed whose adapters nobody knows.
+
+    Raises:
+        InputError: the cabling plan cannot be used, or a stated device class.
+        BringupError: the API server does not answer.
+    """
+    network = read_network(cluster, context, network_settings(settings))
+    place = partial(connected_placement, network) if connected else placement
+
+    def planned(host: Host, sku: Sku, capacity: NodeCapacity) -> PlannedHost:
+        return PlannedHost(
+            **place(host, sku, capacity),
+            rack=host.rack,
+            hcas=network.ports(host, sku),
+            leaves=network.leaves(host),
+            rdma_offered=network.offered(host),
+        )
+
+    hosts = planned_hosts(cluster, context, planned)
+    return Plan(hosts=hosts, settings=settings, rdma_resource=network.resource, gang=network.gang, adapter_runs=True)
+
+
+def adapter_environment(phase: Phase, sku: Sku) -> dict[str, str]:
+    """Return what keeps data on the adapters in a run that measures them.
+
+    Pairs are split into communicators with one GPU of each host; NCCL_TESTS_SPLIT_MASK is the name that releases of
+    nccl-tests before NCCL_TESTS_SPLIT know, for a power of two. A host by itself leaves NVLink and shared memory alone.
+    In a rack-wide domain NVLink between hosts is switched off (NCCL_MNNVL_ENABLE).
+    """
+    if phase not in ADAPTER_PHASES:
+        return {}
+    found = {"NCCL_MNNVL_ENABLE": "0"} if sku.nvlink_domain == "rack" else {}
+    if phase == "adapters":
+        found["NCCL_TESTS_SPLIT"] = f"MOD {sku.gpus}"
+        if sku.gpus & (sku.gpus - 1) == 0:
+            found["NCCL_TESTS_SPLIT_MASK"] = f"0x{sku.gpus - 1:x}"
+    if phase == "loop":
+        found |= {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_NVLS_ENABLE": "0"}
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class NcclJobs:
+    """The jobs of a plan; `hardware` are the facts of every SKU."""
+
+    plan: Plan
+    hardware: Mapping[str, Sku]
+
+    def job(self, name: str, want: Wanted) -> JobSpec:
+        """Return the job of that name: one all_reduce_perf over the hosts of a run."""
+        run, hosts = self.plan.settings.run, [self.plan.host(name) for name in want.hosts]
+        known = self.plan.settings.images[self.sku(want).fabric]
+        sizes = ("-b", str(self._smallest(want)), "-e", str(run.largest), "-f", str(run.factor))
+        command = (run.program or known.program, *sizes, "-g", "1")
+        stated = network_settings(self.plan.settings)
+        looped, fabric = want.phase == "loop", self.sku(want).fabric
+        network = pod_network(hosts, stated, gang=self.plan.gang, fabric=fabric, alone_with_adapters=looped)
+        return JobSpec(
+            name=name,
+            nodes=tuple(host.node for host in hosts),
+            gpus_per_node=self.sku(want).gpus,
+            image=run.image or known.image,
+            command=(*command, *_SLOWEST) if want.phase == "adapters" else command,
+            env=self._environment(want, network["needs"].env),
+            kind=run.kind,
+            timeout_s=run.timeout_s,
+            pull_s=run.pull_s,
+            schedule_s=run.schedule_s,
+            queue=run.queue,
+            device_class=device_class(*hosts),
+            **network,
+        )
+
+    def record(self, want: Wanted, spec: JobSpec, result: JobResult, log: str = "") -> Record:
+        """Return what is kept of a run; `log` is where the output of its launcher is, empty for nowhere."""
+        owners = {self.plan.host(name).node: name for name in want.hosts}
+        return Record(
+            **ended(result, spec.command),
+            name=spec.name,
+            phase=want.phase,
+            hosts=want.hosts,
+            attempt=want.attempt,
+            rail=want.rail,
+            exit_code=result.exit_code,
+            hostnames={pod.hostname: owners[pod.node] for pod in result.pods if pod.node in owners},
+            hcas=self._ports(want),
+            smallest=self._smallest(want),
+            ranks=spec.ranks,
+            log=log,
+        )
+
+    def sku(self, want: Wanted) -> Sku:
+        """Return the SKU of the hosts of a run."""
+        return sku_or_error(self.hardware, self.plan.host(want.hosts[0]).sku)
+
+    def _environment(self, want: Wanted, needed: Mapping[str, str]) -> dict[str, str]:
+        # Its own file for NCCL's lines: on the same stream as the table they can end up in the middle of a row.
+        lines = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": _SUBSYSTEMS, "NCCL_DEBUG_FILE": "/dev/stderr"}
+        ports = port_filter(port for ports in self._ports(want).values() for port in ports)
+        phase = adapter_environment(want.phase, self.sku(want))
+        return {**needed, **lines, **ports, **phase, **self.plan.settings.run.env}
+
+    def _ports(self, want: Wanted) -> dict[str, tuple[str, ...]]:
+        if want.phase == "node" or self.sku(want).fabric not in FILTERED_FABRICS:
+            return {}
+        ports = {name: self.plan.host(name).hcas for name in want.hosts}
+        return ports if want.rail is None else {name: (all_of[want.rail],) for name, all_of in ports.items()}
+
+    def _smallest(self, want: Wanted) -> int:
+        return self.plan.settings.run.rail_smallest if want.phase in ADAPTER_PHASES else self.plan.settings.run.smallest

@@ -1,0 +1,53 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How the end of a job becomes the result of a test: what says nothing about its node, and what every result has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...outcome.model import Status
+from ...runtime.redaction import redact
+from ...store.service_model import NodeResult
+from ...workload.model import JobResult
+from ..benchmark.plan import BenchmarkHost
+from ..benchmark.problem import launch_problem
+
+# States in which a test gave its place back or never had one: nothing is wrong, and it is still to be done.
+_STILL_TO_DO = ("preempted", "unschedulable", "held", "aborted")
+_LONGEST = 500
+
+
+def result_of(
+    test: str, cycle_id: str, host: BenchmarkHost, job: JobResult, started_s: float, status: Status, **details: Any
+) -> NodeResult:
+    """Return a result with what every test says in the same way; `details` are its other fields.
+
+    Args:
+        test: id of the test.
+        cycle_id: the cycle.
+        host: the node that was tested.
+        job: how its job ended.
+        started_s: when it began, in seconds since the epoch.
+        status: CTRF's word.
+        details: rating, cause, summary, cohort, parts, digests, figures.
+    """
+    details["summary"] = redact(str(details.get("summary", "")))[:_LONGEST]
+    return NodeResult(
+        cycle_id=cycle_id, node=host.name, test=test, started_s=started_s, duration_s=round(job.duration_s, 3),
+        status=status, **details,
+    )  # fmt: skip
+
+
+def without_result(
+    test: str, cycle_id: str, host: BenchmarkHost, job: JobResult, started_s: float
+) -> NodeResult | None:
+    """Return the result of a job that never ran as it should: `pending` where its place was taken or not given, else
+    `other`; None where its test ran, or may have, so that its log has to be read."""
+    problem = launch_problem(job.state, job.reason)
+    if problem is None:
+        return None
+    status = Status.PENDING if job.state in _STILL_TO_DO else Status.OTHER
+    cause, summary = problem
+    return result_of(test, cycle_id, host, job, started_s, status, cause=cause, summary=summary)

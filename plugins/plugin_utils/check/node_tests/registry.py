@@ -1,0 +1,43 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which tests of an idle node there are: one file each in this package."""
+
+from __future__ import annotations
+
+import pkgutil
+from functools import cache
+from importlib import import_module
+
+from ...outcome.errors import BringupError
+from ..spec import ObserveContext
+from .spec import NodeTest
+
+
+@cache
+def node_tests() -> dict[str, type[NodeTest]]:
+    """Return the tests by id: what the files of this package name as TEST, by file name.
+
+    Raises:
+        BringupError: two of them have the same id.
+    """
+    package = import_module(str(__package__))
+    found: dict[str, type[NodeTest]] = {}
+    for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
+        kind = getattr(import_module(f"{package.__name__}.{info.name}"), "TEST", None)
+        if kind is None:
+            continue
+        if kind.id in found:
+            raise BringupError(f"test {kind.id}", "is there twice.", "this is a defect: report it")
+        found[kind.id] = kind
+    return found
+
+
+def enabled_tests(context: ObserveContext) -> tuple[NodeTest, ...]:
+    """Return the tests that cycles of this site run, each with its settings.
+
+    Raises:
+        ProblemsError: everything that is wrong with what the site states for one of them.
+    """
+    tests = (kind(context) for kind in node_tests().values())
+    return tuple(test for test in tests if test.common.enabled)
