@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..check.kit.counting import count
 from ..outcome.errors import InputError
+from ..outcome.wording import natural
 from ..store.service_model import Lease
-from .plan import natural
 from .queue_model import BatchLimits, BatchPlan, Demand, DueTest, Position, QueueNode, Standing, Urgency
 from .standing import DAY_S, Key, day_text, due_of
 
 _NO_PLACE = "not stated"
+# See due_of.
+_Answer = tuple[DueTest | None, float, float]
 
 
 @dataclass(slots=True)
@@ -54,6 +57,7 @@ def plan_batch(
     leases: Iterable[Lease],
     limits: BatchLimits,
     now_s: float,
+    again: Collection[Key] = (),
 ) -> BatchPlan:
     """Return which free node is tested next by which tests and why, and why the others are not.
 
@@ -64,6 +68,7 @@ def plan_batch(
         leases: of all cycles; those that ran out count for nothing.
         limits: how many at once, and when.
         now_s: the time now, seconds since the epoch.
+        again: tests, by node and test, that are repeated however old they are (those of suspects).
 
     Raises:
         InputError: a node or a test twice, or a test that is longer than the window.
@@ -73,9 +78,15 @@ def plan_batch(
     leased = _leased(leases, now_s)
     not_free = {node.name: leased.get(node.name) or node.not_free for node in every}
     entries, not_due, first_s = list[_Entry](), dict[str, str](), math.inf
+    repeated = frozenset(again)
+
+    def ask(node: QueueNode, demand: Demand) -> _Answer:
+        key = (node.name, demand.test)
+        return due_of(demand, known.get(key), node.parts, limits, now_s, again=key in repeated)
+
     for node in every:
         if not not_free[node.name]:
-            entry, due_s, what = _entry(node, demands, known, limits, now_s)
+            entry, due_s, what = _entry(node, demands, ask)
             first_s = min(first_s, due_s)
             if entry is not None:
                 entries.append(entry)
@@ -119,13 +130,13 @@ def _leased(leases: Iterable[Lease], now_s: float) -> dict[str, str]:
 
 
 def _entry(
-    node: QueueNode, demands: Sequence[Demand], known: Mapping[Key, Standing], limits: BatchLimits, now_s: float
+    node: QueueNode, demands: Sequence[Demand], ask: Callable[[QueueNode, Demand], _Answer]
 ) -> tuple[_Entry | None, float, str]:
     """Return the node if it owes a test, and else which test falls due first and when (inf where one is due)."""
     due: list[tuple[Urgency, float, str, DueTest]] = []
     first_s, first = math.inf, ""
     for demand in demands:
-        test, since, at = due_of(demand, known.get((node.name, demand.test)), node.parts, limits, now_s)
+        test, since, at = ask(node, demand)
         if test is not None:
             due.append((test.urgency, since, test.test, test))
         elif (at, demand.test) < (first_s, first) or not first:
@@ -198,11 +209,11 @@ def _out_of_hours(entry: _Entry, limits: BatchLimits, closes_s: float | None, no
 
 def _full(entry: _Entry, taken: _Batch, limits: BatchLimits) -> str:
     if taken.nodes >= limits.size:
-        return f"{limits.size} nodes go before it"
+        return f"{count(limits.size, 'node')} at once, others go first"
     if limits.per_rack and taken.racks[entry.rack] >= limits.per_rack:
-        return f"{limits.per_rack} nodes of rack {entry.node.rack or _NO_PLACE} go before it"
+        return f"{count(limits.per_rack, 'node')} of rack {entry.node.rack or _NO_PLACE} at once, others go first"
     if limits.per_rail and taken.rails[entry.rail] >= limits.per_rail:
-        return f"{limits.per_rail} nodes of rail {entry.node.rail or _NO_PLACE} go before it"
+        return f"{count(limits.per_rail, 'node')} of rail {entry.node.rail or _NO_PLACE} at once, others go first"
     return ""
 
 
@@ -216,5 +227,5 @@ def _notes(entries: Iterable[_Entry], limits: BatchLimits) -> tuple[str, ...]:
     ):
         without = places.count(_NO_PLACE)
         if limit and without:
-            notes.append(f"no {title} is stated for {without} nodes: they are taken for one, {limit} at once")
+            notes.append(f"no {title} is stated for {count(without, 'node')}: taken for one, {limit} at once")
     return tuple(notes)

@@ -82,7 +82,7 @@ class BatchLimits:
 
     `size`: nodes under test; `per_rack`, `per_rail`: of one rack, of one group of leaf switches (0: no limit); open
     leases of other cycles count as well. `failed_again_h`: hours until a failed test is repeated, `other_again_h` until
-    one that said nothing is, doubled each time up to its maximum age.
+    one that said nothing is, doubled each time up to a day.
     """
 
     size: int = 8

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
+from ..check.kit.counting import count
 from ..outcome.model import Status
 from ..store.service_model import NodeResult
 from .queue_model import BatchLimits, Demand, DueTest, Standing, Urgency
@@ -59,7 +60,13 @@ def _standing(results: list[NodeResult], now_s: float) -> Standing:
 
 
 def due_of(
-    demand: Demand, standing: Standing | None, parts: Mapping[str, str], limits: BatchLimits, now_s: float
+    demand: Demand,
+    standing: Standing | None,
+    parts: Mapping[str, str],
+    limits: BatchLimits,
+    now_s: float,
+    *,
+    again: bool = False,
 ) -> tuple[DueTest | None, float, float]:
     """Return the test if it is due (None if not), when it was last tried (-inf for never), and when it falls due.
 
@@ -69,17 +76,20 @@ def due_of(
         parts: what is in the node now, by slot.
         limits: when it is tried again.
         now_s: the time now, seconds since the epoch.
+        again: whether somebody wants it repeated now, however old it is.
     """
     told = standing or _NEVER
     urgency, since, at, why = _reason(demand, told, parts, limits, now_s)
+    if at > now_s and again:
+        urgency, at, why = Urgency.RECENT, now_s, f"to be repeated, tested on {day_text(since)}"
     if at > now_s:
         return None, since, at
     if told.given_back:
-        why += f", given back to a user's workload {told.given_back} times, still to do"
+        why += f", given back to a user's workload {count(told.given_back, 'time')}, still to do"
         if told.given_back >= _OFTEN:
             urgency, since = Urgency.DUE, max(since, told.given_back_s)
     if told.misdated:
-        why += f" ({told.misdated} results lie in the future and do not count: see the clock of their controller)"
+        why += f" ({count(told.misdated, 'result')} of the future counted for nothing: see the clock of its controller)"
     if urgency is Urgency.DUE and now_s - since > 2 * demand.max_age_days * DAY_S:
         urgency = Urgency.RECENT
     return DueTest(test=demand.test, urgency=urgency, why=why, longest_s=demand.longest_s), since, at
@@ -91,9 +101,9 @@ def _reason(
     """Return how urgent a test is, when it was last tried, when it falls due, and why."""
     known, age_s = told.known, demand.max_age_days * DAY_S
     if told.tries:
-        again_s = min(limits.other_again_h * _HOUR_S * 2.0 ** min(told.tries - 1, 60), age_s)
+        again_s = min(limits.other_again_h * _HOUR_S * 2.0 ** min(told.tries - 1, 60), DAY_S, age_s)
         urgency = Urgency.RECENT if known is not None and known.status is Status.FAILED else Urgency.DUE
-        why = f"tried {told.tries} times without an answer, last on {day_text(told.tried_s)}"
+        why = f"tried {count(told.tries, 'time')} without an answer, last on {day_text(told.tried_s)}"
         return urgency, told.tried_s, told.tried_s + again_s, why
     if known is None:
         return Urgency.NEW, -math.inf, -math.inf, "never tested"
