@@ -5,53 +5,31 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
 from ..fingerprint.dependencies import Dependencies, digest
-from .tables import tables
-
-_AT_A_TIME = 500
+from .fact_rows import keep_facts, kept_facts
 
 
 def keep_dependencies(connection: Any, found: Iterable[Dependencies]) -> None:
     """Write what is not there yet."""
-    from sqlalchemy.dialects.sqlite import insert
-
-    rows: dict[str, str] = {}
+    facts: dict[str, Any] = {}
     for entry in found:
-        hosts = {name: digest(facts) for name, facts in entry.hosts.items()}
-        rows[entry.fingerprint] = _text({"own": entry.own, "hosts": hosts})
-        rows |= {hosts[name]: _text(facts) for name, facts in entry.hosts.items()}
-    if rows:
-        values = [{"digest": key, "facts": text} for key, text in rows.items()]
-        connection.execute(insert(tables().fingerprint).on_conflict_do_nothing(), values)
+        hosts = {name: digest(seen) for name, seen in entry.hosts.items()}
+        facts[entry.fingerprint] = {"own": entry.own, "hosts": hosts}
+        facts |= {hosts[name]: seen for name, seen in entry.hosts.items()}
+    keep_facts(connection, facts)
 
 
 def kept_dependencies(connection: Any, fingerprints: Iterable[str]) -> dict[str, Dependencies]:
     """Return the facts of each fingerprint; one that an older release wrote without facts is left out."""
-    results = _read(connection, sorted(set(fingerprints)))
+    results = kept_facts(connection, sorted(set(fingerprints)))
     wanted = {key for result in results.values() for key in result["hosts"].values()}
-    hosts = _read(connection, sorted(wanted))
+    hosts = kept_facts(connection, sorted(wanted))
     return {
         key: Dependencies(
             own=result["own"], hosts={name: hosts.get(host, {}) for name, host in result["hosts"].items()}
         )
         for key, result in results.items()
     }
-
-
-def _read(connection: Any, keys: list[str]) -> dict[str, Any]:
-    from sqlalchemy import select
-
-    table = tables().fingerprint
-    found: dict[str, Any] = {}
-    for start in range(0, len(keys), _AT_A_TIME):
-        query = select(table.c.digest, table.c.facts).where(table.c.digest.in_(keys[start : start + _AT_A_TIME]))
-        found |= {key: json.loads(text) for key, text in connection.execute(query)}
-    return found
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False)

@@ -15,7 +15,17 @@ from ..outcome.model import Status
 from .database import open_database, our_errors
 from .dialect import insert_into
 from .service_model import Acceptance, Claim, Cycle, Lease, NodeClass, NodeResult, OurCordon, PartPeriod
-from .service_rows import TRIED, add_results, class_of, class_row, cycle_of, part_periods, result_of, same_cycle
+from .service_rows import (
+    TRIED,
+    add_results,
+    class_of,
+    class_row,
+    cycle_of,
+    part_periods,
+    result_query,
+    results_of,
+    same_cycle,
+)
 from .tables import tables
 
 _OPEN = ""
@@ -163,12 +173,10 @@ class ServiceStore:
         Raises:
             BringupError: the history cannot be read.
         """
-        from sqlalchemy import select
-
         pointer, table = tables().service.node_last, tables().service.node_result
-        query = select(table).join(pointer, pointer.c.result_id == table.c.id)
+        query = result_query().join(pointer, pointer.c.result_id == table.c.id)
         query = query.where(pointer.c.site == site, pointer.c.rehearsal.is_(rehearsal), pointer.c.kind == kind)
-        return {(row["node"], row["test"]): result_of(row) for row in self._rows(query)}
+        return {(result.node, result.test): result for result in results_of(self._rows(query))}
 
     def results(
         self,
@@ -184,15 +192,14 @@ class ServiceStore:
         Raises:
             BringupError: the history cannot be read.
         """
-        from sqlalchemy import select
-
         cycle, table = tables().service.cycle, tables().service.node_result
-        query = select(table).join(cycle, cycle.c.cycle_id == table.c.cycle_id)
-        query = query.where(cycle.c.site == site, cycle.c.rehearsal.is_(rehearsal), table.c.started_s >= since_s)
+        query = result_query().where(
+            cycle.c.site == site, cycle.c.rehearsal.is_(rehearsal), table.c.started_s >= since_s
+        )
         for column, wanted in ((table.c.node, nodes), (table.c.test, tests)):
             if wanted is not None:
                 query = query.where(column.in_(sorted(wanted)))
-        return tuple(map(result_of, self._rows(query.order_by(table.c.started_s, table.c.id))))
+        return tuple(results_of(self._rows(query.order_by(table.c.started_s, table.c.id))))
 
     def history_of(self, site: str, node: str, slot: str, *, rehearsal: bool) -> tuple[PartPeriod, ...]:
         """Return which parts were seen in a slot of a node and since when, the oldest first: a swap begins a new one.

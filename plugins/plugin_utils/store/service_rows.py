@@ -6,17 +6,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ..fingerprint.dependencies import digest
 from ..outcome.errors import InputError, NotFoundError
 from ..outcome.model import Rating, Status
 from .dialect import insert_into
+from .fact_rows import fact_text, keep_facts
 from .service_model import Cycle, Figure, NodeClass, NodeResult, PartPeriod
 from .tables import tables
 
 # Kinds of `node_last`: the newest that was tried (not given back), the newest pass, the newest failure.
 TRIED, PASSED, FAILED = "tried", "passed", "failed"
+_PLAIN = ("cycle_id", "node", "test", "started_s", "duration_s", "cause", "summary", "cohort", "log")
 _KINDS = {Status.PASSED: (TRIED, PASSED), Status.FAILED: (TRIED, FAILED), Status.PENDING: ()}
 
 
@@ -48,6 +51,8 @@ def add_results(connection: Any, cycle: Cycle, results: Iterable[NodeResult]) ->
         if before and (before[-1].status != Status.PENDING.value or before[-1].started_s == result.started_s):
             continue
         number = (connection.execute(select(func.max(table.c.id))).scalar() or 0) + 1
+        facts = {digest(dict(shared)): dict(shared) for shared in (result.parts, result.digests)}
+        keep_facts(connection, facts)
         row = _result_row(result) | {"id": number, "attempt": len(before)}
         connection.execute(table.insert().values(row))
         _point_at(connection, cycle, result, number)
@@ -129,34 +134,49 @@ def part_periods(connection: Any, site: str, rehearsal: bool, node: str = "") ->
 
 
 def _result_row(result: NodeResult) -> dict[str, Any]:
-    names = ("cycle_id", "node", "test", "started_s", "duration_s", "cause", "summary", "cohort", "log")
     figures = [[figure.name, figure.number, figure.unit, figure.part] for figure in result.figures]
-    return {name: getattr(result, name) for name in names} | {
+    return {name: getattr(result, name) for name in _PLAIN} | {
         "status": result.status.value,
         "rating": result.rating.value,
-        "parts": _text(dict(result.parts)),
-        "digests": _text(dict(result.digests)),
-        "figures": _text(figures),
+        "parts": digest(dict(result.parts)),
+        "digests": digest(dict(result.digests)),
+        "figures": fact_text(figures),
     }
 
 
-def result_of(row: Mapping[str, Any]) -> NodeResult:
-    """Return the result that a row keeps."""
-    names = ("cycle_id", "node", "test", "started_s", "duration_s", "cause", "summary", "cohort", "log")
-    return NodeResult(
-        **{name: row[name] for name in names},
-        status=Status(row["status"]),
-        rating=Rating(row["rating"]),
-        parts=json.loads(row["parts"]),
-        digests=json.loads(row["digests"]),
-        figures=tuple(Figure(name=n, number=x, unit=u, part=p) for n, x, u, p in json.loads(row["figures"])),
-    )
+def result_query() -> Any:
+    """Return the query for results with all that they refer to, and their cycle beside them to ask for."""
+    from sqlalchemy import select
+
+    cycle, table = tables().service.cycle, tables().service.node_result
+    parts, digests = tables().fingerprint.alias(), tables().fingerprint.alias()
+    columns = [table.c[name] for name in (*_PLAIN, "status", "rating", "figures")]
+    shared = (parts.c.facts.label("parts"), digests.c.facts.label("digests"))
+    query = select(*columns, *shared).join(cycle, cycle.c.cycle_id == table.c.cycle_id)
+    return query.join(parts, parts.c.digest == table.c.parts).join(digests, digests.c.digest == table.c.digests)
+
+
+def results_of(rows: Iterable[Mapping[str, Any]]) -> Iterator[NodeResult]:
+    """Return the results that rows of `result_query` keep; facts that several share are read once."""
+    read: dict[str, dict[str, str]] = {}
+    for row in rows:
+        for text in (row["parts"], row["digests"]):
+            if text not in read:
+                read[text] = json.loads(text)
+        yield NodeResult(
+            **{name: row[name] for name in _PLAIN},
+            status=Status(row["status"]),
+            rating=Rating(row["rating"]),
+            parts=dict(read[row["parts"]]),
+            digests=dict(read[row["digests"]]),
+            figures=tuple(Figure(name=n, number=x, unit=u, part=p) for n, x, u, p in json.loads(row["figures"])),
+        )
 
 
 def class_row(entry: NodeClass) -> dict[str, Any]:
     """Return the row that keeps a class."""
     return {
-        "cycle_id": entry.cycle_id, "node": entry.node, "word": entry.word, "reasons": _text(list(entry.reasons)),
+        "cycle_id": entry.cycle_id, "node": entry.node, "word": entry.word, "reasons": fact_text(list(entry.reasons)),
         "action": entry.action,
     }  # fmt: skip
 
@@ -176,7 +196,3 @@ def same_cycle(found: Cycle, begun: Cycle) -> None:
     if (found.site, found.rehearsal) != (begun.site, begun.rehearsal):
         text = f"is remembered of site {found.site} (rehearsal {found.rehearsal}), not of {begun.site}."
         raise InputError(f"cycle {begun.cycle_id}", text, "give the cycle a name of its own")
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

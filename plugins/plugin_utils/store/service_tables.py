@@ -92,9 +92,10 @@ def _node_result(metadata: Any) -> Any:
         Column("cause", String, nullable=False),
         Column("summary", String, nullable=False),
         Column("cohort", String, nullable=False),
-        # What is read and written with its result only, as JSON: one row is one result, whole or not there.
-        Column("parts", String, nullable=False),
-        Column("digests", String, nullable=False),
+        # Digests of table fingerprint: a node has the same parts, and computes the same, day after day.
+        Column("parts", ForeignKey("fingerprint.digest"), nullable=False),
+        Column("digests", ForeignKey("fingerprint.digest"), nullable=False),
+        # JSON: one row is one result, whole or not there.
         Column("figures", String, nullable=False),
         Column("log", String, nullable=False),
         Index("node_result_of_cycle", "cycle_id", "node", "test", "attempt", unique=True),
