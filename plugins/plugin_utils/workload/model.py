@@ -91,8 +91,8 @@ class JobSpec:
         shm_gib: size limit of /dev/shm.
         volume: volume source that a plain Job has at /models, read-only; empty for none.
         secret_env: environment of a plain Job from secrets of its namespace, as `secret/key`.
-        files: files for every pod of a `torchrun`, in /etc/program, by name; `begin.py` starts torchrun.
-        requests: cpu and memory that every pod of a `torchrun` asks for.
+        files: files for every pod of a `torchrun` or plain Job, in CONFIG_DIR, by name; `begin.py` starts torchrun.
+        requests: cpu and memory that every pod of a `torchrun` or plain Job asks for.
         config_map: ConfigMap of its namespace that a plain Job has in CONFIG_DIR; empty for none.
     """
 

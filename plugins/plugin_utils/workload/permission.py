@@ -45,7 +45,7 @@ _ACCESS = (*(Permission(verb, "services") for verb in ("list", "create")), Permi
 
 
 def job_permissions(
-    kind: JobKind, *, gang_api: str = "", by_dra: bool = False, imex: bool = False
+    kind: JobKind, *, gang_api: str = "", by_dra: bool = False, imex: bool = False, files: bool = False
 ) -> tuple[Permission, ...]:
     """Return what jobs of a kind need beside BASIC.
 
@@ -54,13 +54,14 @@ def job_permissions(
         gang_api: API version of the PodGroups of their gangs (`scheduling.volcano.sh/v1beta1`); empty for none.
         by_dra: their GPUs are taken by resource claims.
         imex: they share GPU memory across hosts, by ComputeDomains.
+        files: their pods get files, as those of a `torchrun` always do.
     """
     owner, group = ("mpijobs", "kubeflow.org") if kind == "mpijob" else ("jobs", "batch")
     wanted = [Permission(verb, owner, group) for verb in ("create", "delete")]
     wanted.append(Permission("watch", "pods"))
     if kind in ("gang-job", "torchrun"):
         wanted += _ACCESS
-    if kind == "torchrun":
+    if files or kind == "torchrun":
         wanted += [Permission(verb, "configmaps") for verb in ("create", "delete")]
     if gang_api and kind != "mpijob":
         wanted.append(Permission("create", "podgroups", gang_api.partition("/")[0]))

@@ -9,12 +9,12 @@ differs at the end. A product of whole numbers, whose result is known, tells a w
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from ...outcome.model import Measure, Outcome, SubjectKind
+from ...verdict.digest_majority import Majority, majority
 from ..benchmark.preconditions import nodes
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -39,8 +39,9 @@ _LIBRARIES = "so many GPUs are not wrong at once: look at the image (PyTorch, CU
 _UNLIKE = "equal GPUs with one image give equal bits: compare GPU part numbers, driver and image of these ranks"
 # Cold, and hot at the end of the load.
 _LEAST = 2
-# By kind of rank the most frequent first digest, how many ranks gave it, and how many there are.
-Usual = Mapping[Any, tuple[tuple[str, str], int, int]]
+Kind = tuple[str, str]
+# By kind of rank what the first digests of all ranks of all runs say.
+Usual = Mapping[Kind, Majority[tuple[int, int], tuple[str, str]]]
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -105,9 +106,10 @@ def _changes(rank: Rank) -> str:
 
 
 def _differs(rank: Rank, usual: Usual) -> str:
-    most, count, total = usual[_kind(rank)]
-    found = _digests(rank)[0]
-    return "" if found == most else f"gave another digest of {_what(most, found)} than {count} of {total} ranks"
+    said, found = usual[_kind(rank)], _digests(rank)[0]
+    if found == said.usual:
+        return ""
+    return f"gave another digest of {_what(said.usual, found)} than {said.agreeing} of {said.total} ranks"
 
 
 def _what(one: tuple[str, str], other: tuple[str, str]) -> str:
@@ -115,20 +117,20 @@ def _what(one: tuple[str, str], other: tuple[str, str]) -> str:
     return " and ".join(names)
 
 
-def _kind(rank: Rank) -> tuple[str, str]:
+def _kind(rank: Rank) -> Kind:
     """Ranks that must give the same bits: of one product and one release of the libraries."""
     setup = rank.log.setup
     return (setup.device_name, setup.torch) if setup else ("", "")
 
 
 def _usual(cohort: SkuCohort) -> Usual:
-    """Return by kind of rank the most frequent first digest, how many ranks gave it, and how many there are."""
-    found: dict[Any, Counter[tuple[str, str]]] = {}
+    """Return by kind of rank what the first digests say."""
+    found: dict[Kind, dict[tuple[int, int], tuple[str, str]]] = {}
     for run in cohort.complete:
         for rank in run.ranks:
             if rank.log.digests:
-                found.setdefault(_kind(rank), Counter())[_digests(rank)[0]] += 1
-    return {kind: (*counts.most_common(1)[0], counts.total()) for kind, counts in found.items()}
+                found.setdefault(_kind(rank), {})[run.record.attempt, rank.log.rank] = _digests(rank)[0]
+    return {kind: said for kind, digests in found.items() if (said := majority(digests)) is not None}
 
 
 def _all_wrong(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
@@ -146,9 +148,10 @@ def _all_wrong(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
 
 def _no_majority(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
     """Return the outcome where no digest is that of more than half of the ranks: nobody can be named."""
-    for (product, release), (_most, count, total) in _usual(cohort).items():
-        if count * 2 <= total:
-            text = f"{total} ranks on {product} with PyTorch {release} gave so many digests that at most {count} agree"
+    for (product, release), said in _usual(cohort).items():
+        if said.split:
+            ranks = f"{said.total} ranks on {product} with PyTorch {release}"
+            text = f"{ranks} gave so many digests that at most {said.agreeing} agree"
             return Answer.about_cluster(SPEC, context).unknown(
                 "digests-unlike", text, _UNLIKE, more_subjects=nodes(host.name for host in cohort.hosts),
                 evidence=evidence(cohort),

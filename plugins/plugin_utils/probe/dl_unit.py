@@ -1,0 +1,246 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Parser of what the DL unit test (recipes/workloads/dl_unit/) writes, the lines of all GPUs of a host in any order.
+
+Lines of others lie between them. A log that is cut, misses a GPU, an operation, a repetition or a rate, or is of another
+schema is no log: an error, never a part of a result.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+from ..outcome.errors import InputError
+from .dl_unit_model import (
+    COMPARED,
+    EXACT,
+    OPERATIONS,
+    OPTIONAL,
+    RATES,
+    DlUnitLog,
+    GpuFailure,
+    GpuTest,
+    Identity,
+    OpRun,
+    Rate,
+    Reference,
+)
+
+SCHEMA_VERSION = 1
+_MARK = '{"schema_version"'
+# The program writes a line in one piece, which a pipe keeps whole up to here.
+_LONGEST = 4096
+_MOST_GPUS, _MOST_REPEATS = 64, 1000
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+Facts = dict[str, Any]
+
+
+def parse(text: str) -> DlUnitLog:
+    """Return what each GPU of a host did.
+
+    Raises:
+        InputError: the log is not whole.
+    """
+    reader = _Reader()
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith(_MARK):
+            facts = _facts(line, number)
+            try:
+                reader.take(facts)
+            except _Broken as broken:
+                raise _error(f"line {number} {broken}") from None
+            except (KeyError, TypeError, ValueError) as error:
+                raise _error(f"line {number} lacks a field or has a value that cannot be ({error})"[:300]) from None
+    try:
+        return reader.whole()
+    except _Broken as broken:
+        raise _error(str(broken)) from None
+
+
+class _Broken(Exception):
+    """What is wrong with a line or the log, without where."""
+
+
+class _Reader:
+    """Takes one line after the other."""
+
+    def __init__(self) -> None:
+        self.begin: Facts = {}
+        self.tests: dict[int, GpuTest] = {}
+        self.exit_codes: list[int | None] | None = None
+
+    def take(self, facts: Facts) -> None:
+        event = facts["event"]
+        if event == "begin":
+            self._begin(facts)
+            return
+        if not self.begin:
+            raise _Broken("comes before the line `begin`")
+        if self.exit_codes is not None:
+            raise _Broken("follows the line `done`")
+        if event == "done":
+            self.exit_codes = [None if code is None else _whole(code) for code in _list(facts["exit_codes"])]
+            return
+        slot = _whole(facts["slot"])
+        if not 0 <= slot < self.begin["gpus"]:
+            raise _Broken(f"is of GPU {slot}, and {self.begin['gpus']} were asked for")
+        self._take(self.tests.setdefault(slot, GpuTest(slot=slot)), event, facts)
+
+    def _begin(self, facts: Facts) -> None:
+        if self.begin:
+            raise _Broken("begins a second time")
+        found = {name: _whole(facts[name]) for name in ("gpus", "repeats", "seed", "size")}
+        if not 1 <= found["gpus"] <= _MOST_GPUS or not 1 <= found["repeats"] <= _MOST_REPEATS:
+            raise _Broken(f"says {found['gpus']} GPUs and {found['repeats']} repetitions")
+        self.begin = {**found, "device": _text(facts["device"])}
+
+    def _take(self, test: GpuTest, event: Any, facts: Facts) -> None:
+        if test.ended or (test.failure and event != "error"):
+            raise _Broken(f"follows the last line of GPU {test.slot}")
+        if event == "error":
+            failure = GpuFailure(_text(facts["doing"]), _text(facts["kind"]), _text(facts["text"]))
+            test.failure = test.failure or failure
+            return
+        if event == "end":
+            if _whole(facts["lines"]) != test.lines:
+                raise _Broken(f"says that GPU {test.slot} wrote {facts['lines']} lines, {test.lines} are there")
+            test.ended = True
+            return
+        take = _EVENTS.get(event)
+        if take is None:
+            raise _Broken(f"has an event {str(event)[:40]!r} that the program does not have")
+        if event != "gpu" and test.identity is None:
+            raise _Broken(f"comes before GPU {test.slot} said who it is")
+        take(test, facts)
+        test.lines += 1
+
+    def whole(self) -> DlUnitLog:
+        """Return the log.
+
+        Raises:
+            _Broken: something is missing.
+        """
+        if not self.begin:
+            raise _Broken("no line of the program is there")
+        count = self.begin["gpus"]
+        if self.exit_codes is None:
+            raise _Broken("the line `done` is missing: the program did not end, or the log is cut")
+        if len(self.exit_codes) != count:
+            raise _Broken(f"{count} GPUs were asked for, and {len(self.exit_codes)} processes ended")
+        tests = tuple(self._test(slot, code) for slot, code in enumerate(self.exit_codes))
+        known = [test.identity.uuid for test in tests if test.identity]
+        if len(set(known)) != len(known):
+            raise _Broken("two GPUs say the same UUID")
+        return DlUnitLog(tests=tests, **self.begin)
+
+    def _test(self, slot: int, code: int | None) -> GpuTest:
+        test = self.tests.get(slot, GpuTest(slot=slot))
+        if test.failure is None and code != 0:
+            test.failure = GpuFailure("", "Killed", f"its process ended with {code}")
+        if test.failure is not None:
+            if code == 0:
+                raise _Broken(f"GPU {slot} told an error, and its process ended without one")
+            return test
+        if not test.ended:
+            raise _Broken(f"the test of GPU {slot} has no end")
+        _require_all(test, self.begin["repeats"])
+        return test
+
+
+def _require_all(test: GpuTest, repeats: int) -> None:
+    """Refuse a test that ended without everything that it promises."""
+    missing = [name for name in OPERATIONS if len(test.runs.get(name, ())) != repeats]
+    absent = {name for name, runs in test.runs.items() if any(run.absent for run in runs)}
+    mixed = [name for name in absent if not all(run.absent for run in test.runs[name])]
+    missing += [f"reference of {name}" for name in COMPARED if (name in test.references) is (name in absent)]
+    missing += [f"rate of {name}" for name in RATES if (name in test.rates) is (name in absent)]
+    if missing or mixed:
+        raise _Broken(f"GPU {test.slot} ended without all of {', '.join((missing + mixed)[:4])}")
+
+
+def _gpu(test: GpuTest, facts: Facts) -> None:
+    if test.identity is not None:
+        raise _Broken(f"names GPU {test.slot} a second time")
+    words = {name: _text(facts[name]) for name in _WORDS}
+    if not words["uuid"] or not words["name"] or not words["torch"]:
+        raise _Broken(f"does not say UUID, product and PyTorch of GPU {test.slot}")
+    test.identity = Identity(multiprocessors=_whole(facts["multiprocessors"]), **words)
+
+
+def _op(test: GpuTest, facts: Facts) -> None:
+    name, absent, digest = _text(facts["op"]), _text(facts["absent"]), _text(facts["digest"])
+    if name not in OPERATIONS:
+        raise _Broken(f"has an operation {name[:40]!r} that the program does not have")
+    wrong = None if facts["wrong"] is None else _whole(facts["wrong"])
+    if absent:
+        if name not in OPTIONAL or digest or wrong is not None:
+            raise _Broken(f"says that GPU {test.slot} does not have {name}")
+    elif not _DIGEST.fullmatch(digest) or (wrong is None) is (name in EXACT) or (wrong or 0) < 0:
+        raise _Broken(f"has a result of {name} on GPU {test.slot} that cannot be")
+    runs = test.runs.setdefault(name, [])
+    if _whole(facts["run"]) != len(runs) + 1:
+        raise _Broken(f"is time {facts['run']} of {name} on GPU {test.slot}, expected {len(runs) + 1}")
+    runs.append(OpRun(digest, wrong, absent))
+
+
+def _reference(test: GpuTest, facts: Facts) -> None:
+    name, error, tolerance = _text(facts["op"]), _number(facts["error"]), _number(facts["tolerance"])
+    if name not in COMPARED or name in test.references or error < 0 or not 0 < tolerance < 1:
+        raise _Broken(f"has a reference of {name[:40]} on GPU {test.slot} that cannot be")
+    test.references[name] = Reference(error, tolerance)
+
+
+def _rate(test: GpuTest, facts: Facts) -> None:
+    name, value, unit = _text(facts["name"]), _number(facts["value"]), _text(facts["unit"])
+    if name in test.rates or RATES.get(name) != unit or value <= 0 or not isinstance(facts["together"], bool):
+        raise _Broken(f"has a rate {name[:40]!r} of GPU {test.slot} that cannot be")
+    test.rates[name] = Rate(value, unit, facts["together"])
+
+
+_EVENTS = {"gpu": _gpu, "op": _op, "reference": _reference, "rate": _rate}
+_WORDS = ("uuid", "name", "driver", "capability", "torch", "cuda", "cublas", "cudnn")
+
+
+def _facts(line: str, number: int) -> Facts:
+    if len(line) > _LONGEST:
+        raise _error(f"line {number} has {len(line)} characters, the program writes at most {_LONGEST}")
+    try:
+        facts = json.loads(line)
+    except (ValueError, RecursionError):
+        raise _error(f"line {number} is cut, or something else wrote into it") from None
+    version = facts["schema_version"]
+    if isinstance(version, bool) or version != SCHEMA_VERSION:
+        raise _error(f"line {number} has schema_version {str(version)[:40]}, expected {SCHEMA_VERSION}")
+    return dict(facts)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{str(value)[:40]!r} is no text")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{str(value)[:40]!r} is no list")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{str(value)[:40]!r} is no whole number")
+    return value
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
+        raise TypeError(f"{str(value)[:40]!r} is no number")
+    return float(value)
+
+
+def _error(reason: str) -> InputError:
+    return InputError("log of the DL unit test", f"{reason}.", "read the log; run the test again")
