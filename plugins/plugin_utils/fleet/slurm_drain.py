@@ -20,7 +20,7 @@ from ..runtime.clock import Deadline, elapsed_text
 from ..runtime.command import run_command
 from ..runtime.progress import Emit, Progress, silent
 
-_OWNER = "gpufleet.bringup"
+OWNER = "gpufleet.bringup"
 _COMMAND_S = 60.0
 _LONGEST_REASON = 200
 _AWAY = frozenset({"NOT_RESPONDING", "MAINTENANCE", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "FAIL"})
@@ -47,7 +47,7 @@ class SlurmNodes:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Ask the controller of Slurm that `scontrol` of this machine knows."""
-        self._reason = f"{_OWNER}:{roll}"
+        self._reason = f"{OWNER}:{roll}"
         self._names, self._limits, self._emit, self._sleep = node_names, limits, emit, sleep
 
     def look(self, nodes: Sequence[str]) -> dict[str, str]:
@@ -139,17 +139,19 @@ class SlurmNodes:
         self._scontrol("update", f"nodename={self._names[node]}", *words)
 
     def _scontrol(self, *words: str) -> str:
-        """Return what scontrol prints.
+        return ask_scontrol(self._limits.scontrol, *words)
 
-        Raises:
-            NotFoundError: there is no scontrol on this controller.
-            UnavailableError: it refuses, or does not answer in time.
-        """
-        done = run_command([self._limits.scontrol, *words], _COMMAND_S)
-        if done.rc != 0:
-            said = (done.stderr or done.stdout).strip()[:200] or "nothing"
-            text = f"did not end within {_COMMAND_S:.0f} s." if done.timed_out else f"exit code {done.rc}: {said}."
-            raise UnavailableError(
-                f"scontrol {' '.join(words)}", text, "try it by hand on this controller: scontrol ping"
-            )
-        return done.stdout
+
+def ask_scontrol(command: str, *words: str) -> str:
+    """Return what scontrol prints.
+
+    Raises:
+        NotFoundError: there is no scontrol on this controller.
+        UnavailableError: it refuses, or does not answer in time.
+    """
+    done = run_command([command, *words], _COMMAND_S)
+    if done.rc != 0:
+        said = (done.stderr or done.stdout).strip()[:200] or "nothing"
+        text = f"did not end within {_COMMAND_S:.0f} s." if done.timed_out else f"exit code {done.rc}: {said}."
+        raise UnavailableError(f"scontrol {' '.join(words)}", text, "try it by hand on this controller: scontrol ping")
+    return done.stdout

@@ -71,12 +71,19 @@ def read_node_capacity(
     Raises:
         BringupError: the API server does not answer.
     """
-    nodes = cluster.list_objects(NODES)
-    pods = cluster.list_objects(PODS)
+    return node_capacity(*read_gpu_objects(cluster), names, tolerations)
+
+
+def read_gpu_objects(cluster: Cluster) -> tuple[list[Json], list[Json], list[Json], list[Json]]:
+    """Return all nodes, pods, claims and slices; without DRA there are none of the last two.
+
+    Raises:
+        BringupError: the API server does not answer.
+    """
     kinds = dra_kinds(cluster)
     claims = _listed(cluster, kinds.claims if kinds else None)
     slices = _listed(cluster, kinds.slices if kinds else None)
-    return node_capacity(nodes, pods, claims, slices, names, tolerations)
+    return cluster.list_objects(NODES), cluster.list_objects(PODS), claims, slices
 
 
 def open_nodes(
@@ -118,18 +125,18 @@ def gpu_users(cluster: Cluster) -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     kinds = dra_kinds(cluster)
-    claimed = _claimants(_listed(cluster, kinds.claims if kinds else None))
+    claimed = gpu_claimants(_listed(cluster, kinds.claims if kinds else None))
     for pod in cluster.list_objects(PODS):
-        if not _runs(pod):
+        if not pod_runs(pod):
             continue
         spec, metadata = pod["spec"], pod["metadata"]
         name = f"{metadata['namespace']}/{metadata['name']}"
-        if any(_asked(spec).values()) or name in claimed:
+        if any(gpus_asked(spec).values()) or name in claimed:
             found.setdefault(spec["nodeName"], []).append(name)
     return found
 
 
-def _claimants(claims: Iterable[Json]) -> set[str]:
+def gpu_claimants(claims: Iterable[Json]) -> set[str]:
     """Return the pods for which claims of GPUs are reserved."""
     found = set()
     for claim in claims:
@@ -150,7 +157,7 @@ def node_capacity(
     tolerations: tuple[Toleration, ...] | None = None,
 ) -> dict[str, NodeCapacity]:
     """Return the capacity of each of these nodes; a name that is no node has none and is closed."""
-    running = [pod for pod in pods if _runs(pod)]
+    running = [pod for pod in pods if pod_runs(pod)]
     held, claimed, offered = _held(running), _claimed(claims), _offered(slices)
     there = Counter(pod["spec"]["nodeName"] for pod in running)
     found: dict[str, NodeCapacity] = {}
@@ -181,7 +188,7 @@ def is_gpu(resource: str) -> bool:
     return resource.startswith((GPU, MIG))
 
 
-def _runs(pod: Json) -> bool:
+def pod_runs(pod: Json) -> bool:
     """Whether a pod has a node, and holds there what it asked for."""
     ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     return bool((pod.get("spec") or {}).get("nodeName")) and not ended
@@ -191,7 +198,7 @@ def _held(running: Iterable[Json]) -> dict[str, Counter[str]]:
     """Return by node what its pods hold of each GPU resource."""
     held: dict[str, Counter[str]] = {}
     for pod in running:
-        held.setdefault(pod["spec"]["nodeName"], Counter()).update(_asked(pod["spec"]))
+        held.setdefault(pod["spec"]["nodeName"], Counter()).update(gpus_asked(pod["spec"]))
     return held
 
 
@@ -222,7 +229,7 @@ def _is_whole(device: Json) -> bool:
     return bool((attributes.get("type") or {}).get("string", "gpu") == "gpu")
 
 
-def _asked(spec: Json) -> Counter[str]:
+def gpus_asked(spec: Json) -> Counter[str]:
     """Return how much of each GPU resource a pod asks for."""
 
     def of(container: Json) -> Counter[str]:

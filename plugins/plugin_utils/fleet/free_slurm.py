@@ -1,0 +1,49 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which nodes of Slurm are free for a test of the whole node, and why the others are not. Pure.
+
+Free is a node whose state is exactly idle: a drained one has the base IDLE as well, a reserved or planned one belongs
+to a job that is to come, and a word that we do not know means something. Nobody may have noted a reason either. Where
+JSON and text are both read, each of them has to say so: Slurm 25.05 has flag BLOCKED in the text alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from ..probe.slurm_nodes import HARMLESS_FLAGS, SlurmNode
+from .node_use import NodeUse, Use, absent
+from .slurm_drain import OWNER
+
+
+def free_in_slurm(names: Collection[str], *views: Iterable[SlurmNode]) -> dict[str, NodeUse]:
+    """Return what is on each of these nodes, by its name in Slurm.
+
+    Args:
+        names: which nodes.
+        views: what `scontrol show nodes` says, in each form in which it was asked.
+    """
+    seen = [{node.name: node for node in view} for view in views]
+    return {name: _least([_use(name, view.get(name)) for view in seen], name) for name in sorted(frozenset(names))}
+
+
+def _least(uses: list[NodeUse], name: str) -> NodeUse:
+    order = (Use.CLOSED, Use.BUSY, Use.OURS, Use.FREE)
+    return min(uses, key=lambda found: order.index(found.use), default=absent(name, "what was read of Slurm"))
+
+
+def _use(name: str, node: SlurmNode | None) -> NodeUse:
+    if node is None:
+        return absent(name, "Slurm")
+    by, why = f" by {node.reason_by}" if node.reason_by else "", f": {node.reason}" if node.reason else ""
+    state = f"is {node.state}{by}{why}"
+    others = node.flags - HARMLESS_FLAGS
+    if node.free and not node.reason:
+        return NodeUse(name=name, use=Use.FREE)
+    if node.base in ("ALLOCATED", "MIXED") and not others:
+        return NodeUse(name=name, use=Use.BUSY, why=f"jobs run on it ({node.state})")
+    ours = node.reason.startswith(f"{OWNER}:")
+    if node.base == "IDLE" and ours and others == {"DRAIN"}:
+        return NodeUse(name=name, use=Use.OURS, why=f"drained by us{why}")
+    return NodeUse(name=name, use=Use.CLOSED, why=state)
