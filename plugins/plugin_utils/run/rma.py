@@ -1,0 +1,289 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Packs what a vendor asks for when a part goes back: a page, what every tool of its node printed, results, digests.
+
+Everything is from the run directory, as it was when the fault was seen: a later reading of a part that fell off the bus
+says nothing. Nothing of the cluster is contacted.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import tarfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from ..collect.host_evidence import DRIVERS, HOSTS, HostEvidence, ToolRun, evidence_file, read_evidence
+from ..outcome.codec import dumps, to_plain
+from ..outcome.errors import BringupError, InputError, NotFoundError
+from ..outcome.gates import GATE_IDS
+from ..outcome.model import Outcome, Status
+from ..report.rma_page import PackFacts, Part, PastResult, render_page
+from ..runtime.files import PRIVATE_FILE, make_dirs, writing
+from ..runtime.redaction import redact
+from ..runtime.run_dir import SITE
+from ..store.history import open_store
+from ..store.timeline import said_of
+from .rma_parts import GPU, NODE, identity, kind_of, listed_gpus
+from .run import Run
+
+PAGE = "README.md"
+_MOST_FILE = 256 * 1024 * 1024
+_BUG_REPORT = "nvidia-bug-report"
+_DIAGNOSTICS = ("dcgmi_diag", "mlxlink", "nvidia_smi_xml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is packed: `subject` as results name it (`gpu03/gpu5`, `gpu03/mlx5_2`, `gpu03`), with the number of the
+    case, whom to ask, and `files` to be packed besides; `store` is the history file, None for none."""
+
+    subject: str
+    case: str = ""
+    contact: str = ""
+    files: tuple[Path, ...] = ()
+    store: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pack:
+    """A pack that is ready to be written: its page, and every file by name."""
+
+    page: str
+    files: Mapping[str, bytes]
+    against: tuple[Outcome, ...]
+    missing: tuple[str, ...]
+    moment_s: int
+
+    def archive(self) -> bytes:
+        """Return the archive; the same run gives the same bytes."""
+        packed = io.BytesIO()
+        with (
+            gzip.GzipFile(fileobj=packed, mode="wb", mtime=self.moment_s, filename="") as stream,
+            tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar,
+        ):
+            for name, data in {PAGE: self.page.encode(), **self.files}.items():
+                entry = tarfile.TarInfo(name)
+                entry.size, entry.mtime, entry.mode = len(data), self.moment_s, PRIVATE_FILE
+                tar.addfile(entry, io.BytesIO(data))
+        return packed.getvalue()
+
+
+def make_pack(run: Run, asked: Asked) -> Pack:
+    """Return the pack of a part.
+
+    Raises:
+        NotFoundError: the run has no such host.
+        InputError: nothing in the run accuses the part, or a file to be packed cannot be looked through.
+    """
+    node, _slash, part = asked.subject.partition("/")
+    host = next((host for host in run.site.hosts if host.name == node), None)
+    if host is None:
+        names = ", ".join(sorted(host.name for host in run.site.hosts)[:8])
+        hint = f"name one of its hosts ({names}), or a part of one: {node or 'gpu01'}/gpu3"
+        raise NotFoundError(f"host {node!r}", f"is not in run {run.record.run_id}.", hint)
+    outcomes = [outcome for gate in GATE_IDS for outcome in run.own_outcomes(gate)]
+    against = tuple(outcome for outcome in outcomes if _accuses(outcome, asked.subject))
+    if not against:
+        near = sorted({s.name for o in outcomes if o.status is Status.FAILED for s in o.subjects if s.node == node})
+        text = f"no check failed about it in run {run.record.run_id}, so a vendor would send it back."
+        hint = f"name what failed there: {', '.join(near)}" if near else "run gate nodes again, or name another run"
+        raise InputError(asked.subject, text, hint)
+    evidence = _evidence(run, node)
+    facts, seen_in = _identity(run, part, evidence, run.hardware[host.sku].gpus)
+    files = {**_tools(evidence), **_further(run, node), **_own_files(asked.files)}
+    files["results.json"] = dumps(to_plain(against)).encode()
+    missing = _missing(part, facts, evidence, files)
+    page = PackFacts(
+        case=asked.case, contact=asked.contact, run_id=run.record.run_id, started=run.record.started,
+        rehearsal=run.record.rehearsal, against=against, cleared=tuple(_cleared(outcomes, against, node)),
+        part=Part(name=asked.subject, node=node, kind=kind_of(part), rack=host.rack, facts=facts, seen_in=seen_in),
+        past=_past(run, node, asked.store), missing=missing,
+        files={name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
+    )  # fmt: skip
+    moment = datetime.fromisoformat(run.record.started.replace("Z", "+00:00"))
+    return Pack(page=render_page(page), files=files, against=against, missing=missing, moment_s=int(moment.timestamp()))
+
+
+def write_pack(path: Path, archive: bytes) -> None:
+    """Write the archive, readable by its owner alone, whole or not at all.
+
+    Raises:
+        UnavailableError: it cannot be written.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    with writing(path):
+        make_dirs(path.parent)
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(archive)
+            handle.flush()
+            os.fsync(handle.fileno())
+        partial.replace(path)
+
+
+def _accuses(outcome: Outcome, subject: str) -> bool:
+    """Whether a result says that this part is bad; of a node also what failed about its parts."""
+    if outcome.status is not Status.FAILED:
+        return False
+    return any(entry.name == subject or ("/" not in subject and entry.node == subject) for entry in outcome.subjects)
+
+
+def _evidence(run: Run, node: str) -> HostEvidence:
+    """Return what the tools of a host printed, on the host and in pods of the operator that owns the driver.
+
+    Raises:
+        NotFoundError: the run kept nothing of it.
+    """
+    kept = [run.path / evidence_file(node, kind) for kind in (HOSTS, DRIVERS)]
+    found = [read_evidence(path) for path in kept if path.is_file()]
+    if not found:
+        hint = "name a run that went through gate nodes"
+        raise NotFoundError(f"evidence of {node}", f"is not in run {run.record.run_id}.", hint)
+    return replace(found[0], tools={name: tool for one in found for name, tool in one.tools.items()})
+
+
+def _identity(run: Run, part: str, evidence: HostEvidence, gpus: int) -> tuple[dict[str, str], str]:
+    """Return the identity of the part, and the earlier run that knew it where this one does not list it any more.
+
+    A GPU that is not listed moves the numbers of those behind it, so a number counts only where all are listed.
+    """
+    counted = kind_of(part) != GPU or ":" in part or listed_gpus(evidence) == gpus
+    found = identity(part, evidence) if counted else {}
+    if found or kind_of(part) == NODE:
+        return found, ""
+    for before, seen in _earlier(run, evidence.host):
+        if kind_of(part) == GPU and listed_gpus(seen) != gpus:
+            continue
+        if found := identity(part, seen):
+            now = identity(found["PCI address"], evidence) if kind_of(part) == GPU else {}
+            return (now, "") if now else (found, before.record.run_id)
+    return {}, ""
+
+
+def _earlier(run: Run, host: str) -> Iterator[tuple[Run, HostEvidence]]:
+    """Yield the runs of the same site before this one, the newest first, with what they kept of the host."""
+    own = run.path.resolve()
+    for path in sorted((path for path in own.parent.iterdir() if path.name < own.name), reverse=True):
+        if path.is_symlink() or not (path / SITE).is_file():
+            continue
+        before = Run(path)
+        try:
+            if before.site.name == run.site.name and before.record.rehearsal == run.record.rehearsal:
+                yield before, _evidence(before, host)
+        except BringupError:
+            # An old directory that cannot be read is no reason to pack nothing.
+            continue
+
+
+def _tools(evidence: HostEvidence) -> dict[str, bytes]:
+    """Return by file what each tool of the node printed, with its command."""
+    return {f"tools/{name}.txt": _printed(tool).encode() for name, tool in sorted(evidence.tools.items())}
+
+
+def _printed(tool: ToolRun) -> str:
+    how = "ran into its time limit" if tool.timed_out else "is not installed" if tool.missing else f"ended {tool.rc}"
+    cut = ", output cut" if tool.truncated else ""
+    errors = f"\n--- stderr\n{tool.stderr}" if tool.stderr else ""
+    return redact(f"$ {' '.join(tool.argv)}\n({how}{cut}, {tool.duration_s:.1f} s)\n{tool.stdout}{errors}")
+
+
+def _further(run: Run, node: str) -> dict[str, bytes]:
+    """Return what else the run kept of the node: its BMC with the event log, its counters after a load."""
+    places = {f"evidence/facility/bmc-{node}.json": "bmc.json"}
+    for path in sorted((run.path / "evidence" / "load").glob(f"*/{node}.json")):
+        places[path.relative_to(run.path).as_posix()] = f"after-{path.parent.name}.json"
+    kept = {name: run.path / place for place, name in places.items()}
+    return {name: redact(path.read_text(encoding="utf-8")).encode() for name, path in kept.items() if path.is_file()}
+
+
+def _own_files(paths: Sequence[Path]) -> dict[str, bytes]:
+    """Return the files that were asked for, without secrets.
+
+    Raises:
+        NotFoundError: one is not there.
+        InputError: one cannot be looked through for secrets.
+    """
+    found: dict[str, bytes] = {}
+    for path in paths:
+        name = f"added/{path.name}"
+        if name in found:
+            raise InputError(str(path), "has the name of another file of the pack.", "rename one of them")
+        found[name] = _looked_through(path)
+    return found
+
+
+def _looked_through(path: Path) -> bytes:
+    hint = "pack text, or text that gzip compressed; send anything else beside the pack"
+    try:
+        data = path.read_bytes()
+        zipped = data.startswith(b"\x1f\x8b")
+        plain = _unzipped(data) if zipped else data
+        text = redact(plain.decode("utf-8", "strict" if not zipped else "replace"))
+    except FileNotFoundError:
+        raise NotFoundError(str(path), "is not there.", f"ls -l '{path.parent}'") from None
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read: {error.strerror or error}.", hint) from None
+    except (UnicodeDecodeError, EOFError, zlib.error, ValueError):
+        raise InputError(str(path), "is no text that can be looked through for secrets.", hint) from None
+    return gzip.compress(text.encode(), mtime=0) if zipped else text.encode()
+
+
+def _unzipped(data: bytes) -> bytes:
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+        plain = stream.read(_MOST_FILE + 1)
+    if len(plain) > _MOST_FILE:
+        raise ValueError("too long")
+    return plain
+
+
+def _missing(part: str, facts: Mapping[str, str], evidence: HostEvidence, files: Iterable[str]) -> tuple[str, ...]:
+    found = []
+    if "Serial number" not in facts and kind_of(part) != NODE:
+        found.append("the serial number of the part: no run saw it; read it from the label")
+    for name in _DIAGNOSTICS:
+        tool = evidence.tools.get(name)
+        if tool is None or tool.missing:
+            found.append(f"the output of {name}: it was not asked in this run")
+    if not any(_BUG_REPORT in name for name in files):
+        text = "the output of nvidia-bug-report.sh from right after the fault (`nvidia-bug-report.sh` on the node; "
+        found.append(text + "-e gpufleet_rma_files='[\"nvidia-bug-report.log.gz\"]')")
+    return tuple(found)
+
+
+def _cleared(outcomes: Sequence[Outcome], against: Sequence[Outcome], node: str) -> Iterable[str]:
+    """Say where the same checks passed: what other nodes share with this one is not to blame."""
+    for check in dict.fromkeys(outcome.check for outcome in against):
+        passed = {s.node for o in outcomes if o.check == check and o.status is Status.PASSED for s in o.subjects}
+        others = sorted(passed - {node, ""})
+        if others:
+            yield f"{check} passed on {len(others)} other nodes with the same checks and settings"
+    mine = [o for o in outcomes if o.status is Status.PASSED and any(s.node == node for s in o.subjects)]
+    uniform = sorted({outcome.check for outcome in mine if outcome.check.endswith("-uniform")})
+    if uniform:
+        yield f"the node is set up as the others of its kind: {', '.join(uniform)} passed for it"
+
+
+def _past(run: Run, node: str, store: Path | None) -> tuple[PastResult, ...]:
+    if store is None or not store.is_file():
+        return ()
+    rows = said_of(open_store(store), run.site.name, node, rehearsal=run.record.rehearsal)
+    return tuple(
+        PastResult(
+            when=row["when"],
+            run_id=row["run_id"],
+            check=row["check_id"],
+            subject=row["subject"],
+            status=row["status"],
+            text=f"{row['cause']}: {row['summary']}",
+        )
+        for row in rows
+        if row["run_id"] != run.record.run_id
+    )

@@ -1,0 +1,164 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pack of a part that goes back: the right part, what accuses it, and nothing secret."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from archives import unpack
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import read_evidence
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, NotFoundError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import nvidia_smi_xml
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rma import Asked, Pack, make_pack, write_pack
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rma_parts import identity, kind_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
+
+ARCHIVES = Path(__file__).resolve().parents[4] / "data" / "saved_runs"
+
+
+def saved_run(base: Path, name: str, directory: str) -> Run:
+    """Unpack a saved run into a directory below `base`."""
+    path = base / directory
+    path.mkdir()
+    unpack(ARCHIVES / f"0.1.0_{name}.tar.xz", path)
+    return Run(path)
+
+
+def accuse(run: Run, subject: str, kind: str) -> None:
+    """Let the node's failed census be about a part of it, as a check of one GPU or adapter would say it."""
+    path = run.path / "ctrf" / "nodes.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    for test in document["results"]["tests"]:
+        outcome = test["extra"]["outcome"]
+        if outcome["check"] == "gpu-census" and outcome["status"] == "failed":
+            outcome["subjects"] = [{"kind": kind, "name": subject, "node": subject.partition("/")[0]}]
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Run:
+    """A run in which gpu02 lists seven of its eight GPUs."""
+    return saved_run(tmp_path, "missing_gpu", "20261102T000000Z-bad0")
+
+
+def packed(pack: Pack) -> dict[str, bytes]:
+    with tarfile.open(fileobj=io.BytesIO(pack.archive()), mode="r:gz") as tar:
+        return {name: tar.extractfile(name).read() for name in tar.getnames()}  # type: ignore[union-attr]  # all files
+
+
+def test_a_pack_holds_the_page_the_tools_and_their_digests(bad: Run) -> None:
+    pack = make_pack(bad, Asked(subject="gpu02", case="00123456", contact="ops@example.org"))
+    files = packed(pack)
+    assert {"README.md", "results.json", "tools/nvidia_smi_xml.txt", "tools/dcgmi_diag.txt"} <= files.keys()
+    page = files["README.md"].decode()
+    assert "REHEARSAL" in page and "00123456" in page and "gpu-missing" in page
+    for name, data in files.items():
+        if name != "README.md":
+            assert f"`{hashlib.sha256(data).hexdigest()}`" in page, name
+    assert files["tools/nvidia_smi_xml.txt"].startswith(b"$ nvidia-smi -q -x")
+    assert any("nvidia-bug-report" in text for text in pack.missing)
+    assert (
+        pack.archive() == make_pack(bad, Asked(subject="gpu02", case="00123456", contact="ops@example.org")).archive()
+    )
+
+
+def test_a_gpu_that_is_gone_has_the_identity_that_an_earlier_run_saw(bad: Run, tmp_path: Path) -> None:
+    """Numbers of the GPUs behind a missing one have moved: the tools' own number would name a healthy neighbour."""
+    here = nvidia_smi_xml.parse(read_evidence(bad.path / "evidence/hosts/gpu02.json").tools["nvidia_smi_xml"].stdout)
+    healthy = saved_run(tmp_path, "healthy", "20261101T000000Z-good")
+    before = read_evidence(healthy.path / "evidence/hosts/gpu02.json")
+    listed = nvidia_smi_xml.parse(before.tools["nvidia_smi_xml"].stdout).gpus
+    (gone,) = {gpu.bus_id for gpu in listed} - {gpu.bus_id for gpu in here.gpus}
+    number = [gpu.bus_id for gpu in listed].index(gone)
+    accuse(bad, f"gpu02/gpu{number}", "gpu")
+    page = make_pack(bad, Asked(subject=f"gpu02/gpu{number}")).page
+    assert str(listed[number].serial) in page and listed[number].uuid in page
+    assert f"run {healthy.record.run_id}, the last that saw the part" in page
+    for neighbour in here.gpus:
+        assert neighbour.uuid not in page
+
+
+def test_without_an_earlier_run_no_serial_number_is_made_up(bad: Run) -> None:
+    accuse(bad, "gpu02/gpu3", "gpu")
+    pack = make_pack(bad, Asked(subject="gpu02/gpu3"))
+    assert "GPU-" not in pack.page.partition("## What is wrong")[0]
+    assert any("serial number" in text for text in pack.missing)
+
+
+def test_an_earlier_run_of_another_site_or_of_real_hardware_says_nothing(bad: Run, tmp_path: Path) -> None:
+    for number, (file, key, value) in enumerate((("site.json", "name", "other"), ("run.json", "rehearsal", False))):
+        healthy = saved_run(tmp_path, "healthy", f"2026110{number}T000000Z-good")
+        path = healthy.path / file
+        path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}), encoding="utf-8")
+    accuse(bad, "gpu02/gpu3", "gpu")
+    assert any("serial number" in text for text in make_pack(bad, Asked(subject="gpu02/gpu3")).missing)
+
+
+def test_an_adapter_has_its_type_firmware_and_guid(bad: Run) -> None:
+    accuse(bad, "gpu02/mlx5_0", "hca")
+    page = make_pack(bad, Asked(subject="gpu02/mlx5_0")).page
+    assert "MT4129" in page and "Node GUID" in page
+
+
+@pytest.mark.parametrize(
+    ("subject", "error", "text"),
+    [
+        ("gpu09", NotFoundError, "is not in run"),
+        ("gpu01", InputError, "no check failed about it"),
+        ("gpu02/gpu5", InputError, "name what failed there: gpu02"),
+    ],
+)
+def test_what_nothing_accuses_is_not_packed(bad: Run, subject: str, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        make_pack(bad, Asked(subject=subject))
+
+
+def test_added_files_lose_their_secrets_and_others_are_refused(bad: Run, tmp_path: Path) -> None:
+    report, binary = tmp_path / "nvidia-bug-report.log.gz", tmp_path / "core.bin"
+    report.write_bytes(gzip.compress(b"driver 580\nHF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz0123456789\n"))
+    binary.write_bytes(b"\xff\xfe\x00\x01")
+    pack = make_pack(bad, Asked(subject="gpu02", files=(report,)))
+    text = gzip.decompress(pack.files["added/nvidia-bug-report.log.gz"])
+    assert b"driver 580" in text and b"hf_abcdef" not in text
+    assert not any("nvidia-bug-report" in missing for missing in pack.missing)
+    for path, told in ((binary, "no text"), (tmp_path / "absent", "is not there")):
+        with pytest.raises((InputError, NotFoundError), match=told):
+            make_pack(bad, Asked(subject="gpu02", files=(path,)))
+    report.write_bytes(report.read_bytes()[:-9])
+    with pytest.raises(InputError, match="no text"):
+        make_pack(bad, Asked(subject="gpu02", files=(report,)))
+
+
+def test_the_archive_is_its_owners_alone(bad: Run, tmp_path: Path) -> None:
+    path = tmp_path / "rma" / "gpu02.tar.gz"
+    write_pack(path, make_pack(bad, Asked(subject="gpu02")).archive())
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [entry.name for entry in path.parent.iterdir()] == ["gpu02.tar.gz"]
+
+
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [
+        ("gpu3", "GPU"),
+        ("0000:1b:00.0", "GPU"),
+        ("", "node"),
+        ("mlx5_0", "network adapter"),
+        ("ibp24s0", "network adapter"),
+    ],
+)
+def test_kinds_of_parts(part: str, kind: str) -> None:
+    assert kind_of(part) == kind
+
+
+def test_tools_that_did_not_answer_give_no_identity(bad: Run) -> None:
+    evidence = read_evidence(bad.path / "evidence/hosts/gpu02.json")
+    evidence.tools.clear()
+    assert identity("gpu0", evidence) == identity("mlx5_0", evidence) == identity("", evidence) == {}
