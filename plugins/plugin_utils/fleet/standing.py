@@ -21,7 +21,7 @@ from .queue_model import BatchLimits, Demand, DueTest, Standing, Urgency
 Key = tuple[str, str]
 DAY_S, _HOUR_S = 86400.0, 3600.0
 # Clocks of two controllers may differ by so much.
-_SKEW_S = 300.0
+SKEW_S = 300.0
 # A node that users take back so often in a row has to let others go first.
 _OFTEN = 2
 _NEVER = Standing()
@@ -42,7 +42,7 @@ def standings(results: Iterable[NodeResult], now_s: float) -> dict[Key, Standing
 
 
 def _standing(results: list[NodeResult], now_s: float) -> Standing:
-    dated = [result for result in results if math.isfinite(result.started_s) and result.started_s <= now_s + _SKEW_S]
+    dated = [result for result in results if math.isfinite(result.started_s) and result.started_s <= now_s + SKEW_S]
     dated.sort(key=lambda result: (result.started_s, result.status.value, result.cycle_id))
     known: NodeResult | None = None
     tries, given_back, tried_s, given_back_s = 0, 0, 0.0, 0.0

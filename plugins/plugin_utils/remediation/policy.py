@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from ..outcome.errors import InputError
+from ..runtime.strict import decode
 
 LABEL, CORDON, SLURM_DRAIN, WEBHOOK = "label", "cordon", "slurm_drain", "webhook"
 ACTS = (LABEL, CORDON, SLURM_DRAIN, WEBHOOK)
@@ -25,7 +27,7 @@ class Policy:
     out. `give_back`: whether what we took out returns once it is healthy.
     """
 
-    acts: frozenset[str] = frozenset()
+    acts: tuple[str, ...] = ()
     breaker_percent: float = 10.0
     budget: int = 5
     give_back: bool = True
@@ -41,7 +43,7 @@ class Policy:
         Raises:
             InputError: the field, what it says, and what it may say.
         """
-        unknown = sorted(self.acts - set(ACTS))
+        unknown = sorted(set(self.acts) - set(ACTS))
         if unknown:
             said = f"names {', '.join(map(repr, unknown))}, expected {', '.join(ACTS)} or nothing."
             raise InputError("continuous policy acts", said, "acts: [label, cordon]")
@@ -56,37 +58,24 @@ class Policy:
         if (WEBHOOK in self.acts) != bool(self.webhook_url):
             said = "and webhook_url go together, found only one of them."
             raise InputError("continuous policy act webhook", said, "acts: [webhook] and webhook_url: https://...")
-        if self.webhook_url and not self.webhook_url.startswith(("https://", "http://127.0.0.1", "http://localhost")):
+        if self.webhook_url and urlsplit(self.webhook_url).scheme != "https" and not _on_this_machine(self.webhook_url):
             said = "is not https; a token would be read on its way."
             raise InputError("continuous policy webhook_url", said, "webhook_url: https://...")
 
     @property
     def takes_out(self) -> bool:
         """Whether it takes nodes out of service."""
-        return bool(self.acts & {CORDON, SLURM_DRAIN})
+        return bool({CORDON, SLURM_DRAIN} & set(self.acts))
 
 
 def policy_of(stated: Mapping[str, Any]) -> Policy:
     """Return the policy that a site states by the names of its fields.
 
     Raises:
-        InputError: a name that is not known, or a value that means nothing.
+        ProblemsError: names that are not known, and values that mean nothing.
     """
-    fields = {name: type(getattr(Policy(), name)) for name in Policy.__slots__}
-    unknown = sorted(set(stated) - set(fields))
-    if unknown:
-        said = f"has {', '.join(unknown)}, which is not known."
-        raise InputError("continuous policy", said, f"expected: {', '.join(fields)}")
-    return Policy(**{name: _typed(name, value, fields[name]) for name, value in stated.items()})
+    return decode(Policy, dict(stated), "gpufleet_continuous_policy")
 
 
-def _typed(name: str, value: Any, wanted: type) -> Any:
-    if wanted is frozenset:
-        if isinstance(value, (list, tuple)) and all(isinstance(entry, str) for entry in value):
-            return frozenset(value)
-        raise InputError(f"continuous policy {name}", "is no list of words.", f"{name}: [label, cordon]")
-    if wanted is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    if wanted is not float and isinstance(value, wanted) and isinstance(value, bool) == (wanted is bool):
-        return value
-    raise InputError(f"continuous policy {name}", f"is {value!r}, expected {wanted.__name__}.", "correct the policy")
+def _on_this_machine(url: str) -> bool:
+    return urlsplit(url).hostname in ("127.0.0.1", "::1", "localhost")

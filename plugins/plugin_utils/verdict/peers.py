@@ -87,7 +87,7 @@ def compare(
         spread=mode.spread,
         limit=mode.line,
         suspects=suspects,
-        cohort_to_blame=slow_cohort or len(suspects) > _allowed(count, limits),
+        cohort_to_blame=slow_cohort or len(suspects) > allowed(count, limits),
         arithmetic=(
             f"median {mode.middle:.4g} of the faster {mode.members} of {count} x (1 - max({limits.tolerance:g} x "
             f"sqrt(1 + 2 / {mode.members}), {limits.spreads:g} x {mode.spread:.3g} / {mode.middle:.4g})) = "
@@ -159,7 +159,7 @@ def _middle(values: Sequence[float], first: int, last: int) -> float:
     return values[first + half] if odd else (values[first + half - 1] + values[first + half]) / 2
 
 
-def _allowed(members: int, limits: PeerLimits) -> int:
+def allowed(members: int, limits: PeerLimits) -> int:
     """Return how many suspects a cohort may have: a stated share, and always one, or two of eight and more."""
     return max(int(limits.share * members), 2 if members >= 2 * limits.least else 1)
 

@@ -1,0 +1,101 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""By which rules results of idle nodes are classified: limits, and from data which way of a figure is better."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cache
+from pathlib import Path
+
+from ..outcome.errors import InputError
+from ..runtime.recipe_files import RECIPES
+from ..runtime.strict import decode_file
+from ..store.service_model import Figure
+from ..verdict.drift import DriftLimits
+from ..verdict.peers import PeerLimits
+
+
+class Word(str, Enum):
+    """What a node is taken for, the worst first."""
+
+    BAD = "bad"
+    SUSPECT = "suspect"
+    DRIFTING = "drifting"
+    UNKNOWN = "unknown"
+    HEALTHY = "healthy"
+
+
+class Better(str, Enum):
+    """Which way of a figure is better; `neither`: it is not compared."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+    NEITHER = "neither"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Units:
+    """Units of figures by which way is better."""
+
+    higher: tuple[str, ...]
+    lower: tuple[str, ...]
+    neither: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FigureRules:
+    """The content of recipes/node_classes.yaml."""
+
+    hard_causes: tuple[str, ...]
+    units: Units
+    figures: Mapping[str, Better] = field(default_factory=dict)
+
+    def better(self, figure: Figure) -> Better | None:
+        """Return which way of a figure is better, None if nothing says so."""
+        if figure.name in self.figures:
+            return self.figures[figure.name]
+        units = {Better.HIGHER: self.units.higher, Better.LOWER: self.units.lower, Better.NEITHER: self.units.neither}
+        return next((better for better, known in units.items() if figure.unit in known), None)
+
+    def speed(self, figure: Figure) -> float | None:
+        """Return a figure so that more is better, None if it is not compared.
+
+        Raises:
+            InputError: it is no such figure.
+        """
+        better, number = self.better(figure), figure.number
+        if better is None:
+            said = f"has unit {figure.unit!r}, of which nothing says which way is better."
+            raise InputError(figure.name, said, "name the unit in recipes/node_classes.yaml")
+        if better is Better.NEITHER:
+            return None
+        if not math.isfinite(number) or number < 0 or (better is Better.LOWER and number == 0):
+            raise InputError(figure.name, f"is {number:g} {figure.unit}, which is no measurement.")
+        return number if better is Better.HIGHER else 1 / number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassLimits:
+    """`stale_days`: how old a result may be; `history_days`: how far back results are looked at; `peers`, `drift`: the
+    rules of both comparisons; `repeats`: samples after a suspicion that decide."""
+
+    stale_days: float = 7.0
+    history_days: float = 90.0
+    repeats: int = 3
+    peers: PeerLimits = field(default_factory=lambda: PeerLimits(share=0.2))
+    drift: DriftLimits = field(default_factory=DriftLimits)
+
+
+@cache
+def figure_rules(path: Path = RECIPES / "node_classes.yaml") -> FigureRules:
+    """Return the rules of that file.
+
+    Raises:
+        InputError: it is not such a file.
+    """
+    return decode_file(FigureRules, path)

@@ -1,0 +1,267 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a node is taken for, by its results, its cohorts and its own history, each with its numbers. Pure.
+
+Hard facts decide at once. A node that is slower than its equals is a suspect until repeats confirm it. One that got
+slower than it was is drifting. What was not seen is unknown, never healthy: never tested, too old, given back, not
+understood, compared with nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from ..outcome.model import Rating, Status
+from ..store.service_model import NodeClass, NodeResult
+from ..verdict.digest_majority import LEAST
+from ..verdict.drift import Drift
+from ..verdict.repeats import Stand, Standing, standing
+from .class_rules import ClassLimits, FigureRules, Word
+from .cohorts import Cohort, Group, blame_lines, blamed_hard, cohorts, drifts, low_words, with_drift
+from .digests import Digests, digests
+from .series import Record, Series, records
+from .standing import DAY_S
+
+_ORDER = tuple(Word)
+_MOST_REASONS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sentence about a node, and what it makes of it."""
+
+    word: Word
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Classified:
+    """What a site is taken for: a class for every node, what is said of whole cohorts, tests to repeat as (node, test),
+    and the records that it came from, by node and test."""
+
+    classes: tuple[NodeClass, ...]
+    cohorts: tuple[str, ...] = ()
+    repeats: tuple[tuple[str, str], ...] = ()
+    records: Mapping[tuple[str, str], Record] = field(default_factory=dict)
+
+    def nodes(self, word: Word) -> tuple[str, ...]:
+        """Return the nodes of that class."""
+        return tuple(entry.node for entry in self.classes if entry.word == word.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What all nodes are judged by."""
+
+    now_s: float
+    rules: FigureRules
+    limits: ClassLimits
+    cohorts: Mapping[Group, Cohort]
+    hard: Mapping[tuple[str, str], str]
+    drifts: Mapping[Series, Drift]
+    digests: Mapping[tuple[str, str], Digests]
+    figures: Mapping[tuple[str, str], Mapping[str, float]]
+
+
+def classify(
+    cycle_id: str,
+    nodes: Sequence[str],
+    tests: Sequence[str],
+    results: Iterable[NodeResult],
+    now_s: float,
+    rules: FigureRules,
+    limits: ClassLimits | None = None,
+    racks: Mapping[str, str] | None = None,
+) -> Classified:
+    """Return the class of every node.
+
+    Args:
+        cycle_id: the cycle that ended.
+        nodes: every node of the site, also those that were never tested.
+        tests: what each of them has to pass.
+        results: theirs, of the whole window, in any order.
+        now_s: the time now, seconds since the epoch.
+        rules: which way figures are better, which failures are hard.
+        limits: of all comparisons.
+        racks: of the nodes that have one.
+    """
+    limits, known = limits or ClassLimits(), set(nodes)
+    wanted = (entry for entry in results if entry.node in known and entry.test in tests)
+    found = records(wanted, now_s, rules)
+    seen = drifts(found.values(), limits)
+    compared = with_drift(cohorts(found, limits), seen, limits)
+    hard = blamed_hard(found, lambda record: _is_hard(record.known[-1], rules), limits)
+    computed = digests(found, limits.peers)
+    context = Context(
+        now_s=now_s, rules=rules, limits=limits, cohorts=compared, hard=hard, drifts=seen, digests=computed,
+        figures=_usual_figures(found),
+    )  # fmt: skip
+    classes, repeats = [], list[tuple[str, str]]()
+    for node in nodes:
+        findings = list[Finding]()
+        for test in tests:
+            of_test = findings_of(found.get((node, test)), test, context)
+            findings += of_test
+            if any(finding.word in (Word.BAD, Word.SUSPECT) for finding in of_test):
+                repeats.append((node, test))
+        findings.sort(key=lambda finding: _ORDER.index(finding.word))
+        word = findings[0].word if findings else Word.UNKNOWN
+        texts = tuple(finding.text for finding in findings) or ("no test is declared",)
+        classes.append(NodeClass(cycle_id=cycle_id, node=node, word=word.value, reasons=texts[:_MOST_REASONS]))
+    blamed = {key: seen.blame for key, seen in computed.items() if seen.blame}
+    told = (*blamed.values(), *blame_lines(compared.values(), hard), *low_words(compared.values(), racks or {}, nodes))
+    return Classified(classes=tuple(classes), cohorts=told, repeats=tuple(repeats), records=found)
+
+
+def findings_of(record: Record | None, test: str, context: Context) -> list[Finding]:
+    """Return what one test says of one node: never nothing."""
+    days = context.limits.history_days
+    if record is None or record.newest is None:
+        return [Finding(Word.UNKNOWN, f"{test}: no result within {days:g} days")]
+    found = [*_failures(record, context), *_digests(record, context)]
+    found += [*_figures(record, context), *_unknowns(record, context)]
+    if found:
+        return found
+    newest = record.known[-1]
+    said = f"{test}: passed {_age(newest, context)} ago"
+    if record.series:
+        said += f", its {len(record.series)} compared figures not below those of its cohort or its own history"
+    return [Finding(Word.HEALTHY, said)]
+
+
+def _failures(record: Record, context: Context) -> list[Finding]:
+    """Return what results say that failed by themselves, or passed by a hair."""
+    if not record.known:
+        return []
+    hard = [_is_hard(result, context.rules) for result in record.known]
+    low = [_is_low(result) for result in record.known]
+    seen = standing(low, context.limits.repeats, hard=hard)
+    if seen.stand is Stand.CLEAR:
+        return []
+    last = next(result for result in reversed(record.known) if _is_low(result))
+    said = (
+        f"{record.test}: {last.cause or last.rating.value} {_age(last, context)} ago ({last.summary or 'no summary'})"
+    )
+    blame = context.hard.get((record.test, record.known[-1].cohort), "")
+    if seen.stand is Stand.CONFIRMED:
+        kind = f"a hard fact{_back(seen)}" if any(hard) else seen.text
+        return [Finding(Word.SUSPECT, f"{said}; {blame}") if blame else Finding(Word.BAD, f"{said}; {kind}")]
+    return [Finding(Word.SUSPECT, f"{said}; {seen.text}")]
+
+
+def _digests(record: Record, context: Context) -> list[Finding]:
+    """Return what the comparison of computed bits with those of equals says."""
+    if not record.known or not record.known[-1].digests:
+        return []
+    newest, test = record.known[-1], record.test
+    if not newest.cohort:
+        return [Finding(Word.UNKNOWN, f"{test}: digests of no stated hardware and software, compared with nobody")]
+    of_cohort = context.digests[test, newest.cohort]
+    if of_cohort.found.split or of_cohort.found.total < LEAST:
+        few = f"{test}: {of_cohort.found.total} digests of cohort {newest.cohort}, {LEAST} are needed to compare"
+        return [Finding(Word.UNKNOWN, of_cohort.blame or few)]
+    own = [result for result in record.known if result.cohort == newest.cohort]
+    wrong = [bool(of_cohort.wrong(result)) for result in own]
+    seen = standing(wrong, context.limits.repeats, hard=wrong)
+    if seen.stand is Stand.CLEAR:
+        return []
+    last = next(result for result, is_wrong in zip(reversed(own), reversed(wrong), strict=True) if is_wrong)
+    said = f"{test}: {', '.join(of_cohort.wrong(last))} computed other bits {_age(last, context)} ago than"
+    said += f" {of_cohort.found.agreeing} of {of_cohort.found.total} GPUs of cohort {newest.cohort}"
+    if of_cohort.blame:
+        return [Finding(Word.SUSPECT, f"{said}; {of_cohort.blame}")]
+    return [Finding(Word.BAD, f"{said}; a hard fact{_back(seen)}")]
+
+
+def _figures(record: Record, context: Context) -> list[Finding]:
+    """Return what the comparison of figures says, with equals first, then with themselves."""
+    found = [Finding(Word.UNKNOWN, problem) for problem in record.problems]
+    for series in record.series:
+        cohort, own = context.cohorts[series.group], context.drifts[series]
+        if cohort.evaluated:
+            found += _against_peers(series, cohort, context)
+        if own.drifting:
+            why = f"; {cohort.blame}" if cohort.blame else ""
+            found.append(Finding(Word.DRIFTING, f"{series.name} is slower than it was: {own.arithmetic}{why}"))
+        if not own.evaluated and (not cohort.evaluated or cohort.blame):
+            peers = cohort.blame or f"peers: {cohort.verdict.arithmetic}"
+            found.append(
+                Finding(Word.UNKNOWN, f"{series.name} was compared with nobody ({peers}; history: {own.arithmetic})")
+            )
+    return found
+
+
+def _against_peers(series: Series, cohort: Cohort, context: Context) -> list[Finding]:
+    limit = cohort.verdict.limit
+    seen = standing([speed < limit for speed in series.speeds], context.limits.repeats)
+    if seen.stand is Stand.CLEAR:
+        return []
+    newest, ratio = series.shown[-1], series.speeds[-1] / cohort.verdict.median if cohort.verdict.median else 0.0
+    said = f"{series.name} is {newest:.4g} {series.unit}, {ratio:.1%} of the speed of its peers ({seen.text})"
+    if cohort.blame:
+        return [Finding(Word.SUSPECT, f"{said}; {cohort.blame}")]
+    said += f"; line: {cohort.verdict.arithmetic}"
+    if seen.stand is not Stand.CONFIRMED:
+        return [Finding(Word.SUSPECT, said)]
+    named = median(series.speeds[-context.limits.repeats :]) < cohort.named_below
+    less = "" if named else "not as slow as it takes to be named: "
+    return [Finding(Word.BAD if named else Word.SUSPECT, f"{said}; {less}{cohort.named_by}")]
+
+
+def _unknowns(record: Record, context: Context) -> list[Finding]:
+    """Return why what is known of the node is not enough to call it healthy."""
+    newest, test = record.newest, record.test
+    if newest is None or not record.known:
+        said = f"{newest.status.value}: {newest.cause} ({newest.summary})" if newest else ""
+        return [Finding(Word.UNKNOWN, f"{test}: never passed or failed; {said}")]
+    found = []
+    if newest is not record.known[-1]:
+        what = "given back to users and still to do" if newest.status is Status.PENDING else "tried and not known"
+        why = f": {newest.cause} ({newest.summary})" if newest.cause else ""
+        found.append(Finding(Word.UNKNOWN, f"{test}: {what} {_age(newest, context)} ago{why}"))
+    last = record.known[-1]
+    if context.now_s - last.started_s > context.limits.stale_days * DAY_S:
+        said = f"{test}: last result {_age(last, context)} ago, older than {context.limits.stale_days:g} days"
+        found.append(Finding(Word.UNKNOWN, said))
+    missing = sorted(context.figures[test, last.cohort].keys() - {figure.name for figure in last.figures})
+    if missing and last.status is Status.PASSED:
+        said = f"{test}: its result lacks {', '.join(missing)}, which most of its cohort have"
+        found.append(Finding(Word.UNKNOWN, said))
+    return found
+
+
+def _usual_figures(found: Mapping[tuple[str, str], Record]) -> dict[tuple[str, str], dict[str, float]]:
+    """Return by test and cohort the figures that most of its nodes have, with the share that does."""
+    counts: dict[tuple[str, str], dict[str, int]] = {}
+    nodes: dict[tuple[str, str], int] = {}
+    for record in found.values():
+        if record.known:
+            key = (record.test, record.known[-1].cohort)
+            nodes[key] = nodes.get(key, 0) + 1
+            for name in {figure.name for figure in record.known[-1].figures}:
+                of_cohort = counts.setdefault(key, {})
+                of_cohort[name] = of_cohort.get(name, 0) + 1
+    return {
+        key: {name: many / nodes[key] for name, many in counts.get(key, {}).items() if 2 * many > nodes[key]}
+        for key in nodes
+    }
+
+
+def _is_low(result: NodeResult) -> bool:
+    return result.status is Status.FAILED or result.rating in (Rating.MARGINAL, Rating.BAD)
+
+
+def _is_hard(result: NodeResult, rules: FigureRules) -> bool:
+    return result.status is Status.FAILED and result.cause in rules.hard_causes
+
+
+def _back(seen: Standing) -> str:
+    return f"; {seen.seen} of {seen.repeats} good ones in a row since" if seen.seen else ""
+
+
+def _age(result: NodeResult, context: Context) -> str:
+    hours = max(0.0, context.now_s - result.started_s) / 3600
+    return f"{hours / 24:.1f} days" if hours >= 48 else f"{hours:.1f} h"

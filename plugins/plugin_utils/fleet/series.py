@@ -1,0 +1,147 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""From results to series of comparable samples: one for each figure of each part of each node. Pure.
+
+A part that was swapped begins a new series, and so does another cohort (driver, library): figures are compared only
+with what can equal them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ..outcome.errors import InputError
+from ..outcome.model import Status
+from ..store.service_model import Figure, NodeResult
+from .class_rules import FigureRules
+from .standing import SKEW_S
+
+KNOWN = (Status.PASSED, Status.FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One figure of one part of one node: `speeds`, more is better, the oldest first, all of one cohort.
+
+    `earlier` is the newest sample of the same part from before its cohort changed, `earlier_cohort` its cohort.
+    """
+
+    node: str
+    test: str
+    figure: str
+    unit: str
+    part: str
+    cohort: str
+    speeds: tuple[float, ...]
+    shown: tuple[float, ...]
+    earlier: float | None = None
+    earlier_cohort: str = ""
+
+    @property
+    def group(self) -> tuple[str, str, str]:
+        """What members that are compared have in common."""
+        return self.test, self.cohort, self.figure
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.test}: {self.figure}{f' of {self.part}' if self.part else ''}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """All results of one test on one node, the oldest first: `known` passed or failed; `newest` is any status.
+
+    `problems` says which figures of the newest known result are no measurements.
+    """
+
+    node: str
+    test: str
+    known: tuple[NodeResult, ...]
+    newest: NodeResult | None
+    series: tuple[Series, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Samples:
+    figure: Figure
+    speeds: list[float] = field(default_factory=list)
+    shown: list[float] = field(default_factory=list)
+    earlier: float | None = None
+    earlier_cohort: str = ""
+
+
+def records(results: Iterable[NodeResult], now_s: float, rules: FigureRules) -> dict[tuple[str, str], Record]:
+    """Return by node and test what its results say. One that lies in the future was dated by a wrong clock: it is none.
+
+    Args:
+        results: in any order.
+        now_s: the time now, seconds since the epoch.
+        rules: which way of a figure is better.
+    """
+    found: dict[tuple[str, str], list[NodeResult]] = {}
+    for result in results:
+        if math.isfinite(result.started_s) and result.started_s <= now_s + SKEW_S:
+            found.setdefault((result.node, result.test), []).append(result)
+    return {key: _record(*key, entries, rules) for key, entries in found.items()}
+
+
+def _record(node: str, test: str, entries: list[NodeResult], rules: FigureRules) -> Record:
+    entries.sort(key=lambda result: (result.started_s, result.cycle_id))
+    known = tuple(result for result in entries if result.status in KNOWN)
+    series, problems = _series(known, rules) if known else ((), ())
+    return Record(node=node, test=test, known=known, newest=entries[-1], series=series, problems=problems)
+
+
+def _series(known: tuple[NodeResult, ...], rules: FigureRules) -> tuple[tuple[Series, ...], tuple[str, ...]]:
+    newest, problems = known[-1], list[str]()
+    wanted: dict[tuple[str, str], _Samples] = {}
+    for figure in newest.figures:
+        try:
+            speed = rules.speed(figure)
+        except InputError as error:
+            problems.append(f"{newest.test}: {error.subject} {error.reason.rstrip('.')}")
+            continue
+        if speed is not None:
+            wanted[_key(figure, newest.parts)] = _Samples(figure)
+    for result in known:
+        _add(result, newest, wanted, rules)
+    made = tuple(
+        Series(
+            node=newest.node, test=newest.test, figure=samples.figure.name, unit=samples.figure.unit,
+            part=samples.figure.part, cohort=newest.cohort, speeds=tuple(samples.speeds), shown=tuple(samples.shown),
+            earlier=samples.earlier, earlier_cohort=samples.earlier_cohort,
+        )
+        for samples in wanted.values()
+    )  # fmt: skip
+    return made, tuple(problems)
+
+
+def _add(
+    result: NodeResult, newest: NodeResult, wanted: Mapping[tuple[str, str], _Samples], rules: FigureRules
+) -> None:
+    for figure in result.figures:
+        samples = wanted.get(_key(figure, result.parts))
+        # A figure of the whole node depends on all of its parts.
+        if samples is None or (not figure.part and result.parts != newest.parts) or figure.unit != samples.figure.unit:
+            continue
+        try:
+            speed = rules.speed(figure)
+        except InputError:
+            continue
+        if speed is None:
+            continue
+        if result.cohort == newest.cohort:
+            samples.speeds.append(speed)
+            samples.shown.append(figure.number)
+        else:
+            samples.earlier, samples.earlier_cohort = speed, result.cohort
+
+
+def _key(figure: Figure, parts: Mapping[str, str]) -> tuple[str, str]:
+    """Return a figure and the identity of its part: a slot stands for what is in it."""
+    return figure.name, parts.get(figure.part, figure.part)
