@@ -198,8 +198,8 @@ def _printed(tool: ToolRun) -> str:
 def _further(run: Run, node: str) -> dict[str, bytes]:
     """Return what else the run kept of the node: its BMC with the event log, its counters after a load."""
     places = {f"evidence/facility/bmc-{node}.json": "bmc.json"}
-    for path in sorted((run.path / "evidence" / "load").glob(f"*/{node}.json")):
-        places[path.relative_to(run.path).as_posix()] = f"after-{path.parent.name}.json"
+    for path in sorted((run.path / "evidence" / "load").glob(f"*/*/{node}.json")):
+        places[path.relative_to(run.path).as_posix()] = f"load-{path.parent.parent.name}-{path.parent.name}.json"
     kept = {name: run.path / place for place, name in places.items()}
     return {name: redact(path.read_text(encoding="utf-8")).encode() for name, path in kept.items() if path.is_file()}
 

@@ -86,6 +86,14 @@ def test_a_gpu_that_is_gone_has_the_identity_that_an_earlier_run_saw(bad: Run, t
         assert neighbour.uuid not in page
 
 
+def test_readings_around_loads_go_in(tmp_path: Path) -> None:
+    slow = saved_run(tmp_path, "slow_gpu_and_slow_server", "20261103T000000Z-slow")
+    pack = make_pack(slow, Asked(subject="gpu01"))
+    assert {outcome.cause for outcome in pack.against} == {"slow-gpu"}
+    loads = {name for name in pack.files if name.startswith("load-")}
+    assert {"load-training_acceptance-before.json", "load-training_acceptance-after.json"} <= loads
+
+
 def test_without_an_earlier_run_no_serial_number_is_made_up(bad: Run) -> None:
     accuse(bad, "gpu02/gpu3", "gpu")
     pack = make_pack(bad, Asked(subject="gpu02/gpu3"))
