@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from archives import unpack
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import read_evidence
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import evidence_file, read_evidence
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import load_kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, NotFoundError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import nvidia_smi_xml
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rma import Asked, Pack, make_pack, write_pack
@@ -88,10 +89,16 @@ def test_a_gpu_that_is_gone_has_the_identity_that_an_earlier_run_saw(bad: Run, t
 
 def test_readings_around_loads_go_in(tmp_path: Path) -> None:
     slow = saved_run(tmp_path, "slow_gpu_and_slow_server", "20261103T000000Z-slow")
+    for host in ("gpu01", "gpu02"):
+        reading = slow.path / evidence_file(host, load_kind("training_acceptance", "after"))
+        reading.parent.mkdir(parents=True, exist_ok=True)
+        reading.write_text(f"{host} password=hunter2-of-mine", encoding="utf-8")
     pack = make_pack(slow, Asked(subject="gpu01"))
     assert {outcome.cause for outcome in pack.against} == {"slow-gpu"}
-    loads = {name for name in pack.files if name.startswith("load-")}
-    assert {"load-training_acceptance-before.json", "load-training_acceptance-after.json"} <= loads
+    loads = {name: data for name, data in pack.files.items() if name.startswith("load-")}
+    assert loads.keys() == {"load-training_acceptance-after.json"}
+    assert b"gpu01" in loads["load-training_acceptance-after.json"]
+    assert not any(b"hunter2" in data for data in loads.values())
 
 
 def test_without_an_earlier_run_no_serial_number_is_made_up(bad: Run) -> None:
