@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 
 from ..check.kit.counting import count
 from ..outcome.model import Status
+from ..outcome.wording import natural
 from ..store.service_model import NodeResult
 from .queue_model import BatchLimits, Demand, DueTest, Standing, Urgency
 
@@ -57,6 +58,30 @@ def _standing(results: list[NodeResult], now_s: float) -> Standing:
         known=known, tries=tries, tried_s=tried_s, given_back=given_back, given_back_s=given_back_s,
         misdated=len(results) - len(dated),
     )  # fmt: skip
+
+
+def is_dated(result: NodeResult, now_s: float) -> bool:
+    """Whether a result has a time that was there already."""
+    return math.isfinite(result.started_s) and result.started_s <= now_s + SKEW_S
+
+
+def parts_now(results: Iterable[NodeResult], now_s: float) -> dict[str, dict[str, str]]:
+    """Return by node and slot what was seen there last, by whichever test: of each kind of slot what the newest result
+    says that names it."""
+    newest: dict[tuple[str, str], tuple[float, str, dict[str, str]]] = {}
+    for result in results:
+        if result.parts and result.status is not Status.PENDING and is_dated(result, now_s):
+            kinds: dict[str, dict[str, str]] = {}
+            for slot, part in result.parts.items():
+                kinds.setdefault(_kind(slot), {})[slot] = part
+            for kind, there in kinds.items():
+                seen = (result.started_s, result.test, there)
+                if seen[:2] > newest.get((result.node, kind), seen)[:2] or (result.node, kind) not in newest:
+                    newest[result.node, kind] = seen
+    found: dict[str, dict[str, str]] = {}
+    for (node, _slots), (_at, _test, there) in newest.items():
+        found.setdefault(node, {}).update(there)
+    return found
 
 
 def due_of(
@@ -122,13 +147,14 @@ def _reason(
 def other_part(then: Mapping[str, str], now: Mapping[str, str]) -> str:
     """Return which slot has another part now than then, as words; empty if none has, or one of them is not known.
 
-    Only kinds of slots that both name are compared: one test may look at GPUs and another at adapters.
+    Only kinds of slots that both name are compared: one test may look at GPUs and another at adapters. An empty part is
+    one whose identity was not seen.
     """
     if not then or not now or then == now:
         return ""
     kinds = {_kind(slot) for slot in then} & {_kind(slot) for slot in now}
-    for slot in sorted({*then, *now}):
-        if _kind(slot) in kinds and then.get(slot) != now.get(slot):
+    for slot in sorted({*then, *now}, key=natural):
+        if _kind(slot) in kinds and then.get(slot) != now.get(slot) and "" not in (then.get(slot), now.get(slot)):
             return f"{slot} is {now[slot]} in place of {then.get(slot, 'none')}" if slot in now else f"{slot} is gone"
     return ""
 

@@ -20,7 +20,32 @@ class ContinuousSettings:
     per_rack: int = setting(
         "Most nodes of one rack that are tested at once; 0: no limit.", unit="nodes", minimum=0, use="run"
     )
-    window: str = setting("Time of day (UTC) in which tests begin, such as 22:00-06:00; empty: at any time.", use="run")
+    per_rail: int = setting(
+        "Most nodes at the same leaf switches that are tested at once, by the cabling plan that the site states; 0: no "
+        "limit.",
+        unit="nodes", minimum=0, use="run",
+    )  # fmt: skip
+    window: str = setting(
+        "Time of day in which tests are run, such as 22:00-06:00; a test that could end later is not begun. Empty: at "
+        "any time.",
+        use="run",
+    )
+    window_zone: str = setting("Time zone of that time, such as Europe/Berlin.", use="run")
+    window_days: tuple[str, ...] = setting("Days on which the window opens, of mon to sun.", use="run")
+    failed_again_h: float = setting("How long after it failed a test is repeated.", unit="h", above=0, use="run")
+    other_again_h: float = setting(
+        "How long after it said nothing a test is repeated; twice as long each time, up to a day.",
+        unit="h", above=0, use="run",
+    )  # fmt: skip
+    system_namespaces: tuple[str, ...] = setting(
+        "Namespaces beside those of Kubernetes and of the recipe's components whose pods without GPUs do not keep a "
+        "node from being tested.",
+        use="run",
+    )
+    beside_pods: bool = setting(
+        "Whether a node is tested beside pods of users that hold no GPU. They share its CPUs and memory with the test.",
+        use="run",
+    )
     cycle_s: float = setting(
         "Longest time of a cycle; what is not done then is pending, and comes first in the next one.",
         unit="s", above=0, use="run",

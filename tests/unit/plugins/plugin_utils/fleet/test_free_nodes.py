@@ -84,8 +84,8 @@ def test_a_claim_without_a_pod_holds_its_node_and_one_for_watching_does_not() ->
         (pod(metadata={"labels": OURS}, namespace="kube-system"), "our pod kube-system/job is there"),
         (pod(metadata=owned("ReplicaSet")), "pod team/job is there"),
         (
-            pod(namespace="kube-system", spec={"containers": [{"resources": {"limits": {"nvidia.com/mig-1g.10gb": 1}}}]}),
-            "pod kube-system/job holds GPUs",
+            pod(spec={"containers": [{"resources": {"limits": {"nvidia.com/mig-1g.10gb": 1}}}]}, namespace="calico"),
+            "pod calico/job holds GPUs",
         ),
         (
             pod(spec={"initContainers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]}, namespace="kube-system"),

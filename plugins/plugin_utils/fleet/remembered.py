@@ -1,0 +1,55 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The part of the history that the queue needs. It grows with the nodes and not with the years.
+
+That is the newest answer of every node and test, what was given back during the last day, and for the few nodes whose
+newest answer says nothing all results of some weeks: how often they were tried, and what they said before.
+"""
+
+from __future__ import annotations
+
+from ..outcome.model import Status
+from ..store.service import ServiceStore
+from ..store.service_model import NodeResult
+from .standing import DAY_S, is_dated
+
+_TRIES_S, _GIVEN_BACK_S = 30 * DAY_S, DAY_S
+# More names than that in one question, and all results of that time are read.
+_NAMES = 500
+
+
+def remembered(store: ServiceStore, site: str, *, rehearsal: bool, now_s: float) -> list[NodeResult]:
+    """Return the results from which `standings` and `parts_now` are made, each once.
+
+    Args:
+        store: the history.
+        site: whose.
+        rehearsal: whether those of rehearsals.
+        now_s: the time now, seconds since the epoch.
+
+    Raises:
+        BringupError: the history cannot be read.
+    """
+    latest = store.latest(site, rehearsal=rehearsal)
+    unclear = sorted({result.node for result in latest.values() if not _says(result, now_s)})
+    recent = store.results(site, rehearsal=rehearsal, since_s=now_s - _GIVEN_BACK_S)
+    found = {_identity(result): result for result in latest.values()}
+    found |= {_identity(result): result for result in recent if result.status is Status.PENDING}
+    if unclear:
+        nodes = frozenset(unclear)
+        some = unclear if len(unclear) <= _NAMES else None
+        tried = store.results(site, rehearsal=rehearsal, since_s=now_s - _TRIES_S, nodes=some)
+        found |= {_identity(result): result for result in tried}
+        for kind in ("passed", "failed"):
+            last = store.last(site, kind, rehearsal=rehearsal).values()
+            found |= {_identity(result): result for result in last if result.node in nodes}
+    return list(found.values())
+
+
+def _says(result: NodeResult, now_s: float) -> bool:
+    return result.status in (Status.PASSED, Status.FAILED) and is_dated(result, now_s)
+
+
+def _identity(result: NodeResult) -> tuple[str, str, str, float, str]:
+    return result.cycle_id, result.node, result.test, result.started_s, result.status.value
