@@ -26,6 +26,7 @@ from ..runtime.interrupt import end_with_controller, interruptible
 from ..runtime.recipe_files import COLLECTION_ROOT
 from ..runtime.redaction import redact
 from ..runtime.visible import visible
+from .history_place import with_server
 
 _DISPLAY = Display()
 # What the machine refuses, whoever asks it: no defect of ours.
@@ -77,6 +78,7 @@ class ModuleAction(ActionBase):  # type: ignore[misc,unused-ignore]
         try:
             end_with_controller()
             _validation, options = self.validate_argument_spec(argument_spec(self.module))
+            options = with_server(options, task_vars or {}, self._templar)
             with interruptible(f"module {self.module}"):
                 result.update(self.execute(options, task_vars or {}))
         except BringupError as error:

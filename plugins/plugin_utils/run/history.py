@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import traceback
-from pathlib import Path
 
 from ..outcome.errors import BringupError, InputError
 from ..outcome.model import Outcome
@@ -14,6 +13,7 @@ from ..runtime.progress import Emit
 from ..runtime.redaction import redact
 from ..store.history import open_store
 from ..store.model import Recorded
+from ..store.place import Place, place_of
 from ..verdict.gate import GateVerdict
 from .decision import run_day
 from .run import Run
@@ -29,7 +29,7 @@ def begin_history(run: Run, gate: str, store: str | None) -> None:
         BringupError: the history cannot be written, so a failure that follows could not be remembered.
     """
     if store:
-        open_store(Path(store).expanduser().absolute()).begin_gate(run.record, gate, run.site)
+        open_store(place_of(store)).begin_gate(run.record, gate, run.site)
 
 
 def record_history(
@@ -43,9 +43,9 @@ def record_history(
     """
     if not store:
         return []
-    path = Path(store).expanduser().absolute()
     try:
-        recorded = _record(run, verdict, path, converged=converged)
+        place = place_of(store)
+        recorded = _record(run, verdict, place, converged=converged)
     except BringupError as error:
         return [_not_recorded(verdict, str(error), emit)]
     except Exception as crash:  # noqa: BLE001 - not even a defect here may change a verdict
@@ -53,7 +53,7 @@ def record_history(
         text = f"{type(crash).__name__}: {redact(str(crash))[:400]}; this is a defect, report it"
         return [_not_recorded(verdict, text, emit)]
     emit(
-        f"history: {recorded.outcomes} results, {recorded.passes} passes, {recorded.baselines} baselines in {path}"[
+        f"history: {recorded.outcomes} results, {recorded.passes} passes, {recorded.baselines} baselines in {place}"[
             :199
         ]
     )
@@ -62,9 +62,9 @@ def record_history(
     return []
 
 
-def _record(run: Run, verdict: GateVerdict, path: Path, *, converged: bool) -> Recorded:
+def _record(run: Run, verdict: GateVerdict, place: Place, *, converged: bool) -> Recorded:
     outcomes = _outcomes(run, verdict.gate) if converged else ()
-    store = open_store(path)
+    store = open_store(place)
     state = collect_state(run, (verdict.gate,), run_day(run.record))
     return store.record_gate(run.record, verdict, outcomes, run.site, run.hardware, state)
 

@@ -21,6 +21,7 @@ from ..runtime.progress import Emit
 from ..site.model import DriverOwner
 from ..store.freshness import FreshnessContext, GateFreshness, Needed, gate_freshness
 from ..store.history import Store, open_store
+from ..store.place import place_of
 from ..verdict.gate import GateVerdict
 from ..verdict.run import unproven_before
 from .decision import run_day
@@ -61,10 +62,10 @@ def _history(store: str | None) -> Store:
     hint = "run without gpufleet_from_gate, or set gpufleet_store to the history of the runs that passed"
     if not store:
         raise InputError("gpufleet_from_gate", "needs a history, and gpufleet_store is empty.", hint)
-    path = Path(store).expanduser().absolute()
-    if not path.is_file():
-        raise NotFoundError(f"history {path}", "no such file, so nothing has passed yet.", hint)
-    return open_store(path)
+    place = place_of(store)
+    if isinstance(place, Path) and not place.is_file():
+        raise NotFoundError(f"history {place}", "no such file, so nothing has passed yet.", hint)
+    return open_store(place)
 
 
 def _freshness(run: Run, store: Store, max_age_days: float, emit: Emit) -> list[GateFreshness]:

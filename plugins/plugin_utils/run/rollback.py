@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ..outcome.errors import InputError, NotFoundError
 from ..store.history import open_store
+from ..store.place import place_of
 from .run import Run, existing_run_dir
 
 GATE = "gpu_stack"
@@ -43,9 +43,9 @@ def last_good_run(run: Run, store: str | None, rollback_to: str | None) -> Run:
         return chosen
     if not store:
         raise InputError("rollback", "there is no history that knows which run passed.", f"set store, or {_NAME_ONE}")
-    path = Path(store).expanduser().absolute()
+    place = place_of(store)
     record, here = run.record, _pins(run.recipe or {})
-    good = open_store(path).good_runs(record.site, GATE, rehearsal=record.rehearsal)
+    good = open_store(place).good_runs(record.site, GATE, rehearsal=record.rehearsal)
     for run_id in good:
         if run_id == record.run_id:
             continue
@@ -57,7 +57,7 @@ def last_good_run(run: Run, store: str | None, rollback_to: str | None) -> Run:
         if _pins(found.recipe or {}) != here:
             return found
     text = f"names no run of site {record.site} that passed with another recipe ({len(good)} passed)."
-    raise NotFoundError(str(path), text, _NAME_ONE)
+    raise NotFoundError(str(place), text, _NAME_ONE)
 
 
 def rollback_facts(good: Run, run: Run) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The SQLite file of the history: opening, schema versions, and its errors in words."""
+"""The database of the history: opening, schema versions, and its errors in words."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from typing import Any
 from ..outcome.errors import BringupError, InputError, NotFoundError, UnavailableError
 from ..runtime.clock import Deadline
 from ..runtime.files import PRIVATE_DIR, PRIVATE_FILE, write_problem
+from .file_system import refuse_network
+from .place import Place, StoreUrl
+from .server import server_engine, server_problem
 from .tables import tables
 
 # How long one run waits for another that writes; a gate is recorded in well under a second.
@@ -26,19 +29,25 @@ _RETRY_S = 0.05
 _DAMAGE = ("malformed", "not a database", "disk image", "no such table", "no such column")
 
 
-def open_database(path: Path) -> Any:
-    """Return SQLAlchemy's engine for the file, made or brought to this release's schema if need be.
+def open_database(place: Place) -> Any:
+    """Return SQLAlchemy's engine for the history, made or brought to this release's schema if need be.
 
     Raises:
-        BringupError: SQLAlchemy is missing, or the file is damaged, foreign, too new or cannot be written.
+        BringupError: SQLAlchemy or a driver is missing, the file lies on the network, or the history is damaged,
+            foreign, too new or cannot be written.
     """
-    with our_errors(path):
-        _make_private(path)
-        _use_write_ahead_log(path)
-        engine = _engine(path)
+    with our_errors(place):
+        engine = server_engine(place) if isinstance(place, StoreUrl) else _file_engine(place)
         with engine.begin() as connection:
-            _migrate(connection, path)
+            _migrate(connection, place)
         return engine
+
+
+def _file_engine(path: Path) -> Any:
+    refuse_network(path)
+    _make_private(path)
+    _use_write_ahead_log(path)
+    return _engine(path)
 
 
 def _make_private(path: Path) -> None:
@@ -146,19 +155,19 @@ MIGRATIONS: tuple[Callable[[Any], None], ...] = (
 )
 
 
-def _migrate(connection: Any, path: Path) -> None:
-    found = _version(connection, path)
+def _migrate(connection: Any, place: Place) -> None:
+    found = _version(connection, place)
     for migration in MIGRATIONS[found:]:
         migration(connection)
     if found < len(MIGRATIONS):
         connection.execute(tables().schema_version.update().values(version=len(MIGRATIONS)))
 
 
-def _version(connection: Any, path: Path) -> int:
-    """Return the file's schema version, 0 for an empty file.
+def _version(connection: Any, place: Place) -> int:
+    """Return the schema version of the history, 0 for one that is empty.
 
     Raises:
-        InputError: it is not a history file of this or an older release.
+        InputError: it is not a history of this or an older release.
     """
     from sqlalchemy import inspect, select
 
@@ -166,23 +175,25 @@ def _version(connection: Any, path: Path) -> int:
     if not names:
         return 0
     hint = "set gpufleet_store to another file"
+    if isinstance(place, StoreUrl):
+        hint = "name a database of its own in gpufleet_store_url"
     if "schema_version" not in names:
-        raise InputError(str(path), f"is another program's database (tables {', '.join(names[:5])}).", hint)
+        raise InputError(str(place), f"is another program's database (tables {', '.join(names[:5])}).", hint)
     versions = connection.execute(select(tables().schema_version.c.version)).scalars().all()
     if len(versions) != 1 or not isinstance(versions[0], int) or versions[0] < 1:
-        raise InputError(str(path), f"has no schema version that can be read: found {versions[:3]}.", hint)
+        raise InputError(str(place), f"has no schema version that can be read: found {versions[:3]}.", hint)
     if versions[0] > len(MIGRATIONS):
         text = f"has schema version {versions[0]}, this release knows versions up to {len(MIGRATIONS)}."
-        raise InputError(str(path), text, f"update gpufleet.bringup, or {hint}")
+        raise InputError(str(place), text, f"update gpufleet.bringup, or {hint}")
     return versions[0]
 
 
 @contextmanager
-def our_errors(path: Path) -> Iterator[None]:
-    """Turn errors of SQLite and SQLAlchemy into ours, with the fix.
+def our_errors(place: Place) -> Iterator[None]:
+    """Turn errors of the database and of SQLAlchemy into ours, with the fix.
 
     Raises:
-        BringupError: what went wrong with that file.
+        BringupError: what went wrong with that history.
     """
     try:
         from sqlalchemy.exc import SQLAlchemyError
@@ -193,10 +204,12 @@ def our_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (SQLAlchemyError, sqlite3.Error) as error:
-        raise _problem(path, str(getattr(error, "orig", None) or error)) from None
+        if isinstance(place, StoreUrl):
+            raise server_problem(place, error) from None
+        raise _problem(place, str(getattr(error, "orig", None) or error)) from None
     except OSError as error:
         raise UnavailableError(
-            str(path), f"cannot be made: {error.strerror}.", "set gpufleet_store to a file that can be written"
+            str(place), f"cannot be made: {error.strerror}.", "set gpufleet_store to a file that can be written"
         ) from None
 
 

@@ -9,7 +9,6 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from ..fingerprint.dependencies import Dependencies, SiteState
@@ -20,8 +19,10 @@ from ..verdict.gate import GateVerdict
 from ..verdict.run import RunRecord
 from .database import open_database, our_errors
 from .dependency_rows import keep_dependencies, kept_dependencies
+from .dialect import insert_into
 from .facts import DRIVER_VERSION, GateFacts, agreed, baselines, measured_drivers, passes
 from .model import Baseline, NonPass, Pass, Recorded
+from .place import Place
 from .tables import tables
 
 _NEVER_RECORDED = "it began to look and was never recorded: the run was ended, or the history could not be written"
@@ -29,9 +30,9 @@ _NEVER_RECORDED = "it began to look and was never recorded: the run was ended, o
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """An open history file. Every method is one transaction; nothing stays open in between."""
+    """An open history. Every method is one transaction; nothing stays open in between."""
 
-    path: Path
+    path: Place
     engine: Any
 
     def begin_gate(self, record: RunRecord, gate: str, site: Site) -> None:
@@ -154,8 +155,8 @@ class Store:
             return list(connection.execute(query).mappings())
 
 
-def open_store(path: Path) -> Store:
-    """Return the history in that file; it is made if it is not there.
+def open_store(path: Place) -> Store:
+    """Return the history at that place; it is made if it is not there.
 
     Raises:
         BringupError: SQLAlchemy is missing, or the file is damaged, foreign, too new or cannot be written.
@@ -220,8 +221,6 @@ def _begun(connection: Any, run_id: str, gate: str) -> int:
 
 
 def _insert_run(connection: Any, facts: GateFacts, *, begun: int, decided: int | None) -> None:
-    from sqlalchemy.dialects.sqlite import insert
-
     record, verdict = facts.record, facts.verdict
     row = {
         "run_id": record.run_id,
@@ -232,7 +231,9 @@ def _insert_run(connection: Any, facts: GateFacts, *, begun: int, decided: int |
         "nodes": record.nodes,
         "quarantined": record.quarantined,
     }
-    connection.execute(insert(tables().run).values(row).on_conflict_do_update(index_elements=["run_id"], set_=row))
+    connection.execute(
+        insert_into(connection, tables().run).values(row).on_conflict_do_update(index_elements=["run_id"], set_=row)
+    )
     gate = {
         "run_id": record.run_id,
         "gate": verdict.gate,

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from ..outcome.errors import InputError, NotFoundError
 from ..outcome.model import Status
 from .database import open_database, our_errors
 from .dialect import insert_into
+from .place import Place
 from .service_model import Acceptance, Claim, Cycle, Lease, NodeClass, NodeResult, OurCordon, PartPeriod
 from .service_rows import (
     TRIED,
@@ -35,7 +35,7 @@ _OPEN = ""
 class ServiceStore:
     """An open history. Every method is one transaction that holds the write lock; nothing stays open in between."""
 
-    path: Path
+    path: Place
     engine: Any
 
     def begin_cycle(self, cycle: Cycle) -> None:
@@ -329,8 +329,8 @@ class ServiceStore:
             return list(connection.execute(query).mappings())
 
 
-def open_service(path: Path) -> ServiceStore:
-    """Return the history in that file; it is made if it is not there.
+def open_service(path: Place) -> ServiceStore:
+    """Return the history at that place; it is made if it is not there.
 
     Raises:
         BringupError: SQLAlchemy is missing, or the file is damaged, foreign, too new or cannot be written.

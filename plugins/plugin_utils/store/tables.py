@@ -123,7 +123,7 @@ def _measurement(metadata: Any) -> Any:
 
 
 def _baseline(metadata: Any) -> Any:
-    from sqlalchemy import Boolean, Column, Float, Integer, String, Table
+    from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, String, Table
 
     return Table(
         "baseline",
@@ -132,7 +132,7 @@ def _baseline(metadata: Any) -> Any:
         Column("sku", String, primary_key=True),
         Column("nodes", Integer, primary_key=True),
         Column("test", String, primary_key=True),
-        Column("size", Integer, primary_key=True),
+        Column("size", BigInteger, primary_key=True),
         Column("algorithm", String, primary_key=True),
         Column("nccl_version", String, primary_key=True),
         Column("driver_version", String, primary_key=True),

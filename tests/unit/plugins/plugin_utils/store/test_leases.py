@@ -16,13 +16,14 @@ from service_rows import SITE, cycle, node_result
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.place import Place, StoreUrl
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Lease
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> ServiceStore:
-    found = open_service(tmp_path / "history.sqlite")
+def store(place: Place) -> ServiceStore:
+    found = open_service(place)
     found.begin_cycle(cycle())
     found.begin_cycle(cycle("c2"))
     return found
@@ -91,11 +92,11 @@ def test_a_rehearsal_takes_no_lease_of_the_real_site(store: ServiceStore) -> Non
 
 PROGRAM = """
 import sys
-from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import service_rows as t
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.place import place_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
-store, who = open_service(Path(sys.argv[2])), sys.argv[3]
+store, who = open_service(place_of(sys.argv[2])), sys.argv[3]
 store.begin_cycle(t.cycle(who))
 print("ready", flush=True)
 sys.stdin.readline()
@@ -116,8 +117,9 @@ for number in range(100000):
 """
 
 
-def begin(program: str, path: Path, who: str) -> subprocess.Popen[str]:
-    words = [sys.executable, "-c", PROGRAM + program, str(Path(service_rows.__file__).parent), str(path), who]
+def begin(program: str, place: Place, who: str) -> subprocess.Popen[str]:
+    where = place.secret if isinstance(place, StoreUrl) else str(place)
+    words = [sys.executable, "-c", PROGRAM + program, str(Path(service_rows.__file__).parent), where, who]
     environment = {"PYTHONPATH": ":".join(entry for entry in sys.path if entry)}
     process = subprocess.Popen(words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -125,9 +127,8 @@ def begin(program: str, path: Path, who: str) -> subprocess.Popen[str]:
     return process
 
 
-def test_of_processes_that_want_the_same_leases_one_gets_each(tmp_path: Path) -> None:
-    path = tmp_path / "history.sqlite"
-    takers = [begin(TAKER, path, who) for who in ("c1", "c2", "c3")]
+def test_of_processes_that_want_the_same_leases_one_gets_each(place: Place) -> None:
+    takers = [begin(TAKER, place, who) for who in ("c1", "c2", "c3")]
     for taker in takers:
         assert taker.stdin is not None
         taker.stdin.write("\n")
@@ -138,16 +139,15 @@ def test_of_processes_that_want_the_same_leases_one_gets_each(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("after", [1, 2, 7, 23])
-def test_a_killed_writer_loses_nothing_that_it_was_told_is_written(tmp_path: Path, after: int) -> None:
-    path = tmp_path / "history.sqlite"
-    writer = begin(WRITER, path, "c1")
+def test_a_killed_writer_loses_nothing_that_it_was_told_is_written(place: Place, after: int) -> None:
+    writer = begin(WRITER, place, "c1")
     assert writer.stdin is not None and writer.stdout is not None
     writer.stdin.write("\n")
     writer.stdin.flush()
     written = [writer.stdout.readline().strip() for unused in range(after)]
     writer.send_signal(signal.SIGKILL)
     written += writer.communicate(timeout=60)[0].split()
-    store = open_service(path)
+    store = open_service(place)
     found = store.results(SITE, rehearsal=False, since_s=0)
     # One more may have been written whole before the writer could say so.
     assert [result.node for result in found][: len(written)] == written

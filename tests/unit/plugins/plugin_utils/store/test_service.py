@@ -16,6 +16,7 @@ from service_rows import SITE, cycle, node_result
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.place import Place
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import (
     Acceptance,
@@ -26,8 +27,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_mod
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> ServiceStore:
-    found = open_service(tmp_path / "history.sqlite")
+def store(place: Place) -> ServiceStore:
+    found = open_service(place)
     found.begin_cycle(cycle())
     return found
 
