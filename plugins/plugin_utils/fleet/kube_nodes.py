@@ -48,6 +48,11 @@ class KubernetesNodes:
             for node, live in found.items()
         }
 
+    def ours(self, nodes: Sequence[str]) -> frozenset[str]:
+        """Return those that are kept from work by this roll."""
+        every = {entry["metadata"]["name"]: entry for entry in self._cluster.list_objects(NODES)}
+        return frozenset(node for node in nodes if (live := every.get(self._names[node])) and _is_out(live, self._roll))
+
     def cordon(self, node: str) -> str:
         """See engine.Orchestrator."""
         problem = ""

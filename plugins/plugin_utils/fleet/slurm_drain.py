@@ -56,6 +56,11 @@ class SlurmNodes:
         found = {node: every.get(self._names[node]) for node in nodes}
         return {node: "it is not in Slurm" if seen is None else self._foreign(seen) for node, seen in found.items()}
 
+    def ours(self, nodes: Sequence[str]) -> frozenset[str]:
+        """Return those that are kept from work by this roll."""
+        every = {seen.name: seen for seen in parse(self._scontrol("show", "nodes"))}
+        return frozenset(node for node in nodes if (seen := every.get(self._names[node])) and self._ours(seen))
+
     def cordon(self, node: str) -> str:
         """See engine.Orchestrator."""
         seen = self._seen(node)

@@ -47,6 +47,9 @@ class Policy:
         if unknown:
             said = f"names {', '.join(map(repr, unknown))}, expected {', '.join(ACTS)} or nothing."
             raise InputError("continuous policy acts", said, "acts: [label, cordon]")
+        if {CORDON, SLURM_DRAIN} <= set(self.acts):
+            said = "names cordon and slurm_drain, and one of them owns the nodes."
+            raise InputError("continuous policy acts", said, "acts: [cordon], or acts: [slurm_drain]")
         if not 0 < self.breaker_percent <= 100:
             said = f"is {self.breaker_percent:g}, expected more than 0 and at most 100."
             raise InputError("continuous policy breaker_percent", said, "breaker_percent: 10")

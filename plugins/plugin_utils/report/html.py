@@ -24,22 +24,15 @@ from .figures import Figure, figures
 from .gates import check_lines, gate_lines, titles, waiting_checks
 from .matrix import matrix
 from .plot import drawing
+from .template import environment
 from .words import axis_title, number, tick
 
 
 @cache
 def _template() -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"elapsed": elapsed_text, "number": number, "coded": _coded}
-    return environment.get_template("page.html.j2")
+    made = environment(Path(__file__).parent / "templates")
+    made.filters |= {"elapsed": elapsed_text, "number": number, "coded": _coded}
+    return made.get_template("page.html.j2")
 
 
 def _coded(text: str) -> Any:

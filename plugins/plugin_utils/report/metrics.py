@@ -8,16 +8,15 @@ Every sample says which site it is about and whether it was a rehearsal.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from datetime import datetime
 
 from ..outcome.model import Measure, Outcome, Status, SubjectKind
 from ..verdict.gate import GateVerdict
 from ..verdict.run import all_passed
 from .facts import RunFacts
+from .prometheus_text import Families
 
 _PREFIX = "gpufleet_bringup"
 # Unit of a measure to the base unit that Prometheus wants in the name, and the factor to it.
@@ -38,39 +37,11 @@ _UNITS: dict[str, tuple[str, float]] = {
 }
 _WHOLE = (SubjectKind.SITE, SubjectKind.CLUSTER)
 
-Labels = tuple[tuple[str, str], ...]
-
-
-@dataclass(slots=True)
-class _Family:
-    help: str
-    samples: dict[Labels, float] = field(default_factory=dict)
-
-
-class _Families:
-    """Collects samples by the name of their family; a sample that was given twice counts once."""
-
-    def __init__(self, common: Labels) -> None:
-        self._common = common
-        self._families: dict[str, _Family] = {}
-
-    def add(self, name: str, text: str, value: float, **labels: str) -> None:
-        family = self._families.setdefault(f"{_PREFIX}_{name}", _Family(text))
-        family.samples[(*self._common, *labels.items())] = value
-
-    def lines(self) -> Iterator[str]:
-        for name, family in self._families.items():
-            yield f"# HELP {name} {family.help}"
-            yield f"# TYPE {name} gauge"
-            for labels, value in family.samples.items():
-                pairs = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
-                yield f"{name}{{{pairs}}} {_value(value)}"
-
 
 def render_metrics(facts: RunFacts) -> str:
     """Return the file's text."""
     record = facts.record
-    found = _Families((("site", record.site), ("rehearsal", "true" if record.rehearsal else "false")))
+    found = Families(_PREFIX, (("site", record.site), ("rehearsal", "true" if record.rehearsal else "false")))
     versions = {_label(name): value for name, value in record.versions.items()}
     found.add("run_info", "Which run this is and what it was made with.", 1, run=record.run_id, **versions)
     found.add("run_passed", "Whether every gate in scope was passed.", all_passed(record) and not record.problem)
@@ -93,7 +64,7 @@ def render_metrics(facts: RunFacts) -> str:
     return "\n".join(found.lines()) + "\n"
 
 
-def _add_gate(found: _Families, verdict: GateVerdict, *, in_scope: bool) -> None:
+def _add_gate(found: Families, verdict: GateVerdict, *, in_scope: bool) -> None:
     gate = verdict.gate
     found.add("gate_in_scope", "Whether the gate is in the scope of the run.", in_scope, gate=gate)
     taken = verdict.taken_over is not None
@@ -116,7 +87,7 @@ def _add_gate(found: _Families, verdict: GateVerdict, *, in_scope: bool) -> None
         found.add("gate_decisions", text, len(entries), gate=gate, decision=word)
 
 
-def _add_results(found: _Families, gate: str, outcomes: Iterable[Outcome]) -> None:
+def _add_results(found: Families, gate: str, outcomes: Iterable[Outcome]) -> None:
     checks: Counter[tuple[str, str]] = Counter()
     nodes: Counter[tuple[str, str]] = Counter()
     for outcome in outcomes:
@@ -129,7 +100,7 @@ def _add_results(found: _Families, gate: str, outcomes: Iterable[Outcome]) -> No
         found.add("node_results", "Results about a node by CTRF status.", count, gate=gate, node=node, status=status)
 
 
-def _add_measures(found: _Families, gate: str, outcomes: Iterable[Outcome]) -> None:
+def _add_measures(found: Families, gate: str, outcomes: Iterable[Outcome]) -> None:
     """Add the figures of the whole site or cluster; those of single nodes stay in the CTRF files."""
     for outcome in outcomes:
         if outcome.subjects[0].kind not in _WHOLE:
@@ -153,15 +124,6 @@ def _based(measure: Measure) -> tuple[float | None, str]:
 
 def _label(name: str) -> str:
     return "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name.lower())
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _value(value: float) -> str:
-    number = float(value)
-    return str(int(number)) if math.isfinite(number) and number == int(number) else repr(number)
 
 
 def _seconds(moment: str) -> float | None:

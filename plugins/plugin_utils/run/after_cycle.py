@@ -7,14 +7,37 @@ written."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
-from ..remediation.policy import Policy
+from ..fleet.class_rules import ClassLimits, FigureRules, Word, figure_rules
+from ..fleet.classify import Classified, classify
+from ..fleet.kube_drain import DrainLimits
+from ..fleet.kube_nodes import KubernetesNodes
+from ..fleet.lemons import lemons
+from ..fleet.slurm_drain import SlurmLimits, SlurmNodes
+from ..fleet.standing import DAY_S
+from ..outcome.errors import BringupError, InputError
+from ..outcome.wording import first_of
+from ..remediation.carry_out import OWNER, Hands, Turn, carry_out
+from ..remediation.labels import label_nodes
+from ..remediation.policy import CORDON, LABEL, SLURM_DRAIN, WEBHOOK, Policy
+from ..remediation.steps import Site, Steps, steps
+from ..remediation.webhook import notify
+from ..report.service_facts import ServiceFacts, counted, coverage, node_lines
+from ..report.service_html import render_service_page
+from ..report.service_markdown import render_service_markdown
+from ..report.service_metrics import render_service_metrics
+from ..runtime.files import file_mode, make_dirs, write_atomic
 from ..runtime.progress import Emit, silent
+from ..runtime.redaction import redact
+from ..store.service import ServiceStore
 from ..store.service_model import Cycle, NodeClass
+
+_WINDOWS = (30, 90)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +45,8 @@ class Service:
     """What is proven continuously, and where it is told.
 
     `nodes`: every node of the site by its name there, with its name in Kubernetes or Slurm; `tests`: ids of the tests
-    that each of them has to pass again within `stale_days`; `directory`: where the daily report is written.
+    that each of them has to pass again within `stale_days`; `directory`: where the daily report is written; `racks`: of
+    the nodes that have one; `rules`: which way figures are better.
     """
 
     nodes: Mapping[str, str]
@@ -30,6 +54,13 @@ class Service:
     directory: Path
     stale_days: float = 7.0
     policy: Policy = field(default_factory=Policy)
+    racks: Mapping[str, str] = field(default_factory=dict)
+    rules: FigureRules = field(default_factory=figure_rules)
+
+    @property
+    def limits(self) -> ClassLimits:
+        """The limits of all comparisons."""
+        return ClassLimits(stale_days=self.stale_days)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +76,39 @@ class CycleEnd:
     repeats: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Acted:
+    """What was done by node, what besides, what could not be done, why the breaker holds, how many are out by us."""
+
+    by_node: Mapping[str, str] = field(default_factory=dict)
+    besides: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    stopped: str = ""
+    out: int = 0
+
+
+def classified(store: ServiceStore, cycle: Cycle, service: Service, now_s: float) -> Classified:
+    """Return what the nodes are taken for by what is remembered now; its `repeats` are owed by suspects.
+
+    Raises:
+        BringupError: the history cannot be read.
+    """
+    since_s = now_s - service.limits.history_days * DAY_S
+    results = store.results(cycle.site, rehearsal=cycle.rehearsal, since_s=since_s, tests=service.tests)
+    return classify(
+        cycle.cycle_id,
+        tuple(service.nodes),
+        service.tests,
+        results,
+        now_s,
+        service.rules,
+        service.limits,
+        service.racks,
+    )
+
+
 def after_cycle(
-    store: Any,
+    store: ServiceStore,
     cycle: Cycle,
     service: Service,
     *,
@@ -58,16 +120,152 @@ def after_cycle(
     """Classify, act, report.
 
     Args:
-        store: the open ServiceStore; classes and cordons are recorded there.
+        store: the open history of the service; classes and cordons are recorded there.
         cycle: the one that ended.
         service: nodes, tests, policy, directory of the report.
         now_s: seconds since the epoch.
         cluster: where labels, taints and cordons are set; None where the policy asks for none.
-        check_mode: nothing is changed or recorded; what would be done is said.
+        check_mode: nothing is changed or recorded but the report, which says so; what would be done is said.
         emit: progress.
 
     Raises:
-        BringupError: the store or the report cannot be written, or the policy needs a cluster that was not given.
+        BringupError: the history or the report cannot be written, or the policy needs a cluster that was not given.
     """
-    del store, cycle, now_s, cluster, check_mode, emit
-    return CycleEnd(classes=tuple(NodeClass(cycle_id="", node=node, word="unknown") for node in service.nodes))
+    if cluster is None and {CORDON, LABEL} & set(service.policy.acts):
+        said = f"asks for {first_of(sorted({CORDON, LABEL} & set(service.policy.acts)), 2)}, and there is no cluster."
+        raise InputError("continuous policy acts", said, "give a kubeconfig, or leave these acts out")
+    found = classified(store, cycle, service, now_s)
+    if not check_mode:
+        store.add_classes(found.classes)
+    before = _before(store, cycle, now_s)
+    acted = _act(store, cycle, service, found, before, cluster, now_s=now_s, check_mode=check_mode)
+    classes = tuple(replace(entry, action=acted.by_node.get(entry.node, "")) for entry in found.classes)
+    if not check_mode:
+        store.add_classes(entry for entry in classes if entry.action)
+    found = replace(found, classes=classes)
+    facts = _facts(store, cycle, service, found, before, acted, now_s=now_s, check_mode=check_mode)
+    files = write_report(facts, service.directory)
+    done = (f"{node}: {text}" for node, text in sorted(acted.by_node.items()))
+    actions = (*done, *acted.besides, *acted.problems)
+    counts = ", ".join(f"{number} {word.value}" for word, number in facts.words.items())
+    for line in (f"{len(classes)} nodes: {counts}", *found.cohorts[:5], *actions[:20]):
+        emit(redact(line)[:199])
+    return CycleEnd(
+        classes=classes, actions=actions, stopped=acted.stopped, files=files, repeats=found.repeats
+    )  # fmt: skip
+
+
+def write_report(facts: ServiceFacts, directory: Path) -> dict[str, Path]:
+    """Write the daily report and return its files.
+
+    Raises:
+        BringupError: the directory cannot be written.
+    """
+    make_dirs(directory)
+    texts = {
+        "html": ("continuous.html", render_service_page(facts)),
+        "markdown": ("continuous.md", render_service_markdown(facts)),
+        "metrics": ("continuous.prom", render_service_metrics(facts)),
+    }
+    for name, text in texts.values():
+        write_atomic(directory / name, text, file_mode(directory))
+    return {kind: directory / name for kind, (name, _text) in texts.items()}
+
+
+def _before(store: ServiceStore, cycle: Cycle, now_s: float) -> tuple[NodeClass, ...]:
+    known = store.classes(cycle.site, rehearsal=cycle.rehearsal, since=_utc(now_s - _WINDOWS[0] * DAY_S))
+    return tuple(entry for entry in known if entry.cycle_id != cycle.cycle_id)
+
+
+def _act(
+    store: ServiceStore, cycle: Cycle, service: Service, found: Classified, before: tuple[NodeClass, ...],
+    cluster: Cluster | None, *, now_s: float, check_mode: bool,
+) -> _Acted:  # fmt: skip
+    """Carry out the policy. What cannot be done is said, and keeps neither classes nor report from being written."""
+    policy, besides, problems = service.policy, list[str](), list[str]()
+    by_node, todo, out = dict[str, str](), Steps(), 0
+    try:
+        if cluster is not None and LABEL in policy.acts:
+            words = {entry.node: entry.word for entry in found.classes}
+            changed = label_nodes(cluster, words, service.nodes, dry_run=check_mode)
+            if changed:
+                besides.append(f"label {'would be' if check_mode else 'was'} set on {len(changed)} nodes")
+        hands = _hands(policy, cluster, service.nodes)
+        if hands is not None:
+            site = _site(store, cycle, service, found, hands)
+            todo = steps(site, policy)
+            reasons = {entry.node: "; ".join(entry.reasons[:2]) for entry in found.classes}
+            turn = Turn(site=cycle.site, rehearsal=cycle.rehearsal, cycle_id=cycle.cycle_id, now=_utc(now_s))
+            by_node = carry_out(todo, reasons, hands, store, turn, check_mode=check_mode)
+            out = len(site.out if check_mode else hands.ours(tuple(service.nodes)))
+    except BringupError as error:
+        problems.append(f"the policy could not be carried out: {redact(str(error))}")
+    news = _news(cycle, found, before, by_node, todo.stopped)
+    if WEBHOOK in policy.acts and news:
+        failed = "" if check_mode else notify(policy, news)
+        told = f"webhook {'would tell' if check_mode else 'told'} of {len(news['nodes'])} nodes"
+        (problems if failed else besides).append(f"webhook failed: {failed}" if failed else told)
+    return _Acted(
+        by_node=by_node, besides=tuple(besides), problems=tuple(problems), stopped=todo.stopped, out=out
+    )  # fmt: skip
+
+
+def _hands(policy: Policy, cluster: Cluster | None, names: Mapping[str, str]) -> Hands | None:
+    if CORDON in policy.acts and cluster is not None:
+        return KubernetesNodes(cluster, OWNER, names, DrainLimits())
+    if SLURM_DRAIN in policy.acts:
+        return SlurmNodes(OWNER, names, SlurmLimits(scontrol=policy.scontrol))
+    return None
+
+
+def _site(store: ServiceStore, cycle: Cycle, service: Service, found: Classified, hands: Hands) -> Site:
+    recorded = store.open_cordons(cycle.site, rehearsal=cycle.rehearsal)
+    ours = {node for node, cordon in recorded.items() if cordon.by.startswith(f"{OWNER}/")}
+    cohorts: dict[str, set[str]] = {}
+    for record in found.records.values():
+        if record.known and record.known[-1].cohort:
+            cohorts.setdefault(record.node, set()).add(record.known[-1].cohort)
+    return Site(
+        words={entry.node: entry.word for entry in found.classes}, out=hands.ours(tuple(service.nodes)), recorded=ours,
+        elsewhere=set(recorded) - ours, cohorts=cohorts,
+    )  # fmt: skip
+
+
+def _news(
+    cycle: Cycle, found: Classified, before: tuple[NodeClass, ...], by_node: Mapping[str, str], stopped: str
+) -> dict[str, Any]:
+    """Return what another system is told: nodes that became bad or are so no more; nothing where nothing is new."""
+    last = {entry.node: entry.word for entry in before}
+    bad = Word.BAD.value
+    new = [entry for entry in found.classes if (entry.word == bad) != (last.get(entry.node) == bad)]
+    if not new and not stopped:
+        return {}
+    nodes = [
+        {"node": entry.node, "class": entry.word, "was": last.get(entry.node, ""), "reasons": list(entry.reasons),
+         "action": by_node.get(entry.node, "")}
+        for entry in new
+    ]  # fmt: skip
+    about = {"site": cycle.site, "rehearsal": cycle.rehearsal, "cycle": cycle.cycle_id}
+    return {"kind": "gpufleet.continuous", **about, "stopped": stopped, "nodes": nodes}
+
+
+def _facts(
+    store: ServiceStore, cycle: Cycle, service: Service, found: Classified, before: tuple[NodeClass, ...],
+    acted: _Acted, *, now_s: float, check_mode: bool,
+) -> ServiceFacts:  # fmt: skip
+    lines = node_lines(found, service.tests, before, now_s)
+    known = [result for record in found.records.values() for result in record.known]
+    cordons = store.cordons(cycle.site, rehearsal=cycle.rehearsal)
+    begins = {days: now_s - days * DAY_S for days in _WINDOWS}
+    return ServiceFacts(
+        site=cycle.site, rehearsal=cycle.rehearsal, cycle_id=cycle.cycle_id, written=_utc(now_s), now_s=now_s,
+        stale_days=service.stale_days, check_mode=check_mode, words=counted(lines),
+        coverage=coverage(tuple(service.nodes), service.tests, found.records, now_s, service.stale_days), lines=lines,
+        told=(*found.cohorts, *acted.problems),
+        stopped=acted.stopped, out=acted.out,
+        lemons={days: lemons(known, cordons, since_s, _utc(since_s)) for days, since_s in begins.items()},
+    )  # fmt: skip
+
+
+def _utc(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
