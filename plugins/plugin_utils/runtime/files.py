@@ -51,16 +51,25 @@ def write_atomic(path: Path, text: str, mode: int | None = None) -> None:
     Raises:
         UnavailableError: it cannot be written, a full disk among the reasons.
     """
+    write_atomic_bytes(path, text.encode("utf-8"), mode)
+
+
+def write_atomic_bytes(path: Path, content: bytes, mode: int | None = None) -> None:
+    """Write bytes in the way of write_atomic.
+
+    Raises:
+        UnavailableError: it cannot be written, a full disk among the reasons.
+    """
     with writing(path):
-        _write(path, text, mode)
+        _write(path, content, mode)
 
 
-def _write(path: Path, text: str, mode: int | None) -> None:
+def _write(path: Path, content: bytes, mode: int | None) -> None:
     make_dirs(path.parent)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-            handle.write(text)
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(content)
             handle.flush()
             os.fsync(handle.fileno())
         os.chmod(name, file_mode(path.parent) if mode is None else mode)

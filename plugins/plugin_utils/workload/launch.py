@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -65,6 +65,7 @@ def run_jobs(
     parallel: int,
     progress: Progress,
     deadline: Deadline,
+    on_result: Callable[[JobResult], None] | None = None,
 ) -> tuple[JobResult, ...]:
     """Return the result of every job, in the order of the specs; a job that fails does not stop the others.
 
@@ -75,6 +76,7 @@ def run_jobs(
         parallel: how many may run at once.
         progress: takes the progress lines.
         deadline: end of the whole run; what is not done then is `aborted`.
+        on_result: is told each result as soon as there is one.
 
     Raises:
         InputError: two jobs have the same name, or a gang's scheduler has no queue that it may use.
@@ -87,7 +89,7 @@ def run_jobs(
         namespace.create(access_objects(namespace))
     if any(spec.compute_domain for spec in specs):
         _share_memory(cluster, namespace)
-    queue = _JobQueue(cluster, namespace, with_queues(cluster, specs), max(1, parallel))
+    queue = _JobQueue(cluster, namespace, with_queues(cluster, specs), max(1, parallel), on_result)
     pause_s = _POLL_S
     while queue.waiting or queue.running or queue.clearing:
         if deadline.left_s <= 0:
@@ -129,6 +131,7 @@ class _JobQueue:
     namespace: TemporaryNamespace
     waiting: list[JobSpec]
     parallel: int
+    on_result: Callable[[JobResult], None] | None = None
     running: list[RunningJob] = field(default_factory=list)
     clearing: list[RunningJob] = field(default_factory=list)
     results: dict[str, JobResult] = field(default_factory=dict)
@@ -201,6 +204,8 @@ class _JobQueue:
         if known:
             self.running.remove(job)
             self.clearing.append(job)
+        if self.on_result is not None:
+            self.on_result(job.result)
 
     def _start(self) -> None:
         taken = {node for job in [*self.running, *self.clearing] for node in job.spec.nodes}

@@ -46,13 +46,19 @@ class NcclLoop(NodeTest):
         self._adapters = read_adapters(self.context.run_dir, self.context.site, self.context.hardware)
 
     def unfit(self, host: BenchmarkHost) -> str:
-        """One GPU has nobody to reach; without adapters that a filter can name nothing proves which were used."""
-        sku, planned = self._sku(host), self._jobs.plan.host(host.name)
+        """One GPU has nobody to reach; where NCCL takes no filter, nothing proves which adapters were used."""
+        sku = self._sku(host)
         if sku.gpus < 2:
             return "it has one GPU, which has nobody to reach"
         if sku.fabric not in FILTERED_FABRICS or not sku.nics or not sku.nic_gbps:
             return f"{sku.name} has no adapters for GPU traffic that NCCL can be told to use (fabric {sku.fabric})"
-        return "" if planned.hcas else "which of its adapters are for GPU traffic is not known: run gate nodes"
+        return ""
+
+    def unready(self, host: BenchmarkHost) -> str:
+        """Say so where nobody knows which of its adapters are for GPU traffic."""
+        planned = self._jobs.plan.host(host.name)
+        found = self._adapters.get(host.name)
+        return "" if planned.hcas else (found.problem if found else "") or "nothing is known of its adapters"
 
     def permissions(self) -> tuple[Permission, ...]:
         """Return what its jobs need beside BASIC."""

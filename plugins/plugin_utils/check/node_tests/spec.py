@@ -43,7 +43,12 @@ class NodeTest(ABC):
         del cluster
 
     def unfit(self, host: BenchmarkHost) -> str:
-        """Return why this test has nothing to say about a host, whatever its state; empty if it has."""
+        """Return why this test has nothing to say about such hosts, which are skipped; empty if it has."""
+        del host
+        return ""
+
+    def unready(self, host: BenchmarkHost) -> str:
+        """Return why this host cannot be tested although it should be, which is `other`; empty if it can."""
         del host
         return ""
 

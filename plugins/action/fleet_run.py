@@ -1,0 +1,46 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Module fleet_run: one cycle of tests over the idle nodes of a site."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import plan_cycle, run_cycle
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+
+# Ansible loads this file in its main process before it forks the worker of the task.
+preload()
+
+_NOTHING: dict[str, Any] = {
+    "changed": False, "cycle_id": "", "plan": [], "counts": {}, "failed_nodes": {}, "notes": [], "actions": [],
+    "suite": "", "exit_code": 0,
+}  # fmt: skip
+
+
+class ActionModule(ModuleAction):
+    """Run a cycle."""
+
+    module = "fleet_run"
+
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Run one cycle, or in check mode show what it would do."""
+        del task_vars
+        run = Run(existing_run_dir(options["run_dir"]))
+        if self.check_mode:
+            plan = plan_cycle(run, options, self.emit)
+            for line in plan.lines():
+                self.emit(line[:199])
+            return {**_NOTHING, "changed": bool(plan.batch), "plan": plan.lines()}
+        with problem_recorded(run):
+            done = run_cycle(run, options, self.emit)
+        found = {
+            **_NOTHING, "changed": bool(done.log.results), "cycle_id": done.cycle.cycle_id, "counts": done.counts,
+            "failed_nodes": done.failed_nodes, "notes": done.log.notes, "actions": list(done.after.actions),
+            "suite": str(done.suite), "exit_code": 0 if done.good else 8,
+        }  # fmt: skip
+        return found if done.good else {**found, "failed": True, "msg": done.verdict.message}

@@ -1,0 +1,210 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A cycle of tests on idle nodes as part of a run: holds the cluster, ends what dead cycles left, runs and records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ..check.benchmark.plan import BenchmarkHost, placement, planned_hosts
+from ..check.kit.tolerations import cluster_queue_of, tolerations_of
+from ..check.node_tests.registry import enabled_tests
+from ..check.node_tests.settings import CONTINUOUS, ContinuousSettings
+from ..check.node_tests.spec import NodeTest
+from ..check.spec import ObserveContext
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.connection import connection_from
+from ..component_stack.facts import stack_facts
+from ..fleet.cycle import FleetCycle
+from ..fleet.cycle_model import CycleLog, CycleWork, Stock
+from ..fleet.node_logs import NodeLogs
+from ..fleet.queue_model import BatchPlan
+from ..outcome.errors import InputError
+from ..runtime.clock import Deadline, now_utc
+from ..runtime.files import make_dirs
+from ..runtime.interrupt import interruptible
+from ..runtime.progress import Emit
+from ..store.service import ServiceStore, open_service
+from ..store.service_model import Cycle
+from ..workload.keeping import working
+from ..workload.kueue import PERMISSIONS as QUEUED
+from ..workload.launch import job_namespace
+from ..workload.permission import BASIC, refuse_without
+from .after_cycle import CycleEnd, Service, after_cycle
+from .cycle_suite import CycleDone, save_cycle
+from .decision import run_day
+from .holding import Hold, claim_of_run, end_hold, take_hold
+from .run import Run
+from .site_nodes import limits_of, queue_nodes, uses_in_kubernetes
+
+_NAME = "cycle"
+_DEAD_DAYS = 90
+
+
+def plan_cycle(run: Run, options: Mapping[str, Any], emit: Emit) -> BatchPlan:
+    """Return which nodes a cycle would test now, and why; nothing is held, changed or recorded.
+
+    Raises:
+        BringupError: the site, the history or the cluster cannot be read.
+    """
+    store = _store(options)
+    with Cluster(connection_from(options)) as cluster:
+        tests = _tests(run, options, emit, "", cluster)
+        return FleetCycle(_work(run, options, emit, store, _begun(run, options), tests, cluster)).plan()
+
+
+def run_cycle(run: Run, options: Mapping[str, Any], emit: Emit) -> CycleDone:
+    """Run one cycle to its end.
+
+    Raises:
+        HeldError: another controller works on the cluster.
+        AbortedError: SIGTERM or SIGINT asked for the end; what ran is recorded as pending, and nothing is left behind.
+        BringupError: the site, the history or the cluster does not answer.
+    """
+    store, cycle = _store(options), _begun(run, options)
+    with ExitStack() as stack:
+        stack.enter_context(interruptible(f"cycle {cycle.cycle_id}"))
+        stack.callback(end_hold, run)
+        stack.enter_context(working(run.path))
+        hold = take_hold(run, options, emit)
+        _forget_dead(store, cycle, hold, emit)
+        cluster = stack.enter_context(Cluster(connection_from(options)))
+        context = _context(run, options, emit, hold.holder)
+        tests = _tests(run, options, emit, hold.holder, cluster)
+        store.begin_cycle(cycle)
+        going = FleetCycle(_work(run, options, emit, store, cycle, tests, cluster))
+        with _recorded(store, cycle, going.log):
+            _run_in_namespace(going, cluster, context, tests, emit)
+        after = _after(run, options, store, cycle, tests, cluster, emit)
+    return save_cycle(run, cycle, going.log, after, _number(options), emit)
+
+
+def _run_in_namespace(
+    going: FleetCycle, cluster: Cluster, context: ObserveContext, tests: tuple[NodeTest, ...], emit: Emit
+) -> None:
+    if not going.plan().batch:
+        return
+    queue, settings, pods = cluster_queue_of(context), going.work.settings, stack_facts().test_pods
+    wanted = dict.fromkeys(permission for test in tests for permission in test.permissions())
+    refuse_without(cluster, (*BASIC, *wanted, *(QUEUED if queue else ())), CONTINUOUS)
+    with job_namespace(
+        cluster, _NAME, prefix=pods.namespace_prefix, priority=pods.priority, cleanup_s=settings.cleanup_s, emit=emit,
+        tolerations=tolerations_of(context), holder=context.holder, cluster_queue=queue,
+    ) as namespace:  # fmt: skip
+        going.run(cluster, namespace, Deadline.after(settings.cycle_s))
+    going.log.notes += namespace.leftovers
+
+
+@contextmanager
+def _recorded(store: ServiceStore, cycle: Cycle, log: CycleLog) -> Iterator[None]:
+    """Write the end of the cycle, whatever it is."""
+    try:
+        yield
+    except BaseException as error:
+        store.end_cycle(cycle.cycle_id, now_utc(), f"ended before its time: {type(error).__name__} {error}".strip())
+        raise
+    store.end_cycle(cycle.cycle_id, now_utc(), "; ".join(log.notes))
+
+
+def _forget_dead(store: ServiceStore, cycle: Cycle, hold: Hold, emit: Emit) -> None:
+    """End what cycles of dead controllers left in the history.
+
+    Whoever holds the cluster is the only one that tests there, and what dead runs left was removed: so nothing runs any
+    more under the leases of others. Where something could not be removed they stay until they run out.
+    """
+    since = (datetime.now(UTC) - timedelta(days=_DEAD_DAYS)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    if hold.remains:
+        return
+    for lease in store.leases(cycle.site, rehearsal=cycle.rehearsal):
+        if lease.cycle_id != cycle.cycle_id and store.release(lease):
+            emit(f"lease of {lease.test} on {lease.node} taken over from dead cycle {lease.cycle_id}"[:199])
+    for other in store.cycles(cycle.site, rehearsal=cycle.rehearsal, since=since):
+        if not other.ended and other.cycle_id != cycle.cycle_id:
+            store.end_cycle(other.cycle_id, now_utc(), "its controller died")
+
+
+def _store(options: Mapping[str, Any]) -> ServiceStore:
+    if not options["store"]:
+        hint = "state a file that outlives the run: gpufleet_store"
+        raise InputError("history", "is not stated, and a cycle knows from it what was tested when.", hint)
+    return open_service(Path(options["store"]).expanduser().absolute())
+
+
+def _number(options: Mapping[str, Any]) -> int:
+    return int(options["number"])
+
+
+def _begun(run: Run, options: Mapping[str, Any]) -> Cycle:
+    record = run.record
+    return Cycle(
+        cycle_id=f"{record.run_id}-cycle-{_number(options):03}", site=run.site.name,
+        rehearsal=record.rehearsal or run.site.rehearsal, started=now_utc(),
+        controller=claim_of_run(run).controller,
+    )  # fmt: skip
+
+
+def _context(run: Run, options: Mapping[str, Any], emit: Emit, holder: str) -> ObserveContext:
+    connections = {name: str(options[name]) for name in ("kubeconfig", "context") if options.get(name)}
+    return run.observe_context(run_day(run.record), emit, connections, holder)
+
+
+def _tests(run: Run, options: Mapping[str, Any], emit: Emit, holder: str, cluster: Cluster) -> tuple[NodeTest, ...]:
+    """Return the tests of the cycle: those that are enabled, or those of them that are asked for.
+
+    Raises:
+        InputError: one that is asked for is not among them.
+    """
+    found = enabled_tests(_context(run, options, emit, holder))
+    asked = list(options["tests"])
+    unknown = [name for name in asked if name not in {test.id for test in found}]
+    if unknown:
+        known = ", ".join(test.id for test in found) or "none"
+        raise InputError("tests", f"{', '.join(unknown)}: not enabled here.", f"enabled are {known}")
+    chosen = tuple(test for test in found if not asked or test.id in asked)
+    for test in chosen:
+        test.look(cluster)
+    return chosen
+
+
+def _work(
+    run: Run, options: Mapping[str, Any], emit: Emit, store: ServiceStore, cycle: Cycle, tests: tuple[NodeTest, ...],
+    cluster: Cluster,
+) -> CycleWork:  # fmt: skip
+    context = _context(run, options, emit, "")
+    settings = context.settings_of(CONTINUOUS, ContinuousSettings)
+    return CycleWork(
+        cycle=cycle, store=store, tests={test.id: test for test in tests}, settings=settings,
+        limits=limits_of(settings), stock=partial(_stock, cluster, context), logs=NodeLogs(_log_dir(options)), emit=emit,
+    )  # fmt: skip
+
+
+def _log_dir(options: Mapping[str, Any]) -> Path:
+    path = Path(options["log_dir"]).expanduser().absolute()
+    make_dirs(path)
+    return path
+
+
+def _stock(cluster: Cluster, context: ObserveContext) -> Stock:
+    """Look at all nodes of the site."""
+    hosts = planned_hosts(cluster, context, lambda *told: BenchmarkHost(**placement(*told)))
+    nodes = queue_nodes(context, uses_in_kubernetes(cluster, context), {})
+    return Stock(nodes, {host.name: host for host in hosts})
+
+
+def _after(
+    run: Run, options: Mapping[str, Any], store: ServiceStore, cycle: Cycle, tests: tuple[NodeTest, ...],
+    cluster: Cluster, emit: Emit,
+) -> CycleEnd:  # fmt: skip
+    service = Service(
+        nodes={host.name: host.node_name or host.name for host in run.site.in_scope},
+        tests=tuple(test.id for test in tests),
+        directory=run.path,
+        stale_days=max((test.common.days for test in tests), default=7.0),
+    )
+    return after_cycle(store, cycle, service, now_s=datetime.now(UTC).timestamp(), cluster=cluster, emit=emit)

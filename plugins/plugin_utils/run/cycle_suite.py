@@ -1,0 +1,119 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a cycle leaves in the directory of its run: a CTRF suite, its record, and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ..fleet.cycle_model import CycleLog
+from ..outcome.codec import dumps, to_plain
+from ..outcome.model import Evidence, Measure, Outcome, Rating, Status, node_subject
+from ..report.suites import ctrf_path
+from ..runtime.clock import now_utc
+from ..runtime.files import write_atomic
+from ..runtime.progress import Emit
+from ..store.service_model import Cycle, NodeResult
+from ..verdict.gate import GateVerdict, decide
+from .after_cycle import CycleEnd
+from .decision import run_day
+from .run import Run
+
+_RATINGS = {Status.PASSED: Rating.GOOD, Status.FAILED: Rating.BAD}
+_HINTS = {
+    Status.FAILED: "read the log of the test; gate fabric_validation or nodes names the part",
+    Status.OTHER: "read the log of the test; the next cycle tries it again",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleDone:
+    """What came of a cycle: results by CTRF's words, whether none of them is failed or other, the suite's verdict."""
+
+    cycle: Cycle
+    log: CycleLog
+    after: CycleEnd
+    counts: dict[str, int]
+    good: bool
+    verdict: GateVerdict
+    suite: Path
+
+    @property
+    def failed_nodes(self) -> dict[str, list[str]]:
+        """By node what failed or is not known."""
+        found: dict[str, list[str]] = {}
+        for result in self.log.results.values():
+            if result.status in (Status.FAILED, Status.OTHER):
+                found.setdefault(result.node, []).append(f"{result.test} {result.status.value}: {result.cause}")
+        return found
+
+
+def outcome_of(result: NodeResult, gate: str) -> Outcome:
+    """Return a result as an outcome of the suite of its cycle."""
+    measured = tuple(Measure(f"{f.name} {f.part}".strip(), f.number, f.unit) for f in result.figures)
+    evidence = (Evidence(f"log {result.log}", result.node),) if result.log else ()
+    rating = _RATINGS.get(result.status, Rating.UNKNOWN)
+    if result.status is Status.OTHER and result.rating is Rating.MARGINAL:
+        rating = Rating.MARGINAL
+    return Outcome(
+        check=result.test.replace("_", "-"),
+        gate=gate,
+        status=result.status,
+        rating=rating,
+        subjects=(node_subject(result.node),),
+        summary=result.summary or f"{result.node}: {result.test}",
+        cause=result.cause if result.status is not Status.PASSED else "",
+        hint=_HINTS.get(result.status, ""),
+        measured=measured,
+        evidence=evidence,
+        started=datetime.fromtimestamp(result.started_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        duration_s=result.duration_s,
+    )
+
+
+def save_cycle(run: Run, cycle: Cycle, log: CycleLog, after: CycleEnd, number: int, emit: Emit) -> CycleDone:
+    """Write the suite of a cycle, decide from what is read back, and record it in the run.
+
+    Raises:
+        BringupError: nothing could be written.
+    """
+    name = f"cycle-{number:03}"
+    results = tuple(log.results.values())
+    counts = {status.value: sum(result.status is status for result in results) for status in Status}
+    verdict = _verdict(run, name, tuple(outcome_of(result, name) for result in results), log)
+    document = {
+        "schema_version": 1, "cycle": to_plain(cycle), "counts": counts, "batches": log.batches, "notes": log.notes,
+        "results": [to_plain(result) for result in results], "actions": list(after.actions), "stopped": after.stopped,
+    }  # fmt: skip
+    write_atomic(run.path / "cycles" / f"{name}.json", dumps(document))
+    record = replace(run.record, scope=(), notes=(*run.record.notes, *log.notes), updated=now_utc())
+    run.save_record(record.with_phase(verdict))
+    emit(f"{cycle.cycle_id}: {verdict.message}"[:199])
+    if results:
+        emit(f"left: {log.idle_text}"[:199])
+    good = not counts[Status.FAILED.value] and not counts[Status.OTHER.value]
+    return CycleDone(
+        cycle=cycle, log=log, after=after, counts=counts, good=good, verdict=verdict, suite=ctrf_path(run.path, name)
+    )
+
+
+def _verdict(run: Run, name: str, outcomes: tuple[Outcome, ...], log: CycleLog) -> GateVerdict:
+    seen = run.save_phase(name, outcomes, (name,))
+    told = tuple(outcome for outcome in seen if outcome.status is not Status.SKIPPED)
+    if not told:
+        return GateVerdict(
+            gate=name, status=Status.SKIPPED, message="; ".join([f"nothing to test: {log.idle_text}", *log.notes])
+        )
+    verdict = decide(name, _expected(told), told, run.site, run_day(run.record))
+    return replace(verdict, message=verdict.message.replace(f"gate {name}", name.replace("-", " "), 1))
+
+
+def _expected(outcomes: Iterable[Outcome]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        found.setdefault(outcome.check, []).append(outcome.subjects[0].name)
+    return {check: tuple(names) for check, names in found.items()}
