@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_specs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue as load_recipes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
     catalogue_page,
@@ -31,7 +31,7 @@ _REHEARSAL = RECIPES / "rehearsal"
 # By make target: the page, and what it says.
 PAGES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "catalog-docs": ("docs/catalogue.md", lambda: catalog_docs.page(load_recipes([RECIPES]))),
-    "check-docs": ("docs/checks.md", lambda: check_docs.page([check.spec for check in all_checks()])),
+    "check-docs": ("docs/checks.md", lambda: check_docs.page(all_specs())),
     "fault-docs": ("docs/faults.md", lambda: catalogue_page(load_catalogue(_REHEARSAL))),
     "rbac-docs": ("docs/rbac/roles.yaml", rbac_docs.page),
     "settings-docs": ("docs/settings.md", settings_docs.page),

@@ -18,7 +18,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.setting
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import release_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.registry import node_tests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.settings import CONTINUOUS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks, all_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_settings, all_specs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATES
 
 _WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false", type(None): "null"}
@@ -66,10 +66,10 @@ def page() -> str:
 
 
 def _gates() -> Iterator[str]:
-    kinds, checks, tests = all_settings(), all_checks(), node_tests().values()
+    kinds, specs, tests = all_settings(), all_specs(), node_tests().values()
     for gate in GATES:
         keys = {gate.id: "the gate"}
-        keys |= {c.spec.id: f"check `{c.spec.id}`: {c.spec.title}" for c in checks if c.spec.gate == gate.id}
+        keys |= {spec.id: f"check `{spec.id}`: {spec.title}" for spec in specs if spec.gate == gate.id}
         rows = {key: [entry for kind in kinds[key] if kind is not GateSettings for entry in settings_in(kind).values()]
                 for key in keys}  # fmt: skip
         stated = {key: entries for key, entries in rows.items() if entries}
@@ -105,7 +105,7 @@ def _row(key: str, entry: Setting) -> str:
 
 
 def _file(key: str) -> str:
-    gate = {check.spec.id: check.spec.gate for check in all_checks()}.get(key, key)
+    gate = {spec.id: spec.gate for spec in all_specs()}.get(key, key)
     return f"{gate}.yaml"
 
 

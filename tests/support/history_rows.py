@@ -11,32 +11,23 @@ from typing import Any
 
 from sites import make_site
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
     Measure,
     Outcome,
     Rating,
     Status,
     Subject,
-    SubjectKind,
     node_subject,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import Recorded, Store
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.model import Baseline, BaselineKey
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import decide
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
-GATE_TABLES = ("run", "gate", "outcome", "measurement", "baseline", "ledger")
+GATE_TABLES = ("run", "gate", "outcome", "measurement", "ledger")
 HOSTS = ("gpu01", "gpu02")
-PARTS: dict[str, Any] = {"gpu_product": "p", "gpu_product_label": "p", "gpus": 8, "gpu_memory_mib": 81559}
-HARDWARE = {
-    name: Sku(name=f"dgx-{name}", title=name, accelerator="h100", sources=("test",), **PARTS)
-    for name in ("h100", "h200")
-}
 SITE = make_site(tuple(Host(name=name, sku="h100", node_name=name) for name in HOSTS), name="island")
 RATINGS = {Status.PASSED: Rating.GOOD, Status.FAILED: Rating.BAD, Status.OTHER: Rating.MARGINAL}
-CLUSTER = Subject(SubjectKind.CLUSTER, "island")
 
 
 def outcome(gate: str, check: str, *subjects: Subject, status: Status = Status.PASSED, **measured: Any) -> Outcome:
@@ -77,25 +68,7 @@ def record(
         if entry.subjects[0].node not in site.quarantined:
             expected[entry.check] = (*expected.get(entry.check, ()), entry.subjects[0].name)
     verdict = decide(gate, expected, outcomes, site, date(2026, 11, 21))
-    return store.record_gate(run, verdict, outcomes, site, HARDWARE, **more)
-
-
-def accepted(store: Store, *, rehearsal: bool) -> tuple[Baseline, ...]:
-    """The oldest accepted figure of every key, check, site and subject."""
-    key_parts = tuple(BaselineKey.__dataclass_fields__)
-    others = ("subject", "busbw_gb_per_s", "run_id", "site", "accepted")
-    with sqlite3.connect(store.path) as connection:
-        connection.row_factory = sqlite3.Row
-        rows = connection.execute(
-            "SELECT * FROM baseline WHERE rehearsal = ? ORDER BY accepted, run_id", (rehearsal,)
-        ).fetchall()
-    connection.close()
-    first: dict[Any, Baseline] = {}
-    for row in rows:
-        key = BaselineKey(**{name: row[name] for name in key_parts} | {"rehearsal": bool(row["rehearsal"])})
-        entry = Baseline(key=key, check=row["check_id"], **{name: row[name] for name in others})
-        first.setdefault((entry.site, entry.key, entry.check, entry.subject), entry)
-    return tuple(first.values())
+    return store.record_gate(run, verdict, outcomes, site, **more)
 
 
 def counts(store: Store) -> dict[str, int]:

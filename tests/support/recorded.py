@@ -33,5 +33,5 @@ def made(base: Path, name: str, recipe: Mapping[str, Any], site: str = "island",
     Run(path).save_record(record)
     for gate, status in gates.items():
         verdict = GateVerdict(gate=gate, status=status, message="as told")
-        open_store(base / "history").record_gate(record, verdict, (), SITE, {})
+        open_store(base / "history").record_gate(record, verdict, (), SITE)
     return Run(path)

@@ -16,6 +16,7 @@ from ..outcome.errors import BringupError, ProblemsError
 from ..outcome.gates import GATE_IDS
 from ..outcome.phases import READINESS
 from ..site.model import Site
+from .comparison.specs import COMPARISONS
 from .kit.settings import GateSettings
 from .node_tests.registry import node_tests
 from .node_tests.settings import CONTINUOUS, ContinuousSettings
@@ -23,7 +24,16 @@ from .site_checks import SiteChecks, clashes, load_site_checks
 from .spec import DRIVER_GATE, Check, CheckSpec, Observer
 from .verified import AnyCheck, AnyObserver, verified
 
-__all__ = ["AnyCheck", "AnyObserver", "all_checks", "all_settings", "checks_of", "observer_for", "observers_of"]
+__all__ = [
+    "AnyCheck",
+    "AnyObserver",
+    "all_checks",
+    "all_settings",
+    "all_specs",
+    "checks_of",
+    "observer_for",
+    "observers_of",
+]
 
 
 # Where checks lie: the gates in their order, and readiness before the one that changes the cluster.
@@ -107,8 +117,16 @@ def all_settings(directories: tuple[str, ...] = ()) -> dict[str, tuple[type[Any]
         found[gate] = (*own, GateSettings)
     for check in all_checks(directories):
         found[check.spec.id] = (check.spec.settings,) if check.spec.settings else ()
+    for spec in (comparison.spec for comparison in COMPARISONS):
+        found[spec.id] = (spec.settings,) if spec.settings else ()
     found[CONTINUOUS] = (ContinuousSettings,)
     return found | {name: (test.settings_type,) for name, test in node_tests().items()}
+
+
+def all_specs(directories: tuple[str, ...] = ()) -> tuple[CheckSpec, ...]:
+    """Return the specification of everything that a gate can answer: all checks (see all_checks), then comparisons."""
+    checks = (check.spec for check in all_checks(directories))
+    return (*checks, *(comparison.spec for comparison in COMPARISONS))
 
 
 def observer_for(check: AnyCheck, gate: str) -> AnyObserver:

@@ -18,6 +18,7 @@ from ..outcome.model import Outcome, SubjectKind
 from ..outcome.phases import GATE_PHASE
 from ..runtime.progress import Emit, silent
 from ..site.model import DriverOwner, Site
+from ..verdict.baseline import AcceptedBaseline
 from .kit.settings_layers import checked_settings, settings_for
 
 T = TypeVar("T")
@@ -95,7 +96,8 @@ class JudgeContext:
     `gate` is the gate being judged; `hardware` are the facts of every SKU by its name; `recipe` is the resolved recipe
     (plain data, None before gate 4); `today` is the day of the run; `saved_settings` are the settings that were saved
     with the run, by gate or check id and name; `shared` has by host what it may share with others (rack, leaf, driver;
-    collect/shared_facts.py), in gates that compare hosts; `passed_phases` are phases of a validation that opened.
+    collect/shared_facts.py), in gates that compare hosts; `passed_phases` are phases of a validation that opened;
+    `baseline` are the figures that were accepted when the run began, None in runs of before there were any.
     """
 
     gate: str
@@ -106,6 +108,7 @@ class JudgeContext:
     saved_settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     shared: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     passed_phases: frozenset[str] = frozenset()
+    baseline: AcceptedBaseline | None = None
     _typed: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def settings_of(self, key: str, kind: type[T], sku: str = "") -> T:

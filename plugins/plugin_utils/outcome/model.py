@@ -49,6 +49,8 @@ class Basis(str, Enum):
     SLO = "slo"
     RECORD = "record"
     RULE = "rule"
+    BASELINE = "baseline"
+    CONTRACT = "contract"
 
 
 class SubjectKind(str, Enum):

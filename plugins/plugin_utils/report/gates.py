@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from ..check.comparison.specs import comparisons_of
 from ..check.registry import all_checks, checks_of
 from ..outcome.gates import GATES
 from ..outcome.model import Outcome, Status
@@ -117,7 +118,8 @@ def titles(facts: RunFacts) -> dict[str, str]:
         checks = all_checks() if looked else ()
     else:
         checks = tuple(check for gate in looked for check in checks_of(gate, facts.site))
-    return {check.spec.id: check.spec.title for check in checks}
+    compared = (comparison.spec for gate in looked for comparison in comparisons_of(gate))
+    return {spec.id: spec.title for spec in (*(check.spec for check in checks), *compared)}
 
 
 def check_lines(facts: RunFacts) -> dict[str, tuple[CheckLine, ...]]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 
+from ..check.comparison.gate import compare_gate
 from ..check.declare import Declaration
 from ..check.judge import judge_gate
 from ..outcome.errors import BringupError, InputError
@@ -42,8 +43,9 @@ def decide_gate(run: Run, gate: str) -> GateVerdict:
     require_open(record, gate)
     with collector_held():
         declaration = run.declaration(gate)
-        outcomes = judge_gate(declaration, run.judge_context(gate, run_day(record)), run.path)
-        run.save_outcomes(gate, outcomes)
+        context = run.judge_context(gate, run_day(record))
+        outcomes = judge_gate(declaration, context, run.path)
+        run.save_outcomes(gate, (*outcomes, *compare_gate(gate, outcomes, context).outcomes))
         adopt_foreign_suites(run, gate)
         verdict = _timed(verdict_from_files(run, declaration), record)
         run.save_record(replace(record.with_gate(verdict), updated=now_utc()))
@@ -101,9 +103,12 @@ def verdict_from_files(run: Run, declaration: Declaration) -> GateVerdict:
     expected |= dict.fromkeys(foreign_suites(site, gate), (site.name,))
     try:
         outcomes = run.outcomes(gate)
+        compared = compare_gate(gate, run.own_outcomes(gate), run.judge_context(gate, run_day(run.record)))
     except InputError as error:
         return _unreadable(gate, error, len(expected), declaration)
-    verdict = decide(gate, expected, outcomes, site, run_day(run.record), declaration.not_declared)
+    expected |= {check.id: check.subjects for check in compared.declared}
+    left_out = (*declaration.not_declared, *compared.not_declared)
+    verdict = decide(gate, expected, outcomes, site, run_day(run.record), left_out)
     rules = load_key_figures(RECIPES / "key_figures.yaml")
     return replace(verdict, key_figure=verdict.key_figure or key_figure(rules.get(gate), outcomes))
 

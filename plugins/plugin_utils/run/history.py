@@ -52,13 +52,7 @@ def record_history(
         trace(traceback.format_exc())
         text = f"{type(crash).__name__}: {redact(str(crash))[:400]}; this is a defect, report it"
         return [_not_recorded(verdict, text, emit)]
-    emit(
-        f"history: {recorded.outcomes} results, {recorded.passes} passes, {recorded.baselines} baselines in {place}"[
-            :199
-        ]
-    )
-    for note in recorded.notes[:3]:
-        emit(f"history: {note}"[:199])
+    emit(f"history: {recorded.outcomes} results, {recorded.passes} passes in {place}"[:199])
     return []
 
 
@@ -66,7 +60,7 @@ def _record(run: Run, verdict: GateVerdict, place: Place, *, converged: bool) ->
     outcomes = _outcomes(run, verdict.gate) if converged else ()
     store = open_store(place)
     state = collect_state(run, (verdict.gate,), run_day(run.record))
-    return store.record_gate(run.record, verdict, outcomes, run.site, run.hardware, state)
+    return store.record_gate(run.record, verdict, outcomes, run.site, state)
 
 
 def _outcomes(run: Run, gate: str) -> tuple[Outcome, ...]:

@@ -16,7 +16,7 @@ from ..check.facility.settings import GATE as FACILITY
 from ..check.kit.settings import merged
 from ..check.kit.settings_layers import SITE, Layer, Loaded, applied, load_settings, threshold_layers
 from ..check.nodes.dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
-from ..check.registry import all_checks, all_settings, site_checks
+from ..check.registry import all_checks, all_settings, all_specs, site_checks
 from ..converge.declaration import VARIABLE as DECLARATION
 from ..converge.declaration import declaration_problems
 from ..hardware.sku import Sku, load_hardware
@@ -211,7 +211,7 @@ def checks_by_id(settings: Mapping[str, Any], check_dirs: tuple[str, ...] = ()) 
         if isinstance(options, Mapping) and isinstance(options.get("ctrf"), Mapping)
         for name in options["ctrf"]
     ]
-    return {check.spec.id: check.spec.per for check in all_checks(check_dirs)} | dict.fromkeys(suites, SubjectKind.SITE)
+    return {spec.id: spec.per for spec in all_specs(check_dirs)} | dict.fromkeys(suites, SubjectKind.SITE)
 
 
 def hosts_to_read(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..check.comparison.gate import compare_gate
 from ..check.declare import Declaration
 from ..check.judge import judge_gate
 from ..outcome.errors import BringupError, InputError
@@ -150,7 +151,8 @@ def judged_again(run: Run, gate: str, site: Site | None = None) -> tuple[Outcome
     context = run.judge_context(gate, run_day(run.record))
     if site is not None:
         context = replace(context, site=site)
-    return judge_gate(declaration_then(run, gate), context, run.path)
+    outcomes = judge_gate(declaration_then(run, gate), context, run.path)
+    return (*outcomes, *compare_gate(gate, outcomes, context).outcomes)
 
 
 def changed_results(

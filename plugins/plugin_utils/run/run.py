@@ -26,9 +26,10 @@ from ..report.facts import AlreadyRead
 from ..report.suites import read_foreign_outcomes, read_own_outcomes, read_phase_outcomes, write_suites
 from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
-from ..runtime.run_dir import HARDWARE, RECIPE, RUN, SETTINGS, SITE
+from ..runtime.run_dir import BASELINE, HARDWARE, RECIPE, RUN, SETTINGS, SITE
 from ..runtime.secret_keys import redact_data
 from ..site.model import Site
+from ..verdict.baseline import AcceptedBaseline
 from ..verdict.run import RunRecord
 from ..verdict.saved import record_from_plain
 from .version import collection_version
@@ -116,7 +117,14 @@ class Run:
             saved_settings=self.settings,
             shared=self.shared if gate in _COMPARING else {},
             passed_phases=frozenset(verdict.gate for verdict in self.record.phases if verdict.opens_next),
+            baseline=self.baseline if gate in _COMPARING else None,
         )
+
+    @cached_property
+    def baseline(self) -> AcceptedBaseline | None:
+        """The figures that were accepted when the run began; None where it does not keep any."""
+        path = self.path / BASELINE
+        return load(AcceptedBaseline, path) if path.is_file() else None
 
     @cached_property
     def shared(self) -> dict[str, dict[str, str]]:
@@ -160,6 +168,11 @@ class Run:
         write_atomic(self.path / SETTINGS, dumps(settings_document(settings)))
         self.__dict__.pop("settings", None)
 
+    def save_baseline(self, baseline: AcceptedBaseline) -> None:
+        """Write the accepted figures, so that the run is judged by them whatever is accepted later."""
+        write_atomic(self.path / BASELINE, dumps(baseline))
+        self.baseline = baseline
+
     def save_outcomes(self, gate: str, outcomes: tuple[Outcome, ...]) -> None:
         """Write the gate's CTRF and JUnit suites. What decides is what can be read back, so nothing is kept here."""
         write_suites(self.path, gate, outcomes, self.record, collection_version())
@@ -187,7 +200,7 @@ class Run:
 
     def reload(self) -> None:
         """Drop everything that was read, so that it is read again when it is asked for."""
-        for name in ("site", "record", "hardware", "recipe", "settings", "shared"):
+        for name in ("site", "record", "hardware", "recipe", "settings", "shared", "baseline"):
             self.__dict__.pop(name, None)
         self._outcomes.clear()
 

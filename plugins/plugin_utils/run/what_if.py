@@ -33,7 +33,7 @@ from .settings_sources import laid_over
 from .version import collection_version
 
 _LINKED = ("evidence", "observations")
-_COPIED = ("cabling.json", "hardware.json", "recipe.json", "settings.json")
+_COPIED = ("cabling.json", "hardware.json", "recipe.json", "settings.json", "baseline.json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -145,6 +145,13 @@ def _add_service(connection: Any) -> None:
     tables().metadata.create_all(connection, tables=tables().service.every)
 
 
+def _keep_accepted_figures(connection: Any) -> None:
+    """Make room for the figures that people accept. What was in table baseline nobody had accepted or read; the same
+    figures are among the measurements of their runs."""
+    connection.exec_driver_sql("DROP TABLE IF EXISTS baseline")
+    tables().metadata.create_all(connection, tables=[tables().accepted_figure, tables().withdrawal])
+
+
 # The n-th takes a file from version n to n + 1; one that was released never changes.
 MIGRATIONS: tuple[Callable[[Any], None], ...] = (
     _create,
@@ -152,6 +159,7 @@ MIGRATIONS: tuple[Callable[[Any], None], ...] = (
     _list_subjects,
     _number_gates,
     _add_service,
+    _keep_accepted_figures,
 )
 
 

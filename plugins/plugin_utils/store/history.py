@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ..fingerprint.dependencies import Dependencies, SiteState
-from ..hardware.sku import Sku
 from ..outcome.model import Measure, Outcome, Rating, Status, Subject, SubjectKind
 from ..site.model import Site
 from ..verdict.gate import GateVerdict
@@ -20,8 +19,8 @@ from ..verdict.run import RunRecord
 from .database import open_database, our_errors
 from .dependency_rows import keep_dependencies, kept_dependencies
 from .dialect import insert_into
-from .facts import DRIVER_VERSION, GateFacts, agreed, baselines, measured_drivers, passes
-from .model import Baseline, NonPass, Pass, Recorded
+from .facts import GateFacts, passes
+from .model import NonPass, Pass, Recorded
 from .place import Place
 from .tables import tables
 
@@ -42,7 +41,7 @@ class Store:
             BringupError: the file cannot be written.
         """
         verdict = GateVerdict(gate=gate, status=Status.PENDING, message=_NEVER_RECORDED)
-        facts = GateFacts(record=record, verdict=verdict, outcomes=(), site=site, hardware={})
+        facts = GateFacts(record=record, verdict=verdict, outcomes=(), site=site)
         with our_errors(self.path), self.engine.begin() as connection:
             _forget(connection, record.run_id, gate)
             _insert_run(connection, facts, begun=_next_place(connection), decided=None)
@@ -53,7 +52,6 @@ class Store:
         verdict: GateVerdict,
         outcomes: Iterable[Outcome],
         site: Site,
-        hardware: Mapping[str, Sku],
         state: SiteState | None = None,
     ) -> Recorded:
         """Record a decided gate in one transaction; recorded again, it takes the place of what was there.
@@ -62,22 +60,18 @@ class Store:
             BringupError: the file cannot be written.
         """
         facts = GateFacts(
-            record=record, verdict=verdict, outcomes=tuple(outcomes), site=site, hardware=hardware,
-            state=state or SiteState(),
+            record=record, verdict=verdict, outcomes=tuple(outcomes), site=site, state=state or SiteState(),
         )  # fmt: skip
         with our_errors(self.path), self.engine.begin() as connection:
             place = _next_place(connection)
             begun = _begun(connection, record.run_id, verdict.gate) or place
             _forget(connection, record.run_id, verdict.gate)
-            known = _known_drivers(connection, record.run_id)
-            facts = replace(facts, drivers=known | measured_drivers(facts.outcomes))
             _insert_run(connection, facts, begun=begun, decided=place + 1)
             _insert_outcomes(connection, facts)
-            ledger, (figures, notes) = passes(facts), baselines(facts)
+            ledger = passes(facts)
             _insert(connection, tables().ledger, [_ledger_row(facts, entry) for entry in ledger])
             keep_dependencies(connection, [entry.dependencies for entry in ledger])
-            _insert(connection, tables().baseline, [_baseline_row(verdict.gate, entry) for entry in figures])
-        return Recorded(outcomes=len(facts.outcomes), passes=len(ledger), baselines=len(figures), notes=notes)
+        return Recorded(outcomes=len(facts.outcomes), passes=len(ledger))
 
     def last_passes(self, site: str, *, rehearsal: bool) -> tuple[Pass, ...]:
         """Return the newest pass of every gate, check and subject of that site.
@@ -181,21 +175,8 @@ def _newest(query: Any) -> Any:
 
 def _forget(connection: Any, run_id: str, gate: str) -> None:
     # Measurements go with their outcomes.
-    for table in (tables().ledger, tables().baseline, tables().outcome, tables().gate):
+    for table in (tables().ledger, tables().outcome, tables().gate):
         connection.execute(table.delete().where(table.c.run_id == run_id, table.c.gate == gate))
-
-
-def _known_drivers(connection: Any, run_id: str) -> dict[str, str]:
-    """Return the driver versions that earlier gates of the run measured."""
-    from sqlalchemy import select
-
-    outcome, measurement = tables().outcome, tables().measurement
-    query = (
-        select(outcome.c.node, measurement.c.text)
-        .join(measurement, measurement.c.outcome_id == outcome.c.id)
-        .where(outcome.c.run_id == run_id, measurement.c.name == DRIVER_VERSION)
-    )
-    return agreed((node, text) for node, text in connection.execute(query))
 
 
 def _insert(connection: Any, table: Any, rows: list[dict[str, Any]]) -> None:
@@ -342,8 +323,3 @@ def _silence(row: Mapping[str, Any]) -> NonPass:
 
 def _order(row: Mapping[str, Any]) -> int:
     return int(row["begun"] if row["decided"] is None else row["decided"])
-
-
-def _baseline_row(gate: str, entry: Baseline) -> dict[str, Any]:
-    row = asdict(entry)
-    return {**row.pop("key"), "check_id": row.pop("check"), "gate": gate, **row}

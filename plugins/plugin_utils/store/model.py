@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the history remembers: accepted figures and passes, as values. Pure."""
+"""What the history remembers of gates: passes and results that are none, as values. Pure."""
 
 from __future__ import annotations
 
@@ -9,37 +9,6 @@ from dataclasses import dataclass
 
 from ..fingerprint.dependencies import Dependencies
 from ..outcome.model import Outcome
-
-
-@dataclass(frozen=True, slots=True, order=True, kw_only=True)
-class BaselineKey:
-    """What two figures must have in common to be compared.
-
-    `rehearsal` is part of it: figures of simulated hardware are compared with each other only.
-    `size` is the message size in bytes.
-    """
-
-    rehearsal: bool
-    sku: str
-    nodes: int
-    test: str
-    size: int
-    algorithm: str
-    nccl_version: str
-    driver_version: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Baseline:
-    """One accepted bus bandwidth: whose it is, which run of which site measured it, and when."""
-
-    key: BaselineKey
-    check: str
-    subject: str
-    busbw_gb_per_s: float
-    run_id: str
-    site: str
-    accepted: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +56,7 @@ class NonPass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """How much was recorded, and which figures could not become a baseline (`notes`)."""
+    """How much was recorded."""
 
     outcomes: int
     passes: int
-    baselines: int
-    notes: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from ..outcome.model import Status
 from .database import open_database, our_errors
 from .dialect import insert_into
 from .place import Place
-from .service_model import Acceptance, Claim, Cycle, Lease, NodeClass, NodeResult, OurCordon, PartPeriod
+from .service_model import Claim, Cycle, Lease, NodeClass, NodeResult, OurCordon, PartPeriod
 from .service_rows import (
     TRIED,
     add_results,
@@ -290,29 +290,6 @@ class ServiceStore:
         """
         with our_errors(self.path), self.engine.begin() as connection:
             return _cordons(connection, site, rehearsal)
-
-    def accept(self, acceptance: Acceptance) -> None:
-        """Add who accepted what a run measured; nothing that was added is ever changed.
-
-        Raises:
-            BringupError: it does not say who, when or why, or the history cannot be written.
-        """
-        row = asdict(acceptance)
-        missing = [name for name in ("site", "run_id", "who", "accepted", "why") if not row[name].strip()]
-        if missing:
-            raise InputError("acceptance of a baseline", f"lacks {', '.join(missing)}.", "say who accepts it and why")
-        with our_errors(self.path), self.engine.begin() as connection:
-            connection.execute(tables().service.acceptance.insert().values(row))
-
-    def acceptances(self, site: str, *, rehearsal: bool) -> tuple[Acceptance, ...]:
-        """Return every acceptance of that site in the order in which they were added; the last one counts.
-
-        Raises:
-            BringupError: the history cannot be read.
-        """
-        table = tables().service.acceptance
-        rows = self._rows(self._mine(table, site, rehearsal).order_by(table.c.id))
-        return tuple(Acceptance(**{name: row[name] for name in row if name != "id"}) for row in rows)
 
     def _mine(self, table: Any, site: str, rehearsal: bool) -> Any:
         from sqlalchemy import select

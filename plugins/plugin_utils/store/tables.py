@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from .baseline_tables import accepted_figure, withdrawal
 from .service_tables import ServiceTables, service_tables
 
 
@@ -22,10 +23,11 @@ class Tables:
     gate: Any
     outcome: Any
     measurement: Any
-    baseline: Any
     ledger: Any
     fingerprint: Any
     service: ServiceTables
+    accepted_figure: Any
+    withdrawal: Any
 
 
 @cache
@@ -41,10 +43,11 @@ def tables() -> Tables:
         gate=_gate(metadata),
         outcome=_outcome(metadata),
         measurement=_measurement(metadata),
-        baseline=_baseline(metadata),
         ledger=_ledger(metadata),
         fingerprint=_fingerprint(metadata),
         service=service_tables(metadata),
+        accepted_figure=accepted_figure(metadata),
+        withdrawal=withdrawal(metadata),
     )
 
 
@@ -119,30 +122,6 @@ def _measurement(metadata: Any) -> Any:
         Column("number", Float),
         Column("text", String, nullable=False),
         Column("unit", String, nullable=False),
-    )
-
-
-def _baseline(metadata: Any) -> Any:
-    from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, String, Table
-
-    return Table(
-        "baseline",
-        metadata,
-        Column("rehearsal", Boolean, primary_key=True),
-        Column("sku", String, primary_key=True),
-        Column("nodes", Integer, primary_key=True),
-        Column("test", String, primary_key=True),
-        Column("size", BigInteger, primary_key=True),
-        Column("algorithm", String, primary_key=True),
-        Column("nccl_version", String, primary_key=True),
-        Column("driver_version", String, primary_key=True),
-        Column("check_id", String, primary_key=True),
-        Column("subject", String, primary_key=True),
-        Column("run_id", String, primary_key=True),
-        Column("gate", String, nullable=False),
-        Column("site", String, nullable=False),
-        Column("busbw_gb_per_s", Float, nullable=False),
-        Column("accepted", String, nullable=False),
     )
 
 

@@ -80,7 +80,7 @@ def prove_nodes(run: Run, store: Path, day: int = 20, bad: str = "") -> None:
     ]  # fmt: skip
     verdict = decide("nodes", {check.id: check.subjects for check in declared}, outcomes, run.site, date(2026, 11, day))
     state = collect_state(run, ("nodes",), date(2026, 11, day))
-    open_store(store).record_gate(run.record, verdict, outcomes, run.site, {}, state)
+    open_store(store).record_gate(run.record, verdict, outcomes, run.site, state)
 
 
 @pytest.fixture

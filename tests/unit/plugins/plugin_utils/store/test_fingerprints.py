@@ -56,7 +56,7 @@ def record(store: Store, gate: str, outcomes: list[Outcome], state: SiteState) -
     for entry in outcomes:
         expected[entry.check] = (*expected.get(entry.check, ()), entry.subjects[0].name)
     verdict = decide(gate, expected, outcomes, SITE, date(2026, 11, 21))
-    store.record_gate(run, verdict, outcomes, SITE, {}, state)
+    store.record_gate(run, verdict, outcomes, SITE, state)
 
 
 @pytest.fixture

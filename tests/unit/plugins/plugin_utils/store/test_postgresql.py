@@ -47,15 +47,6 @@ def test_gates_are_recorded_as_in_a_file(place: Place) -> None:
     assert store.sites(rehearsal=False) == (SITE,)
 
 
-def test_a_message_of_8_gib_has_room(place: Place) -> None:
-    store = open_store(place)
-    row = {column.name: "x" for column in tables().baseline.columns}
-    row |= {"rehearsal": False, "nodes": 2, "size": 8 << 30, "busbw_gb_per_s": 190.5}
-    with store.engine.begin() as connection:
-        connection.execute(tables().baseline.insert().values(row))
-        assert connection.execute(tables().baseline.select()).mappings().one()["size"] == 8 << 30
-
-
 def test_many_that_make_and_write_the_same_history_at_once(place: Place) -> None:
     start = threading.Barrier(4)
 

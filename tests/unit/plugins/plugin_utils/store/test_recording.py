@@ -61,7 +61,7 @@ def test_a_decided_gate_is_recorded(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "history.sqlite"
     assert record_history(run, VERDICT, str(path), lines.append, print, converged=True) == []
     assert _passes(path) == [("gpu-census", "gpu01")]
-    assert lines == [f"history: 1 results, 1 passes, 0 baselines in {path}"[:199]]
+    assert lines == [f"history: 1 results, 1 passes in {path}"[:199]]
 
 
 def test_results_of_an_earlier_try_are_no_results_of_a_gate_that_did_not_converge(run: Run, tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.place import Place
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import (
-    Acceptance,
     NodeClass,
     OurCordon,
     PartPeriod,
@@ -166,19 +165,6 @@ def test_a_cordon_of_ours_is_open_until_it_is_lifted(store: ServiceStore) -> Non
     assert store.open_cordons(SITE, rehearsal=False) == {}
     assert store.add_cordon(SITE, replace(cordon, by="c2"), rehearsal=False)
     assert [entry.lifted for entry in store.cordons(SITE, rehearsal=False)] == ["2026-11-02T10:00:00Z", ""]
-
-
-def test_acceptances_are_only_added(store: ServiceStore) -> None:
-    words = {"accepted": "2026-11-21T10:00:00Z", "why": "after the roll"}
-    entries = [
-        Acceptance(site=SITE, rehearsal=False, run_id=f"run-{n}", who=who, **words) for n, who in enumerate("ab")
-    ]
-    for entry in (*entries, entries[0]):
-        store.accept(entry)
-    assert store.acceptances(SITE, rehearsal=False) == (*entries, entries[0])
-    assert store.acceptances(SITE, rehearsal=True) == ()
-    with pytest.raises(BringupError, match="lacks who, why"):
-        store.accept(replace(entries[0], who=" ", why=""))
 
 
 def test_a_history_of_version_4_keeps_what_it_has_and_gets_room(tmp_path: Path) -> None:

@@ -1,0 +1,243 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Figures of a gate against those that a person accepted: who lost, what all lost, what cannot be compared. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ...outcome.model import (
+    Basis,
+    Evidence,
+    Expectation,
+    Measure,
+    Outcome,
+    Rating,
+    Status,
+    Subject,
+    answered_by,
+    node_subject,
+)
+from ...verdict.baseline import AcceptedFigure, Change, FigureComparison, Matched, compare, match
+from ...verdict.figures import Place, figures_of, rules_of
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
+from .model import Compared
+from .settings import BaselineSettings
+
+_SHOWN = 5
+_ACCEPT = "accept the run if that is meant: ansible-playbook gpufleet.bringup.baseline -e gpufleet_run=DIRECTORY"
+_ALIKE = (
+    "what all lost alike is no fault of a host: compare software, settings and firmware with then "
+    f"(ansible-playbook gpufleet.bringup.drift); {_ACCEPT}"
+)
+_ALONE = f"look at clocks, power, links and what else runs on this host, and compare it with its peers; {_ACCEPT}"
+
+
+def judge(spec: CheckSpec, outcomes: tuple[Outcome, ...], context: JudgeContext) -> Compared:
+    """Return how the figures of the gate compare with the accepted ones, or why they are not compared."""
+    baseline = context.baseline
+    accepted = baseline.of_gate(context.gate) if baseline is not None else ()
+    if not accepted:
+        absent = baseline.absent if baseline is not None else "this run keeps none"
+        return Compared(reason=f"needs an accepted baseline: {absent or 'no figure of this gate was accepted'}")
+    checks = {rule.check for rule in rules_of(context.gate).values()}
+    asked = [outcome for outcome in outcomes if outcome.check in checks]
+    matched = match(figures_of(context.gate, _usable(asked), place_of(context)), accepted)
+    held = [*_blocked(spec, context, asked, matched), *_missing(spec, context, asked, matched)]
+    held += _unknown_conditions(spec, context, matched)
+    apart = _not_compared(context, matched)
+    if not matched.same and not held:
+        return Compared(reason=f"nothing can be compared: {'; '.join(apart)}")
+    settings = context.settings_of(spec.id, BaselineSettings)
+    compared = compare(matched.same, settings.limits)
+    bad = [*_together(spec, context, compared, settings), *_alone(spec, context, compared, settings)]
+    if bad or held:
+        return Compared(outcomes=(*bad, *held))
+    return Compared(outcomes=(_kept(spec, context, compared, apart),))
+
+
+def nodes(names: Iterable[str]) -> tuple[Subject, ...]:
+    """Return the subjects of hosts, each once; all hosts together have no name and are none."""
+    return tuple(node_subject(name) for name in dict.fromkeys(names) if name)
+
+
+def place_of(context: JudgeContext) -> Place:
+    """Return where the figures of a run were measured."""
+    drivers = {host: facts["driver"] for host, facts in context.shared.items() if "driver" in facts}
+    return Place(site=context.site, hardware=context.hardware, drivers=drivers)
+
+
+def _usable(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
+    """Return the outcomes whose figures are compared: what failed already is not told twice."""
+    return tuple(o for o in outcomes if o.status is Status.PASSED or o.rating is Rating.MARGINAL)
+
+
+def _blocked(spec: CheckSpec, context: JudgeContext, asked: Sequence[Outcome], matched: Matched) -> list[Outcome]:
+    """Return one outcome for each check whose own results explain why accepted figures have no counterpart."""
+    found = []
+    for check in dict.fromkeys(outcome.check for outcome in asked):
+        because = _told_by(context, asked, matched.missing, check)
+        if because:
+            answer = Answer.about_cluster(spec, context)
+            names = _few([entry.figure.subject for entry in because])
+            found.append(
+                answer.blocked(by=check, because=f"no figure that passed of {names}", more_subjects=_hosts(because))
+            )
+    return found
+
+
+def _told_by(
+    context: JudgeContext, asked: Sequence[Outcome], missing: Sequence[AcceptedFigure], check: str
+) -> list[AcceptedFigure]:
+    rules = rules_of(context.gate)
+    troubled = [outcome for outcome in asked if outcome.check == check and outcome.status is not Status.PASSED]
+    names = {name for outcome in troubled for name in answered_by(outcome, context.site.name)}
+    mine = [entry for entry in missing if rules[entry.figure.figure].check == check]
+    return [entry for entry in mine if entry.figure.subject in names and _expected(context, entry)]
+
+
+def _expected(context: JudgeContext, entry: AcceptedFigure) -> bool:
+    """Tell whether the subject of an accepted figure is still to be measured: a host that left is not."""
+    site = context.site
+    return not entry.figure.node or entry.figure.node in {host.name for host in site.in_scope}
+
+
+def _missing(spec: CheckSpec, context: JudgeContext, asked: Sequence[Outcome], matched: Matched) -> list[Outcome]:
+    told = {
+        id(entry)
+        for check in {outcome.check for outcome in asked}
+        for entry in _told_by(context, asked, matched.missing, check)
+    }
+    left = [entry for entry in matched.missing if id(entry) not in told and _expected(context, entry)]
+    if not left:
+        return []
+    text = f"{len(left)} accepted figures were not measured now: {_few([_named(entry) for entry in left])}"
+    hint = "read what the checks of these figures say, and run the gate again"
+    return [Answer.about_cluster(spec, context).unknown("figure-missing", text, hint, more_subjects=_hosts(left))]
+
+
+def _unknown_conditions(spec: CheckSpec, context: JudgeContext, matched: Matched) -> list[Outcome]:
+    unknown = [entry for entry in matched.different if entry.unknown]
+    if not unknown:
+        return []
+    fields = sorted({name for entry in unknown for name in entry.unknown})
+    text = f"not known under which {', '.join(fields)} {_few([entry.now.subject for entry in unknown])} was measured"
+    hint = "run gate nodes in the same run: it reads driver and adapters; the rest the benchmark's log says"
+    more = nodes(entry.now.node for entry in unknown)
+    return [Answer.about_cluster(spec, context).unknown("conditions-unknown", text, hint, more_subjects=more)]
+
+
+def _not_compared(context: JudgeContext, matched: Matched) -> list[str]:
+    """Return in words what was left out of the comparison, and why."""
+    fields: dict[tuple[tuple[str, str, str], ...], list[str]] = {}
+    for entry in matched.different:
+        if not entry.unknown:
+            fields.setdefault(entry.fields, []).append(f"{entry.now.figure} of {entry.now.subject}")
+    lines = []
+    for differing, names in fields.items():
+        words = ", ".join(f"{name} was {then or 'not stated'}, is {now}" for name, then, now in differing)
+        lines.append(f"{_few(names)} not comparable: {words}")
+    if matched.new:
+        lines.append(f"nothing was accepted of {_few([f'{entry.figure} of {entry.subject}' for entry in matched.new])}")
+    gone = [entry for entry in matched.missing if not _expected(context, entry)]
+    if gone:
+        lines.append(f"not in this run: {_few(sorted({entry.figure.subject for entry in gone}))}")
+    return lines
+
+
+def _together(
+    spec: CheckSpec, context: JudgeContext, compared: Sequence[FigureComparison], settings: BaselineSettings
+) -> list[Outcome]:
+    """Return one outcome about everything that most subjects, or the cluster as one, lost."""
+    lost = [entry for entry in compared if entry.together]
+    alone = [(entry, change) for entry in compared for change in entry.lost if not change.now.node]
+    if not lost and not alone:
+        return []
+    bad = any(entry.certain or -entry.middle > settings.bad * entry.line for entry in lost)
+    bad = bad or any(-change.change > settings.bad * entry.line for entry, change in alone)
+    words = [
+        f"{entry.rule.title}: {len(entry.together)} of {len(entry.changes)} lost together, median {entry.middle:+.1%}"
+        for entry in lost
+    ]
+    words += [f"{entry.rule.title}: {_change_words(change)}" for entry, change in alone]
+    changes = [*(change for entry in lost for change in entry.together), *(change for _entry, change in alone)]
+    details = _details([*lost, *(entry for entry, _change in alone)], changes)
+    details["more_subjects"] = nodes(change.now.node for change in changes)
+    answer, text = Answer.about_cluster(spec, context), "; ".join(words)
+    if bad:
+        return [answer.failed("regression", text, _ALIKE, **details)]
+    return [answer.marginal("below-baseline", text, _ALIKE, **details)]
+
+
+def _alone(
+    spec: CheckSpec, context: JudgeContext, compared: Sequence[FigureComparison], settings: BaselineSettings
+) -> list[Outcome]:
+    """Return an outcome for every host that lost and the others did not."""
+    by_host: dict[str, list[tuple[FigureComparison, Change]]] = {}
+    for entry in compared:
+        for change in entry.lost:
+            if change.now.node:
+                by_host.setdefault(change.now.node, []).append((entry, change))
+    found = []
+    for host, losses in by_host.items():
+        text = "; ".join(f"{entry.rule.title}: {_change_words(change)}" for entry, change in losses)
+        details = _details([entry for entry, _change in losses], [change for _entry, change in losses])
+        answer = Answer.about_host(spec, context, host)
+        if any(-change.change > settings.bad * entry.line for entry, change in losses):
+            found.append(answer.failed("slower-than-baseline", text, _ALONE, **details))
+        else:
+            found.append(answer.marginal("below-baseline", text, _ALONE, **details))
+    return found
+
+
+def _kept(
+    spec: CheckSpec, context: JudgeContext, compared: Sequence[FigureComparison], apart: Sequence[str]
+) -> Outcome:
+    words = []
+    for entry in compared:
+        worst = min(entry.changes, key=lambda change: change.change)
+        words.append(f"{entry.rule.title}: {len(entry.changes)} compared, worst {worst.change:+.1%}")
+    text = "; ".join([*words, *apart])
+    return Answer.about_cluster(spec, context).passed(text, **_details(compared, ()))
+
+
+def _details(compared: Sequence[FigureComparison], changes: Sequence[Change]) -> dict[str, Any]:
+    entries = {entry.figure: entry for entry in compared}.values()
+    measured = [Measure(f"{entry.figure} change of the median", round(100 * entry.middle, 2), "%") for entry in entries]
+    for change in changes[:_SHOWN]:
+        name = f"{change.now.figure} of {change.now.subject}"
+        measured += [
+            Measure(name, change.now.value, change.now.unit),
+            Measure(f"{name} accepted", change.accepted.figure.value, change.now.unit),
+        ]
+    expected = tuple(
+        Expectation(f"{entry.figure} change", ">=", round(-100 * entry.line, 2), Basis.BASELINE, "%", entry.arithmetic)
+        for entry in entries
+    )
+    sources = {c.accepted.run_id: c.accepted for entry in entries for c in entry.changes}
+    evidence = tuple(
+        Evidence(f"run {entry.run_id}", excerpt=f"accepted by {entry.who} on {entry.accepted[:10]}")
+        for entry in list(sources.values())[:_SHOWN]
+    )
+    return {"measured": tuple(measured), "expected": expected, "evidence": evidence}
+
+
+def _change_words(change: Change) -> str:
+    now, then = change.now, change.accepted
+    return f"{now.value:g} {now.unit}, accepted were {then.figure.value:g} (run {then.run_id}): {change.change:+.1%}"
+
+
+def _named(entry: AcceptedFigure) -> str:
+    return f"{entry.figure.figure} of {entry.figure.subject}"
+
+
+def _hosts(entries: Iterable[AcceptedFigure]) -> tuple[Subject, ...]:
+    return nodes(entry.figure.node for entry in entries)
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

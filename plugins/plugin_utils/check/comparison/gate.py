@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the comparisons of a gate say: judged after its other checks, from their results, and declared only where there
+is something to compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ...outcome.errors import BringupError
+from ...outcome.model import Outcome
+from ...runtime.redaction import redact
+from ...verdict.gate import NotDeclared
+from ..declare import DeclaredCheck
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
+from .model import Compared, Comparison
+from .specs import comparisons_of
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedGate:
+    """The outcomes of a gate's comparisons, those that are declared, and those that are not, with the reason."""
+
+    outcomes: tuple[Outcome, ...] = ()
+    declared: tuple[DeclaredCheck, ...] = ()
+    not_declared: tuple[NotDeclared, ...] = ()
+
+
+def compare_gate(gate: str, outcomes: Iterable[Outcome], context: JudgeContext) -> ComparedGate:
+    """Return what the comparisons of a gate say of the outcomes of its other checks.
+
+    It is asked twice: for what is written, and, of the results read back, for what must have been written.
+    """
+    own = {entry.spec.id for entry in comparisons_of(gate)}
+    judged = tuple(outcome for outcome in outcomes if outcome.check not in own)
+    found: list[Outcome] = []
+    declared: list[DeclaredCheck] = []
+    left_out: list[NotDeclared] = []
+    for entry in comparisons_of(gate):
+        spec = entry.spec
+        compared = _judged(entry, judged, context)
+        if compared.reason:
+            left_out.append(NotDeclared(id=spec.id, title=spec.title, reason=compared.reason))
+            continue
+        found += compared.outcomes
+        declared.append(_declared(spec, context))
+    return ComparedGate(tuple(found), tuple(declared), tuple(left_out))
+
+
+def _judged(comparison: Comparison, outcomes: tuple[Outcome, ...], context: JudgeContext) -> Compared:
+    answer = Answer.about_cluster(comparison.spec, context)
+    try:
+        return comparison.judge(comparison.spec, outcomes, context)
+    except BringupError as error:
+        return Compared((answer.unknown("not-judged", f"not known: {error.subject}: {error.reason}", error.hint),))
+    except Exception as crash:  # noqa: BLE001 - a crashed judge must become `other`
+        text = f"not known: it crashed with {type(crash).__name__}: {redact(str(crash))[:400]}."
+        return Compared((answer.unknown("check-crashed", text, "this is a defect: report it with the run directory"),))
+
+
+def _declared(spec: CheckSpec, context: JudgeContext) -> DeclaredCheck:
+    return DeclaredCheck(
+        id=spec.id, title=spec.title, subjects=(context.site.name,), disturbs=spec.disturbs.value, duration_s=0.0
+    )

@@ -1,0 +1,51 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The comparisons of each gate: what was accepted, and what a contract demands."""
+
+from __future__ import annotations
+
+from ...outcome.model import SubjectKind
+from ..spec import CheckSpec, Disturbance
+from . import against_baseline, contract
+from .model import Comparison
+from .settings import BaselineSettings, ContractSettings
+
+_WORDS = {"fabric_validation": "fabric", "training_acceptance": "training", "inference_acceptance": "inference"}
+
+
+def _against_baseline(gate: str, word: str) -> Comparison:
+    spec = CheckSpec(
+        id=f"{word}-baseline",
+        gate=gate,
+        title="Figures as good as those that were accepted",
+        per=SubjectKind.CLUSTER,
+        disturbs=Disturbance.NOTHING,
+        causes=("regression", "slower-than-baseline"),
+        settings=BaselineSettings,
+    )
+    return Comparison(spec, against_baseline.judge)
+
+
+def _against_contract(gate: str, word: str) -> Comparison:
+    spec = CheckSpec(
+        id=f"{word}-contract",
+        gate=gate,
+        title="Figures as a contract demands",
+        per=SubjectKind.CLUSTER,
+        disturbs=Disturbance.NOTHING,
+        causes=("contract-not-kept",),
+        settings=ContractSettings,
+    )
+    return Comparison(spec, contract.judge)
+
+
+COMPARISONS: tuple[Comparison, ...] = tuple(
+    make(gate, word) for gate, word in _WORDS.items() for make in (_against_baseline, _against_contract)
+)
+BASELINE_CHECKS: frozenset[str] = frozenset(f"{word}-baseline" for word in _WORDS.values())
+
+
+def comparisons_of(gate: str) -> tuple[Comparison, ...]:
+    """Return the comparisons of a gate."""
+    return tuple(entry for entry in COMPARISONS if entry.spec.gate == gate)
