@@ -31,8 +31,9 @@ attributes:
     description: Shows which nodes would be tested now, and why. Holds, runs and records nothing.
 options:
   store:
-    description: The history, a file that outlives the run. It is made if it is not there.
-    type: path
+    description: The history, a file that outlives the run, or the URL of a PostgreSQL database. A file is made if it
+      is not there.
+    type: str
     required: true
   log_dir:
     description: Where the logs of tests are kept, as C(<test>/<node>/<test>_<node>_<epoch>.log.gz).
@@ -42,6 +43,10 @@ options:
     description: Which cycle of the run it is.
     type: int
     default: 1
+  policy:
+    description: What is done about nodes after the cycle, by the names of C(docs/continuous.md). Empty only reports.
+    type: dict
+    default: {}
   tests:
     description: Tests to run, of those that the settings enable. Empty means all of these.
     type: list

@@ -61,7 +61,7 @@ class Begun:
 
 @dataclass(slots=True)
 class CycleLog:
-    """What came of a cycle: the last result of each node and test, what people should know, the queue as it was last."""
+    """What came of a cycle: the last result of each node and test, what people should know, the last queue."""
 
     results: dict[tuple[str, str], NodeResult] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

@@ -38,7 +38,8 @@ RIGHTS = (
     *(Permission("list", name, GROUP) for name in ("resourceclaims", "resourceslices")),
 )
 _MIRROR = "kubernetes.io/config.mirror"
-_OURS = (Toleration(key="node.kubernetes.io/unschedulable"), Toleration(key=HELD_TAINT))
+# Of the taints of nodes that we keep from work ourselves.
+OURS = (Toleration(key="node.kubernetes.io/unschedulable"), Toleration(key=HELD_TAINT))
 _SHOWN = 3
 
 
@@ -85,7 +86,7 @@ def _use(
     if why and ours:
         # What remains when our own cordon is left out of account.
         node = replace(read_node(obj, Cleaner())[1], unschedulable=False)
-        why = closed(node, (*(known_tolerations() if tolerations is None else tolerations), *_OURS))
+        why = closed(node, (*(known_tolerations() if tolerations is None else tolerations), *OURS))
     if why:
         return NodeUse(name=name, use=Use.CLOSED, why=why)
     if obj["metadata"].get("deletionTimestamp"):

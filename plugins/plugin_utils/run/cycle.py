@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -23,20 +25,24 @@ from ..clients.kube.connection import connection_from
 from ..component_stack.facts import stack_facts
 from ..fleet.cycle import FleetCycle
 from ..fleet.cycle_model import CycleLog, CycleWork, Stock
+from ..fleet.free_nodes import OURS
 from ..fleet.node_logs import NodeLogs
+from ..fleet.node_use import NodeUse, Use
 from ..fleet.queue_model import BatchPlan
 from ..outcome.errors import InputError
+from ..remediation.policy import policy_of
 from ..runtime.clock import Deadline, now_utc
 from ..runtime.files import make_dirs
 from ..runtime.interrupt import interruptible
 from ..runtime.progress import Emit
+from ..store.place import place_of
 from ..store.service import ServiceStore, open_service
 from ..store.service_model import Cycle
 from ..workload.keeping import working
 from ..workload.kueue import PERMISSIONS as QUEUED
 from ..workload.launch import job_namespace
 from ..workload.permission import BASIC, refuse_without
-from .after_cycle import CycleEnd, Service, after_cycle
+from .after_cycle import Service, after_cycle, classified
 from .cycle_suite import CycleDone, save_cycle
 from .decision import run_day
 from .holding import Hold, claim_of_run, end_hold, take_hold
@@ -78,10 +84,13 @@ def run_cycle(run: Run, options: Mapping[str, Any], emit: Emit) -> CycleDone:
         context = _context(run, options, emit, hold.holder)
         tests = _tests(run, options, emit, hold.holder, cluster)
         store.begin_cycle(cycle)
-        going = FleetCycle(_work(run, options, emit, store, cycle, tests, cluster))
+        service = _service(run, options, tests)
+        again = classified(store, cycle, service, time.time()).repeats
+        work = _work(run, options, emit, store, cycle, tests, cluster)
+        going = FleetCycle(replace(work, again=frozenset(again)))
         with _recorded(store, cycle, going.log):
             _run_in_namespace(going, cluster, context, tests, emit)
-        after = _after(run, options, store, cycle, tests, cluster, emit)
+        after = after_cycle(store, cycle, service, now_s=time.time(), cluster=cluster, emit=emit)
     return save_cycle(run, cycle, going.log, after, _number(options), emit)
 
 
@@ -95,7 +104,7 @@ def _run_in_namespace(
     refuse_without(cluster, (*BASIC, *wanted, *(QUEUED if queue else ())), CONTINUOUS)
     with job_namespace(
         cluster, _NAME, prefix=pods.namespace_prefix, priority=pods.priority, cleanup_s=settings.cleanup_s, emit=emit,
-        tolerations=tolerations_of(context), holder=context.holder, cluster_queue=queue,
+        tolerations=(*tolerations_of(context), *OURS), holder=context.holder, cluster_queue=queue,
     ) as namespace:  # fmt: skip
         going.run(cluster, namespace, Deadline.after(settings.cycle_s))
     going.log.notes += namespace.leftovers
@@ -133,7 +142,7 @@ def _store(options: Mapping[str, Any]) -> ServiceStore:
     if not options["store"]:
         hint = "state a file that outlives the run: gpufleet_store"
         raise InputError("history", "is not stated, and a cycle knows from it what was tested when.", hint)
-    return open_service(Path(options["store"]).expanduser().absolute())
+    return open_service(place_of(options["store"]))
 
 
 def _number(options: Mapping[str, Any]) -> int:
@@ -179,9 +188,15 @@ def _work(
     context = _context(run, options, emit, "")
     settings = context.settings_of(CONTINUOUS, ContinuousSettings)
     return CycleWork(
-        cycle=cycle, store=store, tests={test.id: test for test in tests}, settings=settings,
-        limits=limits_of(settings), stock=partial(_stock, cluster, context), logs=NodeLogs(_log_dir(options)), emit=emit,
-    )  # fmt: skip
+        cycle=cycle,
+        store=store,
+        tests={test.id: test for test in tests},
+        settings=settings,
+        limits=limits_of(settings),
+        stock=partial(_stock, cluster, context),
+        logs=NodeLogs(_log_dir(options)),
+        emit=emit,
+    )
 
 
 def _log_dir(options: Mapping[str, Any]) -> Path:
@@ -193,18 +208,18 @@ def _log_dir(options: Mapping[str, Any]) -> Path:
 def _stock(cluster: Cluster, context: ObserveContext) -> Stock:
     """Look at all nodes of the site."""
     hosts = planned_hosts(cluster, context, lambda *told: BenchmarkHost(**placement(*told)))
-    nodes = queue_nodes(context, uses_in_kubernetes(cluster, context), {})
-    return Stock(nodes, {host.name: host for host in hosts})
+    uses = uses_in_kubernetes(cluster, context)
+    # What we took out of service returns once it passes, so it has to be tested; its taints are tolerated.
+    uses |= {name: NodeUse(name=name, use=Use.FREE) for name, use in uses.items() if use.use is Use.OURS}
+    return Stock(queue_nodes(context, uses, {}), {host.name: host for host in hosts})
 
 
-def _after(
-    run: Run, options: Mapping[str, Any], store: ServiceStore, cycle: Cycle, tests: tuple[NodeTest, ...],
-    cluster: Cluster, emit: Emit,
-) -> CycleEnd:  # fmt: skip
-    service = Service(
+def _service(run: Run, options: Mapping[str, Any], tests: tuple[NodeTest, ...]) -> Service:
+    return Service(
         nodes={host.name: host.node_name or host.name for host in run.site.in_scope},
         tests=tuple(test.id for test in tests),
         directory=run.path,
         stale_days=max((test.common.days for test in tests), default=7.0),
+        policy=policy_of(options["policy"]),
+        racks={host.name: host.rack for host in run.site.in_scope if host.rack},
     )
-    return after_cycle(store, cycle, service, now_s=datetime.now(UTC).timestamp(), cluster=cluster, emit=emit)

@@ -1,0 +1,187 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Cycles over idle nodes of a simulated cluster: users come first, dead controllers leave nothing, nothing runs twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live_site import LiveSite, live_site
+from rehearsal_harness import ROOT, left_behind, rehearse
+from waiting import await_model, eventually
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES, PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_logs import NodeLogs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import read_spec, write_spec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
+
+BUSY, SLOW, HANGS = "gpu02", "gpu03", "gpu04"
+NAMES = ("gpu01", BUSY, SLOW, HANGS)
+TEST = "nccl_loop"
+# One cycle in a process of its own, as the worker of Ansible is one.
+PROGRAM = """
+import json, sys
+from pathlib import Path
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import run_cycle
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
+options = json.loads(sys.argv[1])
+try:
+    done = run_cycle(Run(Path(options["run_dir"])), options, lambda line: print(line, flush=True))
+except BringupError as error:
+    print(error, flush=True)
+    sys.exit(error.exit_code)
+sys.exit(0 if done.good else 8)
+"""
+USER = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "training", "namespace": "default"},
+    "spec": {
+        "terminationGracePeriodSeconds": 1,
+        "containers": [
+            {"name": "main", "image": "example.org/training:1", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
+        ],
+    },
+}
+
+
+@dataclass
+class Bench:
+    """The site with its GPU stack, a run over it, and a cluster client."""
+
+    site: LiveSite
+    cluster: Cluster
+    serial: Iterator[int]
+    run_dir: Path | None = None
+
+    def history(self, name: str) -> ServiceStore:
+        return open_service(self.site.directory / f"{name}.sqlite")
+
+    def results(self, name: str) -> list[tuple[str, str, str]]:
+        """Node, status and cause of every result of a history, in the order of the nodes."""
+        found = self.history(name).results("rehearsal", rehearsal=True, since_s=0.0)
+        return sorted((result.node, result.status.value, result.cause) for result in found)
+
+    def controller(self, store: str, **more: Any) -> subprocess.Popen[str]:
+        """Start a cycle of a controller of its own."""
+        assert self.run_dir is not None
+        run_dir = self.site.directory / "runs" / f"copy-{next(self.serial)}"
+        shutil.copytree(self.run_dir, run_dir)
+        record = json.loads((run_dir / "run.json").read_text(encoding="utf-8"))
+        (run_dir / "run.json").write_text(json.dumps(record | {"run_id": run_dir.name}), encoding="utf-8")
+        shutil.rmtree(run_dir / "ctrf")
+        options = {
+            "run_dir": str(run_dir), "store": str(self.site.directory / f"{store}.sqlite"), "number": 1, "tests": [TEST],
+            "log_dir": str(self.site.directory / "logs"), "kubeconfig": str(self.site.kubeconfig), "policy": {},
+            "when_held": "refuse", "wait_s": 100.0, **more,
+        }  # fmt: skip
+        output = (run_dir / "output").open("w", encoding="utf-8")
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / ".cache")}
+        return subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, json.dumps(options)], stdout=output, stderr=output, env=environment
+        )
+
+    @contextmanager
+    def fault(self, text: str) -> Iterator[None]:
+        """Let the hardware have this fault alone meanwhile."""
+        model = self.site.rehearsal / "model.yaml"
+        before = read_spec(model)
+        catalogue = load_catalogue(ROOT / "recipes" / "rehearsal")
+        healthy = healthy_cluster(before, load_hardware([ROOT / "recipes" / "hardware"]))
+        write_spec(replace(before, faults=choose_faults((text,) if text else (), healthy, catalogue)), model)
+        await_model(model)
+        try:
+            yield
+        finally:
+            write_spec(before, model)
+            await_model(model)
+
+    def user_pod(self, node: str) -> dict[str, Any]:
+        """Let a user ask for all GPUs of a node, and return the pod once it is there."""
+        body = {**USER, "spec": {**USER["spec"], "nodeSelector": {"kubernetes.io/hostname": node}}}  # type: ignore[dict-item]
+        self.cluster.create(PODS, body, "default")
+        eventually(lambda: self._user()["status"].get("phase") == "Running", 60)
+        return self._user()
+
+    def _user(self) -> dict[str, Any]:
+        found = self.cluster.find(PODS, "training", "default")
+        assert found is not None
+        return found
+
+    def user_goes(self) -> None:
+        self.cluster.delete(PODS, "training", "default")
+        eventually(lambda: self.cluster.find(PODS, "training", "default") is None, 60)
+
+    def tested_now(self) -> set[str]:
+        """The nodes on which a pod of ours runs."""
+        pods = self.cluster.list_objects(PODS, labels="gpufleet.io/purpose=test")
+        return {pod["spec"].get("nodeName", "") for pod in pods if pod["status"].get("phase") == "Running"}
+
+    def node(self, name: str) -> dict[str, Any]:
+        """What somebody may have set on a node."""
+        (found,) = (node for node in self.cluster.list_objects(NODES) if node["metadata"]["name"] == name)
+        metadata = found["metadata"]
+        return {"labels": metadata["labels"], "notes": metadata.get("annotations"), "spec": found["spec"]}
+
+    def nothing_left(self, store: str) -> None:
+        """Neither objects of tests nor leases; namespaces take a moment to go."""
+        eventually(lambda: not self.site.tests() and not self.site.holder(), 60, what=self.site.tests)
+        assert self.history(store).leases("rehearsal", rehearsal=True) == ()
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    work = tmp_path_factory.mktemp("continuous")
+    with live_site(work, 4, (f"adapter-slow@{SLOW}/mlx5_5",)) as site:
+        stack = site.run("gpu_stack")
+        assert stack.rc == 0, stack.output[-3000:]
+        with Cluster(Connection(kubeconfig=str(site.kubeconfig))) as cluster:
+            yield Bench(site, cluster, count(1))
+    assert not left_behind(work)
+
+
+def test_idle_nodes_are_tested_and_a_node_with_a_users_pod_is_not_touched(bench: Bench) -> None:
+    pod, node = bench.user_pod(BUSY), bench.node(BUSY)
+    directory = bench.site.directory
+    done = rehearse(
+        directory, playbook="continuous.yml", inventory=directory / "inventory.yml",
+        store=str(directory / "first.sqlite"), continuous_log_dir=str(directory / "logs"), continuous_tests=[TEST],
+    )  # fmt: skip
+    bench.run_dir = done.run_dir.resolve()
+    wanted = [("gpu01", "passed", ""), (SLOW, "failed", "slow-adapter"), (HANGS, "passed", "")]
+    assert bench.results("first") == wanted, done.output[-3000:]
+    assert done.rc != 0 and done.stats["gpufleet_passed"] is False and f"nccl-loop on {SLOW}: slow-adapter" in done.output
+    assert f"1 not free ({BUSY}: pod default/training holds GPUs)" in done.output
+    suite = json.loads((done.run_dir / "ctrf" / "cycle-001.json").read_text(encoding="utf-8"))["results"]
+    assert {word: suite["summary"][word] for word in ("passed", "failed", "pending", "other")} == {
+        "passed": 2, "failed": 1, "pending": 0, "other": 0
+    }  # fmt: skip
+    logs = NodeLogs(directory / "logs")
+    kept = [str(path.relative_to(logs.directory)) for path in logs.directory.rglob("*.gz")]
+    assert len(kept) == 3 and all("# Out of bounds values" in logs.read(path) for path in kept)
+    assert any(path.startswith(f"{TEST}/gpu01/{TEST}_gpu01_") for path in kept)
+    # Whoever asks again at once finds nothing due, and no node of the user's was ever bound, labelled or tainted.
+    after = bench._user()
+    assert (after["metadata"]["uid"], after["spec"]) == (pod["metadata"]["uid"], pod["spec"]) and bench.node(BUSY) == node
+    bench.user_goes()
+    bench.nothing_left("first")
