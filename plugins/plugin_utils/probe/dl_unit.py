@@ -3,8 +3,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Parser of what the DL unit test (recipes/workloads/dl_unit/) writes, the lines of all GPUs of a host in any order.
 
-Lines of others lie between them. A log that is cut, misses a GPU, an operation, a repetition or a rate, or is of another
-schema is no log: an error, never a part of a result.
+Lines of others lie between them. A log that is cut, misses a GPU, an operation, a repetition or a rate, or is of
+another schema is no log: an error, never a part of a result.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class OpRun:
-    """One operation, done once: the SHA-256 of its results, and how many rows or bytes of a known result are wrong (None:
-    it has none). `absent` says why the GPU does not have it; there is no digest then."""
+    """One operation, done once: the SHA-256 of its results, and how many rows or bytes of a known result are wrong
+    (None: it has none). `absent` says why the GPU does not have it; there is no digest then."""
 
     digest: str
     wrong: int | None

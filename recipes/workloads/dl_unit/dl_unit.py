@@ -136,9 +136,11 @@ def work(options: argparse.Namespace, slot: int, barrier: Any) -> None:
     try:
         gpu.test()
     except Exception as error:
-        text = (str(error).strip().splitlines() or [""])[0][:_LONGEST]
+        # The others need not wait for this one.
+        barrier.abort()
+        text = " ".join(str(error).split())[:_LONGEST]
         say("error", slot=slot, doing=gpu.doing, kind=type(error).__name__, text=text)
-        sys.exit(1)
+        raise
 
 
 def main(words: list[str]) -> int:

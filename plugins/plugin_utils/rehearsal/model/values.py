@@ -63,7 +63,8 @@ class Gpu:
     what happens to a rank of a training on it. `power_limit` is the part of its default limit that it is held to,
     `slowdown` the reason for which its clock is lowered, `vbios` its own where it is not that of its kind,
     `held_down` what heat or power do to it under a long load, `under_load` what the load of Node.hurt_by does to it.
-    `nvlink_replays` its first NVLink has counted."""
+    `nvlink_replays` its first NVLink has counted. In the DL unit test `numerics` is what its arithmetic does, `gemm` the
+    part of its rate of matrix products."""
 
     index: int
     uuid: str
@@ -100,6 +101,8 @@ class Gpu:
     under_load: Literal["", "lost", "nvlink-errors"] = ""
     nvlink_replays: int = 0
     held_down: HeldDown = field(default_factory=HeldDown)
+    numerics: Literal["ok", "gemm-wrong", "bit-flips", "known-wrong", "crashes"] = "ok"
+    gemm: float = 1.0
 
     @property
     def pci(self) -> str:

@@ -10,6 +10,7 @@ from . import (
     aiperf_pods,
     alert_receiver_pods,
     claim_pods,
+    dl_unit_pods,
     nccl_pods,
     node_facts_pods,
     training_pods,
@@ -21,6 +22,7 @@ from .pod_simulator import Json, PodSimulator
 SIMULATORS: tuple[PodSimulator, ...] = (
     nccl_pods.SIMULATOR,
     training_pods.SIMULATOR,
+    dl_unit_pods.SIMULATOR,
     vllm_pods.SIMULATOR,
     aiperf_pods.SIMULATOR,
     alert_receiver_pods.SIMULATOR,

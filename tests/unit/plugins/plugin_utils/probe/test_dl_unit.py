@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -140,10 +141,8 @@ def test_a_log_without_some_of_its_lines_is_no_log(gone: list[int]) -> None:
 def test_a_field_that_is_anything_else_is_an_error_and_no_crash(value: Any, name: str, at: int) -> None:
     lines = [dict(line) for line in HEALTHY]
     lines[at][name] = value
-    try:
+    with suppress(InputError):
         parse(text_of(lines))
-    except InputError:
-        pass
 
 
 @pytest.mark.parametrize(

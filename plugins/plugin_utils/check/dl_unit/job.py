@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The job that runs the DL unit test on one host. Pure."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ...runtime.recipe_files import RECIPES
+from ...workload.model import CONFIG_DIR, JobSpec
+from ..benchmark.plan import BenchmarkHost, device_class
+from .settings import DlUnitSettings
+
+PROGRAM = RECIPES / "workloads" / "dl_unit"
+_FILE = "dl_unit.py"
+# The program ends by itself before its pod is ended, so that it can say which GPU hangs.
+_SPARE_S = 30.0
+
+
+@cache
+def _files() -> dict[str, str]:
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(PROGRAM.glob("*.py"))}
+
+
+def dl_unit_job(
+    name: str, host: BenchmarkHost, gpus: int, settings: DlUnitSettings, schedule_s: float = 60.0
+) -> JobSpec:
+    """Return the job with this name that tests all GPUs of a host."""
+    limit_s = max(settings.timeout_s - _SPARE_S, settings.timeout_s / 2)
+    options = {
+        "gpus": gpus, "device": settings.device, "repeats": settings.repeats, "seed": settings.seed,
+        "size": settings.size, "rate-size": settings.rate_size, "rate-s": settings.rate_s, "limit-s": limit_s,
+    }  # fmt: skip
+    words = (f"--{option}={value}" for option, value in options.items())
+    return JobSpec(
+        name=name,
+        nodes=(host.node,),
+        gpus_per_node=gpus,
+        image=settings.image,
+        command=("python3", f"{CONFIG_DIR}/{_FILE}", *words),
+        # Devices in the order of nvidia-smi; with a workspace of one size cuBLAS gives the same bits every time.
+        env={"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"},
+        kind="plain-job",
+        timeout_s=settings.timeout_s,
+        pull_s=settings.pull_s,
+        schedule_s=schedule_s,
+        gang="none",
+        device_class=device_class(host),
+        files=_files(),
+        requests=settings.requests,
+    )

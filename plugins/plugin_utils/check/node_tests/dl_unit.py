@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Test: every GPU of one node computes known things, several times, and says how fast."""
+
+from __future__ import annotations
+
+from ...clients.kube.permission import Permission
+from ...hardware.sku import sku_or_error
+from ...outcome.model import Rating, Status
+from ...probe.dl_unit_model import DlUnitLog
+from ...store.service_model import Figure, NodeResult
+from ...workload.model import JobResult, JobSpec
+from ...workload.permission import job_permissions
+from ..benchmark.plan import BenchmarkHost
+from ..benchmark.problem import hint_for
+from ..dl_unit.job import dl_unit_job
+from ..dl_unit.reading import HINTS, log_of, read_host
+from ..dl_unit.settings import ID, DlUnitSettings
+from .reading import result_of, without_result
+from .spec import NodeTest
+
+
+class DlUnit(NodeTest):
+    """The DL unit test on all GPUs of one node.
+
+    A digest that most GPUs of the node do not give decides here; that of another node is for the classification of a
+    cycle, which compares what all nodes of a cohort computed.
+    """
+
+    id = ID
+    title = "Arithmetic of every GPU"
+    settings_type = DlUnitSettings
+
+    @property
+    def _settings(self) -> DlUnitSettings:
+        return self.context.settings_of(ID, DlUnitSettings)
+
+    def permissions(self) -> tuple[Permission, ...]:
+        """Return what its jobs need beside BASIC: their program is a ConfigMap; nodes may offer GPUs by DRA."""
+        return job_permissions("plain-job", files=True, by_dra=True)
+
+    def job(self, name: str, host: BenchmarkHost) -> JobSpec:
+        """Return the job that tests all GPUs of the node."""
+        return dl_unit_job(name, host, self._gpus(host), self._settings)
+
+    def read(self, cycle_id: str, host: BenchmarkHost, result: JobResult, started_s: float) -> NodeResult:
+        """Return digests and rates of every GPU. Wrong arithmetic fails the node at once."""
+        early = without_result(self.id, cycle_id, host, result, started_s)
+        if early is not None:
+            return early
+        log, problem = read_host(result.state, result.reason, log_of(result), self._gpus(host))
+        said = _said(host, log) if log else {}
+        if problem is None and log is not None:
+            text = f"{len(log.tests)} GPUs gave the same bits in {log.repeats} runs of every operation"
+            return result_of(
+                self.id, cycle_id, host, result, started_s, Status.PASSED, rating=Rating.GOOD, summary=text, **said
+            )
+        cause, text, bad = (problem.cause, problem.text, problem.bad) if problem else ("no-output", "no log", False)
+        return result_of(
+            self.id, cycle_id, host, result, started_s, Status.FAILED if bad else Status.OTHER,
+            rating=Rating.BAD if bad else Rating.UNKNOWN, cause=cause,
+            summary=f"{host.name}: {text}; {hint_for(cause, HINTS)}", **said,
+        )  # fmt: skip
+
+    def _gpus(self, host: BenchmarkHost) -> int:
+        return sku_or_error(self.context.hardware, host.sku).gpus
+
+
+def _said(host: BenchmarkHost, log: DlUnitLog) -> dict[str, object]:
+    """Return what a log says of parts, digests and rates; of GPUs that came to their end."""
+    whole = [test for test in log.tests if test.ended and test.identity is not None]
+    named = [(test, test.identity) for test in log.tests if test.identity is not None]
+    kinds = sorted({f"{identity.name}, {identity.libraries}" for _test, identity in named})
+    return {
+        "cohort": f"{host.sku}, {'; '.join(kinds)}, {log.size}, seed {log.seed}" if kinds else "",
+        "parts": {f"gpu{test.slot}": identity.uuid for test, identity in named},
+        "digests": {test.identity.uuid: test.digest for test in whole if test.identity is not None},
+        "figures": tuple(
+            Figure(name=name, number=rate.value, unit=rate.unit, part=test.identity.uuid)
+            for test in whole
+            if test.identity is not None
+            for name, rate in test.rates.items()
+        ),
+    }
+
+
+TEST = DlUnit

@@ -1,0 +1,93 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The DL unit test itself, four processes of the CPU as four GPUs: its real lines go the way of a test of a node."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from dl_unit_node import HOST, dl_unit, read
+from rehearsal_harness import ROOT
+from simulated_training import hardware
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.dl_unit import DlUnit
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit import parse
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult
+
+PROGRAM = ROOT / "recipes" / "workloads" / "dl_unit"
+SPOILED = ROOT / "tests" / "support" / "spoiled_dl_unit.py"
+GPUS = 4
+SMALL = ("--device=cpu", "--size=128", "--rate-size=128", "--rate-bytes=1048576", "--rate-s=0.05", "--copy-bytes=65536")
+FOUR = replace(HOST, sku="four")
+LIMIT_S = 400
+
+
+@pytest.fixture(scope="module")
+def python() -> Path:
+    """Python with PyTorch, installed if it is not."""
+    subprocess.run([ROOT / "tools" / "setup_full", "training"], check=True)
+    return ROOT / ".cache" / "full-training" / "bin" / "python"
+
+
+@pytest.fixture(autouse=True)
+def four_gpus() -> None:
+    """The test of a node with as many GPUs as there are processes."""
+    test: DlUnit = dl_unit()
+    sku = replace(hardware()["dgx-h100"], name="four", gpus=GPUS)
+    test.context = replace(test.context, hardware={**hardware(), "four": sku})
+
+
+def run(python: Path, spoiled: str = "", *more: str) -> tuple[str, NodeResult]:
+    """Run the program, with one bit flipped where it is told, and return its log and what the test makes of it."""
+    words = [str(SPOILED), str(PROGRAM)] if spoiled else [str(PROGRAM / "dl_unit.py")]
+    env = {
+        **os.environ, "OMP_NUM_THREADS": "1", "SPOILED": spoiled, "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": str(ROOT / ".cache" / "pycache"),
+    }  # fmt: skip
+    done = subprocess.run(
+        [python, *words, f"--gpus={GPUS}", *SMALL, *more], env=env, capture_output=True, text=True, timeout=LIMIT_S
+    )
+    assert done.returncode in (0, 1), done.stderr[-2000:]
+    return done.stdout, read(done.stdout, state="failed" if done.returncode else "succeeded", host=FOUR)
+
+
+def test_healthy_gpus_pass(python: Path) -> None:
+    log, found = run(python)
+    assert (found.status, found.cause) == (Status.PASSED, ""), found.summary
+    assert list(found.parts.values()) == [f"CPU-{n}" for n in range(GPUS)]
+    assert len(set(found.digests.values())) == 1
+    for test in parse(log).tests:
+        # The CPU is its own reference, so that tolerances are not loose by chance.
+        assert all(0 < reference.error < reference.tolerance for reference in test.references.values())
+        assert all(rate.together for rate in test.rates.values())
+    again = run(python, "", "--seed=2")[1]
+    assert again.status is Status.PASSED and set(again.digests.values()) != set(found.digests.values())
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "cause", "words"),
+    [
+        ("2:gemm-bf16:123", "digest-differs", "gpu2 gave other bits of gemm-bf16 than 3 of 4 GPUs"),
+        ("1:attention:2", "digest-changes", "gpu1 gave other bits of attention when it was repeated"),
+        # Only the last time, when it is hot.
+        ("3:convolution:3", "digest-changes", "gpu3 gave other bits of convolution when it was repeated"),
+        ("0:exact-fp32:123", "arithmetic-wrong", "gpu0 got 1 rows of exact-fp32 wrong"),
+    ],
+)
+def test_one_wrong_bit_of_one_gpu_is_found_and_the_gpu_named(
+    python: Path, spoiled: str, cause: str, words: str
+) -> None:
+    found = run(python, spoiled)[1]
+    assert (found.status, found.cause) == (Status.FAILED, cause)
+    assert words in found.summary
+
+
+def test_a_gpu_that_dies_takes_no_other_with_it(python: Path) -> None:
+    log, found = run(python, "", "--limit-s=0")
+    assert (found.status, found.cause) == (Status.OTHER, "gpu-hung")
+    assert all(test.failure is not None and test.failure.kind == "Stuck" for test in parse(log).tests)
