@@ -19,7 +19,7 @@ MemberT = TypeVar("MemberT", bound=Hashable)
 DigestT = TypeVar("DigestT", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Majority(Generic[MemberT, DigestT]):
     """What a cohort's digests say.
 

@@ -156,7 +156,9 @@ def _unlike(tests: tuple[GpuTest, ...]) -> GpuProblem | None:
             return GpuProblem("digests-unlike", text)
         usual = next(tests[slot] for slot, digest in digests.items() if digest == found.usual)
         most = f"{found.agreeing} of {found.total} GPUs"
-        told = {slot: f"gave other bits of {_names(differing(tests[slot], usual))} than {most}" for slot in found.minority}
+        told = {
+            slot: f"gave other bits of {_names(differing(tests[slot], usual))} than {most}" for slot in found.minority
+        }
         return _blamed("digest-differs", told)
     return None
 

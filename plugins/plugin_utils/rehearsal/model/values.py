@@ -63,8 +63,8 @@ class Gpu:
     what happens to a rank of a training on it. `power_limit` is the part of its default limit that it is held to,
     `slowdown` the reason for which its clock is lowered, `vbios` its own where it is not that of its kind,
     `held_down` what heat or power do to it under a long load, `under_load` what the load of Node.hurt_by does to it.
-    `nvlink_replays` its first NVLink has counted. In the DL unit test `numerics` is what its arithmetic does, `gemm` the
-    part of its rate of matrix products."""
+    `nvlink_replays` its first NVLink has counted. In the DL unit test `numerics` is what its arithmetic does, `gemm`
+    the part of its rate of matrix products."""
 
     index: int
     uuid: str
