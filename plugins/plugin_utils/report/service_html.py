@@ -43,7 +43,7 @@ def points(trend: tuple[float, ...]) -> str:
 def render_service_page(facts: ServiceFacts) -> str:
     """Return the page."""
     page: str = _template().render(
-        facts=facts, Word=Word, letters=LETTERS, noted=facts.noted[:_MOST_NOTED],
+        facts=facts, record=facts, Word=Word, letters=LETTERS, noted=facts.noted[:_MOST_NOTED],
         more_noted=max(0, len(facts.noted) - _MOST_NOTED), rows=facts.lines[:MOST_ROWS],
         more_rows=max(0, len(facts.lines) - MOST_ROWS), width=_WIDTH, height=_HEIGHT,
     )  # fmt: skip
