@@ -9,6 +9,7 @@ import yaml
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import LEVELS, every_choice
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
+    continuous_role,
     role_objects,
     snapshot_pod_roles,
     snapshot_role,
@@ -42,6 +43,7 @@ def page() -> str:
         *role_objects(GATE_IDS, LEVELS, every_choice()),
         snapshot_role(),
         wave_role(),
+        continuous_role(),
         *snapshot_pod_roles(),
         *validator_roles(),
     ]

@@ -18,6 +18,7 @@ from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import NAMESPACES, SERVICE_ACCOUNTS, Kind
 from ..clients.kube.permission import Permission
 from ..collect.snapshot_rights import RIGHTS
+from ..fleet.free_nodes import RIGHTS as FREE_RIGHTS
 from ..fleet.kube_nodes import RIGHTS as WAVE_RIGHTS
 from ..workload.node_pods import RIGHTS as POD_RIGHTS
 
@@ -91,6 +92,11 @@ def _in_places(subject: str, level: str, wanted: Collection[Permission]) -> list
 def wave_role() -> Json:
     """Return the role that allows to roll a change over the nodes; no gate has these rights."""
     return _role("waves", "install", "", _rules(WAVE_RIGHTS))
+
+
+def continuous_role() -> Json:
+    """Return the role that allows to look which nodes are free for tests."""
+    return _role("continuous", "observe", "", _rules(FREE_RIGHTS))
 
 
 def bindings(roles: Iterable[Json], subject: Subject) -> list[Json]:
