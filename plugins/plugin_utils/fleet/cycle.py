@@ -17,7 +17,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from ..check.node_tests.reading import result_of
-from ..check.node_tests.settings import NodeTestSettings
 from ..clients.kube.cluster import Cluster
 from ..outcome.errors import BringupError
 from ..outcome.model import Status
@@ -29,8 +28,9 @@ from ..workload.launch import run_jobs
 from ..workload.model import JobResult, JobSpec
 from ..workload.namespace import MARGIN_S, TemporaryNamespace
 from .cycle_model import Begun, CycleLog, CycleWork, Stock
+from .demands import demands_of
 from .queue import plan_batch
-from .queue_model import BatchPlan, Demand, Position
+from .queue_model import BatchPlan, Position
 from .remembered import remembered
 from .standing import parts_now, standings
 
@@ -68,17 +68,9 @@ class FleetCycle:
         leases = work.store.leases(site, rehearsal=rehearsal)
         again = frozenset(key for key in work.again if key not in self.log.results)
         known = standings(seen, now_s)
-        self.log.plan = plan_batch(nodes, self._demands(), known, leases, work.limits, now_s, again=again)
+        demands = demands_of(work.tests.values(), work.settings)
+        self.log.plan = plan_batch(nodes, demands, known, leases, work.limits, now_s, again=again)
         return self.log.plan
-
-    def _demands(self) -> tuple[Demand, ...]:
-        return tuple(
-            Demand(test=name, max_age_days=test.common.days, longest_s=self._longest_s(test.common))
-            for name, test in self.work.tests.items()
-        )
-
-    def _longest_s(self, common: NodeTestSettings) -> float:
-        return self.work.settings.schedule_s + common.pull_s + common.timeout_s
 
     def run(self, cluster: Cluster, namespace: TemporaryNamespace, deadline: Deadline) -> None:
         """Run batches until nothing is left to do.

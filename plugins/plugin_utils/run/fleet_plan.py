@@ -14,7 +14,6 @@ from typing import Any
 from ..check.kit.counting import count
 from ..check.node_tests.registry import enabled_tests
 from ..check.node_tests.settings import CONTINUOUS, ContinuousSettings
-from ..check.node_tests.spec import NodeTest
 from ..check.spec import ObserveContext
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
@@ -27,8 +26,8 @@ from ..fleet.queue import plan_batch
 from ..fleet.queue_model import BatchPlan
 from ..fleet.remembered import remembered
 from ..fleet.standing import day_text, parts_now, standings
-from ..outcome.errors import InputError
 from ..runtime.progress import Emit
+from ..store.place import place_of
 from ..store.service import open_service
 from ..store.service_model import Lease, NodeResult
 from .decision import run_day
@@ -68,7 +67,7 @@ def fleet_plan(run: Run, options: Mapping[str, Any], emit: Emit, now_s: float | 
     """
     connections = {name: str(options[name]) for name in ("kubeconfig", "context") if options.get(name)}
     context = run.observe_context(run_day(run.record), emit, connections)
-    settings, tests = context.settings_of(CONTINUOUS, ContinuousSettings), asked_tests(context, options["tests"])
+    settings, tests = context.settings_of(CONTINUOUS, ContinuousSettings), enabled_tests(context, options["tests"])
     limits, uses, now_s = limits_of(settings), _uses(context, options), time.time() if now_s is None else now_s
     results, leases, note = _history(str(options["store"] or ""), run, now_s)
     plan = plan_batch(
@@ -84,20 +83,6 @@ def fleet_plan(run: Run, options: Mapping[str, Any], emit: Emit, now_s: float | 
     return FleetPlan(plan=plan, busy=busy_hosts(uses.values()), tests=tuple(test.id for test in tests))
 
 
-def asked_tests(context: ObserveContext, asked: Sequence[str]) -> tuple[NodeTest, ...]:
-    """Return the tests that are enabled at the site, or those of them that are asked for.
-
-    Raises:
-        InputError: one that is asked for is not among them.
-    """
-    found = enabled_tests(context)
-    unknown = [name for name in asked if name not in {test.id for test in found}]
-    if unknown:
-        known = ", ".join(test.id for test in found) or "none"
-        raise InputError("tests", f"{', '.join(unknown)}: not enabled here.", f"enabled are {known}")
-    return tuple(test for test in found if not asked or test.id in asked)
-
-
 def _uses(context: ObserveContext, options: Mapping[str, Any]) -> dict[str, NodeUse]:
     if context.site.orchestrator == "slurm":
         return uses_in_slurm(options["scontrol"], context.site)
@@ -111,11 +96,11 @@ def _uses(context: ObserveContext, options: Mapping[str, Any]) -> dict[str, Node
 
 def _history(store: str, run: Run, now_s: float) -> tuple[list[NodeResult], Sequence[Lease], list[str]]:
     """Return what is remembered, who tests now, and what to say of it; a history that is not there is not made."""
-    path = Path(store).expanduser().absolute() if store else None
-    if path is None or not path.is_file():
-        said = f"{path} is not there" if path else "none is stated"
+    place = place_of(store) if store else None
+    if place is None or (isinstance(place, Path) and not place.is_file()):
+        said = f"{place} is not there" if place else "none is stated"
         return [], (), [f"history: {said}: every test counts as never done"]
-    history, site, rehearsal = open_service(path), run.site.name, run.record.rehearsal or run.site.rehearsal
+    history, site, rehearsal = open_service(place), run.site.name, run.record.rehearsal or run.site.rehearsal
     found = remembered(history, site, rehearsal=rehearsal, now_s=now_s)
     return found, history.leases(site, rehearsal=rehearsal), []
 

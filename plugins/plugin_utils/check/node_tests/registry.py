@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 
-from ...outcome.errors import BringupError
+from ...outcome.errors import BringupError, InputError
 from ..spec import ObserveContext
 from .spec import NodeTest
 
@@ -33,11 +34,17 @@ def node_tests() -> dict[str, type[NodeTest]]:
     return found
 
 
-def enabled_tests(context: ObserveContext) -> tuple[NodeTest, ...]:
-    """Return the tests that cycles of this site run, each with its settings.
+def enabled_tests(context: ObserveContext, asked: Sequence[str] = ()) -> tuple[NodeTest, ...]:
+    """Return the tests that cycles of this site run, each with its settings; with `asked` those of them.
 
     Raises:
         ProblemsError: everything that is wrong with what the site states for one of them.
+        InputError: one that is asked for is not enabled.
     """
     tests = (kind(context) for kind in node_tests().values())
-    return tuple(test for test in tests if test.common.enabled)
+    found = tuple(test for test in tests if test.common.enabled)
+    unknown = [name for name in asked if name not in {test.id for test in found}]
+    if unknown:
+        known = ", ".join(test.id for test in found) or "none"
+        raise InputError("tests", f"{', '.join(unknown)}: not enabled here.", f"enabled are {known}")
+    return tuple(test for test in found if not asked or test.id in asked)
