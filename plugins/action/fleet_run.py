@@ -18,7 +18,7 @@ preload()
 
 _NOTHING: dict[str, Any] = {
     "changed": False, "cycle_id": "", "plan": [], "counts": {}, "failed_nodes": {}, "notes": [], "actions": [],
-    "suite": "", "exit_code": 0,
+    "suite": "", "report": "", "exit_code": 0,
 }  # fmt: skip
 
 
@@ -40,7 +40,7 @@ class ActionModule(ModuleAction):
             done = run_cycle(run, options, self.emit)
         found = {
             **_NOTHING, "changed": bool(done.log.results), "cycle_id": done.cycle.cycle_id, "counts": done.counts,
-            "failed_nodes": done.failed_nodes, "notes": done.log.notes, "actions": list(done.after.actions),
-            "suite": str(done.suite), "exit_code": 0 if done.good else 8,
+            "failed_nodes": done.failed_nodes, "notes": done.log.notes, "actions": list(done.actions),
+            "report": done.report, "suite": str(done.suite), "exit_code": 0 if done.good else 8,
         }  # fmt: skip
         return found if done.good else {**found, "failed": True, "msg": done.verdict.message}

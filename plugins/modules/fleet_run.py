@@ -126,6 +126,11 @@ suite:
   type: str
   returned: success
   sample: /srv/.run/20261121T101500Z-3fa2/ctrf/cycle-001.json
+report:
+  description: The daily report of the site; empty in check mode.
+  type: str
+  returned: success
+  sample: /srv/.run/20261121T101500Z-3fa2/continuous.html
 exit_code:
   description: 8 if a result is failed or other, else 0.
   type: int

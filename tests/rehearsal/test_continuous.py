@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Cycles over idle nodes of a simulated cluster: users come first, dead controllers leave nothing, nothing runs twice."""
+"""Cycles over idle nodes of a simulated cluster: users come first, dead controllers leave nothing, no test runs twice."""
 
 from __future__ import annotations
 
@@ -91,7 +91,8 @@ class Bench:
         (run_dir / "run.json").write_text(json.dumps(record | {"run_id": run_dir.name}), encoding="utf-8")
         shutil.rmtree(run_dir / "ctrf")
         options = {
-            "run_dir": str(run_dir), "store": str(self.site.directory / f"{store}.sqlite"), "number": 1, "tests": [TEST],
+            "run_dir": str(run_dir), "store": str(self.site.directory / f"{store}.sqlite"), "number": 1,
+            "tests": [TEST],
             "log_dir": str(self.site.directory / "logs"), "kubeconfig": str(self.site.kubeconfig), "policy": {},
             "when_held": "refuse", "wait_s": 100.0, **more,
         }  # fmt: skip
@@ -100,6 +101,12 @@ class Bench:
         return subprocess.Popen(
             [sys.executable, "-c", PROGRAM, json.dumps(options)], stdout=output, stderr=output, env=environment
         )
+
+    def said(self, process: subprocess.Popen[str]) -> str:
+        """What a cycle said that has ended."""
+        process.wait(100)
+        run_dir = Path(json.loads(process.args[-1])["run_dir"])  # type: ignore[index]
+        return (run_dir / "output").read_text(encoding="utf-8")
 
     @contextmanager
     def fault(self, text: str) -> Iterator[None]:
@@ -116,21 +123,26 @@ class Bench:
             write_spec(before, model)
             await_model(model)
 
-    def user_pod(self, node: str) -> dict[str, Any]:
-        """Let a user ask for all GPUs of a node, and return the pod once it is there."""
+    @contextmanager
+    def user_pod(self, node: str) -> Iterator[None]:
+        """Let a user's pod have all GPUs of a node meanwhile; it and its node have to stay as they are."""
         body = {**USER, "spec": {**USER["spec"], "nodeSelector": {"kubernetes.io/hostname": node}}}  # type: ignore[dict-item]
         self.cluster.create(PODS, body, "default")
-        eventually(lambda: self._user()["status"].get("phase") == "Running", 60)
-        return self._user()
+        try:
+            eventually(lambda: self._user()["status"].get("phase") == "Running", 60)
+            pod, before = self._user(), self.node(node)
+            yield
+            after = self._user()
+            assert (after["metadata"]["uid"], after["spec"]) == (pod["metadata"]["uid"], pod["spec"])
+            assert after["status"]["phase"] == "Running" and self.node(node) == before
+        finally:
+            self.cluster.delete(PODS, "training", "default")
+            eventually(lambda: self.cluster.find(PODS, "training", "default") is None, 60)
 
     def _user(self) -> dict[str, Any]:
         found = self.cluster.find(PODS, "training", "default")
         assert found is not None
         return found
-
-    def user_goes(self) -> None:
-        self.cluster.delete(PODS, "training", "default")
-        eventually(lambda: self.cluster.find(PODS, "training", "default") is None, 60)
 
     def tested_now(self) -> set[str]:
         """The nodes on which a pod of ours runs."""
@@ -161,16 +173,17 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 
 def test_idle_nodes_are_tested_and_a_node_with_a_users_pod_is_not_touched(bench: Bench) -> None:
-    pod, node = bench.user_pod(BUSY), bench.node(BUSY)
     directory = bench.site.directory
-    done = rehearse(
-        directory, playbook="continuous.yml", inventory=directory / "inventory.yml",
-        store=str(directory / "first.sqlite"), continuous_log_dir=str(directory / "logs"), continuous_tests=[TEST],
-    )  # fmt: skip
+    with bench.user_pod(BUSY):
+        done = rehearse(
+            directory, playbook="continuous.yml", inventory=directory / "inventory.yml",
+            store=str(directory / "first.sqlite"), continuous_log_dir=str(directory / "logs"), continuous_tests=[TEST],
+        )  # fmt: skip
     bench.run_dir = done.run_dir.resolve()
     wanted = [("gpu01", "passed", ""), (SLOW, "failed", "slow-adapter"), (HANGS, "passed", "")]
     assert bench.results("first") == wanted, done.output[-3000:]
-    assert done.rc != 0 and done.stats["gpufleet_passed"] is False and f"nccl-loop on {SLOW}: slow-adapter" in done.output
+    assert done.rc != 0 and done.stats["gpufleet_passed"] is False
+    assert f"failed {TEST} on {SLOW}: {SLOW}: " in done.output
     assert f"1 not free ({BUSY}: pod default/training holds GPUs)" in done.output
     suite = json.loads((done.run_dir / "ctrf" / "cycle-001.json").read_text(encoding="utf-8"))["results"]
     assert {word: suite["summary"][word] for word in ("passed", "failed", "pending", "other")} == {
@@ -180,8 +193,54 @@ def test_idle_nodes_are_tested_and_a_node_with_a_users_pod_is_not_touched(bench:
     kept = [str(path.relative_to(logs.directory)) for path in logs.directory.rglob("*.gz")]
     assert len(kept) == 3 and all("# Out of bounds values" in logs.read(path) for path in kept)
     assert any(path.startswith(f"{TEST}/gpu01/{TEST}_gpu01_") for path in kept)
-    # Whoever asks again at once finds nothing due, and no node of the user's was ever bound, labelled or tainted.
-    after = bench._user()
-    assert (after["metadata"]["uid"], after["spec"]) == (pod["metadata"]["uid"], pod["spec"]) and bench.node(BUSY) == node
-    bench.user_goes()
     bench.nothing_left("first")
+
+
+def test_a_users_pod_takes_the_place_of_a_test_at_once(bench: Bench) -> None:
+    with bench.fault(f"benchmark-hangs@{HANGS}"):
+        run = bench.controller("second")
+        eventually(lambda: HANGS in bench.tested_now(), 60)
+        with bench.user_pod(HANGS):
+            assert run.wait(100) == 0
+    pending = (HANGS, "pending", "launch-preempted")
+    assert bench.results("second") == [*((name, "passed", "") for name in NAMES if name != HANGS), pending]
+    bench.nothing_left("second")
+    # Given back is still to do, and comes back by itself.
+    assert bench.controller("second").wait(100) == 0
+    assert (HANGS, "passed", "") in bench.results("second") and len(bench.results("second")) == 5
+
+
+@pytest.mark.drawn(1)
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGTERM])
+def test_a_cycle_that_is_ended_leaves_nothing_and_the_next_one_goes_on(bench: Bench, way: signal.Signals) -> None:
+    store = way.name.lower()
+    with bench.fault(f"benchmark-hangs@{HANGS}"):
+        run = bench.controller(store)
+        eventually(lambda: HANGS in bench.tested_now() and len(bench.results(store)) == 3, 60)
+        assert "is held by" in bench.said(bench.controller(store))
+        run.send_signal(way)
+        assert run.wait(100) != 0
+    history = bench.history(store)
+    early = history.cycles("rehearsal", rehearsal=True)[0]
+    if way is signal.SIGTERM:
+        bench.nothing_left(store)
+        assert early.note.startswith("ended before its time")
+        assert (HANGS, "pending", "cycle-ended") in bench.results(store)
+    else:
+        assert not early.ended
+        assert [lease.node for lease in history.leases("rehearsal", rehearsal=True)] == [HANGS]
+    assert bench.controller(store, when_held="wait").wait(100) == 0
+    # Nothing that had a result was done again.
+    answers = [(node, status) for node, status, _cause in bench.results(store) if status != "pending"]
+    assert answers == [(name, "passed") for name in NAMES]
+    assert history.cycles("rehearsal", rehearsal=True)[0].ended
+    bench.nothing_left(store)
+
+
+def test_two_controllers_at_once_test_each_node_once(bench: Bench) -> None:
+    runs = [bench.controller("both", when_held="wait") for _number in range(2)]
+    assert sorted(run.wait(100) for run in runs) == [0, 8]
+    assert bench.results("both") == [
+        (name, "failed", "slow-adapter") if name == SLOW else (name, "passed", "") for name in NAMES
+    ]
+    bench.nothing_left("both")

@@ -90,8 +90,10 @@ def run_cycle(run: Run, options: Mapping[str, Any], emit: Emit) -> CycleDone:
         going = FleetCycle(replace(work, again=frozenset(again)))
         with _recorded(store, cycle, going.log):
             _run_in_namespace(going, cluster, context, tests, emit)
+        done = save_cycle(run, cycle, going.log, _number(options), emit)
+        # What was found is written: what follows may fail on its own.
         after = after_cycle(store, cycle, service, now_s=time.time(), cluster=cluster, emit=emit)
-    return save_cycle(run, cycle, going.log, after, _number(options), emit)
+    return replace(done, actions=after.actions, report=str(after.files.get("html", "")))
 
 
 def _run_in_namespace(

@@ -19,7 +19,6 @@ from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
 from ..store.service_model import Cycle, NodeResult
 from ..verdict.gate import GateVerdict, decide
-from .after_cycle import CycleEnd
 from .decision import run_day
 from .run import Run
 
@@ -32,15 +31,17 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleDone:
-    """What came of a cycle: results by CTRF's words, whether none of them is failed or other, the suite's verdict."""
+    """What came of a cycle: results by CTRF's words, whether none is failed or other, the suite and its verdict, what was
+    done about nodes, and the daily report."""
 
     cycle: Cycle
     log: CycleLog
-    after: CycleEnd
     counts: dict[str, int]
     good: bool
     verdict: GateVerdict
     suite: Path
+    actions: tuple[str, ...] = ()
+    report: str = ""
 
     @property
     def failed_nodes(self) -> dict[str, list[str]]:
@@ -75,7 +76,7 @@ def outcome_of(result: NodeResult, gate: str) -> Outcome:
     )
 
 
-def save_cycle(run: Run, cycle: Cycle, log: CycleLog, after: CycleEnd, number: int, emit: Emit) -> CycleDone:
+def save_cycle(run: Run, cycle: Cycle, log: CycleLog, number: int, emit: Emit) -> CycleDone:
     """Write the suite of a cycle, decide from what is read back, and record it in the run.
 
     Raises:
@@ -87,7 +88,7 @@ def save_cycle(run: Run, cycle: Cycle, log: CycleLog, after: CycleEnd, number: i
     verdict = _verdict(run, name, tuple(outcome_of(result, name) for result in results), log)
     document = {
         "schema_version": 1, "cycle": to_plain(cycle), "counts": counts, "batches": log.batches, "notes": log.notes,
-        "results": [to_plain(result) for result in results], "actions": list(after.actions), "stopped": after.stopped,
+        "results": [to_plain(result) for result in results],
     }  # fmt: skip
     write_atomic(run.path / "cycles" / f"{name}.json", dumps(document))
     record = replace(run.record, scope=(), notes=(*run.record.notes, *log.notes), updated=now_utc())
@@ -96,9 +97,7 @@ def save_cycle(run: Run, cycle: Cycle, log: CycleLog, after: CycleEnd, number: i
     if results:
         emit(f"left: {log.idle_text}"[:199])
     good = not counts[Status.FAILED.value] and not counts[Status.OTHER.value]
-    return CycleDone(
-        cycle=cycle, log=log, after=after, counts=counts, good=good, verdict=verdict, suite=ctrf_path(run.path, name)
-    )
+    return CycleDone(cycle=cycle, log=log, counts=counts, good=good, verdict=verdict, suite=ctrf_path(run.path, name))
 
 
 def _verdict(run: Run, name: str, outcomes: tuple[Outcome, ...], log: CycleLog) -> GateVerdict:
