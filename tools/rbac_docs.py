@@ -10,6 +10,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
     continuous_role,
+    continuous_test_roles,
     role_objects,
     snapshot_pod_roles,
     snapshot_role,
@@ -44,6 +45,7 @@ def page() -> str:
         snapshot_role(),
         wave_role(),
         continuous_role(),
+        *continuous_test_roles(),
         *snapshot_pod_roles(),
         *validator_roles(),
     ]

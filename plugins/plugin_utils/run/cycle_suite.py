@@ -31,8 +31,8 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleDone:
-    """What came of a cycle: results by CTRF's words, whether none is failed or other, the suite and its verdict, what was
-    done about nodes, and the daily report."""
+    """What came of a cycle: results by CTRF's words, whether none is failed or other, the suite and its verdict, what
+    was done about nodes, and the daily report."""
 
     cycle: Cycle
     log: CycleLog

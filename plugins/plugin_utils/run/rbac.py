@@ -21,6 +21,7 @@ from ..collect.snapshot_rights import RIGHTS
 from ..fleet.free_nodes import RIGHTS as FREE_RIGHTS
 from ..fleet.kube_nodes import RIGHTS as WAVE_RIGHTS
 from ..workload.node_pods import RIGHTS as POD_RIGHTS
+from ..workload.permission import BASIC, job_permissions
 
 Json = dict[str, Any]
 _GROUP = "rbac.authorization.k8s.io"
@@ -97,6 +98,13 @@ def wave_role() -> Json:
 def continuous_role() -> Json:
     """Return the role that allows to look which nodes are free for tests."""
     return _role("continuous", "observe", "", _rules(FREE_RIGHTS))
+
+
+def continuous_test_roles() -> list[Json]:
+    """Return the roles that allow to test free nodes; what a site's policy does about nodes is not among it."""
+    jobs = [job_permissions(kind, by_dra=True, files=True) for kind in ("plain-job", "gang-job")]
+    wanted = dict.fromkeys((*FREE_RIGHTS, *BASIC, *(permission for kind in jobs for permission in kind)))
+    return _in_places("continuous", "test", tuple(wanted))
 
 
 def bindings(roles: Iterable[Json], subject: Subject) -> list[Json]:
