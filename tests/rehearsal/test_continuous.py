@@ -31,7 +31,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import read_spec, write_spec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+    Change,
+    Fault,
+    read_spec,
+    write_spec,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
 
 BUSY, SLOW, HANGS = "gpu02", "gpu03", "gpu04"
@@ -244,3 +249,23 @@ def test_two_controllers_at_once_test_each_node_once(bench: Bench) -> None:
         (name, "failed", "slow-adapter") if name == SLOW else (name, "passed", "") for name in NAMES
     ]
     bench.nothing_left("both")
+
+
+def test_the_arithmetic_of_idle_nodes_is_tested_and_a_gpu_that_flips_a_bit_is_named(bench: Bench) -> None:
+    model = bench.site.rehearsal / "model.yaml"
+    before = read_spec(model)
+    flips = Fault(id="flips", kind="gpu", subject="gpu01/gpu3", patch=(Change(at="gpu.numerics", set="bit-flips"),))
+    write_spec(replace(before, faults=(flips,)), model)
+    await_model(model)
+    try:
+        assert bench.controller("arithmetic", tests=["dl_unit"]).wait(180) == 8
+    finally:
+        write_spec(before, model)
+        await_model(model)
+    wanted = [("gpu01", "failed", "digest-changes"), *((name, "passed", "") for name in NAMES[1:])]
+    assert bench.results("arithmetic") == wanted
+    results = bench.history("arithmetic").results("rehearsal", rehearsal=True, since_s=0.0)
+    found = {result.node: result for result in results}
+    assert "gpu3 gave other bits of attention" in found["gpu01"].summary
+    assert len({digest for result in results for digest in result.digests.values()}) == 1
+    bench.nothing_left("arithmetic")

@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from dl_unit_node import HOST, dl_unit, read
+from dl_unit_node import HOST, dl_unit, read, simulated
 from rehearsal_harness import ROOT
 from simulated_training import hardware
 
@@ -65,6 +67,8 @@ def test_healthy_gpus_pass(python: Path) -> None:
         # The CPU is its own reference, so that tolerances are not loose by chance.
         assert all(0 < reference.error < reference.tolerance for reference in test.references.values())
         assert all(rate.together for rate in test.rates.values())
+    # What a rehearsal prints is what the program does.
+    assert _shape(simulated()[0], GPUS) == _shape(log, GPUS)
     again = run(python, "", "--seed=2")[1]
     assert again.status is Status.PASSED and set(again.digests.values()) != set(found.digests.values())
 
@@ -77,6 +81,7 @@ def test_healthy_gpus_pass(python: Path) -> None:
         # Only the last time, when it is hot.
         ("3:convolution:3", "digest-changes", "gpu3 gave other bits of convolution when it was repeated"),
         ("0:exact-fp32:123", "arithmetic-wrong", "gpu0 got 1 rows of exact-fp32 wrong"),
+        ("0:gemm-fp8:123", "digest-differs", "gpu0 gave other bits of gemm-fp8 than 3 of 4 GPUs"),
     ],
 )
 def test_one_wrong_bit_of_one_gpu_is_found_and_the_gpu_named(
@@ -91,3 +96,17 @@ def test_a_gpu_that_dies_takes_no_other_with_it(python: Path) -> None:
     log, found = run(python, "", "--limit-s=0")
     assert (found.status, found.cause) == (Status.OTHER, "gpu-hung")
     assert all(test.failure is not None and test.failure.kind == "Stuck" for test in parse(log).tests)
+
+
+def _shape(log: str, gpus: int) -> list[Any]:
+    """Return the lines in the order of the GPUs: their fields, the types of these, and what they are about."""
+    found = [json.loads(line) for line in log.splitlines() if line.startswith('{"schema_version"')]
+    ordered = sorted(found, key=lambda line: {"begin": -1, "done": gpus}.get(line["event"], line.get("slot", 0)))
+    return [
+        (
+            {name: type(value).__name__ for name, value in line.items() if name != "error"},
+            {name: line[name] for name in ("event", "op", "run", "name", "unit", "tolerance", "lines") if name in line},
+        )
+        for line in ordered
+        if line.get("slot", 0) < gpus and line["event"] not in ("gpu", "begin", "done")
+    ] + [sorted(line) for line in ordered if line["event"] in ("gpu", "begin", "done") and line.get("slot", 0) == 0]

@@ -37,7 +37,7 @@ def lines_of(gpus: int, *, repeats: int = 3, fp8: bool = True, prefix: str = "GP
                 own.append({"event": "reference", "op": name, "error": tolerance / 8, "tolerance": tolerance})
         for name, value in RATES.items():
             if fp8 or name != "gemm-fp8":
-                unit = "GB/s" if name == "memory-copy" else "TFLOPS"
+                unit = "GB/s" if name == "memory-copy" else "TFLOP/s"
                 own.append({"event": "rate", "name": name, "value": value, "unit": unit, "together": True})
         lines += [{**line, "slot": slot} for line in own]
         lines.append({"event": "end", "slot": slot, "lines": len(own)})

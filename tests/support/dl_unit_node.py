@@ -46,7 +46,7 @@ def read(log: str, *, state: Any = "succeeded", host: BenchmarkHost = HOST, reas
     return dl_unit().read("c1", host, result, 1000.0)
 
 
-def simulated(*faults: Fault, host: BenchmarkHost = HOST) -> tuple[str, str]:
+def simulated(*faults: Fault, host: BenchmarkHost = HOST, nodes: int = 2, sku: str = "dgx-h100") -> tuple[str, str]:
     """Return the log of a simulated pod of the test's own job, and how the job ended."""
     spec = dl_unit().job("dl-1", host)
     objects = job_objects(spec, TemporaryNamespace(cast(Any, None), "test", 60.0, ()))
@@ -58,7 +58,7 @@ def simulated(*faults: Fault, host: BenchmarkHost = HOST) -> tuple[str, str]:
     }
     simulator = simulator_for(pod)
     assert simulator is not None and simulator.name == "dl-unit"
-    outputs = simulator.simulate(PodGroup(name="dl-1", pods=(pod,)), simulated_cluster(*faults))
+    outputs = simulator.simulate(PodGroup(name="dl-1", pods=(pod,)), simulated_cluster(*faults, nodes=nodes, sku=sku))
     assert outputs is not None
     output = outputs["dl-1-0-x"]
     return "".join(f"{line}\n" for _stream, line in output.lines), "failed" if output.exit_code else "succeeded"

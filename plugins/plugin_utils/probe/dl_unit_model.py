@@ -14,7 +14,7 @@ COMPARED = ("gemm-bf16", "gemm-fp32", "gemm-fp8", "convolution", "attention", "l
 OPERATIONS = (*COMPARED, *EXACT)
 # Not every GPU has float8.
 OPTIONAL = ("gemm-fp8", "exact-fp8")
-RATES = {"gemm-bf16": "TFLOPS", "gemm-fp32": "TFLOPS", "gemm-fp8": "TFLOPS", "memory-copy": "GB/s"}
+RATES = {"gemm-bf16": "TFLOP/s", "gemm-fp32": "TFLOP/s", "gemm-fp8": "TFLOP/s", "memory-copy": "GB/s"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

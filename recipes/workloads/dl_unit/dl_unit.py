@@ -75,7 +75,11 @@ class Gpu:
         if self.slot >= seen:
             raise LookupError(f"PyTorch sees {seen} devices, {self.options.gpus} were asked for")
         torch.set_num_threads(max(1, (os.cpu_count() or 1) // self.options.gpus))
+        if self.options.device == "cuda":
+            torch.cuda.set_device(self.device)
         torch.use_deterministic_algorithms(True)
+        # It would write all results once more before they are computed, and count in the rates.
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
         torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False

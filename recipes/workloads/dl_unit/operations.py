@@ -89,18 +89,20 @@ def _draw_product(draw: Draw, size: int) -> Tensors:
 
 
 def _gemm(left: Tensor, right: Tensor, gradient: Tensor) -> Tensors:
-    if left.dtype == torch.float8_e4m3fn:
-        return (product(left, right),)
     leaves = _leaves(left, right)
     return _with_gradients(product(*leaves), gradient, leaves)
 
 
+def _draw_forward(draw: Draw, size: int) -> Tensors:
+    return draw.numbers(size, size), draw.numbers(size, size)
+
+
+def _forward(left: Tensor, right: Tensor) -> Tensors:
+    return (product(left, right),)
+
+
 def _draw_exact(draw: Draw, size: int) -> Tensors:
     return draw.signs(size, size), draw.signs(size, size)
-
-
-def _exact(left: Tensor, right: Tensor) -> Tensors:
-    return (product(left, right),)
 
 
 def _draw_convolution(draw: Draw, size: int) -> Tensors:
@@ -152,10 +154,10 @@ _BF16, _FP32, _FP8 = torch.bfloat16, torch.float32, torch.float8_e4m3fn
 OPERATIONS = (
     Operation("gemm-bf16", _draw_product, _gemm, _BF16, 0.01),
     Operation("gemm-fp32", _draw_product, _gemm, _FP32, 2e-5),
-    Operation("gemm-fp8", _draw_product, _gemm, _FP8, 0.01),
-    Operation("exact-bf16", _draw_exact, _exact, _BF16),
-    Operation("exact-fp32", _draw_exact, _exact, _FP32),
-    Operation("exact-fp8", _draw_exact, _exact, _FP8),
+    Operation("gemm-fp8", _draw_forward, _forward, _FP8, 0.01),
+    Operation("exact-bf16", _draw_exact, _forward, _BF16),
+    Operation("exact-fp32", _draw_exact, _forward, _FP32),
+    Operation("exact-fp8", _draw_exact, _forward, _FP8),
     Operation("convolution", _draw_convolution, _convolution, _BF16, 0.02),
     Operation("attention", _draw_attention, _attention, _BF16, 0.04),
     Operation("layer-norm", _draw_layer_norm, _layer_norm, _FP32, 2e-5),
@@ -166,10 +168,8 @@ COPIES = "copies"
 
 def missing(operation: Operation, device: torch.device) -> str:
     """Return why a device does not have an operation; empty if it has it."""
-    if operation.dtype != _FP8:
+    if operation.dtype != _FP8 or device.type != "cuda":
         return ""
-    if device.type != "cuda":
-        return "no float8 on this device"
     major, minor = torch.cuda.get_device_capability(device)
     return "" if (major, minor) >= _FP8_FROM else f"no float8 with compute capability {major}.{minor}"
 

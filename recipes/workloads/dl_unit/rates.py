@@ -13,12 +13,12 @@ import torch
 from operations import Operation, drawn, product
 
 _WARMING, _CALLS, _LEAST = 3, 10, 3
-RATES = {"gemm-bf16": "TFLOPS", "gemm-fp32": "TFLOPS", "gemm-fp8": "TFLOPS", "memory-copy": "GB/s"}
+RATES = {"gemm-bf16": "TFLOP/s", "gemm-fp32": "TFLOP/s", "gemm-fp8": "TFLOP/s", "memory-copy": "GB/s"}
 
 
 def products_per_s(operation: Operation, device: torch.device, size: int, seconds: float) -> float:
-    """Return how many TFLOPS products of two square matrices reach."""
-    left, right, _gradient = (tensor.to(device) for tensor in drawn(operation, 1, size))
+    """Return how many TFLOP are done in a second by products of two square matrices."""
+    left, right = (tensor.to(device) for tensor in drawn(operation, 1, size)[:2])
     each = _seconds(lambda: product(left, right), device, seconds)
     return 2 * size**3 / each / 1e12
 

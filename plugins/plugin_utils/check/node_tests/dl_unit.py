@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+from ...clients.kube.cluster import Cluster
 from ...clients.kube.permission import Permission
 from ...hardware.sku import sku_or_error
 from ...outcome.model import Rating, Status
 from ...probe.dl_unit_model import DlUnitLog
 from ...store.service_model import Figure, NodeResult
+from ...workload.capacity import read_node_capacity
 from ...workload.model import JobResult, JobSpec
 from ...workload.permission import job_permissions
 from ..benchmark.plan import BenchmarkHost
@@ -17,6 +19,7 @@ from ..benchmark.problem import hint_for
 from ..dl_unit.job import dl_unit_job
 from ..dl_unit.reading import HINTS, log_of, read_host
 from ..dl_unit.settings import ID, DlUnitSettings
+from ..kit.tolerations import tolerations_of
 from .reading import result_of, without_result
 from .spec import NodeTest
 
@@ -31,14 +34,21 @@ class DlUnit(NodeTest):
     id = ID
     title = "Arithmetic of every GPU"
     settings_type = DlUnitSettings
+    _by_dra = False
 
     @property
     def _settings(self) -> DlUnitSettings:
         return self.context.settings_of(ID, DlUnitSettings)
 
+    def look(self, cluster: Cluster) -> None:
+        """Look whether nodes offer their GPUs by DRA, which needs further rights."""
+        nodes = {host.node_name for host in self.context.site.in_scope}
+        found = read_node_capacity(cluster, nodes, tolerations_of(self.context))
+        self._by_dra = any(capacity.by_dra for capacity in found.values())
+
     def permissions(self) -> tuple[Permission, ...]:
-        """Return what its jobs need beside BASIC: their program is a ConfigMap; nodes may offer GPUs by DRA."""
-        return job_permissions("plain-job", files=True, by_dra=True)
+        """Return what its jobs need beside BASIC: their program is a ConfigMap."""
+        return job_permissions("plain-job", files=True, by_dra=self._by_dra)
 
     def job(self, name: str, host: BenchmarkHost) -> JobSpec:
         """Return the job that tests all GPUs of the node."""

@@ -142,7 +142,9 @@ class _Host:
             "gemm-fp8": peaks.get("fp8", 2 * peaks.get("bf16", _OTHER_TFLOPS)),
         }  # fmt: skip
         found = [
-            (name, peak * _SHARE * gpu.gemm, "TFLOPS") for name, peak in tflops.items() if self.fp8 or "fp8" not in name
+            (name, peak * _SHARE * gpu.gemm, "TFLOP/s")
+            for name, peak in tflops.items()
+            if self.fp8 or not name.endswith("fp8")
         ]
         found.append(("memory-copy", (self.sku.hbm_tb_per_s or 1.0) * 1e3 * _COPY_SHARE, "GB/s"))
         return [

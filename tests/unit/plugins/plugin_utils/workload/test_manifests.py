@@ -77,6 +77,21 @@ def test_a_plain_job_has_the_files_of_a_config_map() -> None:
     assert pod["containers"][0]["volumeMounts"] == [{"name": "config", "mountPath": "/etc/program", "readOnly": True}]
 
 
+def test_a_plain_job_may_bring_its_files_and_claim_its_gpus() -> None:
+    spec = replace(
+        SPEC, kind="plain-job", nodes=SPEC.nodes[:1], files={"a.py": "pass"}, requests={"memory": "1Gi"}, limits={}
+    )
+    files, job = job_objects(spec, space())
+    assert (files["kind"], files["metadata"]["name"], files["data"]) == ("ConfigMap", SPEC.name, {"a.py": "pass"})
+    pod = job["spec"]["template"]["spec"]
+    assert pod["volumes"] == [{"name": "config", "configMap": {"name": SPEC.name}}]
+    assert pod["containers"][0]["resources"] == {"requests": {"memory": "1Gi"}, "limits": {"nvidia.com/gpu": 8}}
+    *_others, job = job_objects(replace(spec, device_class="gpu.nvidia.com", files={}), space())
+    pod = job["spec"]["template"]["spec"]
+    assert pod["resourceClaims"] and pod["containers"][0]["resources"]["claims"]
+    assert "limits" not in pod["containers"][0]["resources"]
+
+
 def test_an_image_may_have_a_digest() -> None:
     image = "registry.example:5000/nccl-tests:12.8@sha256:" + "0f" * 32
     job = job_objects(replace(SPEC, image=image, gang="none"), space())[-1]

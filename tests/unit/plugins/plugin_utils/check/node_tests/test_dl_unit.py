@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from dl_unit_lines import lines_of, text_of
 from dl_unit_node import HOST, dl_unit, read, simulated
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import figure_rules
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import classify
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult
@@ -34,10 +37,17 @@ def test_a_healthy_node_passes_with_everything_that_can_be_compared() -> None:
     assert list(found.digests) == list(found.parts.values()) and len(set(found.digests.values())) == 1
     assert {figure.part for figure in found.figures} == set(found.parts.values())
     assert {(figure.name, figure.unit) for figure in found.figures} == {
-        ("gemm-bf16", "TFLOPS"), ("gemm-fp32", "TFLOPS"), ("gemm-fp8", "TFLOPS"), ("memory-copy", "GB/s"),
+        ("gemm-bf16", "TFLOP/s"), ("gemm-fp32", "TFLOP/s"), ("gemm-fp8", "TFLOP/s"), ("memory-copy", "GB/s"),
     }  # fmt: skip
     for word in ("dgx-h100", "NVIDIA H100 80GB HBM3", "driver 580", "PyTorch 2.8", "cuBLAS"):
         assert word in found.cohort
+
+
+def test_gpus_without_float8_pass_without_it() -> None:
+    host = replace(HOST, sku="dgx-a100")
+    found = read(simulated(host=host, sku="dgx-a100")[0], host=host)
+    assert found.status is Status.PASSED
+    assert {figure.name for figure in found.figures} == {"gemm-bf16", "gemm-fp32", "memory-copy"}
 
 
 @pytest.mark.parametrize(
@@ -168,3 +178,23 @@ def test_the_job_carries_the_program_and_takes_all_gpus() -> None:
     assert (spec.kind, spec.gpus_per_node, spec.nodes) == ("plain-job", 8, ("gpu02",))
     assert {"dl_unit.py", "operations.py", "rates.py", "device_facts.py"} == set(spec.files)
     assert spec.env["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+
+
+def test_a_slow_gpu_is_a_suspect_among_its_equals_and_no_node_with_a_wrong_one_is_healthy() -> None:
+    """What the test gives is what the classification of a cycle takes: units, causes, parts and cohorts."""
+    nodes = [f"gpu{n:02d}" for n in range(1, 6)]
+    faults = (broken(gemm=0.7), Fault(id="g", kind="gpu", subject="gpu04/gpu0", patch=(_numerics("known-wrong"),)))
+    results = []
+    for name in nodes:
+        host = replace(HOST, name=name, node=name)
+        log, state = simulated(*faults, host=host, nodes=len(nodes))
+        results.append(read(log, state=state, host=host))
+    found = classify("c1", nodes, ["dl_unit"], results, 2000.0, figure_rules())
+    words = {entry.node: entry.word for entry in found.classes}
+    assert words == {"gpu01": "healthy", "gpu02": "suspect", "gpu03": "healthy", "gpu04": "bad", "gpu05": "healthy"}
+    reasons = " ".join(next(entry.reasons for entry in found.classes if entry.node == "gpu02"))
+    assert results[1].parts["gpu3"] in reasons and "gemm-bf16" in reasons
+
+
+def _numerics(word: str) -> Change:
+    return Change(at="gpu.numerics", set=word)
