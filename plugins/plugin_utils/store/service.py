@@ -10,17 +10,30 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..outcome.errors import InputError, NotFoundError
-from ..outcome.model import Status
 from .database import open_database, our_errors
 from .dialect import insert_into
 from .place import Place
-from .service_model import Claim, Cycle, Lease, NodeClass, NodeResult, OurCordon, PartPeriod
+from .service_model import (
+    Claim,
+    Cycle,
+    DayCount,
+    DayFigure,
+    Lease,
+    NodeClass,
+    NodeResult,
+    OurCordon,
+    PartPeriod,
+)
 from .service_rows import (
     TRIED,
     add_results,
     class_of,
     class_row,
+    cordons_of,
     cycle_of,
+    going_on,
+    is_recorded,
+    lease_of,
     part_periods,
     result_query,
     results_of,
@@ -61,6 +74,18 @@ class ServiceStore:
             cycle_of(connection, cycle_id)
             connection.execute(table.update().where(table.c.cycle_id == cycle_id).values(ended=ended, note=note))
 
+    def sites(self, *, rehearsal: bool) -> tuple[str, ...]:
+        """Return the names of the sites of which there are cycles.
+
+        Raises:
+            BringupError: the history cannot be read.
+        """
+        from sqlalchemy import select
+
+        table = tables().service.cycle
+        query = select(table.c.site).where(table.c.rehearsal.is_(rehearsal)).distinct()
+        return tuple(sorted(row["site"] for row in self._rows(query)))
+
     def cycles(self, site: str, *, rehearsal: bool, since: str = "") -> tuple[Cycle, ...]:
         """Return the cycles of that site that began at that time (UTC) or later, the oldest first.
 
@@ -87,13 +112,13 @@ class ServiceStore:
         table = tables().service.lease
         lease = Lease(node=node, test=test, cycle_id=cycle_id, until_s=until_s)
         with our_errors(self.path), self.engine.begin() as connection:
-            cycle = _going_on(connection, cycle_id)
-            if _is_recorded(connection, lease):
+            cycle = going_on(connection, cycle_id)
+            if is_recorded(connection, lease):
                 return Claim(recorded=True)
             query = select(table).where(
                 table.c.site == cycle.site, table.c.rehearsal.is_(cycle.rehearsal), table.c.node == node
             )
-            there = [_lease(row) for row in connection.execute(query.order_by(table.c.test)).mappings()]
+            there = [lease_of(row) for row in connection.execute(query.order_by(table.c.test)).mappings()]
             for other in there:
                 if other.until_s > now_s and (other.cycle_id != cycle_id or other.test == test):
                     return Claim(holder=other)
@@ -134,7 +159,7 @@ class ServiceStore:
         """
         table = tables().service.lease
         query = self._mine(table, site, rehearsal).order_by(table.c.node, table.c.test)
-        return tuple(map(_lease, self._rows(query)))
+        return tuple(map(lease_of, self._rows(query)))
 
     def add_result(self, result: NodeResult) -> bool:
         """Write a result, whole or not at all; tell whether it was new.
@@ -256,7 +281,7 @@ class ServiceStore:
         """
         table = tables().service.cordon
         with our_errors(self.path), self.engine.begin() as connection:
-            if _cordons(connection, site, rehearsal, node=cordon.node, lifted=_OPEN):
+            if cordons_of(connection, site, rehearsal, node=cordon.node, lifted=_OPEN):
                 return False
             row = asdict(cordon) | {"site": site, "rehearsal": rehearsal}
             connection.execute(table.insert().values(row))
@@ -273,14 +298,14 @@ class ServiceStore:
         with our_errors(self.path), self.engine.begin() as connection:
             return bool(connection.execute(table.update().where(*whose).values(lifted=lifted)).rowcount)
 
-    def open_cordons(self, site: str, *, rehearsal: bool) -> Mapping[str, OurCordon]:
+    def opencordons_of(self, site: str, *, rehearsal: bool) -> Mapping[str, OurCordon]:
         """Return by node what we took out of service and did not give back.
 
         Raises:
             BringupError: the history cannot be read.
         """
         with our_errors(self.path), self.engine.begin() as connection:
-            return {entry.node: entry for entry in _cordons(connection, site, rehearsal, lifted=_OPEN)}
+            return {entry.node: entry for entry in cordons_of(connection, site, rehearsal, lifted=_OPEN)}
 
     def cordons(self, site: str, *, rehearsal: bool) -> tuple[OurCordon, ...]:
         """Return all cordons of ours, also those that were lifted, the oldest first.
@@ -289,7 +314,28 @@ class ServiceStore:
             BringupError: the history cannot be read.
         """
         with our_errors(self.path), self.engine.begin() as connection:
-            return _cordons(connection, site, rehearsal)
+            return cordons_of(connection, site, rehearsal)
+
+    def days(self, site: str, *, rehearsal: bool) -> tuple[DayCount, ...]:
+        """Return how many results retention made figures of a day of, the oldest day first.
+
+        Raises:
+            BringupError: the history cannot be read.
+        """
+        return tuple(DayCount(**row) for row in self._days(tables().service.node_day, site, rehearsal))
+
+    def day_figures(self, site: str, *, rehearsal: bool) -> tuple[DayFigure, ...]:
+        """Return the figures of days that retention made, the oldest day first.
+
+        Raises:
+            BringupError: the history cannot be read.
+        """
+        return tuple(DayFigure(**row) for row in self._days(tables().service.node_day_figure, site, rehearsal))
+
+    def _days(self, table: Any, site: str, rehearsal: bool) -> list[Any]:
+        wanted = [column for column in table.c if column.name not in ("site", "rehearsal")]
+        query = self._mine(table, site, rehearsal).with_only_columns(*wanted)
+        return self._rows(query.order_by(table.c.day, table.c.node, table.c.test))
 
     def _mine(self, table: Any, site: str, rehearsal: bool) -> Any:
         from sqlalchemy import select
@@ -313,33 +359,3 @@ def open_service(path: Place) -> ServiceStore:
         BringupError: SQLAlchemy is missing, or the file is damaged, foreign, too new or cannot be written.
     """
     return ServiceStore(path, open_database(path))
-
-
-def _going_on(connection: Any, cycle_id: str) -> Cycle:
-    cycle = cycle_of(connection, cycle_id)
-    if cycle.ended:
-        raise InputError(f"cycle {cycle_id}", f"ended at {cycle.ended} and takes no lease.", "begin another cycle")
-    return cycle
-
-
-def _is_recorded(connection: Any, lease: Lease) -> bool:
-    from sqlalchemy import select
-
-    table = tables().service.node_result
-    same = (table.c.cycle_id == lease.cycle_id, table.c.node == lease.node, table.c.test == lease.test)
-    query = select(table.c.id).where(*same, table.c.status != Status.PENDING.value).limit(1)
-    return connection.execute(query).scalar() is not None
-
-
-def _lease(row: Mapping[str, Any]) -> Lease:
-    return Lease(node=row["node"], test=row["test"], cycle_id=row["cycle_id"], until_s=row["until_s"])
-
-
-def _cordons(connection: Any, site: str, rehearsal: bool, **wanted: str) -> tuple[OurCordon, ...]:
-    from sqlalchemy import select
-
-    table = tables().service.cordon
-    query = select(table).where(table.c.site == site, table.c.rehearsal.is_(rehearsal))
-    query = query.where(*(table.c[name] == value for name, value in wanted.items())).order_by(table.c.id)
-    names = ("node", "by", "reason", "since", "lifted")
-    return tuple(OurCordon(**{name: row[name] for name in names}) for row in connection.execute(query).mappings())

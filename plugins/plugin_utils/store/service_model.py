@@ -141,3 +141,31 @@ class Acceptance:
     accepted: str
     why: str
     what: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayCount:
+    """How many results of a status retention took away of a node, test and day (UTC)."""
+
+    day: str
+    node: str
+    test: str
+    status: str
+    results: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayFigure:
+    """What one figure was on a day (UTC), over the passed results that retention took away."""
+
+    day: str
+    node: str
+    test: str
+    cohort: str
+    part: str
+    name: str
+    unit: str
+    results: int
+    lowest: float
+    highest: float
+    total: float

@@ -14,7 +14,7 @@ from ..outcome.errors import InputError, NotFoundError
 from ..outcome.model import Rating, Status
 from .dialect import insert_into
 from .fact_rows import fact_text, keep_facts
-from .service_model import Cycle, Figure, NodeClass, NodeResult, PartPeriod
+from .service_model import Cycle, Figure, Lease, NodeClass, NodeResult, OurCordon, PartPeriod
 from .tables import tables
 
 # Kinds of `node_last`: the newest that was tried (not given back), the newest pass, the newest failure.
@@ -196,3 +196,42 @@ def same_cycle(found: Cycle, begun: Cycle) -> None:
     if (found.site, found.rehearsal) != (begun.site, begun.rehearsal):
         text = f"is remembered of site {found.site} (rehearsal {found.rehearsal}), not of {begun.site}."
         raise InputError(f"cycle {begun.cycle_id}", text, "give the cycle a name of its own")
+
+
+def going_on(connection: Any, cycle_id: str) -> Cycle:
+    """Return a cycle that goes on.
+
+    Raises:
+        InputError: it has ended.
+        NotFoundError: it never began here.
+    """
+    cycle = cycle_of(connection, cycle_id)
+    if cycle.ended:
+        raise InputError(f"cycle {cycle_id}", f"ended at {cycle.ended} and takes no lease.", "begin another cycle")
+    return cycle
+
+
+def is_recorded(connection: Any, lease: Lease) -> bool:
+    """Tell whether the cycle has a result of that node and test that was not given back."""
+    from sqlalchemy import select
+
+    table = tables().service.node_result
+    same = (table.c.cycle_id == lease.cycle_id, table.c.node == lease.node, table.c.test == lease.test)
+    query = select(table.c.id).where(*same, table.c.status != Status.PENDING.value).limit(1)
+    return connection.execute(query).scalar() is not None
+
+
+def lease_of(row: Mapping[str, Any]) -> Lease:
+    """Return the lease that a row keeps."""
+    return Lease(node=row["node"], test=row["test"], cycle_id=row["cycle_id"], until_s=row["until_s"])
+
+
+def cordons_of(connection: Any, site: str, rehearsal: bool, **wanted: str) -> tuple[OurCordon, ...]:
+    """Return the cordons of ours with those values, the oldest first."""
+    from sqlalchemy import select
+
+    table = tables().service.cordon
+    query = select(table).where(table.c.site == site, table.c.rehearsal.is_(rehearsal))
+    query = query.where(*(table.c[name] == value for name, value in wanted.items())).order_by(table.c.id)
+    names = ("node", "by", "reason", "since", "lifted")
+    return tuple(OurCordon(**{name: row[name] for name in names}) for row in connection.execute(query).mappings())

@@ -99,7 +99,7 @@ def _node_result(metadata: Any) -> Any:
         Column("figures", String, nullable=False),
         Column("log", String, nullable=False),
         Index("node_result_of_cycle", "cycle_id", "node", "test", "attempt", unique=True),
-        Index("node_result_of_node", "node", "test", "started_s"),
+        Index("node_result_of_node", "node", "started_s"),
         Index("node_result_by_time", "started_s"),
     )
 

@@ -1,0 +1,31 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Module history: imports, exports, thins, copies and checks the history."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history_care import care_for
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.place import place_of
+
+
+class ActionModule(ModuleAction):
+    """Take care of a history."""
+
+    module = "history"
+
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Do what the state says, and say how many rows it was about."""
+        del task_vars
+        changed, rows = care_for(options, time.time(), now_utc(), write=not self.check_mode)
+        place = place_of(options["store"])
+        where = f" to {Path(options['dest'])}" if options["dest"] else ""
+        said = ", ".join(f"{number} {name}" for name, number in rows.items())
+        self.emit(f"history {place}: {options['state']}{where}: {said or 'nothing is wrong'}"[:199])
+        return {"changed": changed, "place": str(place), "rows": rows, "exit_code": 0}
