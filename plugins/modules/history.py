@@ -50,7 +50,8 @@ options:
     description:
       - With O(state=imported), a SQLite file with one table of node, test name, timestamp and result, as the
         continuous validation framework keeps it (C(metadata/validation.db)). It is not changed.
-      - Names of columns are taken without case, spaces and signs. A table in which a column can be meant twice is refused.
+      - Names of columns are taken without case, spaces and signs. A table in which a column can be meant twice is
+        refused.
     type: path
   tests:
     description:

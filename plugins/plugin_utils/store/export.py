@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -126,9 +127,7 @@ def _parquet(path: Path, columns: Mapping[str, type], rows: Iterator[Row]) -> in
 
 def _pyarrow() -> tuple[Any, Any]:
     try:
-        import pyarrow
-        import pyarrow.parquet
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
         hint = "pip install pyarrow, or export csv alone"
         raise NotFoundError("Python package pyarrow", "is not installed; it writes Parquet.", hint) from None
-    return pyarrow, pyarrow.parquet

@@ -298,7 +298,7 @@ class ServiceStore:
         with our_errors(self.path), self.engine.begin() as connection:
             return bool(connection.execute(table.update().where(*whose).values(lifted=lifted)).rowcount)
 
-    def opencordons_of(self, site: str, *, rehearsal: bool) -> Mapping[str, OurCordon]:
+    def open_cordons(self, site: str, *, rehearsal: bool) -> Mapping[str, OurCordon]:
         """Return by node what we took out of service and did not give back.
 
         Raises:
