@@ -34,6 +34,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import read_spec, write_spec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.settings import (
+    STORAGE,
+    storage_settings,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 
 GATE = "training_acceptance"
@@ -74,14 +78,14 @@ class Bench:
     def kubeconfig(self) -> str:
         return str(next((self.work / "rehearsal" / "cluster").rglob("*kubeconfig*")))
 
-    def site(self, **settings: Any) -> Site:
+    def site(self, storage: bool = False, **settings: Any) -> Site:
         nodes = read_spec(self.model).nodes
         hosts = tuple(Host(name=node.name, sku=node.sku, node_name=node.name, rack=node.rack) for node in nodes)
         return make_site(
             hosts,
             name="rehearsal",
-            capabilities=("kubernetes", "multi_node"),
-            settings={GATE: {**SETTINGS, **settings}},
+            capabilities=("kubernetes", "multi_node", *(("shared_volume",) if storage else ())),
+            settings={GATE: {**SETTINGS, **settings}, STORAGE: storage_settings(len(hosts))},
         )
 
     def judged(self, fault: str, **settings: Any) -> tuple[Outcome, ...]:
@@ -108,7 +112,7 @@ class Bench:
             eventually(lambda: lacking() == short)
 
     def observed(self, *, may_fail: bool = False, **settings: Any) -> tuple[Outcome, ...]:
-        """Observe the gate and judge it from what was saved."""
+        """Observe the gate, with `storage=True` the shared volume too, and judge it from what was saved."""
         self.serial += 1
         site, run_dir = self.site(**settings), self.work / f"own-{self.serial}"
         context = ObserveContext(
@@ -119,8 +123,9 @@ class Bench:
             recipe=self.recipe,
             connections=self.user.connections,
         )
-        seen = observe(observers_of(GATE)["training"], GATE, context)
-        assert may_fail or seen.error is None
+        for name in ("storage", "training") if settings.get("storage") else ("training",):
+            seen = observe(observers_of(GATE)[name], GATE, context)
+            assert may_fail or seen.error is None
         return judge_gate(
             declare(GATE, site), JudgeContext(gate=GATE, site=site, today=TODAY, hardware=HARDWARE), run_dir
         )
@@ -149,7 +154,8 @@ def test_healthy(bench: Bench) -> None:
     gate = next(entry for entry in bench.healthy.record["gates"] if entry["gate"] == GATE)
     assert "MFU" in gate["key_figure"] and f"over {8 * COUNT} GPUs" in gate["key_figure"]
     logs = sorted(path.name for path in (bench.healthy.run_dir / "evidence" / GATE).iterdir())
-    assert logs == [f"train-1-1-{index}.log" for index in range(COUNT)]
+    fio = [f"fio-{number}-1.log" for number in range(1, COUNT + 1)]
+    assert logs == [*fio, *(f"train-1-1-{index}.log" for index in range(COUNT))]
     print(f"gate took {gate.get('duration_s')} s")
 
 
@@ -172,8 +178,10 @@ def test_faults(bench: Bench, fault: str) -> None:
 
 def _assert_found(bench: Bench, fault: str) -> None:
     subject = _subject(fault, drawing(fault))
-    outcomes = bench.judged(f"{fault}@{subject}" if subject else fault)
-    expected, found = CATALOGUE[fault].expect, _findings(outcomes)
+    expected = CATALOGUE[fault].expect
+    more = {"storage": True} if expected.check.startswith("storage-") else {}
+    outcomes = bench.judged(f"{fault}@{subject}" if subject else fault, **more)
+    found = _findings(outcomes)
     told = {(o.check, o.cause, o.status.value) for o in found}
     assert told == {(expected.check, expected.cause, expected.status)}, [o.summary for o in found]
     if subject and expected.cause != "launch-unschedulable":

@@ -10,6 +10,8 @@ from typing import Any, NoReturn
 
 from .text import document, unreadable
 
+_MOST = 1e300
+
 
 def read_json(output: str, tool: str) -> Any:
     """Return the document that a tool printed.
@@ -68,6 +70,7 @@ def amount(entry: dict[str, Any], name: str, tool: str) -> float:
         InputError: it is none.
     """
     value = entry.get(name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    # A float is never as large as a number of JSON may be.
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_MOST <= value <= _MOST:
         raise unreadable(tool, f"{name} is {value!r}"[:120], f"a number for {name}")
     return float(value)

@@ -28,6 +28,7 @@ _NO_IBDIAGNET = "gpufleet_settings.ibdiagnet is not given; set it to {} where ib
 
 _NO_BMC = f"no host of the inventory has {BMC}, the address of its BMC"
 _NO_PDU = "gpufleet_settings.pdu-feeds.pdus names no PDU"
+_NO_SHARED_VOLUME = "gpufleet_settings.storage-integrity states neither volume nor claim"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,9 +261,12 @@ def _with_capabilities(site: Site, facts: InventoryFacts) -> Site:
     words |= {"ibdiagnet"} if "ibdiagnet" in site.settings else set()
     words |= {"node_autoscaler"} if "cluster-autoscaling" in site.settings else set()
     words |= {"bmc_address"} if any(host.bmc for host in site.in_scope) else set()
+    storage = site.settings.get("storage-integrity", {})
+    words |= {"shared_volume"} if storage.get("volume") or storage.get("claim") else set()
     words |= {"pdu_address"} if site.settings.get("pdu-feeds", {}).get("pdus") else set()
     missing = {"ibdiagnet": _NO_IBDIAGNET, "node_autoscaler": _NO_AUTOSCALER}
-    missing |= {"bmc_address": _NO_BMC, "pdu_address": _NO_PDU} | dict(profile.missing)
+    missing |= {"bmc_address": _NO_BMC, "pdu_address": _NO_PDU, "shared_volume": _NO_SHARED_VOLUME}
+    missing |= dict(profile.missing)
     if len(site.in_scope) > 1:
         words.add("multi_node")
     else:

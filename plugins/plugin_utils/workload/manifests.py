@@ -10,7 +10,7 @@ from typing import Any
 
 from ..runtime.recipe_files import RECIPES
 from .claims import claim_variables, gpu_requests, split_limits
-from .model import CONFIG_DIR, JobSpec, PodNeeds
+from .model import CONFIG_DIR, DATA_DIR, JobSpec, PodNeeds
 from .namespace import TemporaryNamespace
 from .render import render
 
@@ -64,6 +64,9 @@ def job_objects(spec: JobSpec, namespace: TemporaryNamespace) -> list[dict[str, 
         "deadline_s": spec.placing_s + spec.pull_s + spec.timeout_s,
         "access": ACCESS,
         "volume": dict(spec.volume),
+        "data": dict(spec.data),
+        "data_dir": DATA_DIR,
+        "user": spec.user,
         "secret_env": dict(spec.secret_env),
         "files": dict(spec.files),
         "requests": dict(spec.requests),

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from ..outcome.errors import InputError
 
 CONFIG_DIR = "/etc/program"
+DATA_DIR = "/data"
 JobKind = Literal["gang-job", "mpijob", "plain-job", "torchrun"]
 PodRole = Literal["launcher", "worker"]
 JobState = Literal[
@@ -90,6 +91,8 @@ class JobSpec:
         needs: further volumes and containers of its pods; its annotations and environment are those above.
         shm_gib: size limit of /dev/shm.
         volume: volume source that a plain Job has at /models, read-only; empty for none.
+        data: volume source that a plain Job has at DATA_DIR and may write to; empty for none.
+        user: user, by number, that a plain Job is.
         secret_env: environment of a plain Job from secrets of its namespace, as `secret/key`.
         files: files for every pod of a `torchrun` or plain Job, in CONFIG_DIR, by name; `begin.py` starts torchrun.
         requests: cpu and memory that every pod of a `torchrun` or plain Job asks for.
@@ -117,6 +120,8 @@ class JobSpec:
     needs: PodNeeds = field(default_factory=PodNeeds)
     shm_gib: int = 16
     volume: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+    user: int = 65534
     secret_env: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     requests: Mapping[str, str] = field(default_factory=dict)

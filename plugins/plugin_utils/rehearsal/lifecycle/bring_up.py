@@ -19,6 +19,7 @@ from ..hosts.starting import resident_process
 from ..telemetry.plan import SimulatedTelemetry, TelemetryPrograms, plan_telemetry, telemetry_directory
 from ..toolchain.ensure import Program, Workshop, ensure_toolchain
 from ..workloads.alert_receiver_pods import PORT_VARIABLE
+from ..workloads.fio_pods import FIO_VARIABLE, LIBRARIES_VARIABLE
 from .controller import alive_check, controller_process
 from .ending import ending_in_order
 from .needs import refuse_missing_programs
@@ -152,6 +153,8 @@ def _controllers(
 ) -> tuple[ProcessSpec, ...]:
     """The simulated operators; they follow the model file."""
     env = {PORT_VARIABLE: str(telemetry.ports["alert-receiver"])} if telemetry else {}
+    if simulated.fio is not None:
+        env |= {FIO_VARIABLE: simulated.fio.path, LIBRARIES_VARIABLE: simulated.fio.libraries}
     hardware = [word for path in request.recipe_data for word in ("--hardware", str(path / "hardware"))]
     full = ("--full", str(request.full_sets)) if request.full_sets else ()
     arguments = ("--kubeconfig", str(plane.kubeconfig), "--model", str(simulated.model_file), *hardware, *full)

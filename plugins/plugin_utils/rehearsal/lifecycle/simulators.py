@@ -30,6 +30,7 @@ from ..hosts.prepare import prepare_hosts
 from ..model.patch import build_model, healthy_cluster
 from ..model.spec import ModelSpec, write_spec
 from ..model.values import ClusterModel, Node
+from ..storage.programs import Fio, ensure_fio
 from ..substitution.replacements import Simulation, Substitution, substitution_for
 from ..telemetry.programs import Prometheus, ensure_prometheus
 from .catalog import charts_of
@@ -50,6 +51,7 @@ class Simulated:
     substitution: Substitution
     fabric: SimulatedFabric | None = None
     prometheus: Prometheus | None = None
+    fio: Fio | None = None
 
 
 def prepare_simulators(request: RehearsalRequest, progress: Progress, alive: Callable[[], None]) -> Simulated:
@@ -76,16 +78,17 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress, alive: Cal
     planned = fabric is not None and request.plan
     if planned:
         write_cabling([node for node in healthy.nodes if node.kubernetes.member], cabling)
+    fio = _fio(request, progress, alive)
     substitution = substitution_for(
         Simulation(
             site=request.site, model=healthy, facility=facility,
             facility_fault=room_state(model, healthy) != room_state(healthy, healthy),
             cabling=str(cabling) if planned else "", fabric=fabric is not None, full=request.full,
-            bmc_access=write_access(bmc_directory(request.directory)), bmcs=len(request.bmcs),
+            bmc_access=write_access(bmc_directory(request.directory)), bmcs=len(request.bmcs), storage=fio is not None,
         )
     )  # fmt: skip
     prometheus = _prometheus(request, progress, alive)
-    return Simulated(model, model_file, _mirror(request, model), substitution, fabric, prometheus)
+    return Simulated(model, model_file, _mirror(request, model), substitution, fabric, prometheus, fio)
 
 
 def _prometheus(request: RehearsalRequest, progress: Progress, alive: Callable[[], None]) -> Prometheus | None:
@@ -94,6 +97,15 @@ def _prometheus(request: RehearsalRequest, progress: Progress, alive: Callable[[
         return ensure_prometheus(request.cache, progress, alive)
     except UnavailableError as error:
         progress.say(f"rehearsal: no Prometheus, so gate telemetry cannot look: {error}")
+        return None
+
+
+def _fio(request: RehearsalRequest, progress: Progress, alive: Callable[[], None]) -> Fio | None:
+    """Find fio; without it the rehearsal goes on, and says what that costs."""
+    try:
+        return ensure_fio(request.cache, progress, alive)
+    except UnavailableError as error:
+        progress.say(f"rehearsal: no fio, so no shared volume is measured: {error}")
         return None
 
 

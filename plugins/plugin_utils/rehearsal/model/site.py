@@ -54,7 +54,9 @@ class Stack:
     `gang_largest` pods are no gang to the gang scheduler (0: all are). The training image uses `training_efficiency` of
     what a good one would; `training_learns`: it computes right gradients. `image_pull_s`: pods of tests wait so long
     for their image; `system_nodes`: there are so many nodes without GPUs, for the cluster's own software; both are read
-    when the rehearsal starts. `training_torch`: PyTorch is in the training image."""
+    when the rehearsal starts. `training_torch`: PyTorch is in the training image. All hosts have `storage_speed` of the
+    shared volume's usual speed, and differ from each other and from run to run by `storage_noise` (standard
+    deviation)."""
 
     gang_scheduler: GangBehaviour = "all-or-nothing"
     gang_largest: int = 0
@@ -63,6 +65,8 @@ class Stack:
     image_pull_s: float = 0.0
     system_nodes: int = 0
     training_torch: bool = True
+    storage_speed: float = 1.0
+    storage_noise: float = 0.05
     dra_driver: DraBehaviour = "allocates"
     cluster_policy: str = "ready"
     components: dict[str, ComponentState] = field(default_factory=dict)

@@ -244,6 +244,16 @@ class Serving:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """The shared volume as the node sees it: the part of the usual speed that it has, how many times as long the
+    slowest request of a hundred takes (`tail`), and whether a block comes back other than written (`corrupts`)."""
+
+    speed: float = 1.0
+    tail: float = 1.0
+    corrupts: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """One GPU host. `others` are ports of adapters that carry no GPU traffic; hosts of different `unit` share no leaf.
 
@@ -299,6 +309,7 @@ class Node:
     exporter: ExporterState = "ok"
     exporter_label: str = "Hostname"
     training: Training = field(default_factory=Training)
+    storage: Storage = Storage()
     bmc: Bmc = field(default_factory=Bmc)
 
     @property

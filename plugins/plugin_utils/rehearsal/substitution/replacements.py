@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from ..model.values import ClusterModel
-from .settings import COUNTER_INTERVAL_S, GPU_STACK, TELEMETRY, inference_settings, nccl_settings, training_settings
+from .settings import (
+    COUNTER_INTERVAL_S,
+    GPU_STACK,
+    STORAGE,
+    TELEMETRY,
+    inference_settings,
+    nccl_settings,
+    storage_settings,
+    training_settings,
+)
 
 # The fastest links of the InfiniBand simulator: HDR, four lanes.
 _SIMULATED_GBPS = 200
@@ -55,6 +64,7 @@ class Simulation:
         full: whether programs really run where they can.
         bmc_access: settings of check bmc-reached for the simulated BMCs.
         bmcs: how many there are.
+        storage: whether there is a simulated shared volume.
     """
 
     site: StatedSite
@@ -66,6 +76,7 @@ class Simulation:
     full: bool = False
     bmc_access: Mapping[str, Any] = field(default_factory=dict)
     bmcs: int = 0
+    storage: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +215,16 @@ def _inference(simulation: Simulation) -> Mapping[str, Any]:
     return {name: value for name, value in found.items() if name != "slo"} if stated else found
 
 
+def _shared_volume(simulation: Simulation) -> Replacement:
+    volume = simulation.site.option(STORAGE, "volume") or simulation.site.option(STORAGE, "claim")
+    site = " and not the site's own" if volume else ""
+    if not simulation.storage:
+        note = "shared volume: none is measured, for there is no fio on this machine"
+        return Replacement(note=note, settings={STORAGE: {"volume": {}, "claim": {}}})
+    note = f"shared volume: a simulated one{site}, a little of which the real fio writes and reads once"
+    return Replacement(note=note, settings={STORAGE: storage_settings(len(simulation.model.nodes))})
+
+
 def _software(_simulation: Simulation) -> Replacement:
     return Replacement(note="charts: stand-ins with the names and versions of the recipe's, which control no hardware")
 
@@ -216,6 +237,7 @@ REPLACEMENTS: tuple[Callable[[Simulation], Replacement | None], ...] = (
     _cabling_plan,
     _criteria,
     _time_limits,
+    _shared_volume,
     _software,
 )
 """Everything that a rehearsal replaces, in the order of the notes."""

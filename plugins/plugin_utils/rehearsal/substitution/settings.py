@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from ..model.values import ClusterModel
+from ..workloads.performance import performance
 from ..workloads.serving import serving_data
 
 # Seconds between the two readings of link counters: the simulated ones grow fast.
 COUNTER_INTERVAL_S = 2
 # Nothing restarts by itself here, so a short window shows as much as a long one.
 GPU_STACK = {"stays_ready_s": 1.0}
+STORAGE = "storage-integrity"
 # A small cluster on one machine delays no alert.
 TELEMETRY = {"settle_s": 20.0, "load_s": 10.0, "fire_s": 10.0, "arrive_s": 15.0, "rule_interval_s": 1}
 
@@ -41,6 +43,18 @@ def training_settings(nodes: int, *, full: bool) -> dict[str, Any]:
     times = {"peak_tflops": 0.05, "mfu": 0.0001, "step_time_cv": 9.0, "step_time_cv_bad": 9.0, "growth": 9.0}
     peers = {"peer_marginal": 0.7, "peer_bad": 0.8, "repeats": 1, "start_s": 120.0, "data_factor": 100.0}
     return {**waits, "timeout_s": 300.0 + 60.0 * nodes, "total_s": 3600.0, "stuck_s": 120.0, **model, **times, **peers}
+
+
+def storage_settings(nodes: int) -> dict[str, Any]:
+    """Return the settings of check storage-integrity: a little of the simulated volume at once for all hosts, and what
+    a site would know of its storage: a third of what performance.yaml says, and three times as late."""
+    floor = {name: round(speed.mib_s / 3, 1) for name, speed in performance().storage.items()}
+    late = {name: round(speed.p99_ms * 3, 3) for name, speed in performance().storage.items()}
+    return {
+        "volume": {"hostPath": {"path": "/mnt/shared"}}, "claim": {}, "size_mib": 1, "threads": 2, "seconds": 0.05,
+        "rate_mib_s": 0, "parallel": nodes, "timeout_s": 60.0 + 0.1 * nodes, "schedule_s": 30.0, "pull_s": 120.0,
+        "floor_mib_s": floor, "p99_ms": late,
+    }  # fmt: skip
 
 
 def inference_settings(model: ClusterModel, *, full: bool) -> dict[str, Any]:

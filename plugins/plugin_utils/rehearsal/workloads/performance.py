@@ -77,6 +77,14 @@ class TrainingSpeed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StorageSpeed:
+    """What a host reaches on the shared volume in one pattern, and its 99th percentile of the latency."""
+
+    mib_s: float
+    p99_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Performance:
     """The whole file; its comments explain the fields."""
 
@@ -92,6 +100,7 @@ class Performance:
     noise: Noise
     run_s: RunTime
     training: TrainingSpeed
+    storage: dict[str, StorageSpeed]
     nvls: Nvls
     versions: Versions
 

@@ -1,0 +1,168 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How hosts are judged by what they reach on the shared volume: one rule for throughput and latency. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome
+from ..benchmark.plan import BenchmarkHost
+from ..benchmark.preconditions import no_reference, nodes, not_repeated
+from ..benchmark.shared_cause import explained, slow_group
+from ..kit.answer import Answer
+from ..spec import CheckSpec, JudgeContext
+from .analysis import Figures, Metric
+from .model import Results, Run
+from .settings import KEY, PATTERNS
+
+INTEGRITY = KEY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What a check calls its findings: a host that is slow, and all of them; `after` judges hosts before it."""
+
+    metric: Metric
+    slow: str
+    all_slow: str
+    setting: str
+    after: tuple[str, Metric] | None = None
+
+    @property
+    def uneven(self) -> str:
+        return f"{self.slow}-uneven"
+
+
+_HINT = (
+    "look at this host's mount (options, server address, retransmissions: nfsstat -rc, mount), its adapter and route"
+)
+_ALL = "every host is slow alike, so no host is to blame: look at the storage itself, its servers and its network"
+_UNEVEN = "too many hosts differ to blame one: compare their mounts, and what else uses the volume now"
+
+
+def judge_metric(spec: CheckSpec, rule: Rule, results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return an outcome for every host; one for those that are slow for what they share."""
+    figures = Figures(results)
+    told: list[Outcome] = []
+    covered: set[str] = set()
+    for cohort, hosts in figures.cohorts().items():
+        outcome, about = _together(spec, rule, context, figures, cohort, hosts)
+        if outcome is not None:
+            told.append(outcome)
+            covered.update(about)
+    rest = [host for host in results.plan.hosts if host.name not in covered]
+    return (*told, *(_judge(Answer.about_host(spec, context, host.name), rule, figures, host) for host in rest))
+
+
+def _together(
+    spec: CheckSpec, rule: Rule, context: JudgeContext, figures: Figures, cohort: str, hosts: list[str]
+) -> tuple[Outcome | None, tuple[str, ...]]:
+    """Return the one outcome about several hosts, and which; None where each is judged by itself."""
+    metric = rule.metric
+    slow = [host for host in hosts if figures.missed(metric, host)]
+    if rule.after is not None:
+        slow = [host for host in slow if not figures.missed(rule.after[1], host)]
+    blamed = figures.blamed(metric, cohort)
+    proven = bool(blamed) or all(len(figures.runs[host]) >= figures.plan.settings.repeats for host in slow)
+    far = any(figures.far(metric, host, name) for host in slow for name in figures.missed(metric, host))
+    shared = explained(context, slow, hosts) if proven and far else None
+    if shared is not None:
+        first = shared.slow[0]
+        text = f"{first}: {_told(figures, metric, first, figures.missed(metric, first)[0])}"
+        return slow_group(spec, context, shared, text, **_details(figures, metric, first)), tuple(shared.slow)
+    if not blamed or len(hosts) < 2:
+        return None, ()
+    pattern, answer = blamed[0], Answer.about_cluster(spec, context)
+    first = min(hosts, key=lambda host: metric.rate(figures.value(metric, host, pattern)))
+    details = {**_details(figures, metric, first), "more_subjects": nodes(hosts)}
+    if rule.after is not None and figures.blamed(rule.after[1], cohort):
+        return answer.blocked(by=rule.after[0], because="most hosts are slow alike", more_subjects=nodes(hosts)), (
+            *hosts,
+        )
+    bound = metric.bound(figures.plan.settings, pattern)
+    middle = figures.peers(metric, cohort, pattern).median
+    if bound and middle < metric.rate(bound):
+        text = f"{pattern}: the faster hosts of {len(hosts)} have {metric.rate(middle):,.4g} {metric.unit}"
+        text += f", the site states {bound:g}"
+        return answer.failed(rule.all_slow, text, _ALL, **details), tuple(hosts)
+    count = len(figures.peers(metric, cohort, pattern).suspects)
+    text = f"{pattern}: {count} of {len(hosts)} hosts are far below the faster ones, the slowest is {first}"
+    return answer.marginal(rule.uneven, text, _UNEVEN, **details), tuple(hosts)
+
+
+def _judge(answer: Answer, rule: Rule, figures: Figures, host: BenchmarkHost) -> Outcome:
+    metric, settings = rule.metric, figures.plan.settings
+    if host.closed or not figures.runs[host.name]:
+        why = host.closed or "fio gave no figures on it"
+        return answer.blocked(by=INTEGRITY, because=why)
+    missed = figures.missed(metric, host.name)
+    details = _details(figures, metric, host.name)
+    if missed and rule.after is not None and figures.missed(rule.after[1], host.name):
+        return answer.blocked(by=rule.after[0], because=_told(figures, metric, host.name, missed[0]), **details)
+    if missed:
+        pattern = next((name for name in missed if figures.far(metric, host.name, name)), missed[0])
+        text = _told(figures, metric, host.name, pattern)
+        if len(figures.runs[host.name]) < settings.repeats:
+            return not_repeated(answer, text, **details)
+        if figures.far(metric, host.name, pattern):
+            return answer.failed(rule.slow, text, _HINT, **details)
+        return answer.marginal(f"{rule.slow}-marginal", text, _HINT, **details)
+    text = "; ".join(f"{name} {figures.value(metric, host.name, name):,.4g} {metric.unit}" for name in PATTERNS)
+    unknown = [name for name in PATTERNS if not _known(figures, metric, host.name, name)]
+    if unknown:
+        hint = f"state what is expected in gpufleet_settings.{KEY}.{rule.setting}, by pattern"
+        return no_reference(answer, f"{text}: too few hosts are alike to compare {unknown[0]}", hint, **details)
+    return answer.passed(text, **details)
+
+
+def _known(figures: Figures, metric: Metric, host: str, pattern: str) -> bool:
+    """Tell whether there is something that a good figure was held against."""
+    return (
+        bool(metric.bound(figures.plan.settings, pattern))
+        or figures.peers(metric, figures.cohort(host), pattern).enough
+    )
+
+
+def _told(figures: Figures, metric: Metric, host: str, pattern: str) -> str:
+    peers = figures.peers(metric, figures.cohort(host), pattern)
+    text = f"{pattern}: {metric.name} {figures.value(metric, host, pattern):,.4g} {metric.unit}"
+    if host in peers.suspects and peers.median > 0:
+        return f"{text}, its peers have {metric.rate(peers.median):,.4g}"
+    return f"{text}, the site states {metric.bound(figures.plan.settings, pattern):g}"
+
+
+def _details(figures: Figures, metric: Metric, host: str) -> Mapping[str, Any]:
+    runs, settings = figures.runs[host], figures.plan.settings
+    measured = [Measure("runs", len(runs), "count"), Measure("fio", runs[0].reading.version)]
+    measured.append(Measure("past the page cache", "yes" if runs[0].reading.direct else "no"))
+    expected = []
+    for pattern in PATTERNS:
+        measured.append(
+            Measure(f"{pattern} {metric.name}", round(figures.value(metric, host, pattern), 4), metric.unit)
+        )
+        comparison = "<=" if metric.reversed else ">="
+        bound, peers = metric.bound(settings, pattern), figures.peers(metric, figures.cohort(host), pattern)
+        if bound:
+            expected.append(Expectation(f"{pattern} {metric.name}", comparison, bound, Basis.SLO, metric.unit))
+        if peers.evaluated and peers.limit > 0:
+            words = f"in 1/{metric.unit}: {peers.arithmetic}" if metric.reversed else peers.arithmetic
+            limit = round(metric.rate(peers.limit), 4)
+            expected.append(Expectation(f"{pattern} {metric.name}", comparison, limit, Basis.PEERS, metric.unit, words))
+    return {"measured": tuple(measured), "expected": tuple(expected), "evidence": evidence(runs)}
+
+
+def evidence(runs: tuple[Run, ...]) -> tuple[Evidence, ...]:
+    """Return the logs of runs of one host."""
+    return tuple(
+        Evidence(
+            f"fio, run {run.record.attempt}",
+            run.record.host,
+            run.reading.problem.text[:200] if run.reading.problem else f"{run.record.duration_s:.0f} s",
+            run.record.log,
+        )
+        for run in runs
+    )
