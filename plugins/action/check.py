@@ -35,6 +35,7 @@ class ActionModule(ModuleAction):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Run each observer once; one that fails is saved as such and judged `other`."""
         run = Run(existing_run_dir(options["run_dir"]))
+        holding = Run(existing_run_dir(options["part_of"])) if options.get("part_of") else run
         restore_settings(run, stated_settings(options, task_vars, self._templar, silent))
         record = run.record
         if not self.check_mode:
@@ -44,10 +45,10 @@ class ActionModule(ModuleAction):
         declaration = run.declaration(options["gate"])
         uid, refused = self._cluster(run, options["gate"], connections)
         tests = disturbs_cluster(declaration, run.site) and not self.check_mode and refused is None
-        holder = take_hold(run, options, self.emit).holder if tests else ""
+        holder = take_hold(holding, options, self.emit).holder if tests else ""
         context = run.observe_context(run_day(record), self.emit, connections, holder)
-        with working(run.path):
-            context = replace(context, cluster_uid=uid)
+        with working(holding.path):
+            context = replace(context, cluster_uid=uid, roll=options["roll"])
             seen = observe_gate(declaration, context, check_mode=self.check_mode, refused=refused)
         failed = {entry.key: entry.error["reason"] for entry in seen if entry.error is not None}
         return {"changed": False, "observations": [entry.key for entry in seen], "not_observed": failed}

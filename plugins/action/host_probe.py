@@ -80,7 +80,8 @@ class ActionModule(ModuleAction):
                 raise InputError(name, "is stated.", "leave it out: the action plugin fills it in")
         positive("max_output_bytes", options["max_output_bytes"])
         requests = self._requests(options)
-        host = str(task_vars.get("inventory_hostname", ""))
+        # A delegated task is about the host that it asks.
+        host = str(self._task.delegate_to or task_vars.get("inventory_hostname", ""))
         kind = self._kind(options)
         relative = evidence_file(host, kind)
         told = {"requests": requests, "guard": self._guard(run_dir, host, options)}

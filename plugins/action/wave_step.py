@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.engine import Changed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.model import Stage
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import end_hold, take_hold
@@ -20,10 +22,25 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll import (
     stage_lines,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.wave_proof import problems_found, start_verification
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.wave_neighbours import Company, await_company
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.wave_proof import (
+    problems_found,
+    start_driver_proof,
+    start_fabric_proof,
+    start_verification,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeping import working
 
-_NOTHING: dict[str, Any] = {"changed": False, "stopped": "", "nodes": [], "boot_ids": {}, "proof": ""}
+_NOTHING: dict[str, Any] = {
+    "changed": False,
+    "stopped": "",
+    "nodes": [],
+    "boot_ids": {},
+    "results": {},
+    "labels": {},
+    "neighbours": [],
+    "proof": "",
+}
 
 
 class ActionModule(ModuleAction):
@@ -67,7 +84,15 @@ class ActionModule(ModuleAction):
         opened.roll.give_back()
         if decision.stopped:
             self.emit(f"the roll stops before wave {decision.wave}: {decision.stopped}"[:199])
-        return {"stopped": decision.stopped, "nodes": list(opened.roll.drain(batch))}
+        nodes = list(opened.roll.drain(batch))
+        return {"stopped": decision.stopped, "nodes": nodes, "labels": opened.nodes.labels(nodes)}
+
+    def _upgrade(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
+        """Let the operator upgrade the nodes that were begun; a step that is asked for again finds them done."""
+        del run
+        nodes = [node for node in opened.roll.at(Stage.CHANGING) if node in options["nodes"]]
+        problems = opened.nodes.upgrade(nodes, options["upgrade_timeout_s"])
+        return {"results": {node: {"problem": problem} for node, problem in problems.items()}}
 
     def _changed(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
         del run
@@ -77,8 +102,10 @@ class ActionModule(ModuleAction):
 
     def _rebooted(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
         del run
-        boot_ids = {node: str(entry.get("boot_id") or "") for node, entry in options["results"].items()}
-        return {"nodes": list(opened.roll.rebooted(boot_ids))}
+        came_up = {node: _changed_from(entry) for node, entry in options["results"].items()}
+        boot_ids = {node: found.boot_id for node, found in came_up.items()}
+        problems = {node: found.problem for node, found in came_up.items()}
+        return {"nodes": list(opened.roll.rebooted(boot_ids, problems))}
 
     def _verify(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
         del options
@@ -87,6 +114,35 @@ class ActionModule(ModuleAction):
             return {}
         wave = next(place.wave for place in opened.roll.journal.plan.places if place.node == nodes[0])
         return {"nodes": list(nodes), "proof": str(start_verification(run, nodes, wave))}
+
+    def _verify_driver(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
+        """Hold what gate nodes did not pass, and begin the proof of the operator's driver for the rest."""
+        nodes = opened.roll.at(Stage.CHANGED, Stage.REBOOTED)
+        if not nodes:
+            return {}
+        wave = next(place.wave for place in opened.roll.journal.plan.places if place.node == nodes[0])
+        nodes = opened.roll.sift(problems_found(existing_run_dir(options["proof"]), nodes))
+        return {"nodes": list(nodes), "proof": str(start_driver_proof(run, nodes, wave))} if nodes else {}
+
+    def _verify_fabric(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
+        """Hold what gate nodes did not pass, and begin the proof between hosts of the rest."""
+        nodes = opened.roll.at(Stage.CHANGED, Stage.REBOOTED)
+        if not nodes:
+            return {}
+        wave = next(place.wave for place in opened.roll.journal.plan.places if place.node == nodes[0])
+        nodes = opened.roll.sift(problems_found(existing_run_dir(options["proof"]), nodes))
+        company = self._company(run, opened, nodes, options)
+        nodes = opened.roll.sift({node: company.alone.get(node, "") for node in nodes})
+        if not nodes:
+            return {}
+        proof = start_fabric_proof(run, nodes, company.neighbours, wave)
+        return {"nodes": list(nodes), "neighbours": list(company.neighbours), "proof": str(proof)}
+
+    def _company(self, run: Run, opened: OpenRoll, nodes: Sequence[str], options: dict[str, Any]) -> Company:
+        with Cluster(connection_from(options)) as cluster:
+            return await_company(
+                cluster, run, nodes, opened.roll.states, timeout_s=options["drain_timeout_s"], emit=self.emit
+            )
 
     def _verified(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
         del run

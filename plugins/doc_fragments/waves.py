@@ -81,6 +81,16 @@ options:
     type: str
     choices: [never, needed, always]
     default: never
+  change:
+    description:
+      - What is done to the nodes. V(operator) lets the upgrade controller of the GPU operator upgrade the driver
+        and V(none) nothing; anything else is done by the play.
+    type: str
+    default: ""
+  upgrade_timeout_s:
+    description: With O(change=operator) how long the operator may take for the nodes of a wave, seconds.
+    type: float
+    default: 3600
   scontrol:
     description: With O(orchestrator=slurm) the command C(scontrol) of the controller.
     type: str

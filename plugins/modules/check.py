@@ -27,6 +27,16 @@ options:
         began. A gate that is not recorded afterwards counts as not passed when a later run starts in the middle.
       - A history that cannot be written ends the task before anything is looked at.
     type: path
+  part_of:
+    description:
+      - Directory of the run that O(run_dir) is a part of, as the proof of a wave is. That run holds the cluster.
+    type: path
+  roll:
+    description:
+      - Name of the roll whose nodes are tested. Nodes that this roll cordoned are open to the pods of tests, nodes that
+        anybody else cordoned are not.
+    type: str
+    default: ""
 attributes:
   check_mode:
     support: partial

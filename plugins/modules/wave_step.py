@@ -16,9 +16,15 @@ description:
     the same step may be asked for again.
   - C(drain) decides whether the wave may begin, cordons its nodes with our mark and frees them of work. Pods are
     evicted, never deleted; what is in the way is named, and its node given back untouched.
+  - C(upgrade) lets the GPU operator upgrade the driver of these nodes, which stay cordoned, and waits for it. It
+    answers as C(results) what C(changed) takes.
   - C(changed) keeps what became of the change and names the nodes to reboot; C(rebooted) which of them came up anew.
-  - C(verify) makes a run of gate nodes for the wave, C(verified) reads its verdict, gives back what passed and holds
-    the rest. Only what we took out of service is given back.
+  - C(verify) makes a run of gate nodes for the wave. C(verify_driver), where the driver is the operator's, makes one of
+    the checks that need the driver, as gate gpu_stack has them, and C(verify_fabric) one of gate fabric_validation. Both
+    read the verdict before them first, and hold what did not pass. C(verified) reads the last verdict, gives back what
+    passed and holds the rest. Only what we took out of service is given back.
+  - In C(verify_fabric) a node that is the only one of its SKU is measured with a free node in service, which is waited
+    for as long as O(drain_timeout_s) says.
   - C(abort) ends the roll. What was not changed is given back, what may have been changed is held.
   - C(end) fails unless every node of the roll came back.
 extends_documentation_fragment:
@@ -38,20 +44,21 @@ options:
     description: The step.
     type: str
     required: true
-    choices: [drain, changed, rebooted, verify, verified, abort, end]
+    choices: [drain, upgrade, changed, rebooted, verify, verify_driver, verify_fabric, verified, abort, end]
   nodes:
-    description: With C(drain) the nodes of the wave.
+    description: With C(drain) and C(upgrade) the nodes of the wave.
     type: list
     elements: str
     default: []
   results:
     description:
       - With C(changed) and C(rebooted) by node C(problem), C(reboot) and C(boot_id). A node that is under way and not
-        among them did not answer.
+        among them did not answer. With C(rebooted) C(problem) says what is still not as declared.
     type: dict
     default: {}
   proof:
-    description: With C(verified) the run directory that C(verify) answered with.
+    description:
+      - With C(verify_driver), C(verify_fabric) and C(verified) the run directory that the step before answered with.
     type: path
     default: ""
   when_held:
@@ -86,8 +93,24 @@ boot_ids:
   type: dict
   returned: success
   sample: {gpu02: 0c2f6a9e-7c3b-4f0e-9d0a-5a6f2f1b8f11}
+results:
+  description: With C(upgrade) by node C(problem), empty where the newest driver runs.
+  type: dict
+  returned: success
+  sample: {gpu02: {problem: ""}}
+labels:
+  description: With C(drain) by node the labels that it has in Kubernetes.
+  type: dict
+  returned: success
+  sample: {gpu02: {nvidia.com/gpu.present: "true"}}
+neighbours:
+  description: With C(verify_fabric) the nodes in service that are measured with those of the wave.
+  type: list
+  elements: str
+  returned: success
+  sample: [gpu01]
 proof:
-  description: With C(verify) the directory of the run that proves the wave.
+  description: With C(verify), C(verify_driver) and C(verify_fabric) the directory of the run that proves the wave.
   type: str
   returned: success
   sample: /srv/gpufleet/.run/20261123T080000Z-1a2b/waves/001

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..outcome.errors import BringupError
 from ..outcome.model import SubjectKind
@@ -66,6 +66,16 @@ def declare(gate: str, site: Site, components: tuple[str, ...] | None = None) ->
     silent = tuple(entry for check in asked if (entry := _without_bmc(check, site)) is not None)
     silent += tuple(entry for check in asked if (entry := _without_pdu(check, site)) is not None)
     return Declaration(gate=gate, checks=declared, not_declared=left_out + absent + alone + silent)
+
+
+def driver_part(declaration: Declaration, site: Site) -> Declaration:
+    """Return what of a declaration needs the driver."""
+    needs = {check.spec.id for check in checks_of(declaration.gate, site) if check.spec.needs_driver}
+    return replace(
+        declaration,
+        checks=tuple(check for check in declaration.checks if check.id in needs),
+        not_declared=tuple(entry for entry in declaration.not_declared if entry.id in needs),
+    )
 
 
 def _declared(check: AnyCheck, site: Site, components: tuple[str, ...]) -> DeclaredCheck | None:

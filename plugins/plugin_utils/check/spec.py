@@ -133,7 +133,7 @@ class ObserveContext:
     texts are kept; `saved_settings` are those of settings.json, by gate or check id and name; `holder` is the run that
     holds the cluster (workload/lease.py), empty outside of a run; `cluster_uid` is the UID of the cluster
     behind the connection, None for a gate that asks none; in `check_mode` this run has changed nothing and tests
-    nothing.
+    nothing; `roll` is the roll whose cordoned nodes are tested before they are given back, empty outside of one.
     """
 
     site: Site
@@ -147,6 +147,7 @@ class ObserveContext:
     saved_settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     holder: str = ""
     check_mode: bool = False
+    roll: str = ""
 
     def settings_of(self, key: str, kind: type[T]) -> T:
         """Return the settings of a gate or check.

@@ -133,16 +133,35 @@ class Roll:
                 self._keep(node, Stage.REBOOTING, boot_id=self.states[node].boot_id)
         return self.at(Stage.REBOOTING)
 
-    def rebooted(self, boot_ids: Mapping[str, str]) -> tuple[str, ...]:
-        """Keep which nodes came up with another boot id, and return the nodes to verify now."""
+    def rebooted(self, boot_ids: Mapping[str, str], problems: Mapping[str, str] | None = None) -> tuple[str, ...]:
+        """Keep which nodes came up with another boot id, and return the nodes to verify now.
+
+        Args:
+            boot_ids: by node, that of its system now; empty for one that did not come up.
+            problems: by node, what of its change was not done by the reboot.
+        """
         for node in self.at(Stage.REBOOTING):
             now, before = boot_ids.get(node, ""), self.states[node].boot_id
             if not now:
                 self._hold(node, "did not come back after its reboot")
             elif now == before:
                 self._hold(node, f"did not reboot: its boot id is still {now}")
+            elif problem := (problems or {}).get(node):
+                self._hold(node, f"not as declared after its reboot: {problem}")
             else:
                 self._keep(node, Stage.REBOOTED, boot_id=now)
+        return self.at(Stage.CHANGED, Stage.REBOOTED)
+
+    def sift(self, problems: Mapping[str, str]) -> tuple[str, ...]:
+        """Hold the nodes that a proof speaks against, and return those that are left for the next proof.
+
+        Args:
+            problems: as with `verified`; nobody is given back by it.
+        """
+        for node in self.at(Stage.CHANGED, Stage.REBOOTED):
+            problem = problems.get(node, "no verdict about it")
+            if problem:
+                self._hold(node, f"not verified: {problem}")
         return self.at(Stage.CHANGED, Stage.REBOOTED)
 
     def verified(self, problems: Mapping[str, str]) -> None:
@@ -151,12 +170,8 @@ class Roll:
         Args:
             problems: by node, empty for one that passed; a node that is not in it was not judged.
         """
-        for node in self.at(Stage.CHANGED, Stage.REBOOTED):
-            problem = problems.get(node, "no verdict about it")
-            if problem:
-                self._hold(node, f"not verified: {problem}")
-            else:
-                self._keep(node, Stage.VERIFIED)
+        for node in self.sift(problems):
+            self._keep(node, Stage.VERIFIED)
         self.give_back()
 
     def give_back(self) -> None:

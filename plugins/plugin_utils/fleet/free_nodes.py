@@ -25,8 +25,8 @@ from ..workload.capacity import NodeCapacity, gpu_claimants, gpus_asked, node_ca
 from ..workload.closed_nodes import closed
 from ..workload.lease import NAMESPACE
 from ..workload.namespace import OWNER_LABELS
+from ..workload.own_cordon import HELD_TAINT, MARK, REASON
 from ..workload.tolerations import Toleration, known_tolerations
-from .kube_nodes import HELD_TAINT, MARK, REASON
 from .node_use import NodeUse, Use, absent
 
 Json = dict[str, Any]

@@ -20,11 +20,12 @@ from ..clients.kube.permission import Permission
 from ..outcome.errors import NotFoundError
 from ..runtime.progress import Emit, silent
 from ..workload.nodes import not_ready
+from ..workload.own_cordon import HELD_TAINT, MARK, REASON, marked_by, out_by
 from . import kube_drain
+from .driver_upgrade import standings, unguarded, upgrade_nodes
 from .kube_drain import DrainLimits, drain_nodes, preview_drain
 
 Json = dict[str, Any]
-MARK, REASON, HELD_TAINT = "gpufleet.io/cordoned-by", "gpufleet.io/held-because", "gpufleet.io/held"
 RIGHTS = (*(Permission(verb, "nodes") for verb in ("get", "list", "update")), *kube_drain.RIGHTS)
 _LONGEST_REASON = 500
 _GONE = "it is not in the cluster"
@@ -60,7 +61,7 @@ class KubernetesNodes:
         def marked(found: Json) -> Json | None:
             nonlocal problem
             problem = _foreign(found, self._roll)
-            if problem or _is_out(found, self._roll):
+            if problem or out_by(found, self._roll):
                 return None
             return _with(found, self._roll, "", held=False)
 
@@ -83,6 +84,24 @@ class KubernetesNodes:
             there |= {} if found[node] else {node: self._names[node]}
         return {**found, **preview_drain(self._cluster, there, self._limits)}
 
+    def upgrade(self, nodes: Sequence[str], timeout_s: float) -> dict[str, str]:
+        """Let the GPU operator upgrade the driver of nodes that are ours; return by node what went wrong."""
+        names = {node: self._names[node] for node in nodes}
+        problems = upgrade_nodes(self._cluster, names, timeout_s=timeout_s, emit=self._emit)
+        # The operator, or a person, may have lifted the cordon meanwhile.
+        return {node: problem or self.cordon(node) for node, problem in problems.items()}
+
+    def upgrade_problem(self, nodes: Sequence[str]) -> str:
+        """Return why the operator cannot upgrade these nodes wave by wave; empty if it can."""
+        found = standings(self._cluster, {node: self._names[node] for node in nodes})
+        without = [node for node, standing in found.items() if not standing.pod]
+        return f"{', '.join(without[:8])}: {found[without[0]].text}" if without else unguarded(found)
+
+    def labels(self, nodes: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Return the labels of each node; operators say by them what they own."""
+        found = {node: self._cluster.find(NODES, self._names[node]) or {"metadata": {}} for node in nodes}
+        return {node: dict(live["metadata"].get("labels") or {}) for node, live in found.items()}
+
     def give_back(self, node: str) -> str:
         """See engine.Orchestrator."""
         left = ""
@@ -90,7 +109,7 @@ class KubernetesNodes:
         def clean(found: Json) -> Json | None:
             nonlocal left
             left = _foreign(found, self._roll)
-            return _without(found) if _mark(found) == self._roll else None
+            return _without(found) if marked_by(found) == self._roll else None
 
         try:
             self._cluster.change(NODES, self._names[node], clean)
@@ -103,7 +122,7 @@ class KubernetesNodes:
 
         def held(found: Json) -> Json | None:
             # What a person gave back since is not taken again.
-            ours = _mark(found) == self._roll and (_is_out(found, self._roll) or not again)
+            ours = marked_by(found) == self._roll and (out_by(found, self._roll) or not again)
             wanted = _with(found, self._roll, reason, held=True) if ours else None
             return None if wanted == found else wanted
 
@@ -118,19 +137,11 @@ def _not_ready_text(node: Json) -> str:
     return reason and f"not Ready: {reason}"
 
 
-def _mark(node: Json) -> str:
-    return str((node["metadata"].get("annotations") or {}).get(MARK) or "")
-
-
-def _is_out(node: Json, roll: str) -> bool:
-    return bool((node.get("spec") or {}).get("unschedulable")) and _mark(node) == roll
-
-
 def _foreign(node: Json, roll: str) -> str:
     """Return who else keeps the node from work; empty if nobody does."""
-    if not (node.get("spec") or {}).get("unschedulable") or _mark(node) == roll:
+    if not (node.get("spec") or {}).get("unschedulable") or marked_by(node) == roll:
         return ""
-    return f"cordoned by roll {_mark(node)}" if _mark(node) else "cordoned by somebody else"
+    return f"cordoned by roll {marked_by(node)}" if marked_by(node) else "cordoned by somebody else"
 
 
 def _with(node: Json, roll: str, reason: str, *, held: bool) -> Json:

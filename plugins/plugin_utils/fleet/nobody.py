@@ -28,6 +28,20 @@ class NobodysNodes:
         """Return that nothing is in their way."""
         return dict.fromkeys(nodes, "")
 
+    def upgrade(self, nodes: Sequence[str], timeout_s: float) -> dict[str, str]:
+        """Return that nobody upgrades drivers: operators live in Kubernetes."""
+        del timeout_s
+        return dict.fromkeys(nodes, self.upgrade_problem(nodes))
+
+    def upgrade_problem(self, nodes: Sequence[str]) -> str:
+        """Return that there is no operator."""
+        del nodes
+        return "there is no GPU operator without Kubernetes"
+
+    def labels(self, nodes: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Return no labels: nodes have them in Kubernetes alone."""
+        return {node: {} for node in nodes}
+
     def give_back(self, node: str) -> str:
         """Do nothing."""
         del node

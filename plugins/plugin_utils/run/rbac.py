@@ -19,6 +19,7 @@ from ..clients.kube.kinds import NAMESPACES, SERVICE_ACCOUNTS, Kind
 from ..clients.kube.permission import Permission
 from ..collect.snapshot_rights import RIGHTS
 from ..fleet.free_nodes import RIGHTS as FREE_RIGHTS
+from ..fleet.driver_upgrade import RIGHTS as UPGRADE_RIGHTS
 from ..fleet.kube_nodes import RIGHTS as WAVE_RIGHTS
 from ..workload.node_pods import RIGHTS as POD_RIGHTS
 from ..workload.permission import BASIC, job_permissions
@@ -92,7 +93,7 @@ def _in_places(subject: str, level: str, wanted: Collection[Permission]) -> list
 
 def wave_role() -> Json:
     """Return the role that allows to roll a change over the nodes; no gate has these rights."""
-    return _role("waves", "install", "", _rules(WAVE_RIGHTS))
+    return _role("waves", "install", "", _rules((*WAVE_RIGHTS, *UPGRADE_RIGHTS)))
 
 
 def continuous_role() -> Json:

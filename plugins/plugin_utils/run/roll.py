@@ -15,6 +15,7 @@ from typing import Any
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
 from ..clients.kube.permission import ask_all
+from ..fleet.driver_upgrade import RIGHTS as UPGRADE_RIGHTS
 from ..fleet.engine import Roll
 from ..fleet.journal import Journal, only_one
 from ..fleet.kube_drain import DrainLimits
@@ -31,6 +32,8 @@ from .run import Run
 
 # A label value of Kubernetes, with room for what is put before it.
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,46}[a-z0-9])?")
+# What a change may be beside a role or a file of tasks.
+OPERATOR, NOTHING = "operator", "none"
 Nodes = KubernetesNodes | SlurmNodes | NobodysNodes
 
 
@@ -101,7 +104,8 @@ def _nodes(site: Site, options: Mapping[str, Any], emit: Emit, stack: ExitStack)
         empty_dirs=options["delete_empty_dirs"],
     )
     cluster = stack.enter_context(Cluster(connection_from(options)))
-    denied = [asked.text for asked in ask_all(cluster, RIGHTS) if not asked.allowed]
+    rights = (*RIGHTS, *(UPGRADE_RIGHTS if options.get("change") == OPERATOR else ()))
+    denied = [asked.text for asked in ask_all(cluster, rights) if not asked.allowed]
     if denied:
         hint = "bind ClusterRole gpufleet-waves-install (docs/rbac.md)"
         raise UnavailableError("API server", f"this user may not {', '.join(denied)}.", hint)
@@ -136,22 +140,25 @@ def members_of(site: Site, inventory: Inventory, nodes: Nodes, asked: Sequence[s
     return members
 
 
-def require_possible(run: Run, reboot: str) -> None:
-    """Refuse a site whose driver gate nodes cannot see, and reboots of simulated hosts.
+def require_possible(run: Run, reboot: str, change: str = "") -> None:
+    """Refuse a change of a driver that is not ours to change, and reboots of simulated hosts.
 
     Raises:
-        InputError: the operator owns the driver, so nothing would be proven; or the hosts are simulated by this
-            machine, which would go down in their place.
+        InputError: the operator owns the driver and the change is done by somebody else, or the other way round; or the
+            hosts are simulated by this machine, which would go down in their place.
     """
     site = run.site
+    if change == OPERATOR and site.driver_owner is not DriverOwner.OPERATOR:
+        text = "is operator, and gpufleet_driver_owner is host: the GPU operator upgrades no driver here."
+        raise InputError("gpufleet_wave_change", text, "declare gpufleet_converge, or name the site's own role")
     if reboot != "never" and (site.rehearsal or run.record.rehearsal):
         text = f"is {reboot} in a rehearsal: its hosts are this machine, which would be rebooted."
         raise InputError("gpufleet_wave_reboot", text, "-e gpufleet_wave_reboot=never")
-    if site.driver_owner is DriverOwner.OPERATOR:
+    if site.driver_owner is DriverOwner.OPERATOR and change not in (OPERATOR, NOTHING):
         raise InputError(
             "gpufleet_driver_owner",
-            "is operator: the driver is then proven by gate gpu_stack, and gate nodes after a wave would not see it.",
-            "roll such a change by the upgrade policy of the GPU operator",
+            "is operator, and the change is not: a driver that the operator owns is upgraded by the operator.",
+            "playbook revalidate with -e gpufleet_wave_change=operator, or =none to prove alone (docs/revalidate.md)",
         )
 
 
@@ -179,7 +186,7 @@ def begin_or_resume(
         InputError: the roll was begun with another order of waves, or of other nodes.
     """
     path, policy = journal_path(options), policy_of(options)
-    require_possible(run, options["reboot"])
+    require_possible(run, options["reboot"], options["change"])
     if path.exists():
         journal = Journal(path, run.record.run_id)
         _require_known(journal, run.site)
@@ -187,6 +194,10 @@ def begin_or_resume(
         return journal, False
     with nodes_of_site(run.site, options, emit) as nodes:
         plan = make_plan(members_of(run.site, inventory, nodes, options["nodes"]), policy)
+        problem = nodes.upgrade_problem([p.node for p in plan.places]) if options["change"] == OPERATOR else ""
+        if problem:
+            hint = "kubectl label nodes -l nvidia.com/gpu.present=true nvidia.com/gpu-driver-upgrade.skip=true"
+            raise InputError("gpufleet_wave_change", f"is operator, and {problem}.", hint)
     if not keep:
         path = run.path / "planned_roll.jsonl"
     return Journal.begin(path, options["roll"], plan, policy, run.record.run_id), True

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..check.declare import Declaration, declare
+from ..check.declare import Declaration, declare, driver_part
 from ..check.kit.saved_settings import read_settings, settings_document
 from ..check.kit.settings_layers import Loaded
 from ..check.registry import all_settings
@@ -149,7 +149,8 @@ class Run:
 
     def declaration(self, gate: str) -> Declaration:
         """Return what that gate declares at this site with this recipe."""
-        return declare(gate, self.site, components_of(self.recipe))
+        found = declare(gate, self.site, components_of(self.recipe))
+        return driver_part(found, self.site) if self.record.driver_only else found
 
     def save_site(self, site: Site) -> None:
         """Write the checked inventory, without the secrets in it; the run has none from here on."""

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The proof of a wave: a run of its own over gate nodes, of the nodes of the wave alone, kept below the run."""
+"""The proof of a wave: a run of its own over one gate, of the nodes of the wave alone, kept below the run."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..collect.host_evidence import evidence_file
 from ..outcome.decisions import Quarantine
 from ..outcome.model import Status
 from ..outcome.wording import first_of
 from ..runtime.clock import now_utc
 from ..runtime.files import make_dirs, write_atomic
-from ..runtime.run_dir import SETTINGS
+from ..runtime.run_dir import CLUSTER, RECIPE, SETTINGS
 from ..verdict.run import new_run, with_site
 from .run import Run
 
-GATE = "nodes"
+GATE, DRIVER_GATE, FABRIC_GATE = "nodes", "gpu_stack", "fabric_validation"
 _SHOWN = 3
 
 
-def start_verification(run: Run, nodes: Sequence[str], wave: int) -> Path:
-    """Make the run of a wave and return its directory: the same site, settings and decisions of people, fewer hosts.
+def start_verification(run: Run, nodes: Sequence[str], wave: int, gate: str = GATE) -> Path:
+    """Make the run of a wave over a gate and return its directory: the same site, settings and decisions of people,
+    fewer hosts.
 
     The other hosts are set aside and not taken away, because plans of the site name them. So the peers of a node are
     those of its wave, which were changed alike; nothing of a node that was not changed yet is compared with them.
     """
-    path = run.path / "waves" / f"{wave:03}"
+    path = proof_path(run, wave, gate)
     make_dirs(path)
     chosen = set(nodes)
     others = [host.name for host in run.site.in_scope if host.name not in chosen]
@@ -36,17 +38,51 @@ def start_verification(run: Run, nodes: Sequence[str], wave: int) -> Path:
         Quarantine(node=name, reason="not in this wave", ticket=f"wave {wave}", who="playbook waves") for name in others
     )
     site = replace(
-        run.site, gates=(GATE,), from_gate="", quarantine=(*run.site.quarantine, *aside), minimum_nodes=0
+        run.site, gates=(gate,), from_gate="", quarantine=(*run.site.quarantine, *aside), minimum_nodes=0
     )  # fmt: skip
     proof, record = Run(path), run.record
-    fresh = new_run(f"{record.run_id}-wave-{wave:03}", site.name, now_utc(), (GATE,), rehearsal=record.rehearsal)
-    fresh = replace(fresh, versions=record.versions, command=record.command)
-    settings = run.path / SETTINGS
-    if settings.is_file():
-        write_atomic(path / SETTINGS, settings.read_text(encoding="utf-8"))
+    fresh = new_run(f"{record.run_id}-wave-{path.name}", site.name, now_utc(), (gate,), rehearsal=record.rehearsal)
+    # Of gate gpu_stack what the driver is asked for: components are no business of a wave.
+    fresh = replace(fresh, versions=record.versions, command=record.command, driver_only=gate == DRIVER_GATE)
+    for name in (SETTINGS, CLUSTER, RECIPE):
+        if (run.path / name).is_file():
+            write_atomic(path / name, (run.path / name).read_text(encoding="utf-8"))
     proof.save_hardware(run.hardware)
     proof.save_site(site)
     proof.save_record(with_site(fresh, site))
+    return path
+
+
+def proof_path(run: Run, wave: int, gate: str) -> Path:
+    """Return the directory of the run of a wave over a gate."""
+    return run.path / "waves" / (f"{wave:03}" if gate == GATE else f"{wave:03}-{gate}")
+
+
+def start_driver_proof(run: Run, nodes: Sequence[str], wave: int) -> Path:
+    """Make the run of a wave over the checks that need the operator's driver, and return its directory."""
+    path = start_verification(run, nodes, wave, DRIVER_GATE)
+    _take_evidence(run, path, nodes, wave)
+    return path
+
+
+def _take_evidence(run: Run, path: Path, nodes: Sequence[str], wave: int) -> None:
+    for node in nodes:
+        told = evidence_file(node)
+        make_dirs((path / told).parent)
+        write_atomic(path / told, (proof_path(run, wave, GATE) / told).read_text(encoding="utf-8"))
+
+
+def start_fabric_proof(run: Run, nodes: Sequence[str], neighbours: Sequence[str], wave: int) -> Path:
+    """Make the run of a wave over gate fabric_validation; its hosts are known from the proof before it.
+
+    Args:
+        run: the run.
+        nodes: the nodes of the wave that gate nodes passed.
+        neighbours: nodes in service that are measured with them; they are asked anew.
+        wave: its number.
+    """
+    path = start_verification(run, [*nodes, *neighbours], wave, FABRIC_GATE)
+    _take_evidence(run, path, nodes, wave)
     return path
 
 
@@ -55,12 +91,14 @@ def problems_found(path: Path, nodes: Sequence[str]) -> Mapping[str, str]:
 
     What holds the gate and is about no single node of the wave is held against all of them.
     """
-    verdict = Run(path).record.gate(GATE)
+    record = Run(path).record
+    (gate,) = record.scope
+    verdict = record.gate(gate)
     # A gate that declares no check opens the next one and proves nothing.
     if verdict.status is Status.PASSED:
         return dict.fromkeys(nodes, "")
     if not verdict.blocking:
-        return dict.fromkeys(nodes, f"gate {GATE} is {verdict.status.value}: {verdict.message}")
+        return dict.fromkeys(nodes, f"gate {gate} is {verdict.status.value}: {verdict.message}")
     against: dict[str, list[str]] = {node: [] for node in nodes}
     for entry in verdict.blocking:
         named = {subject.node or subject.name for subject in entry.subjects} | {entry.subject}

@@ -26,7 +26,7 @@ class RunRecord:
     of it. `phases` are those of a validation, in the form of a gate's verdict; a run that only validates has no gate in
     its scope. `check_mode` tells that nothing was changed, tested or decided: its gates stay pending.
     `what_if` names the settings that a saved run was judged by instead of its own: such a record is no verdict
-    about anything.
+    about anything. `driver_only`: of gate gpu_stack it has only the checks that need the driver, as a wave's proof.
     """
 
     run_id: str
@@ -48,6 +48,7 @@ class RunRecord:
     what_if: str = ""
     notes: tuple[str, ...] = ()
     phases: tuple[GateVerdict, ...] = ()
+    driver_only: bool = False
     schema_version: int = 1
 
     def gate(self, gate_id: str) -> GateVerdict:

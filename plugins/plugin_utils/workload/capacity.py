@@ -23,6 +23,7 @@ from ..clients.kube.node_object import Cleaner, read_node
 from ..outcome.errors import NotFoundError
 from ..snapshot.model import Node
 from .closed_nodes import closed
+from .own_cordon import out_by
 from .tolerations import Toleration
 
 Json = dict[str, Any]
@@ -64,14 +65,16 @@ class NodeCapacity:
 
 
 def read_node_capacity(
-    cluster: Cluster, names: Collection[str], tolerations: tuple[Toleration, ...] | None = None
+    cluster: Cluster, names: Collection[str], tolerations: tuple[Toleration, ...] | None = None, roll: str = ""
 ) -> dict[str, NodeCapacity]:
     """Return the capacity of each of these nodes as the API server knows it now, for pods with these tolerations.
+
+    A node that `roll` cordoned is open to them.
 
     Raises:
         BringupError: the API server does not answer.
     """
-    return node_capacity(*read_gpu_objects(cluster), names, tolerations)
+    return node_capacity(*read_gpu_objects(cluster), names, tolerations, roll)
 
 
 def read_gpu_objects(cluster: Cluster) -> tuple[list[Json], list[Json], list[Json], list[Json]]:
@@ -155,6 +158,7 @@ def node_capacity(
     slices: Iterable[Json],
     names: Collection[str],
     tolerations: tuple[Toleration, ...] | None = None,
+    roll: str = "",
 ) -> dict[str, NodeCapacity]:
     """Return the capacity of each of these nodes; a name that is no node has none and is closed."""
     running = [pod for pod in pods if pod_runs(pod)]
@@ -173,7 +177,7 @@ def node_capacity(
             total = plugin or (0 if parts else offered[name])
             asked = held.get(name, Counter())
             found[name] = NodeCapacity(
-                name=name, total=total, used=asked[GPU] + claimed[name], closed=_closed(node, obj, tolerations),
+                name=name, total=total, used=asked[GPU] + claimed[name], closed=_closed(node, obj, tolerations, roll),
                 by_dra=not plugin and total > 0, parts=parts, parts_used={key: asked[key] for key in parts},
                 pods_free=max(0, _whole(allocatable.get("pods")) - there[name]) if "pods" in allocatable else _NO_LIMIT,
             )  # fmt: skip
@@ -250,5 +254,6 @@ def _whole(value: Any) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def _closed(node: Node, obj: Json, tolerations: tuple[Toleration, ...] | None) -> str:
-    return closed(node, tolerations, str(condition(obj, "Ready").get("reason") or "no condition"))
+def _closed(node: Node, obj: Json, tolerations: tuple[Toleration, ...] | None, roll: str = "") -> str:
+    reason = str(condition(obj, "Ready").get("reason") or "no condition")
+    return closed(node, tolerations, reason, ours=out_by(obj, roll))

@@ -12,15 +12,18 @@ from ..snapshot.model import Node
 from .tolerations import Toleration, known_tolerations, repelling
 
 
-def closed(node: Node, tolerations: Iterable[Toleration] | None = None, not_ready: str = "") -> str:
+def closed(
+    node: Node, tolerations: Iterable[Toleration] | None = None, not_ready: str = "", *, ours: bool = False
+) -> str:
     """Return why no pod of a test is placed on a node, empty if one may be.
 
     Args:
         node: which.
         tolerations: of the pods; None: the taints of platforms.
         not_ready: what the node says where it is not Ready.
+        ours: it is cordoned by the roll that tests it, whose pods tolerate that (own_cordon.CORDON).
     """
-    if node.unschedulable:
+    if node.unschedulable and not ours:
         return "cordoned"
     if node.ready != "True":
         return f"not Ready ({not_ready})" if not_ready else "not Ready"

@@ -128,7 +128,7 @@ def planned_hosts(
         BringupError: the API server does not answer.
     """
     hosts = context.site.in_scope
-    capacities = read_node_capacity(cluster, {host.node_name for host in hosts}, tolerations_of(context))
+    capacities = read_node_capacity(cluster, {host.node_name for host in hosts}, tolerations_of(context), context.roll)
     return tuple(make(host, sku_or_error(context.hardware, host.sku), capacities[host.node_name]) for host in hosts)
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ...workload.own_cordon import CORDON
 from ...workload.tolerations import Toleration, tolerations_with
 from ..gpu_stack.settings import GATE, GpuStackSettings
 from ..spec import JudgeContext, ObserveContext
@@ -16,7 +17,9 @@ def tolerations_of(context: ObserveContext | JudgeContext) -> tuple[Toleration, 
     Raises:
         InputError: the site states one that is none.
     """
-    return tolerations_with(context.settings_of(GATE, GpuStackSettings).tolerations)
+    stated = tolerations_with(context.settings_of(GATE, GpuStackSettings).tolerations)
+    tests_a_wave = isinstance(context, ObserveContext) and bool(context.roll)
+    return (*stated, CORDON) if tests_a_wave else stated
 
 
 def cluster_queue_of(context: ObserveContext) -> str:

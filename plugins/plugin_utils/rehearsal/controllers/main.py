@@ -39,6 +39,7 @@ from ..model.spec import applied_file, file_version
 from . import (
     compute_domains,
     dra_driver,
+    driver_upgrade,
     gateway,
     gpu_operator,
     kai_scheduler,
@@ -177,6 +178,7 @@ def run(options: Options, stop: threading.Event) -> None:
     adapter = prometheus_adapter.PrometheusAdapter(options.hosts.parent)
     reconcilers: tuple[Reconcile, ...] = (
         gpu_operator.reconcile,
+        driver_upgrade.reconcile,
         pod_faults.reconcile,
         dra_driver.reconcile,
         network_operator.reconcile,

@@ -87,6 +87,9 @@ def daemon_set(operand: Operand, policy: Json, namespace: str) -> Json:
             "template": {"metadata": {"labels": {**labels, **managed}}, "spec": pod},
         },
     }
+    if ((spec.get("driver") or {}).get("upgradePolicy") or {}).get("autoUpgrade") and operand.policy == "driver":
+        # The upgrade controller replaces driver pods, node by node (assets/state-driver/0500_daemonset.yaml).
+        body["spec"]["updateStrategy"] = {"type": "OnDelete"}
     body["metadata"]["annotations"] = {
         HASH: hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16],
     }

@@ -296,3 +296,22 @@ class TestJournal:
             self.journal(tmp_path / "j")
         with only_one(journal.path), pytest.raises(BringupError, match="another process"), only_one(journal.path):
             pass
+
+
+def test_a_node_that_fails_its_first_proof_is_held_and_the_others_go_on_to_the_next(tmp_path: Path) -> None:
+    world = World({"n00": "good", "n01": "good", "n02": "good"})
+    roll = new_roll(tmp_path, world, Policy(keep="0", budget="3", canaries=0, size="100%"))
+    roll.changed(world.change(roll.drain(roll.begin().nodes)), reboots="never")
+    assert roll.sift({"n00": "", "n01": "gpu-ecc"}) == ("n00",)
+    assert set(world.held) == {"n01", "n02"} and "no verdict about it" in world.held["n02"]
+    assert roll.states["n00"].stage is Stage.CHANGED and world.out == {"n00", "n01", "n02"}
+    roll.verified({"n00": ""})
+    assert roll.states["n00"].stage is Stage.RETURNED and world.out == {"n01", "n02"}
+
+
+def test_a_node_that_is_not_as_declared_after_its_reboot_is_held(tmp_path: Path) -> None:
+    world = World({"n00": "reboot", "n01": "reboot"})
+    roll = new_roll(tmp_path, world, Policy(keep="0", budget="3", canaries=0, size="100%"))
+    asked = roll.changed(world.change(roll.drain(roll.begin().nodes)), reboots="needed")
+    assert roll.rebooted(world.reboot(asked), {"n00": "", "n01": "still waits for a reboot: nouveau"}) == ("n00",)
+    assert world.held == {"n01": "not as declared after its reboot: still waits for a reboot: nouveau"}

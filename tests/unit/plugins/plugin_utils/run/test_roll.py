@@ -63,7 +63,7 @@ def options(tmp_path: Path, **more: Any) -> dict[str, Any]:
     return {
         "roll": "driver-580", "directory": str(tmp_path / "rolls"), "orchestrator": "none", "by": "share", "size": "1",
         "per_rack": 0, "keep": "1", "budget": "0", "canaries": 1, "canary_nodes": [], "nodes": [],
-        "drain_timeout_s": 5.0, "reboot": "never", "scontrol": "scontrol", **more,
+        "drain_timeout_s": 5.0, "reboot": "never", "scontrol": "scontrol", "change": "", **more,
     }  # fmt: skip
 
 
@@ -115,10 +115,23 @@ def test_a_name_that_is_no_label_is_refused(tmp_path: Path, name: str) -> None:
         journal_path(options(tmp_path, roll=name))
 
 
-def test_a_driver_that_gate_nodes_does_not_see_is_refused(tmp_path: Path) -> None:
-    run = run_of(tmp_path, driver_owner=DriverOwner.OPERATOR)
-    with pytest.raises(InputError, match="would not see it"):
-        begin_or_resume(run, inventory(), options(tmp_path), silent, keep=True)
+@pytest.mark.parametrize(
+    ("owner", "change", "refused"),
+    [
+        (DriverOwner.OPERATOR, "site.cluster.driver", "is operator, and the change is not"),
+        (DriverOwner.OPERATOR, "none", ""),
+        (DriverOwner.OPERATOR, "operator", "no GPU operator without Kubernetes"),
+        (DriverOwner.HOST, "operator", "the GPU operator upgrades no driver here"),
+    ],
+)
+def test_a_driver_is_changed_by_its_owner_alone(tmp_path: Path, owner: DriverOwner, change: str, refused: str) -> None:
+    run, stated = run_of(tmp_path, driver_owner=owner), options(tmp_path, change=change)
+    if refused:
+        with pytest.raises(InputError, match=refused):
+            begin_or_resume(run, inventory(), stated, silent, keep=True)
+        assert not journal_path(stated).exists()
+    else:
+        assert begin_or_resume(run, inventory(), stated, silent, keep=True)[1]
 
 
 def test_a_rehearsal_reboots_no_host_because_its_hosts_are_this_machine(tmp_path: Path) -> None:

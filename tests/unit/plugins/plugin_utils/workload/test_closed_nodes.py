@@ -12,7 +12,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.k
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.node_object import Cleaner, read_node
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import node_capacity, open_nodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.node_pods import closed_to_pods
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.own_cordon import CORDON, MARK
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.tolerations import known_tolerations
 
+TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 SPEC: dict[str, Any] = {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]}
 READY: dict[str, Any] = {"type": "Ready", "status": "True"}
 
@@ -43,3 +46,23 @@ def test_all_find_the_same(spec: dict[str, Any], ready: dict[str, Any], why: str
     state = node_state(obj)
     assert (state.ready, state.unschedulable, state.taints) == (read.ready, read.unschedulable, read.taints)
     assert state.allocatable == {"nvidia.com/gpu": 8}
+
+
+@pytest.mark.parametrize(
+    ("mark", "roll", "taints", "why"),
+    [
+        ("driver-580", "driver-580", [TAINT], ""),
+        ("driver-580", "", [TAINT], "cordoned"),
+        ("driver-580", "other", [TAINT], "cordoned"),
+        ("", "driver-580", [TAINT], "cordoned"),
+        ("", "", [TAINT], "cordoned"),
+        ("driver-580", "driver-580", [TAINT, {"key": "a", "effect": "NoSchedule"}], "taint a:NoSchedule"),
+    ],
+)
+def test_a_roll_tests_the_nodes_that_it_cordoned_and_no_others(
+    mark: str, roll: str, taints: list[dict[str, str]], why: str
+) -> None:
+    obj = node({"unschedulable": True, "taints": taints}, READY)
+    obj["metadata"]["annotations"] = {MARK: mark} if mark else {}
+    capacity = node_capacity([obj], [], [], [], ["gpu01"], (*known_tolerations(), CORDON), roll)
+    assert capacity["gpu01"].closed == why
