@@ -19,10 +19,10 @@ description:
   - C(upgrade) lets the GPU operator upgrade the driver of these nodes, which stay cordoned, and waits for it. It
     answers as C(results) what C(changed) takes.
   - C(changed) keeps what became of the change and names the nodes to reboot; C(rebooted) which of them came up anew.
-  - C(verify) makes a run of gate nodes for the wave. C(verify_driver), where the driver is the operator's, makes one of
-    the checks that need the driver, as gate gpu_stack has them, and C(verify_fabric) one of gate fabric_validation. Both
-    read the verdict before them first, and hold what did not pass. C(verified) reads the last verdict, gives back what
-    passed and holds the rest. Only what we took out of service is given back.
+  - C(verify) makes a run of gate nodes for the wave. C(verify_driver), where the driver is the operator's, makes one
+    of the checks that need the driver, as gate gpu_stack has them, and C(verify_fabric) one of gate fabric_validation.
+    Both read the verdict before them first, and hold what did not pass. C(verified) reads the last verdict, gives back
+    what passed and holds the rest. Only what we took out of service is given back.
   - In C(verify_fabric) a node that is the only one of its SKU is measured with a free node in service, which is waited
     for as long as O(drain_timeout_s) says.
   - C(abort) ends the roll. What was not changed is given back, what may have been changed is held.
