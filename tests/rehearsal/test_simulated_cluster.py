@@ -20,9 +20,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
     Kind,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kube_drain import DrainLimits
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kube_nodes import HELD_TAINT, KubernetesNodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kube_nodes import KubernetesNodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.prime import LocalApi, open_api
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import read_state
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.own_cordon import HELD_TAINT
 
 PREFIX = "rehearsal.gpufleet.invalid"
 

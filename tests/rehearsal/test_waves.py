@@ -18,7 +18,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.clus
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.journal import Journal
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kube_nodes import HELD_TAINT, MARK
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.own_cordon import HELD_TAINT, MARK
 
 BAD = "gpu03"
 # Waits in the second wave until it may go on, so that a test can end the controller there.

@@ -52,7 +52,7 @@ class KubernetesNodes:
     def ours(self, nodes: Sequence[str]) -> frozenset[str]:
         """Return those that are kept from work by this roll."""
         every = {entry["metadata"]["name"]: entry for entry in self._cluster.list_objects(NODES)}
-        return frozenset(node for node in nodes if (live := every.get(self._names[node])) and _is_out(live, self._roll))
+        return frozenset(node for node in nodes if (live := every.get(self._names[node])) and out_by(live, self._roll))
 
     def cordon(self, node: str) -> str:
         """See engine.Orchestrator."""
