@@ -18,8 +18,8 @@ from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import NAMESPACES, SERVICE_ACCOUNTS, Kind
 from ..clients.kube.permission import Permission
 from ..collect.snapshot_rights import RIGHTS
-from ..fleet.free_nodes import RIGHTS as FREE_RIGHTS
 from ..fleet.driver_upgrade import RIGHTS as UPGRADE_RIGHTS
+from ..fleet.free_nodes import RIGHTS as FREE_RIGHTS
 from ..fleet.kube_nodes import RIGHTS as WAVE_RIGHTS
 from ..workload.node_pods import RIGHTS as POD_RIGHTS
 from ..workload.permission import BASIC, job_permissions
