@@ -67,7 +67,7 @@ def model_with(site: LiveSite, *faults: str) -> str:
 def options(site: LiveSite, roll: str, **more: Any) -> dict[str, Any]:
     return {
         "wave_roll": roll, "wave_change": str(site.directory / "change.yml"), "wave_directory": str(site.directory),
-        "wave_size": "2", "wave_budget": "1", "wave_drain_timeout": 5, **more,
+        "wave_size": "2", "wave_budget": "1", "wave_drain_timeout": 20, "wave_grace": 1, **more,
     }  # fmt: skip
 
 

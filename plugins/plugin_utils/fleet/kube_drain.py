@@ -5,13 +5,15 @@
 
 Pods of DaemonSets and the kubelet's own (mirror) pods stay, finished ones harm nobody. A pod that nobody would make
 again, or that loses what it wrote into an emptyDir, is in the way unless the site says otherwise, and then nothing of
-its node is evicted. Nothing is ever deleted where an eviction is refused.
+its node is evicted. Nothing is ever deleted where an eviction is refused. As there, what comes to a node after its
+drain began, because it tolerates the cordon, is not waited for: evicted, it would only come again. A pod that asks for
+GPUs is.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +24,9 @@ from ..clients.kube.permission import Permission
 from ..runtime.clock import Deadline, elapsed_text
 from ..runtime.pool import map_bounded
 from ..runtime.progress import Emit, Progress, silent
+from ..workload.capacity import gpus_asked
+from ..workload.own_cordon import CORDON_TAINT
+from ..workload.tolerations import toleration_of
 
 Json = dict[str, Any]
 _MIRROR = "kubernetes.io/config.mirror"
@@ -106,8 +111,12 @@ def _one_turn(
     """Return what asks for the eviction of all pods of a node once: the pods left, refusals by pod, and what is in the
     way for good."""
 
+    first: dict[str, frozenset[str]] = {}
+
     def turn(node: str) -> tuple[tuple[Json, ...], dict[str, str], str]:
-        look = _sorted_out(cluster.list_objects(PODS, fields=f"spec.nodeName={node}"), limits)
+        pods = cluster.list_objects(PODS, fields=f"spec.nodeName={node}")
+        first.setdefault(node, frozenset(pod["metadata"]["uid"] for pod in pods))
+        look = _sorted_out([pod for pod in pods if not stays(pod, first[node])], limits)
         if look.kept:
             return look.left, {}, _shown(list(look.kept))
         refused, for_good = dict[str, str](), list[str]()
@@ -126,6 +135,19 @@ def _one_turn(
         return look.left, refused, _shown(for_good)
 
     return turn
+
+
+def stays(pod: Json, first: Collection[str]) -> bool:
+    """Tell whether a pod came to a cordoned node because it tolerates that, and is in nobody's way.
+
+    Args:
+        pod: the pod.
+        first: UIDs of the pods that were there when the drain began.
+    """
+    spec = pod.get("spec") or {}
+    if pod["metadata"]["uid"] in first or gpus_asked(spec) or spec.get("resourceClaims"):
+        return False
+    return any(toleration_of(body).covers(CORDON_TAINT) for body in spec.get("tolerations") or [])
 
 
 def _sorted_out(pods: Sequence[Json], limits: DrainLimits) -> _Look:

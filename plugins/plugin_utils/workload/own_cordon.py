@@ -12,8 +12,9 @@ from .tolerations import Toleration
 
 MARK, REASON, HELD_TAINT = "gpufleet.io/cordoned-by", "gpufleet.io/held-because", "gpufleet.io/held"
 # The control plane puts this taint on a cordoned node, and the scheduler lets pods through that tolerate it.
+CORDON_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 CORDON = Toleration(
-    key="node.kubernetes.io/unschedulable", effect="NoSchedule", sources=("gpufleet.bringup, of a roll",)
+    key=CORDON_TAINT["key"], effect=CORDON_TAINT["effect"], sources=("gpufleet.bringup, nodes of a roll",)
 )
 
 
