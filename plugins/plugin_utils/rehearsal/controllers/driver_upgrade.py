@@ -14,7 +14,6 @@ people: nothing of theirs is evicted here.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from ...clients.kube.kinds import CLUSTER_POLICIES, DAEMON_SETS, NODES, PODS
 from .cluster_facts import ClusterFacts
@@ -69,7 +68,7 @@ def _step(node: Json, pod: Json, daemon_set: Json, *, failing: bool, free: bool)
     newest = _generation(pod) == _wanted_generation(daemon_set)
     if state in ("", "upgrade-done"):
         if not newest:
-            yield _to(node, "upgrade-required", **({_INITIAL: "true"} if cordoned else {}))
+            yield _to(node, "upgrade-required", {_INITIAL: "true"} if cordoned else {})
         elif not state:
             yield _to(node, "upgrade-done")
     elif state == "upgrade-required":
@@ -81,7 +80,7 @@ def _step(node: Json, pod: Json, daemon_set: Json, *, failing: bool, free: bool)
         yield from _restart(node, pod, state, newest=newest, failing=failing)
     elif state == "validation-required":
         stays = annotations_of(node).get(_INITIAL) == "true"
-        yield _to(node, "upgrade-done", **{_INITIAL: None}) if stays else _to(node, "uncordon-required")
+        yield _to(node, "upgrade-done", {_INITIAL: None}) if stays else _to(node, "uncordon-required")
     elif state == "uncordon-required":
         yield _to(node, "upgrade-done", cordon=False)
 
@@ -103,7 +102,7 @@ def _wanted_generation(daemon_set: Json) -> str:
     return annotations_of(daemon_set).get("deprecated.daemonset.template.generation", "")
 
 
-def _to(node: Json, state: str, cordon: bool | None = None, **annotations: Any) -> Change:
+def _to(node: Json, state: str, annotations: Json | None = None, *, cordon: bool | None = None) -> Change:
     body: Json = {"metadata": {"labels": {_STATE: state}}}
     if annotations:
         body["metadata"]["annotations"] = annotations

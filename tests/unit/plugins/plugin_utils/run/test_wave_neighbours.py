@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from history_rows import HARDWARE
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.model import NodeState, Stage
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.wave_neighbours import choose, lonely_nodes
@@ -23,6 +23,13 @@ HOSTS = tuple(
     Host(name=f"gpu0{n}", sku="h200" if n == 6 else "h100", node_name=f"node-{n}", rack=f"r{(n + 1) // 2}")
     for n in range(1, 7)
 )
+HARDWARE = {
+    name: Sku(
+        name=f"dgx-{name}", title=name, accelerator="h100", sources=("test",), gpus=8, gpu_product="p",
+        gpu_product_label="p", gpu_memory_mib=81559,
+    )
+    for name in ("h100", "h200")
+}  # fmt: skip
 ASIDE = Quarantine(node="gpu05", reason="bad fan", ticket="OPS-7", who="jo")
 FREE = {host.node_name: NodeCapacity(name=host.node_name, total=8, used=0) for host in HOSTS}
 PENDING = {host.name: NodeState() for host in HOSTS}
