@@ -37,7 +37,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service imp
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Figure  # noqa: E402
 
-LATEST_S, WEEK_S, WRITE_S = 2.0, 1.0, 0.05
+LATEST_S, TIMES_S, WEEK_S, WRITE_S = 2.0, 1.0, 1.0, 0.05
 DAY_S = 86400
 TESTS = ("dl", "nccl", "fio", "rates")
 
@@ -114,11 +114,15 @@ def main() -> int:
         def latest() -> int:
             return len(open_service(path).latest(SITE, rehearsal=False))
 
+        def times() -> int:
+            return len(open_service(path).latest(SITE, rehearsal=False, whole=False))
+
         def week() -> int:
             return len(open_service(path).results(SITE, rehearsal=False, since_s=since_s, nodes=some))
 
         good = [
             timed("newest of every node and test", LATEST_S, latest),
+            timed("the same without figures", TIMES_S, times),
             timed("a week of 100 nodes", WEEK_S, week),
             timed("one result written", WRITE_S, lambda: write(open_service(path), words.nodes), 100),
         ]

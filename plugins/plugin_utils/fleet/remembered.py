@@ -20,7 +20,7 @@ _NAMES = 500
 
 
 def remembered(store: ServiceStore, site: str, *, rehearsal: bool, now_s: float) -> list[NodeResult]:
-    """Return the results from which `standings` and `parts_now` are made, each once.
+    """Return the results from which `standings` and `parts_now` are made, each once, without figures and digests.
 
     Args:
         store: the history.
@@ -31,18 +31,18 @@ def remembered(store: ServiceStore, site: str, *, rehearsal: bool, now_s: float)
     Raises:
         BringupError: the history cannot be read.
     """
-    latest = store.latest(site, rehearsal=rehearsal)
+    latest = store.latest(site, rehearsal=rehearsal, whole=False)
     unclear = sorted({result.node for result in latest.values() if not _says(result, now_s)})
-    recent = store.results(site, rehearsal=rehearsal, since_s=now_s - _GIVEN_BACK_S)
+    recent = store.results(site, rehearsal=rehearsal, since_s=now_s - _GIVEN_BACK_S, whole=False)
     found = {_identity(result): result for result in latest.values()}
     found |= {_identity(result): result for result in recent if result.status is Status.PENDING}
     if unclear:
         nodes = frozenset(unclear)
         some = unclear if len(unclear) <= _NAMES else None
-        tried = store.results(site, rehearsal=rehearsal, since_s=now_s - _TRIES_S, nodes=some)
+        tried = store.results(site, rehearsal=rehearsal, since_s=now_s - _TRIES_S, nodes=some, whole=False)
         found |= {_identity(result): result for result in tried}
         for kind in ("passed", "failed"):
-            last = store.last(site, kind, rehearsal=rehearsal).values()
+            last = store.last(site, kind, rehearsal=rehearsal, whole=False).values()
             found |= {_identity(result): result for result in last if result.node in nodes}
     return list(found.values())
 

@@ -184,22 +184,26 @@ class ServiceStore:
         with our_errors(self.path), self.engine.begin() as connection:
             return add_results(connection, cycle_of(connection, cycle_id), entries)
 
-    def latest(self, site: str, *, rehearsal: bool) -> Mapping[tuple[str, str], NodeResult]:
+    def latest(self, site: str, *, rehearsal: bool, whole: bool = True) -> Mapping[tuple[str, str], NodeResult]:
         """Return by node and test the newest result that was not given back.
+
+        Not `whole`, results come without figures and digests: who asks only for times and words need not read them.
 
         Raises:
             BringupError: the history cannot be read.
         """
-        return self.last(site, TRIED, rehearsal=rehearsal)
+        return self.last(site, TRIED, rehearsal=rehearsal, whole=whole)
 
-    def last(self, site: str, kind: str, *, rehearsal: bool) -> Mapping[tuple[str, str], NodeResult]:
-        """Return by node and test the newest result of a kind: `tried`, `passed` or `failed`.
+    def last(
+        self, site: str, kind: str, *, rehearsal: bool, whole: bool = True
+    ) -> Mapping[tuple[str, str], NodeResult]:
+        """Return by node and test the newest result of a kind: `tried`, `passed` or `failed`; for `whole` see `latest`.
 
         Raises:
             BringupError: the history cannot be read.
         """
         pointer, table = tables().service.node_last, tables().service.node_result
-        query = result_query().join(pointer, pointer.c.result_id == table.c.id)
+        query = result_query(whole=whole).join(pointer, pointer.c.result_id == table.c.id)
         query = query.where(pointer.c.site == site, pointer.c.rehearsal.is_(rehearsal), pointer.c.kind == kind)
         return {(result.node, result.test): result for result in results_of(self._rows(query))}
 
@@ -211,14 +215,17 @@ class ServiceStore:
         since_s: float,
         nodes: Collection[str] | None = None,
         tests: Collection[str] | None = None,
+        whole: bool = True,
     ) -> tuple[NodeResult, ...]:
         """Return every result that began at that time or later, also those given back, the oldest first.
+
+        For `whole` see `latest`.
 
         Raises:
             BringupError: the history cannot be read.
         """
         cycle, table = tables().service.cycle, tables().service.node_result
-        query = result_query().where(
+        query = result_query(whole=whole).where(
             cycle.c.site == site, cycle.c.rehearsal.is_(rehearsal), table.c.started_s >= since_s
         )
         for column, wanted in ((table.c.node, nodes), (table.c.test, tests)):

@@ -144,16 +144,22 @@ def _result_row(result: NodeResult) -> dict[str, Any]:
     }
 
 
-def result_query() -> Any:
-    """Return the query for results with all that they refer to, and their cycle beside them to ask for."""
-    from sqlalchemy import select
+def result_query(*, whole: bool = True) -> Any:
+    """Return the query for results with what they refer to, and their cycle beside them to ask for.
+
+    Not whole, they come without figures and digests, of which there are many.
+    """
+    from sqlalchemy import literal, select
 
     cycle, table = tables().service.cycle, tables().service.node_result
     parts, digests = tables().fingerprint.alias(), tables().fingerprint.alias()
-    columns = [table.c[name] for name in (*_PLAIN, "status", "rating", "figures")]
-    shared = (parts.c.facts.label("parts"), digests.c.facts.label("digests"))
-    query = select(*columns, *shared).join(cycle, cycle.c.cycle_id == table.c.cycle_id)
-    return query.join(parts, parts.c.digest == table.c.parts).join(digests, digests.c.digest == table.c.digests)
+    columns = [table.c[name] for name in (*_PLAIN, "status", "rating")]
+    many = (table.c.figures, digests.c.facts.label("digests"))
+    if not whole:
+        many = (literal("[]").label("figures"), literal("{}").label("digests"))
+    query = select(*columns, parts.c.facts.label("parts"), *many).join(cycle, cycle.c.cycle_id == table.c.cycle_id)
+    query = query.join(parts, parts.c.digest == table.c.parts)
+    return query.join(digests, digests.c.digest == table.c.digests) if whole else query
 
 
 def results_of(rows: Iterable[Mapping[str, Any]]) -> Iterator[NodeResult]:

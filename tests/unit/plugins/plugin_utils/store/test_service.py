@@ -64,6 +64,15 @@ def test_a_result_comes_back_as_it_was_written(store: ServiceStore) -> None:
     assert store.latest(SITE, rehearsal=True) == {} == store.latest("mainland", rehearsal=False)
 
 
+def test_times_and_words_are_read_without_figures_and_digests(store: ServiceStore) -> None:
+    result = node_result()
+    store.add_result(result)
+    small = replace(result, figures=(), digests={})
+    assert store.latest(SITE, rehearsal=False, whole=False) == {("gpu01", "dl"): small}
+    assert store.last(SITE, "passed", rehearsal=False, whole=False) == {("gpu01", "dl"): small}
+    assert store.results(SITE, rehearsal=False, since_s=0, whole=False) == (small,)
+
+
 def test_the_first_result_of_a_cycle_stays(store: ServiceStore) -> None:
     failed = node_result(status=Status.FAILED, cause="digest-mismatch")
     assert store.add_result(failed)
