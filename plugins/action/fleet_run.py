@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import plan_cycle, run_cycle
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import run_cycle
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.fleet_plan import fleet_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
@@ -32,15 +33,15 @@ class ActionModule(ModuleAction):
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
         if self.check_mode:
-            plan = plan_cycle(run, options, self.emit)
-            for line in plan.lines():
+            found = fleet_plan(run, {**options, "scontrol": "scontrol"}, self.emit)
+            for line in found.lines():
                 self.emit(line[:199])
-            return {**_NOTHING, "changed": bool(plan.batch), "plan": plan.lines()}
+            return {**_NOTHING, "changed": bool(found.plan.batch), "plan": found.lines()}
         with problem_recorded(run):
             done = run_cycle(run, options, self.emit)
-        found = {
+        said = {
             **_NOTHING, "changed": bool(done.log.results), "cycle_id": done.cycle.cycle_id, "counts": done.counts,
             "failed_nodes": done.failed_nodes, "notes": done.log.notes, "actions": list(done.actions),
             "report": done.report, "suite": str(done.suite), "exit_code": 0 if done.good else 8,
         }  # fmt: skip
-        return found if done.good else {**found, "failed": True, "msg": done.verdict.message}
+        return said if done.good else {**said, "failed": True, "msg": done.verdict.message}

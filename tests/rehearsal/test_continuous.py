@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Cycles over idle nodes of a simulated cluster: users come first, dead controllers leave nothing, no test runs twice."""
+"""Cycles over idle nodes of a simulated cluster: users come first, a dead controller leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from live_site import LiveSite, live_site
 from rehearsal_harness import ROOT, left_behind, rehearse
 from waiting import await_model, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES, PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES, PODS, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_logs import NodeLogs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
@@ -36,6 +38,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
     Fault,
     read_spec,
     write_spec,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
+    Subject,
+    bindings,
+    continuous_test_roles,
+    put_objects,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
 
@@ -87,8 +95,8 @@ class Bench:
         found = self.history(name).results("rehearsal", rehearsal=True, since_s=0.0)
         return sorted((result.node, result.status.value, result.cause) for result in found)
 
-    def controller(self, store: str, **more: Any) -> subprocess.Popen[str]:
-        """Start a cycle of a controller of its own."""
+    def controller(self, store: str, user: str = "", **more: Any) -> subprocess.Popen[str]:
+        """Start a cycle of a controller of its own, as that user of the cluster."""
         assert self.run_dir is not None
         run_dir = self.site.directory / "runs" / f"copy-{next(self.serial)}"
         shutil.copytree(self.run_dir, run_dir)
@@ -103,15 +111,20 @@ class Bench:
         }  # fmt: skip
         output = (run_dir / "output").open("w", encoding="utf-8")
         environment = {**os.environ, "PYTHONPATH": str(ROOT / ".cache")}
+        environment |= {"K8S_AUTH_IMPERSONATE_USER": user} if user else {}
         return subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, json.dumps(options)], stdout=output, stderr=output, env=environment
+            [sys.executable, "-c", PROGRAM, json.dumps(options)],
+            stdout=output,
+            stderr=output,
+            env=environment,
+            text=True,
         )
 
     def said(self, process: subprocess.Popen[str]) -> str:
-        """What a cycle said that has ended."""
+        """What the cycle that was started last said, once it has ended."""
         process.wait(100)
-        run_dir = Path(json.loads(process.args[-1])["run_dir"])  # type: ignore[index]
-        return (run_dir / "output").read_text(encoding="utf-8")
+        newest = max(self.site.directory.glob("runs/copy-*/output"), key=lambda path: path.stat().st_ctime)
+        return newest.read_text(encoding="utf-8")
 
     @contextmanager
     def fault(self, text: str) -> Iterator[None]:
@@ -243,7 +256,10 @@ def test_a_cycle_that_is_ended_leaves_nothing_and_the_next_one_goes_on(bench: Be
 
 
 def test_two_controllers_at_once_test_each_node_once(bench: Bench) -> None:
-    runs = [bench.controller("both", when_held="wait") for _number in range(2)]
+    # Both as somebody who has the roles of the verb and nothing else.
+    roles = continuous_test_roles()
+    put_objects(bench.cluster, [*roles, *bindings(roles, Subject(kind="User", name="tester"))], dry_run=False)
+    runs = [bench.controller("both", "tester", when_held="wait") for _number in range(2)]
     assert sorted(run.wait(100) for run in runs) == [0, 8]
     assert bench.results("both") == [
         (name, "failed", "slow-adapter") if name == SLOW else (name, "passed", "") for name in NAMES
@@ -269,3 +285,12 @@ def test_the_arithmetic_of_idle_nodes_is_tested_and_a_gpu_that_flips_a_bit_is_na
     assert "gpu3 gave other bits of attention" in found["gpu01"].summary
     assert len({digest for result in results for digest in result.digests.values()}) == 1
     bench.nothing_left("arithmetic")
+
+
+def test_the_cronjob_of_the_docs_is_one(bench: Bench) -> None:
+    body = yaml.safe_load((ROOT / "docs" / "continuous" / "cronjob.yaml").read_text(encoding="utf-8"))
+    kind = Kind("batch/v1", "CronJob", "cronjobs")
+    assert bench.cluster.create(kind, body, body["metadata"]["namespace"], dry_run=True)["spec"]["schedule"]
+    with pytest.raises(BringupError, match="restartPolici"):
+        spoiled = json.loads(json.dumps(body).replace("restartPolicy", "restartPolici"))
+        bench.cluster.create(kind, spoiled, body["metadata"]["namespace"], dry_run=True)

@@ -28,7 +28,6 @@ from ..fleet.cycle_model import CycleLog, CycleWork, Stock
 from ..fleet.free_nodes import OURS
 from ..fleet.node_logs import NodeLogs
 from ..fleet.node_use import NodeUse, Use
-from ..fleet.queue_model import BatchPlan
 from ..outcome.errors import InputError
 from ..remediation.policy import policy_of
 from ..runtime.clock import Deadline, now_utc
@@ -53,18 +52,6 @@ _NAME = "cycle"
 _DEAD_DAYS = 90
 
 
-def plan_cycle(run: Run, options: Mapping[str, Any], emit: Emit) -> BatchPlan:
-    """Return which nodes a cycle would test now, and why; nothing is held, changed or recorded.
-
-    Raises:
-        BringupError: the site, the history or the cluster cannot be read.
-    """
-    store = _store(options)
-    with Cluster(connection_from(options)) as cluster:
-        tests = _tests(run, options, emit, "", cluster)
-        return FleetCycle(_work(run, options, emit, store, _begun(run, options), tests, cluster)).plan()
-
-
 def run_cycle(run: Run, options: Mapping[str, Any], emit: Emit) -> CycleDone:
     """Run one cycle to its end.
 
@@ -73,6 +60,7 @@ def run_cycle(run: Run, options: Mapping[str, Any], emit: Emit) -> CycleDone:
         AbortedError: SIGTERM or SIGINT asked for the end; what ran is recorded as pending, and nothing is left behind.
         BringupError: the site, the history or the cluster does not answer.
     """
+    _require_kubernetes(run)
     store, cycle = _store(options), _begun(run, options)
     with ExitStack() as stack:
         stack.enter_context(interruptible(f"cycle {cycle.cycle_id}"))
@@ -145,6 +133,12 @@ def _store(options: Mapping[str, Any]) -> ServiceStore:
         hint = "state a file that outlives the run: gpufleet_store"
         raise InputError("history", "is not stated, and a cycle knows from it what was tested when.", hint)
     return open_service(place_of(options["store"]))
+
+
+def _require_kubernetes(run: Run) -> None:
+    if "kubernetes" not in run.site.capabilities:
+        text = "has no Kubernetes, and tests of idle nodes run as pods."
+        raise InputError(f"site {run.site.name}", text, "fleet_plan_info says which nodes of Slurm are free")
 
 
 def _number(options: Mapping[str, Any]) -> int:
