@@ -81,14 +81,20 @@ class FigureRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassLimits:
-    """`stale_days`: how old a result may be; `history_days`: how far back results are looked at; `peers`, `drift`: the
-    rules of both comparisons; `repeats`: samples after a suspicion that decide."""
+    """`stale_days`: how old a result may be, `stale_by_test` that of some tests; `history_days`: how far back results
+    are looked at; `peers`, `drift`: the rules of both comparisons; `repeats`: samples after a suspicion that decide.
+    """
 
     stale_days: float = 7.0
+    stale_by_test: Mapping[str, float] = field(default_factory=dict)
     history_days: float = 90.0
     repeats: int = 3
     peers: PeerLimits = field(default_factory=lambda: PeerLimits(share=0.2))
     drift: DriftLimits = field(default_factory=DriftLimits)
+
+    def fresh_days(self, test: str) -> float:
+        """Return how old a result of that test may be."""
+        return self.stale_by_test.get(test, self.stale_days)
 
 
 @cache

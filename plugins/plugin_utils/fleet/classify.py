@@ -223,8 +223,9 @@ def _unknowns(record: Record, context: Context) -> list[Finding]:
         why = f": {newest.cause} ({newest.summary})" if newest.cause else ""
         found.append(Finding(Word.UNKNOWN, f"{test}: {what} {_age(newest, context)} ago{why}"))
     last = record.known[-1]
-    if context.now_s - last.started_s > context.limits.stale_days * DAY_S:
-        said = f"{test}: last result {_age(last, context)} ago, older than {context.limits.stale_days:g} days"
+    days = context.limits.fresh_days(test)
+    if context.now_s - last.started_s > days * DAY_S:
+        said = f"{test}: last result {_age(last, context)} ago, older than {days:g} days"
         found.append(Finding(Word.UNKNOWN, said))
     missing = sorted(context.figures[test, last.cohort].keys() - {figure.name for figure in last.figures})
     if missing and last.status is Status.PASSED:

@@ -24,10 +24,11 @@ _ORDER = tuple(Word)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """How far one test got: `fresh` of `nodes` have a result within Z days, `never` have none at all; the oldest newest
+    """How far one test got: `fresh` of `nodes` have a result within `days`, `never` have none at all; the oldest newest
     result is `oldest_s` old and of `oldest_node` (None: nobody has one)."""
 
     test: str
+    days: float
     nodes: int
     fresh: int
     never: int
@@ -64,7 +65,6 @@ class ServiceFacts:
     cycle_id: str
     written: str
     now_s: float
-    stale_days: float
     check_mode: bool
     words: Mapping[Word, int]
     coverage: tuple[Coverage, ...]
@@ -86,10 +86,10 @@ class ServiceFacts:
 
 
 def coverage(
-    nodes: Sequence[str], tests: Sequence[str], records: Mapping[tuple[str, str], Record], now_s: float, days: float
+    nodes: Sequence[str], days: Mapping[str, float], records: Mapping[tuple[str, str], Record], now_s: float
 ) -> tuple[Coverage, ...]:
-    """Return how far each test got."""
-    return tuple(_coverage(nodes, test, records, now_s, days) for test in tests)
+    """Return how far each test got; `days`: how old a result of each may be."""
+    return tuple(_coverage(nodes, test, records, now_s, most) for test, most in days.items())
 
 
 def node_lines(
@@ -132,7 +132,7 @@ def _coverage(
     }
     oldest = max(ages, key=lambda node: (ages[node], node)) if ages else ""
     return Coverage(
-        test=test, nodes=len(nodes), fresh=sum(age <= days * DAY_S for age in ages.values()),
+        test=test, days=days, nodes=len(nodes), fresh=sum(age <= days * DAY_S for age in ages.values()),
         never=len(nodes) - len(ages), oldest_s=ages[oldest] if oldest else None, oldest_node=oldest,
     )  # fmt: skip
 

@@ -35,13 +35,13 @@ def render_service_markdown(facts: ServiceFacts) -> str:
 
 def _coverage(facts: ServiceFacts) -> list[str]:
     rows = [
-        f"| test | result within {facts.stale_days:g} days | never tested | oldest |",
-        "| --- | ---: | ---: | --- |",
+        "| test | fresh for | nodes with a fresh result | never tested | oldest |",
+        "| --- | ---: | ---: | ---: | --- |",
     ]
     for entry in facts.coverage:
         oldest = f"{age_text(entry.oldest_s)} ({plain(entry.oldest_node)})" if entry.oldest_s is not None else "none"
         fresh = f"{entry.fresh} of {entry.nodes} ({entry.share:.1%})"
-        rows.append(f"| {plain(entry.test)} | {fresh} | {entry.never} | {oldest} |")
+        rows.append(f"| {plain(entry.test)} | {entry.days:g} d | {fresh} | {entry.never} | {oldest} |")
     return [*rows, ""]
 
 

@@ -20,13 +20,13 @@ def render_service_metrics(facts: ServiceFacts) -> str:
     """Return the file's text."""
     found = Families(PREFIX, (("site", facts.site), ("rehearsal", "true" if facts.rehearsal else "false")))
     found.add("last_cycle_timestamp_seconds", "When the last cycle was classified.", facts.now_s)
-    found.add("stale_after_seconds", "How old a result may be to count.", facts.stale_days * DAY_S)
     for word in Word:
         found.add("nodes", "Nodes by what they are taken for.", facts.words[word], **{"class": word.value})
     found.add("out_of_service_nodes", "Nodes that we keep from work.", facts.out)
     found.add("breaker_holds", "Whether the breaker kept bad nodes in service.", bool(facts.stopped))
     found.add("cohort_findings", "Findings about whole cohorts or racks instead of single nodes.", len(facts.told))
     for entry in facts.coverage:
+        found.add("stale_after_seconds", "How old a result may be to count.", entry.days * DAY_S, test=entry.test)
         found.add("coverage_ratio", "Part of the nodes with a result young enough.", entry.share, test=entry.test)
         found.add("never_tested_nodes", "Nodes without any result of the test.", entry.never, test=entry.test)
         if entry.oldest_s is not None:

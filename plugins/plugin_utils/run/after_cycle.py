@@ -45,14 +45,15 @@ class Service:
     """What is proven continuously, and where it is told.
 
     `nodes`: every node of the site by its name there, with its name in Kubernetes or Slurm; `tests`: ids of the tests
-    that each of them has to pass again within `stale_days`; `directory`: where the daily report is written; `racks`: of
-    the nodes that have one; `rules`: which way figures are better.
+    that each of them has to pass again within `stale_days`, or its own in `stale_by_test`; `directory`: where the daily
+    report is written; `racks`: of the nodes that have one; `rules`: which way figures are better.
     """
 
     nodes: Mapping[str, str]
     tests: tuple[str, ...]
     directory: Path
     stale_days: float = 7.0
+    stale_by_test: Mapping[str, float] = field(default_factory=dict)
     policy: Policy = field(default_factory=Policy)
     racks: Mapping[str, str] = field(default_factory=dict)
     rules: FigureRules = field(default_factory=figure_rules)
@@ -60,7 +61,7 @@ class Service:
     @property
     def limits(self) -> ClassLimits:
         """The limits of all comparisons."""
-        return ClassLimits(stale_days=self.stale_days)
+        return ClassLimits(stale_days=self.stale_days, stale_by_test=self.stale_by_test)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,14 +257,15 @@ def _facts(
     lines = node_lines(found, service.tests, before, now_s)
     known = [result for record in found.records.values() for result in record.known]
     cordons = store.cordons(cycle.site, rehearsal=cycle.rehearsal)
-    begins = {days: now_s - days * DAY_S for days in _WINDOWS}
+    begins = {most: now_s - most * DAY_S for most in _WINDOWS}
+    days = {test: service.limits.fresh_days(test) for test in service.tests}
     return ServiceFacts(
         site=cycle.site, rehearsal=cycle.rehearsal, cycle_id=cycle.cycle_id, written=_utc(now_s), now_s=now_s,
-        stale_days=service.stale_days, check_mode=check_mode, words=counted(lines),
-        coverage=coverage(tuple(service.nodes), service.tests, found.records, now_s, service.stale_days), lines=lines,
+        check_mode=check_mode, words=counted(lines),
+        coverage=coverage(tuple(service.nodes), days, found.records, now_s), lines=lines,
         told=(*found.cohorts, *acted.problems),
         stopped=acted.stopped, out=acted.out,
-        lemons={days: lemons(known, cordons, since_s, _utc(since_s)) for days, since_s in begins.items()},
+        lemons={most: lemons(known, cordons, since_s, _utc(since_s)) for most, since_s in begins.items()},
     )  # fmt: skip
 
 

@@ -209,7 +209,7 @@ def _service(run: Run, options: Mapping[str, Any], tests: tuple[NodeTest, ...]) 
         nodes={host.name: host.node_name or host.name for host in run.site.in_scope},
         tests=tuple(test.id for test in tests),
         directory=run.path,
-        stale_days=max((test.common.days for test in tests), default=7.0),
+        stale_by_test={test.id: test.common.days for test in tests},
         policy=policy_of(options["policy"]),
         racks={host.name: host.rack for host in run.site.in_scope if host.rack},
     )

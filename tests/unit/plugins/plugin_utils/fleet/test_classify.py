@@ -9,9 +9,14 @@ from typing import Any
 import pytest
 from service_rows import node_result
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import figure_rules
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import (
+    Better,
+    ClassLimits,
+    figure_rules,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import Classified, classify
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit_model import RATES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Figure, NodeResult
 
 DAY, NOW = 86400.0, 100 * 86400.0
@@ -242,3 +247,14 @@ def test_bits_unlike_those_of_most_are_a_hard_fact() -> None:
     assert {entry.word for entry in found.classes} == {"unknown"} and "nobody can be named" in found.cohorts[0]
     few = fleet(digests={"GPU-a": "0f"}, nodes=NODES[:2])
     assert "2 digests of cohort" in why(judged(few, NODES[:2]), "gpu00")
+
+
+def test_a_test_may_have_an_age_of_its_own() -> None:
+    results = fleet(result(BAD, 6), nodes=tuple(node for node in NODES if node != BAD))
+    limits = ClassLimits(stale_by_test={"dl": 5.0})
+    assert word(judged(results)) == "healthy" and word(judged(results, limits=limits)) == "unknown"
+
+
+def test_every_rate_of_the_dl_unit_test_is_compared() -> None:
+    figures = [Figure(name=name, number=1.0, unit=unit) for name, unit in RATES.items()]
+    assert [figure_rules().better(figure) for figure in figures] == [Better.HIGHER] * len(RATES)

@@ -23,8 +23,8 @@ _LABEL = re.compile(r'(\w+)\s*=~?\s*"')
 def written() -> dict[str, set[str]]:
     """Metrics that are written, each with its labels."""
     facts = ServiceFacts(
-        site="a", rehearsal=False, cycle_id="c", written="", now_s=1.0, stale_days=7, check_mode=False,
-        words=dict.fromkeys(Word, 0), coverage=(Coverage(test="t", nodes=1, fresh=1, never=0, oldest_s=1.0),),
+        site="a", rehearsal=False, cycle_id="c", written="", now_s=1.0, check_mode=False,
+        words=dict.fromkeys(Word, 0), coverage=(Coverage(test="t", days=7, nodes=1, fresh=1, never=0, oldest_s=1.0),),
         lines=(), lemons={30: (), 90: ()},
     )  # fmt: skip
     return {name: set(_LABEL.findall(labels)) for name, labels in _SAMPLE.findall(render_service_metrics(facts))}
