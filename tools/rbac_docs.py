@@ -11,6 +11,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
     continuous_role,
     continuous_test_roles,
+    policy_role,
     role_objects,
     snapshot_pod_roles,
     snapshot_role,
@@ -46,6 +47,7 @@ def page() -> str:
         wave_role(),
         continuous_role(),
         *continuous_test_roles(),
+        policy_role(),
         *snapshot_pod_roles(),
         *validator_roles(),
     ]

@@ -12,7 +12,8 @@ from ..clients.kube.kinds import NODES
 from ..clients.kube.permission import Permission
 
 LABEL_KEY = "gpufleet.io/class"
-RIGHTS = tuple(Permission(verb, "nodes") for verb in ("list", "patch"))
+# What labels, taints and cordons of a policy need; nobody's pod is evicted.
+RIGHTS = tuple(Permission(verb, "nodes") for verb in ("get", "list", "patch", "update"))
 
 
 def label_nodes(

@@ -58,7 +58,8 @@ class NodeLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceFacts:
-    """Everything that the report shows. `lemons` are by the days of their window."""
+    """Everything that the report shows. `told` is of cohorts and racks, `problems` what could not be done; `lemons` are
+    by the days of their window."""
 
     site: str
     rehearsal: bool
@@ -70,6 +71,7 @@ class ServiceFacts:
     coverage: tuple[Coverage, ...]
     lines: tuple[NodeLine, ...]
     told: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
     stopped: str = ""
     out: int = 0
     lemons: Mapping[int, tuple[Lemon, ...]] = field(default_factory=dict)

@@ -28,7 +28,7 @@ def render_service_markdown(facts: ServiceFacts) -> str:
     ]
     if facts.stopped:
         lines += [f"**Breaker:** {plain(redact(facts.stopped), 600)}", ""]
-    lines += [f"- {plain(redact(text), 600)}" for text in facts.told[:_MOST_TOLD]]
+    lines += [f"- {plain(redact(text), 600)}" for text in (*facts.problems, *facts.told)[:_MOST_TOLD]]
     lines += ["", *_coverage(facts), *_nodes(facts), *_lemons(facts)]
     return visible("\n".join(lines).rstrip() + "\n")
 

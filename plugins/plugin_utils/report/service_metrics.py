@@ -25,6 +25,7 @@ def render_service_metrics(facts: ServiceFacts) -> str:
     found.add("out_of_service_nodes", "Nodes that we keep from work.", facts.out)
     found.add("breaker_holds", "Whether the breaker kept bad nodes in service.", bool(facts.stopped))
     found.add("cohort_findings", "Findings about whole cohorts or racks instead of single nodes.", len(facts.told))
+    found.add("policy_problems", "What the policy asks for and could not be done.", len(facts.problems))
     for entry in facts.coverage:
         found.add("stale_after_seconds", "How old a result may be to count.", entry.days * DAY_S, test=entry.test)
         found.add("coverage_ratio", "Part of the nodes with a result young enough.", entry.share, test=entry.test)

@@ -263,7 +263,7 @@ def _facts(
         site=cycle.site, rehearsal=cycle.rehearsal, cycle_id=cycle.cycle_id, written=_utc(now_s), now_s=now_s,
         check_mode=check_mode, words=counted(lines),
         coverage=coverage(tuple(service.nodes), days, found.records, now_s), lines=lines,
-        told=(*found.cohorts, *acted.problems),
+        told=found.cohorts, problems=acted.problems,
         stopped=acted.stopped, out=acted.out,
         lemons={most: lemons(known, cordons, since_s, _utc(since_s)) for most, since_s in begins.items()},
     )  # fmt: skip

@@ -21,6 +21,7 @@ from ..collect.snapshot_rights import RIGHTS
 from ..fleet.driver_upgrade import RIGHTS as UPGRADE_RIGHTS
 from ..fleet.free_nodes import RIGHTS as FREE_RIGHTS
 from ..fleet.kube_nodes import RIGHTS as WAVE_RIGHTS
+from ..remediation.labels import RIGHTS as POLICY_RIGHTS
 from ..workload.node_pods import RIGHTS as POD_RIGHTS
 from ..workload.permission import BASIC, job_permissions
 
@@ -106,6 +107,11 @@ def continuous_test_roles() -> list[Json]:
     jobs = [job_permissions(kind, by_dra=True, files=True) for kind in ("plain-job", "gang-job")]
     wanted = dict.fromkeys((*FREE_RIGHTS, *BASIC, *(permission for kind in jobs for permission in kind)))
     return _in_places("continuous", "test", tuple(wanted))
+
+
+def policy_role() -> Json:
+    """Return the role that allows to label, taint and cordon what continuous validation finds bad."""
+    return _role("continuous", "install", "", _rules(POLICY_RIGHTS))
 
 
 def bindings(roles: Iterable[Json], subject: Subject) -> list[Json]:
