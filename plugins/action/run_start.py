@@ -17,6 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.comma
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.simulated import hosts_are_simulated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import keep_baseline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.version import software_versions
@@ -42,4 +43,8 @@ class ActionModule(ModuleAction):
         record = replace(record, check_mode=self.check_mode)
         versions = software_versions(core_version)
         run.save_record(replace(record, versions=versions, command=command, history=bool(options["store"])))
+        # After the report that says that nothing is passed: a history that cannot be read ends the run here.
+        accepted = keep_baseline(run, options["store"])
+        if accepted.figures:
+            self.emit(f"baseline: {len(accepted.figures)} accepted figures are compared with"[:199])
         return {"changed": True, "run_dir": str(run_dir), "run_id": run_dir.name, "stats": run_stats(run)}

@@ -39,8 +39,8 @@ options:
     choices: [fail, report]
   store:
     description:
-      - File of the history (SQLite), made if it is not there. The decided gate is recorded in it with its results,
-        passes and, if the gate is passed, the figures that later ones are compared with.
+      - File of the history (SQLite), made if it is not there. The decided gate is recorded in it with its results and
+        passes.
       - A history that cannot be written is a warning. It never changes a verdict.
       - Without it nothing is recorded.
     type: path

@@ -71,17 +71,18 @@ class BaselineStore:
         """
         row = asdict(withdrawal)
         _require("withdrawal of a baseline", row, tuple(row))
-        from sqlalchemy import select
-
-        acceptance, table = tables().service.acceptance, tables().withdrawal
         with our_errors(self.place), self.engine.begin() as connection:
-            known = connection.execute(select(acceptance.c.id).where(acceptance.c.id == number)).first()
-            if known is None:
-                raise NotFoundError(f"acceptance {number}", "is not in the history.", "list them with baseline_info")
-            before = connection.execute(select(table.c.who).where(table.c.acceptance_id == number)).first()
-            if before is not None:
-                raise InputError(f"acceptance {number}", f"was taken back by {before[0]} before.", "")
-            connection.execute(table.insert().values(acceptance_id=number, **row))
+            _require_holding(connection, number)
+            connection.execute(tables().withdrawal.insert().values(acceptance_id=number, **row))
+
+    def require_holding(self, number: int) -> None:
+        """Refuse an acceptance that cannot be taken back; nothing is written.
+
+        Raises:
+            BringupError: there is none of that number, or it was taken back before.
+        """
+        with our_errors(self.place), self.engine.begin() as connection:
+            _require_holding(connection, number)
 
     def accepted_runs(self, site: str, *, rehearsal: bool) -> tuple[AcceptedRun, ...]:
         """Return every acceptance of that site, the oldest first, those that were taken back too.
@@ -127,6 +128,17 @@ def open_baselines(place: Place) -> BaselineStore:
         BringupError: SQLAlchemy is missing, or the file is damaged, foreign, too new or cannot be written.
     """
     return BaselineStore(place, open_database(place))
+
+
+def _require_holding(connection: Any, number: int) -> None:
+    from sqlalchemy import select
+
+    acceptance, table = tables().service.acceptance, tables().withdrawal
+    if connection.execute(select(acceptance.c.id).where(acceptance.c.id == number)).first() is None:
+        raise NotFoundError(f"acceptance {number}", "is not in the history.", "list them with baseline_info")
+    before = connection.execute(select(table.c.who).where(table.c.acceptance_id == number)).first()
+    if before is not None:
+        raise InputError(f"acceptance {number}", f"was taken back by {before[0]} before.", "nothing is left to do")
 
 
 def _require(what: str, row: Mapping[str, Any], names: Sequence[str]) -> None:

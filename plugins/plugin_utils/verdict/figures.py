@@ -82,12 +82,13 @@ def rules_of(gate: str) -> dict[str, FigureRule]:
 
 
 def figures_of(gate: str, outcomes: Iterable[Outcome], place: Place) -> tuple[Figure, ...]:
-    """Return every figure of the outcomes of a gate, whatever their status; a value that is no number is none."""
+    """Return every figure of the outcomes of a gate, whatever their status; a value that is no number is none, and what
+    is about hosts that were set aside is left out."""
     found = []
     rules = rules_of(gate)
     for outcome in outcomes:
         for name, rule in rules.items():
-            if outcome.check == rule.check:
+            if outcome.check == rule.check and outcome.subjects[0].node not in place.site.quarantined:
                 found += _figure(name, rule, outcome, place)
     return tuple(found)
 

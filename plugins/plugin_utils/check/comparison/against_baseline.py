@@ -20,6 +20,7 @@ from ...outcome.model import (
     answered_by,
     node_subject,
 )
+from ...outcome.wording import first_of
 from ...verdict.baseline import AcceptedFigure, Change, FigureComparison, Matched, compare, match
 from ...verdict.figures import Place, figures_of, rules_of
 from ..kit.answer import Answer
@@ -82,7 +83,7 @@ def _blocked(spec: CheckSpec, context: JudgeContext, asked: Sequence[Outcome], m
         because = _told_by(context, asked, matched.missing, check)
         if because:
             answer = Answer.about_cluster(spec, context)
-            names = _few([entry.figure.subject for entry in because])
+            names = first_of([entry.figure.subject for entry in because], _SHOWN)
             found.append(
                 answer.blocked(by=check, because=f"no figure that passed of {names}", more_subjects=_hosts(because))
             )
@@ -114,7 +115,7 @@ def _missing(spec: CheckSpec, context: JudgeContext, asked: Sequence[Outcome], m
     left = [entry for entry in matched.missing if id(entry) not in told and _expected(context, entry)]
     if not left:
         return []
-    text = f"{len(left)} accepted figures were not measured now: {_few([_named(entry) for entry in left])}"
+    text = f"{len(left)} accepted figures were not measured now: {first_of([_named(entry) for entry in left], _SHOWN)}"
     hint = "read what the checks of these figures say, and run the gate again"
     return [Answer.about_cluster(spec, context).unknown("figure-missing", text, hint, more_subjects=_hosts(left))]
 
@@ -124,7 +125,8 @@ def _unknown_conditions(spec: CheckSpec, context: JudgeContext, matched: Matched
     if not unknown:
         return []
     fields = sorted({name for entry in unknown for name in entry.unknown})
-    text = f"not known under which {', '.join(fields)} {_few([entry.now.subject for entry in unknown])} was measured"
+    subjects = first_of([entry.now.subject for entry in unknown], _SHOWN)
+    text = f"not known under which {', '.join(fields)} {subjects} was measured"
     hint = "run gate nodes in the same run: it reads driver and adapters; the rest the benchmark's log says"
     more = nodes(entry.now.node for entry in unknown)
     return [Answer.about_cluster(spec, context).unknown("conditions-unknown", text, hint, more_subjects=more)]
@@ -139,12 +141,13 @@ def _not_compared(context: JudgeContext, matched: Matched) -> list[str]:
     lines = []
     for differing, names in fields.items():
         words = ", ".join(f"{name} was {then or 'not stated'}, is {now}" for name, then, now in differing)
-        lines.append(f"{_few(names)} not comparable: {words}")
+        lines.append(f"{first_of(names, _SHOWN)} not comparable: {words}")
     if matched.new:
-        lines.append(f"nothing was accepted of {_few([f'{entry.figure} of {entry.subject}' for entry in matched.new])}")
+        names = [f"{entry.figure} of {entry.subject}" for entry in matched.new]
+        lines.append(f"nothing was accepted of {first_of(names, _SHOWN)}")
     gone = [entry for entry in matched.missing if not _expected(context, entry)]
     if gone:
-        lines.append(f"not in this run: {_few(sorted({entry.figure.subject for entry in gone}))}")
+        lines.append(f"not in this run: {first_of(sorted({entry.figure.subject for entry in gone}), _SHOWN)}")
     return lines
 
 
@@ -236,8 +239,3 @@ def _named(entry: AcceptedFigure) -> str:
 
 def _hosts(entries: Iterable[AcceptedFigure]) -> tuple[Subject, ...]:
     return nodes(entry.figure.node for entry in entries)
-
-
-def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more

@@ -46,6 +46,11 @@ COMPARISONS: tuple[Comparison, ...] = tuple(
 BASELINE_CHECKS: frozenset[str] = frozenset(f"{word}-baseline" for word in _WORDS.values())
 
 
+def baseline_spec(gate: str) -> CheckSpec:
+    """Return the specification of the check that compares a gate with its baseline."""
+    return next(entry.spec for entry in comparisons_of(gate) if entry.spec.id in BASELINE_CHECKS)
+
+
 def comparisons_of(gate: str) -> tuple[Comparison, ...]:
     """Return the comparisons of a gate."""
     return tuple(entry for entry in COMPARISONS if entry.spec.gate == gate)

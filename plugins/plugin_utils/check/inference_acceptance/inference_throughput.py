@@ -16,7 +16,7 @@ from .legs import CACHED, TITLES, legs_for
 from .model import PlannedHost, Results
 from .observe_inference import OBSERVER
 from .preconditions import ERRORS, no_figures
-from .rendering import load_evidence
+from .rendering import conditions, load_evidence
 
 SPEC = CheckSpec(
     id="inference-throughput",
@@ -160,12 +160,7 @@ def _details(figures: Figures, host: PlannedHost) -> dict[str, tuple[object, ...
             Measure("output throughput per GPU", round(value, 1), "tokens/s"),
             Measure("output throughput", round(value * host.gpus, 1), "tokens/s"),
             Measure("requests per second", round(export.requests_per_s, 2), "1/s"),
-            Measure("GPUs", host.gpus, "count"),
-            Measure("requests at a time", measured.load.concurrency, "count"),
-            Measure("input tokens", settings.load.input_tokens, "count"),
-            Measure("output tokens", settings.load.output_tokens, "count"),
-            Measure("model", settings.server.model),
-            Measure("server", settings.server.image.rpartition("/")[2]),
+            *conditions(figures.plan, host, measured.load),
             Measure("runs", runs, "count"),
             *_other_legs(figures, host),
         ),

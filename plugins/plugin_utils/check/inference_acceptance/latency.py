@@ -18,7 +18,7 @@ from ..spec import CheckSpec, JudgeContext
 from .analysis import Figures
 from .model import PlannedHost, Results
 from .preconditions import no_figures
-from .rendering import curve, load_evidence
+from .rendering import conditions, curve, load_evidence
 from .settings import JudgeSettings, Slo
 
 Details = Mapping[str, Any]
@@ -66,7 +66,7 @@ def _judge(answer: Answer, latency: Latency, results: Results, figures: Figures,
             Measure("percentile", percentile, "%"),
             *(Measure(f"{latency.name} p{p}", round(found.at(p), 2), "ms") for p in (50, 90, 95, 99)),
             Measure(f"{latency.name} max", round(found.most, 2), "ms"),
-            Measure("requests at a time", measured.load.concurrency, "count"),
+            *conditions(results.plan, host, measured.load),
         ),
         "expected": (Expectation(name, "<=", bound, Basis.SLO, "ms", arithmetic),) if bound else (),
         "evidence": tuple(load_evidence(load) for load in loads),

@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Servers and loads as parts of outcomes: evidence and curves. Pure."""
+"""Servers and loads as parts of outcomes: evidence, curves, and what a figure depends on. Pure."""
 
 from __future__ import annotations
 
-from ...outcome.model import Evidence
+from ...outcome.model import Evidence, Measure
 from ...outcome.series import Axis, Bound, Series
 from ...probe.aiperf import Distribution
-from .model import Measured, Server
+from .model import Load, Measured, Plan, PlannedHost, Server
 
 
 def command_evidence(server: Server, where: str) -> Evidence:
@@ -25,6 +25,19 @@ def load_evidence(measured: Measured) -> Evidence:
     summary = measured.problem.text if measured.problem else figure
     command = " ".join(load.command) or "aiperf profile"
     return Evidence(f"{command}, run {load.attempt}", load.host, summary, load.export or load.log)
+
+
+def conditions(plan: Plan, host: PlannedHost, load: Load) -> tuple[Measure, ...]:
+    """Return what a figure of a load depends on, without which it is compared with no other."""
+    settings = plan.settings
+    return (
+        Measure("GPUs", host.gpus, "count"),
+        Measure("requests at a time", load.concurrency, "count"),
+        Measure("input tokens", settings.load.input_tokens, "count"),
+        Measure("output tokens", settings.load.output_tokens, "count"),
+        Measure("model", settings.server.model),
+        Measure("server", settings.server.image.rpartition("/")[2]),
+    )
 
 
 def curve(figure: str, host: str, found: Distribution, bound: float) -> Series:

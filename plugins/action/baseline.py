@@ -1,0 +1,55 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Module baseline: accepts what a run measured as the baseline of its site, or takes that back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import (
+    accept_run,
+    existing_baselines,
+    take_back,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+
+
+class ActionModule(ModuleAction):
+    """Accept a run, or take an acceptance back."""
+
+    module = "baseline"
+
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Add to the history; nothing that is there is changed."""
+        del task_vars
+        number, who, why = options["withdraw"], options["who"], options["why"]
+        if bool(options["run_dir"]) == (number is not None):
+            raise InputError(
+                "baseline", "accepts run_dir or takes withdraw back; give one of them.", "run_dir: .run/latest"
+            )
+        store = existing_baselines(options["store"])
+        if number is not None:
+            text = take_back(store, number, who, why, check_mode=self.check_mode)
+            self.emit(text[:199])
+            return {
+                "changed": True, "number": number, "run_id": "", "gates": [], "figures": 0, "msg": text, "exit_code": 0,
+            }  # fmt: skip
+        run = Run(existing_run_dir(options["run_dir"]))
+        accepted, new = accept_run(run, store, options["gates"], who, why, check_mode=self.check_mode)
+        gates = list(dict.fromkeys(entry.gate for entry in accepted.figures))
+        done = "accepted" if new else "is accepted already"
+        text = f"run {run.record.run_id} {'would be ' if self.check_mode and new else ''}{done}: "
+        text += f"{len(accepted.figures)} figures of {', '.join(gates)}"
+        self.emit(text[:199])
+        return {
+            "changed": new,
+            "number": accepted.number,
+            "run_id": run.record.run_id,
+            "gates": gates,
+            "figures": len(accepted.figures),
+            "msg": text,
+            "exit_code": 0,
+        }

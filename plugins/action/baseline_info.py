@@ -1,0 +1,65 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Module baseline_info: what is accepted for a site, and how a run compares with it or with another run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import (
+    acceptance_lines,
+    compare_run,
+    comparison_lines,
+    existing_baselines,
+    figures_of_run,
+    plain_acceptance,
+    plain_changes,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.baselines import AcceptedRun
+
+NOTHING: tuple[AcceptedRun, ...] = ()
+
+
+class ActionModule(ModuleAction):
+    """Tell what is accepted, and compare."""
+
+    module = "baseline_info"
+
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Read; nothing is decided or written."""
+        del task_vars
+        if options["before"] and not options["run_dir"]:
+            raise InputError("baseline_info", "compares before with run_dir, and there is none.", "name run_dir, too")
+        run = Run(existing_run_dir(options["run_dir"])) if options["run_dir"] else None
+        if run is not None and options["before"]:
+            accepted, holding = NOTHING, figures_of_run(Run(existing_run_dir(options["before"])))
+        else:
+            site = run.record.site if run else options["site_name"]
+            rehearsal = run.record.rehearsal if run else options["rehearsal"]
+            store = existing_baselines(options["store"])
+            accepted = store.accepted_runs(site, rehearsal=rehearsal)
+            holding = store.accepted_figures(site, rehearsal=rehearsal)
+        lines = acceptance_lines(accepted)
+        if run is None:
+            nothing = [] if accepted else [f"nothing is accepted for site {options['site_name']}"]
+            return _result(accepted, [*lines, *nothing])
+        found = compare_run(run, holding)
+        lines += comparison_lines(found) or ["nothing can be compared: the run has no figure of gates 6 to 8"]
+        worse = [entry.figure for entry in found.worse]
+        return _result(accepted, lines) | {"compared": plain_changes(found), "worse": worse}
+
+
+def _result(accepted: Sequence[AcceptedRun], lines: list[str]) -> dict[str, Any]:
+    return {
+        "changed": False,
+        "msg": lines,
+        "accepted": [plain_acceptance(entry) for entry in accepted],
+        "compared": [],
+        "worse": [],
+        "exit_code": 0,
+    }
