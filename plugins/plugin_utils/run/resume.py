@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ..check.comparison.specs import comparisons_of
 from ..check.declare import Declaration
 from ..check.registry import checks_of
 from ..collect.identity import DRIVER_FACTS
@@ -86,7 +87,19 @@ def _freshness(run: Run, store: Store, max_age_days: float, emit: Emit) -> list[
     if not passes:
         known = ", ".join(store.sites(rehearsal=site.rehearsal)) or "none"
         emit(f"resume: {store.path} knows no pass of site {site.name}; sites with a history there: {known}"[:199])
-    return [gate_freshness(entry.gate, _needed(run, entry), passes, non_passes, context) for entry in wanted]
+    made = {(entry.gate, entry.check) for entry in passes}
+    made |= {(entry.gate, entry.outcome.check) for entry in non_passes if entry.outcome is not None}
+    needed = {entry.gate: [*_needed(run, entry), *_compared(run, entry.gate, made)] for entry in wanted}
+    return [gate_freshness(gate, answers, passes, non_passes, context) for gate, answers in needed.items()]
+
+
+def _compared(run: Run, gate: str, made: Collection[tuple[str, str]]) -> list[Needed]:
+    """Return the comparisons that were made of a gate before: one that found a loss is not taken over with the rest."""
+    return [
+        Needed(check=entry.spec.id, kind=entry.spec.per, subject=run.site.name)
+        for entry in comparisons_of(gate)
+        if (gate, entry.spec.id) in made
+    ]
 
 
 def _look_again(run: Run, wanted: Sequence[Declaration], emit: Emit) -> None:
@@ -174,6 +187,7 @@ def _take_over(run: Run, entry: GateFreshness) -> GateVerdict:
 
 def _outcomes(run: Run, entry: GateFreshness) -> tuple[Outcome, ...]:
     kinds = {(need.check, need.subject): need.kind for need in _needed(run, run.declaration(entry.gate))}
+    kinds |= {(compared.spec.id, run.site.name): compared.spec.per for compared in comparisons_of(entry.gate)}
     rows = [(p.check, p.subject, f"not run: passed in run {p.run_id} at {p.passed}") for p in entry.fresh]
     rows += [(d.check, d.subject, f"not run: {d.cause} let through by {d.who} until {d.until}") for d in entry.decided]
     return tuple(

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from sites import make_site
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.comparison.specs import COMPARISONS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     HostEvidence,
     ToolRun,
@@ -25,8 +26,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     Outcome,
     Rating,
     Status,
+    Subject,
+    SubjectKind,
     node_subject,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import resume as resuming
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import begin_history
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.resume import resume as resume_run
@@ -65,7 +69,7 @@ def make_run(base: Path, name: str, site: Site = PLACE, kernels: str = "6.8", da
     return Run(path)
 
 
-def prove_nodes(run: Run, store: Path, day: int = 20, bad: str = "") -> None:
+def prove_nodes(run: Run, store: Path, day: int = 20, bad: str = "", compared: Outcome | None = None) -> None:
     """Record gate nodes of that run as passed, or with one bad host."""
     declared = run.declaration("nodes").checks
     outcomes = [
@@ -78,7 +82,11 @@ def prove_nodes(run: Run, store: Path, day: int = 20, bad: str = "") -> None:
         for check in declared
         for host in check.subjects
     ]  # fmt: skip
-    verdict = decide("nodes", {check.id: check.subjects for check in declared}, outcomes, run.site, date(2026, 11, day))
+    expected = {check.id: check.subjects for check in declared}
+    if compared is not None:
+        outcomes.append(compared)
+        expected[compared.check] = (run.site.name,)
+    verdict = decide("nodes", expected, outcomes, run.site, date(2026, 11, day))
     state = collect_state(run, ("nodes",), date(2026, 11, day))
     open_store(store).record_gate(run.record, verdict, outcomes, run.site, state)
 
@@ -219,3 +227,21 @@ def test_without_a_history_nothing_is_taken_over(tmp_path: Path) -> None:
 def test_a_start_at_the_first_gate_takes_nothing_over(tmp_path: Path) -> None:
     run = make_run(tmp_path, "run-1", replace(PLACE, from_gate="nodes"))
     assert resume(run, None)["gates"] == ["nodes", "gpu_stack"]
+
+
+@pytest.mark.parametrize(("status", "again"), [(Status.PASSED, False), (Status.FAILED, True)])
+def test_a_loss_that_a_comparison_found_is_not_taken_over_with_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: Status, again: bool
+) -> None:
+    made = [entry for entry in COMPARISONS if entry.spec.id == "fabric-baseline"]
+    monkeypatch.setattr(resuming, "comparisons_of", lambda gate: made if gate == "nodes" else [])
+    path, run = tmp_path / "history.sqlite", make_run(tmp_path, "run-1")
+    bad = status is Status.FAILED
+    compared = Outcome(
+        check="fabric-baseline", gate="nodes", status=status, rating=Rating.BAD if bad else Rating.GOOD,
+        subjects=(Subject(SubjectKind.CLUSTER, PLACE.name),), summary="as seen", cause="regression" if bad else "",
+        hint="mend it", started="2026-11-20T10:00:00Z",
+    )  # fmt: skip
+    prove_nodes(run, path, compared=compared)
+    said = resume(make_run(tmp_path, "run-2", day=21), path, stale="prove")
+    assert ("nodes" in said["proven_again"]) is again
