@@ -18,6 +18,7 @@ from ..outcome.model import Rating, Status
 from ..store.service_model import NodeClass, NodeResult
 from ..verdict.digest_majority import LEAST
 from ..verdict.drift import Drift
+from ..verdict.peers import allowed
 from ..verdict.repeats import Stand, Standing, standing
 from .class_rules import ClassLimits, FigureRules, Word
 from .cohorts import Cohort, Group, blame_lines, blamed_hard, cohorts, drifts, low_words, with_drift
@@ -99,21 +100,53 @@ def classify(
         now_s=now_s, rules=rules, limits=limits, cohorts=compared, hard=hard, drifts=seen, digests=computed,
         figures=_usual_figures(found),
     )  # fmt: skip
-    classes, repeats = [], list[tuple[str, str]]()
+    said = {(node, test): findings_of(found.get((node, test)), test, context) for node in nodes for test in tests}
+    said, crowds = _without_crowds(said, found, limits)
+    repeats = [key for key, of_test in said.items() if any(f.word in (Word.BAD, Word.SUSPECT) for f in of_test)]
+    classes = []
     for node in nodes:
-        findings = list[Finding]()
-        for test in tests:
-            of_test = findings_of(found.get((node, test)), test, context)
-            findings += of_test
-            if any(finding.word in (Word.BAD, Word.SUSPECT) for finding in of_test):
-                repeats.append((node, test))
+        findings = [finding for test in tests for finding in said[node, test]]
         findings.sort(key=lambda finding: _ORDER.index(finding.word))
         word = findings[0].word if findings else Word.UNKNOWN
         texts = tuple(finding.text for finding in findings) or ("no test is declared",)
         classes.append(NodeClass(cycle_id=cycle_id, node=node, word=word.value, reasons=texts[:_MOST_REASONS]))
     blamed = {key: seen.blame for key, seen in computed.items() if seen.blame}
-    told = (*blamed.values(), *blame_lines(compared.values(), hard), *low_words(compared.values(), racks or {}, nodes))
+    told = (
+        *blamed.values(),
+        *crowds,
+        *blame_lines(compared.values(), hard),
+        *low_words(compared.values(), racks or {}, nodes),
+    )
     return Classified(classes=tuple(classes), cohorts=told, repeats=tuple(repeats), records=found)
+
+
+def _without_crowds(
+    said: Mapping[tuple[str, str], list[Finding]], found: Mapping[tuple[str, str], Record], limits: ClassLimits
+) -> tuple[dict[tuple[str, str], list[Finding]], list[str]]:
+    """Return the findings, nobody of a cohort bad where too many would be, and what is said of such cohorts.
+
+    What hit a whole cohort is over at once for all its nodes, and each of them needs some good results to be cleared.
+    """
+    members: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for key, record in found.items():
+        if record.known:
+            members.setdefault((record.test, record.known[-1].cohort), []).append(key)
+    made, told = dict(said), list[str]()
+    for (test, cohort), keys in members.items():
+        bad = [key for key in keys if any(finding.word is Word.BAD for finding in said[key])]
+        if len(bad) <= allowed(len(keys), limits.peers):
+            continue
+        text = (
+            f"{len(bad)} of {len(keys)} nodes of cohort {cohort or 'without a name'} would be bad at once, more than "
+        )
+        text += f"{limits.peers.share:.0%}: look at what they share"
+        told.append(f"{test}: {text}")
+        for key in bad:
+            made[key] = [
+                Finding(Word.SUSPECT, f"{finding.text}; {text}") if finding.word is Word.BAD else finding
+                for finding in said[key]
+            ]
+    return made, told
 
 
 def findings_of(record: Record | None, test: str, context: Context) -> list[Finding]:

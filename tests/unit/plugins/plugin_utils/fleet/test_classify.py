@@ -176,6 +176,14 @@ def test_hard_failures_of_many_at_once_are_of_their_cohort() -> None:
     assert word(found, "gpu00") == "bad" and not found.cohorts
 
 
+def test_what_hit_a_whole_cohort_and_is_over_makes_nobody_bad() -> None:
+    once = [result(node, 3, Status.FAILED, cause="wrong-results", summary="#wrong 1") for node in NODES]
+    found = judged([*once, *fleet()])
+    assert {entry.word for entry in found.classes} == {"suspect"} and "would be bad at once" in found.cohorts[0]
+    slower = [result(node, 4 - n / 10, figures=gemm(500)) for node in NODES[:4] for n in range(4)]
+    assert {entry.word for entry in judged([*slower, *fleet()]).classes} == {"suspect", "healthy"}
+
+
 def test_a_new_driver_that_makes_all_slower_is_told_of_the_software() -> None:
     after = [result(node, 1, figures=gemm(540 + n), cohort="h100/590") for n, node in enumerate(NODES)]
     found = judged(fleet(*after))
