@@ -37,13 +37,12 @@ def remembered(store: ServiceStore, site: str, *, rehearsal: bool, now_s: float)
     found = {_identity(result): result for result in latest.values()}
     found |= {_identity(result): result for result in recent if result.status is Status.PENDING}
     if unclear:
-        nodes = frozenset(unclear)
         some = unclear if len(unclear) <= _NAMES else None
         tried = store.results(site, rehearsal=rehearsal, since_s=now_s - _TRIES_S, nodes=some, whole=False)
         found |= {_identity(result): result for result in tried}
         for kind in ("passed", "failed"):
-            last = store.last(site, kind, rehearsal=rehearsal, whole=False).values()
-            found |= {_identity(result): result for result in last if result.node in nodes}
+            last = store.last(site, kind, rehearsal=rehearsal, nodes=some, whole=False).values()
+            found |= {_identity(result): result for result in last}
     return list(found.values())
 
 

@@ -68,18 +68,22 @@ def is_dated(result: NodeResult, now_s: float) -> bool:
 def parts_now(results: Iterable[NodeResult], now_s: float) -> dict[str, dict[str, str]]:
     """Return by node and slot what was seen there last, by whichever test: of each kind of slot what the newest result
     says that names it."""
-    newest: dict[tuple[str, str], tuple[float, str, dict[str, str]]] = {}
+    newest: dict[tuple[str, str], NodeResult] = {}
+    kinds_of: dict[tuple[str, ...], frozenset[str]] = {}
     for result in results:
         if result.parts and result.status is not Status.PENDING and is_dated(result, now_s):
-            kinds: dict[str, dict[str, str]] = {}
-            for slot, part in result.parts.items():
-                kinds.setdefault(_kind(slot), {})[slot] = part
-            for kind, there in kinds.items():
-                seen = (result.started_s, result.test, there)
-                if seen[:2] > newest.get((result.node, kind), seen)[:2] or (result.node, kind) not in newest:
-                    newest[result.node, kind] = seen
+            slots = tuple(result.parts)
+            if slots not in kinds_of:
+                kinds_of[slots] = frozenset(map(_kind, slots))
+            for kind in kinds_of[slots]:
+                seen = newest.get((result.node, kind))
+                if seen is None or (seen.started_s, seen.test) < (result.started_s, result.test):
+                    newest[result.node, kind] = result
     found: dict[str, dict[str, str]] = {}
-    for (node, _slots), (_at, _test, there) in newest.items():
+    for (node, kind), result in newest.items():
+        there = result.parts
+        if len(kinds_of[tuple(there)]) > 1:
+            there = {slot: part for slot, part in there.items() if _kind(slot) == kind}
         found.setdefault(node, {}).update(there)
     return found
 
@@ -123,7 +127,7 @@ def due_of(
 def _reason(
     demand: Demand, told: Standing, parts: Mapping[str, str], limits: BatchLimits, now_s: float
 ) -> tuple[Urgency, float, float, str]:
-    """Return how urgent a test is, when it was last tried, when it falls due, and why."""
+    """Return how urgent a test is, when it was last tried, when it falls due, and why; no reason before it is due."""
     known, age_s = told.known, demand.max_age_days * DAY_S
     if told.tries:
         again_s = min(limits.other_again_h * _HOUR_S * 2.0 ** min(told.tries - 1, 60), DAY_S, age_s)
@@ -139,6 +143,8 @@ def _reason(
         return Urgency.NEW, since, again, f"tested on {day_text(since)}, {swapped} since"
     if known.status is Status.FAILED:
         return Urgency.RECENT, since, again, f"failed on {day_text(since)}{f' ({known.cause})' if known.cause else ''}"
+    if since + age_s > now_s:
+        return Urgency.DUE, since, since + age_s, ""
     over = (now_s - since - age_s) / DAY_S
     why = f"older than {demand.max_age_days:g} days by {over:.1f} days (tested on {day_text(since)})"
     return Urgency.DUE, since, since + age_s, why

@@ -195,9 +195,10 @@ class ServiceStore:
         return self.last(site, TRIED, rehearsal=rehearsal, whole=whole)
 
     def last(
-        self, site: str, kind: str, *, rehearsal: bool, whole: bool = True
+        self, site: str, kind: str, *, rehearsal: bool, nodes: Collection[str] | None = None, whole: bool = True
     ) -> Mapping[tuple[str, str], NodeResult]:
-        """Return by node and test the newest result of a kind: `tried`, `passed` or `failed`; for `whole` see `latest`.
+        """Return by node and test the newest result of a kind: `tried`, `passed` or `failed`; with `nodes` of these
+        alone; for `whole` see `latest`.
 
         Raises:
             BringupError: the history cannot be read.
@@ -205,6 +206,8 @@ class ServiceStore:
         pointer, table = tables().service.node_last, tables().service.node_result
         query = result_query(whole=whole).join(pointer, pointer.c.result_id == table.c.id)
         query = query.where(pointer.c.site == site, pointer.c.rehearsal.is_(rehearsal), pointer.c.kind == kind)
+        if nodes is not None:
+            query = query.where(pointer.c.node.in_(sorted(nodes)))
         return {(result.node, result.test): result for result in results_of(self._rows(query))}
 
     def results(
