@@ -18,8 +18,6 @@ from ..outcome.phases import READINESS
 from ..site.model import Site
 from .comparison.specs import COMPARISONS
 from .kit.settings import GateSettings
-from .node_tests.registry import node_tests
-from .node_tests.settings import CONTINUOUS, ContinuousSettings
 from .site_checks import SiteChecks, clashes, load_site_checks
 from .spec import DRIVER_GATE, Check, CheckSpec, Observer
 from .verified import AnyCheck, AnyObserver, verified
@@ -111,6 +109,10 @@ def checks_of(gate: str, site: Site) -> tuple[AnyCheck, ...]:
 def all_settings(directories: tuple[str, ...] = ()) -> dict[str, tuple[type[Any], ...]]:
     """Return the settings classes by gate id (`SETTINGS` of check/<gate>/settings.py, and what every gate takes), by
     check id, where a check without settings has none, and of continuous validation and each of its tests."""
+    # They import what several gates have, and who loads one gate needs no other.
+    from .node_tests.registry import node_tests
+    from .node_tests.settings import CONTINUOUS, ContinuousSettings
+
     found: dict[str, tuple[type[Any], ...]] = {}
     for gate in GATE_IDS:
         own = (module.SETTINGS for module in _modules(gate) if module.__name__.endswith(".settings"))
