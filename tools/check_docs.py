@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import CheckSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATES
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import GATE_PHASE, READINESS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import BURN_IN, GATE_PHASE, READINESS
 
 _HEAD = """<!--
 SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
@@ -27,7 +27,8 @@ not. What is not known is `other` with a cause of its own, and never passes.
 def page(specs: Sequence[CheckSpec]) -> str:
     """Return the page, in the order of the gates."""
     gates = "".join(line for gate in GATES for line in _gate(f"{gate.number}. {gate.id}", gate.id, gate.id, specs))
-    return _HEAD + gates + "".join(_gate("Before gate 4: readiness", READINESS, "validate", specs))
+    readiness = "".join(_gate("Before gate 4: readiness", READINESS, "validate", specs))
+    return _HEAD + gates + readiness + "".join(_gate("Hours of load: burn-in", BURN_IN, "burn_in", specs))
 
 
 def _gate(title: str, gate: str, guide: str, specs: Sequence[CheckSpec]) -> Iterator[str]:

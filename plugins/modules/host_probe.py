@@ -55,7 +55,7 @@ options:
       - Gate whose load this reading stands before or after. Only the tools that tell what a load leaves are asked then,
         without the diagnostic, and kept as C(evidence/load/<gate>/<moment>/<host>.json).
     type: str
-    choices: [fabric_validation, training_acceptance, inference_acceptance]
+    choices: [fabric_validation, training_acceptance, inference_acceptance, burn_in]
   moment:
     description: Whether the reading stands before or after the load of O(around_gate).
     type: str
@@ -142,7 +142,7 @@ def main() -> None:
             "diag_timeout": {"type": "int"},
             "around_gate": {
                 "type": "str",
-                "choices": ["fabric_validation", "training_acceptance", "inference_acceptance"],
+                "choices": ["fabric_validation", "training_acceptance", "inference_acceptance", "burn_in"],
             },
             "moment": {"type": "str", "choices": ["before", "after"]},
             "max_output_bytes": {"type": "int", "default": 4194304},

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..outcome.errors import BringupError, ProblemsError
 from ..outcome.gates import GATE_IDS
-from ..outcome.phases import READINESS
+from ..outcome.phases import BURN_IN, READINESS
 from ..site.model import Site
 from .comparison.specs import COMPARISONS
 from .kit.settings import GateSettings
@@ -34,8 +34,8 @@ __all__ = [
 ]
 
 
-# Where checks lie: the gates in their order, and readiness before the one that changes the cluster.
-_PLACES = (*GATE_IDS[: GATE_IDS.index(DRIVER_GATE)], READINESS, *GATE_IDS[GATE_IDS.index(DRIVER_GATE) :])
+# Where checks lie: the gates in their order, readiness before the one that changes the cluster, and burn-in.
+_PLACES = (*GATE_IDS[: GATE_IDS.index(DRIVER_GATE)], READINESS, *GATE_IDS[GATE_IDS.index(DRIVER_GATE) :], BURN_IN)
 
 
 @cache
@@ -66,7 +66,7 @@ def observers_of(gate: str) -> dict[str, AnyObserver]:
 @cache
 def all_checks(directories: tuple[str, ...] = ()) -> tuple[AnyCheck, ...]:
     """Return every check of every gate, in the order of the gates, then by file name; those of readiness before the
-    gate that changes the cluster; then those of a site's own directories.
+    gate that changes the cluster, and of burn-in; then those of a site's own directories.
 
     Raises:
         ProblemsError: everything that is wrong with the site's own.

@@ -16,13 +16,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from ..check.node_tests.reading import result_of
+from ..check.node_tests.reading import log_of, read_job, without_secrets
 from ..clients.kube.cluster import Cluster
 from ..outcome.errors import BringupError
 from ..outcome.model import Status
 from ..runtime.clock import Deadline
 from ..runtime.progress import Progress
-from ..runtime.redaction import redact
 from ..store.service_model import NodeResult
 from ..workload.launch import run_jobs
 from ..workload.model import JobResult, JobSpec
@@ -170,17 +169,9 @@ class FleetCycle:
     def _take(self, job: JobResult) -> None:
         """Read the end of a job, keep its log, write its result and give its lease back."""
         entry = self._begun[job.name]
-        clean = replace(job, pods=tuple(replace(pod, log=redact(pod.log)) for pod in job.pods))
-        try:
-            result = entry.test.read(self.work.cycle.cycle_id, entry.host, clean, entry.started_s)
-        except Exception as error:  # noqa: BLE001  # a reader that fails has not understood: that is no answer
-            text = f"what the test printed could not be read ({type(error).__name__}): {error}"
-            result = result_of(
-                entry.test.id, self.work.cycle.cycle_id, entry.host, clean, entry.started_s, Status.OTHER,
-                cause="unreadable", summary=text,
-            )  # fmt: skip
-        text = clean.log or "\n".join(pod.log for pod in clean.pods)
-        log = self.work.logs.keep(entry.test.id, entry.host.name, entry.started_s, text)
+        clean = without_secrets(job)
+        result = read_job(entry.test, self.work.cycle.cycle_id, entry.host, clean, entry.started_s)
+        log = self.work.logs.keep(entry.test.id, entry.host.name, entry.started_s, log_of(clean))
         self._record(entry, replace(result, log=log))
 
     def _record(self, entry: Begun, result: NodeResult) -> None:

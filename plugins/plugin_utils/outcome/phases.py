@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The four phases of a validation: their order, and in which gates their checks are."""
+"""The four phases of a validation: their order and the gates of their checks; and burn-in, a phase of its own."""
 
 from __future__ import annotations
 
 READINESS, DEPLOYMENT, CONFORMANCE, PERFORMANCE = "readiness", "deployment", "conformance", "performance"
+BURN_IN = "burn_in"
 PHASES = (READINESS, DEPLOYMENT, CONFORMANCE, PERFORMANCE)
 # Readiness comes before the first gate that changes a cluster, so its checks are in no gate.
 PHASE_GATES: dict[str, tuple[str, ...]] = {
@@ -13,6 +14,8 @@ PHASE_GATES: dict[str, tuple[str, ...]] = {
     DEPLOYMENT: ("gpu_stack",),
     CONFORMANCE: ("gpu_stack", "telemetry"),
     PERFORMANCE: ("fabric_validation", "training_acceptance", "inference_acceptance"),
+    # Hours of load, which no validation asks for by the way.
+    BURN_IN: (BURN_IN,),
 }
 # The phase of a check that does not say its own.
 GATE_PHASE = {
@@ -20,4 +23,5 @@ GATE_PHASE = {
     "gpu_stack": DEPLOYMENT,
     "telemetry": CONFORMANCE,
     **dict.fromkeys(PHASE_GATES[PERFORMANCE], PERFORMANCE),
+    BURN_IN: BURN_IN,
 }

@@ -69,8 +69,8 @@ def run_cycle(run: Run, options: Mapping[str, Any], emit: Emit) -> CycleDone:
         hold = take_hold(run, options, emit)
         _forget_dead(store, cycle, hold, emit)
         cluster = stack.enter_context(Cluster(connection_from(options)))
-        context = _context(run, options, emit, hold.holder)
-        tests = _tests(run, options, emit, hold.holder, cluster)
+        context = test_context(run, options, emit, hold.holder)
+        tests = chosen_tests(run, options, emit, hold.holder, cluster)
         store.begin_cycle(cycle)
         service = _service(run, options, tests)
         again = classified(store, cycle, service, time.time()).repeats
@@ -154,18 +154,20 @@ def _begun(run: Run, options: Mapping[str, Any]) -> Cycle:
     )  # fmt: skip
 
 
-def _context(run: Run, options: Mapping[str, Any], emit: Emit, holder: str) -> ObserveContext:
+def test_context(run: Run, options: Mapping[str, Any], emit: Emit, holder: str) -> ObserveContext:
     connections = {name: str(options[name]) for name in ("kubeconfig", "context") if options.get(name)}
     return run.observe_context(run_day(run.record), emit, connections, holder)
 
 
-def _tests(run: Run, options: Mapping[str, Any], emit: Emit, holder: str, cluster: Cluster) -> tuple[NodeTest, ...]:
+def chosen_tests(
+    run: Run, options: Mapping[str, Any], emit: Emit, holder: str, cluster: Cluster
+) -> tuple[NodeTest, ...]:
     """Return the tests of the cycle, each after its look at the cluster.
 
     Raises:
         InputError: one that is asked for is not enabled.
     """
-    chosen = enabled_tests(_context(run, options, emit, holder), options["tests"])
+    chosen = enabled_tests(test_context(run, options, emit, holder), options["tests"])
     for test in chosen:
         test.look(cluster)
     return chosen
@@ -175,7 +177,7 @@ def _work(
     run: Run, options: Mapping[str, Any], emit: Emit, store: ServiceStore, cycle: Cycle, tests: tuple[NodeTest, ...],
     cluster: Cluster,
 ) -> CycleWork:  # fmt: skip
-    context = _context(run, options, emit, "")
+    context = test_context(run, options, emit, "")
     settings = context.settings_of(CONTINUOUS, ContinuousSettings)
     return CycleWork(
         cycle=cycle,
@@ -184,12 +186,12 @@ def _work(
         settings=settings,
         limits=limits_of(settings),
         stock=partial(_stock, cluster, context),
-        logs=NodeLogs(_log_dir(options)),
+        logs=NodeLogs(log_dir_of(options)),
         emit=emit,
     )
 
 
-def _log_dir(options: Mapping[str, Any]) -> Path:
+def log_dir_of(options: Mapping[str, Any]) -> Path:
     path = Path(options["log_dir"]).expanduser().absolute()
     make_dirs(path)
     return path

@@ -12,7 +12,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import os
 import tarfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from ..outcome.errors import BringupError, InputError, NotFoundError
 from ..outcome.gates import GATE_IDS
 from ..outcome.model import Outcome, Status
 from ..report.rma_page import PackFacts, Part, PastResult, render_page
-from ..runtime.files import PRIVATE_FILE, make_dirs, writing
+from ..runtime.files import PRIVATE_FILE, write_atomic_bytes
 from ..runtime.redaction import redact
 from ..runtime.run_dir import SITE
 from ..store.history import open_store
@@ -118,15 +117,7 @@ def write_pack(path: Path, archive: bytes) -> None:
     Raises:
         UnavailableError: it cannot be written.
     """
-    partial = path.with_name(f".{path.name}.partial")
-    with writing(path):
-        make_dirs(path.parent)
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
-        with os.fdopen(descriptor, "wb") as handle:
-            handle.write(archive)
-            handle.flush()
-            os.fsync(handle.fileno())
-        partial.replace(path)
+    write_atomic_bytes(path, archive, PRIVATE_FILE)
 
 
 def _accuses(outcome: Outcome, subject: str) -> bool:

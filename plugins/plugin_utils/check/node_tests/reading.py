@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ...outcome.model import Status
@@ -13,6 +14,7 @@ from ...store.service_model import NodeResult
 from ...workload.model import JobResult
 from ..benchmark.plan import BenchmarkHost
 from ..benchmark.problem import launch_problem
+from .spec import NodeTest
 
 # States in which a test gave its place back or never had one: nothing is wrong, and it is still to be done.
 _STILL_TO_DO = ("preempted", "unschedulable", "held", "aborted")
@@ -38,6 +40,25 @@ def result_of(
         cycle_id=cycle_id, node=host.name, test=test, started_s=started_s, duration_s=round(job.duration_s, 3),
         status=status, **details,
     )  # fmt: skip
+
+
+def without_secrets(job: JobResult) -> JobResult:
+    """Return how a job ended, without the secrets that its pods may have printed."""
+    return replace(job, pods=tuple(replace(pod, log=redact(pod.log)) for pod in job.pods))
+
+
+def read_job(test: NodeTest, cycle_id: str, host: BenchmarkHost, job: JobResult, started_s: float) -> NodeResult:
+    """Return what a test reads in the end of its job; a reader that fails has not understood it, which is `other`."""
+    try:
+        return test.read(cycle_id, host, job, started_s)
+    except Exception as error:  # noqa: BLE001  # a reader that fails has not understood: that is no answer
+        text = f"what the test printed could not be read ({type(error).__name__}): {error}"
+        return result_of(test.id, cycle_id, host, job, started_s, Status.OTHER, cause="unreadable", summary=text)
+
+
+def log_of(job: JobResult) -> str:
+    """Return what the launcher of a job printed, else what all of its pods did."""
+    return job.log or "\n".join(pod.log for pod in job.pods)
 
 
 def without_result(

@@ -48,7 +48,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     SubjectKind,
     node_subject,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import READINESS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import BURN_IN, READINESS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, SiteProfile
 
 NODES = ("gpu01", "gpu02")
@@ -217,7 +217,7 @@ def test_what_cannot_be_saved_as_json_is_other(judged: Judged) -> None:
 
 @pytest.mark.parametrize("check", all_checks(), ids=lambda check: check.spec.id)
 def test_every_check_of_the_release_is_well_formed(check: AnyCheck) -> None:
-    assert check.spec.gate in (*GATE_IDS, READINESS)
+    assert check.spec.gate in (*GATE_IDS, READINESS, BURN_IN)
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", cause) for cause in check.spec.causes)
     assert observer_for(check, check.spec.gate) is check.observer
 

@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Module burn_in: loads hosts for hours, and judges what that left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.burn_in.model import Soak
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.burn_in import decide_burn_in, planned, soak
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+
+# Ansible loads this file in its main process before it forks the worker of the task.
+preload()
+
+
+class ActionModule(ModuleAction):
+    """Soak or decide."""
+
+    module = "burn_in"
+
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Do the step; fail if a decided burn-in is not passed."""
+        del task_vars
+        run = Run(existing_run_dir(options["run_dir"]))
+        if self.check_mode:
+            done = planned(run, options, self.emit)
+            told = f"{', '.join(done.tests)} on {len(done.hosts)} hosts, {done.hours:g} h each"
+            self.emit(f"burn-in would run {told}"[:199])
+            return {**_told(done), "changed": options["step"] == "soak"}
+        if options["step"] == "soak":
+            with problem_recorded(run):
+                done = soak(run, options, self.emit)
+            return {**_told(done), "changed": bool(done.results)}
+        done, verdict = decide_burn_in(run, options, self.emit)
+        for entry in verdict.blocking[:10]:
+            self.emit(f"{entry.status.value} {entry.check} on {entry.shown}: {entry.cause}: {entry.summary}"[:199])
+        passed = verdict.opens_next
+        found = {
+            **_told(done), "passed": passed, "exit_code": 0 if passed else 8,
+            "verdict": to_plain(verdict) | {"blocking": to_plain(verdict.blocking[:50])},
+        }  # fmt: skip
+        return found if passed else {**found, "failed": True, "msg": verdict.message}
+
+
+def _told(done: Soak) -> dict[str, Any]:
+    return {
+        "changed": False,
+        "hours": {host: round(done.soaked_s(host) / 3600, 3) for host in done.hosts},
+        "rounds": done.rounds,
+        "note": done.note,
+        "passed": False,
+        "verdict": {},
+        "exit_code": 0,
+    }

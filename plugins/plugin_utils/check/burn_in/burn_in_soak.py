@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check burn-in-soak: every test of every round passed on the host, for as many hours as were asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Status, SubjectKind
+from ...outcome.phases import BURN_IN
+from ...outcome.wording import first_of
+from ..kit.answer import Answer
+from ..kit.settings import setting
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .model import Soak, SoakResult
+from .observe_soak import OBSERVER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoakSettings:
+    """Settings of check burn-in-soak."""
+
+    hours: float = setting(
+        "How long tests that pass have to load each host; pauses between them do not count.",
+        unit="h", above=0,
+    )  # fmt: skip
+
+
+SPEC = CheckSpec(
+    id="burn-in-soak",
+    gate=BURN_IN,
+    title="Hours of load, test after test, and none of them failed",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.TEST_PODS,
+    requires=("kubernetes",),
+    causes=("failed-under-load",),
+    settings=SoakSettings,
+)
+_AGAIN = "the same command with -e gpufleet_run=<directory of the run> goes on with it"
+
+
+def judge(seen: Soak, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return an outcome for every host in scope."""
+    hours = context.settings_of(SPEC.id, SoakSettings).hours
+    names = [host.name for host in context.site.in_scope]
+    return tuple(_judge_host(seen, hours, name, Answer.about_host(SPEC, context, name)) for name in names)
+
+
+def _judge_host(seen: Soak, hours: float, host: str, answer: Answer) -> Outcome:
+    results, soaked_h = seen.of_host(host), seen.soaked_s(host) / 3600
+    facts = {
+        "measured": (Measure("soaked", round(soaked_h, 3), "h"), Measure("rounds", _rounds(results), "count")),
+        "expected": (Expectation("soaked", ">=", hours, Basis.RULE, "h"),),
+        "evidence": tuple(Evidence(f"{entry.test}, round {entry.round}", host, entry.summary, entry.log)
+                          for entry in results if entry.status is not Status.PASSED)[:4],
+    }  # fmt: skip
+    if host not in seen.hosts:
+        return answer.unknown("not-soaked", f"{host} was not part of the burn-in", _AGAIN, **facts)
+    failed = [entry for entry in results if entry.status is Status.FAILED]
+    if failed:
+        text = f"{_told(failed[0])}, after {soaked_h:.2f} h of load"
+        return answer.failed("failed-under-load", text, "look at its log; pack the part with playbook rma", **facts)
+    unknown = [entry for entry in results if entry.status not in (Status.PASSED, Status.SKIPPED, Status.PENDING)]
+    lacking = [test for test in seen.tests if not any(_answers(entry, test) for entry in results)]
+    if soaked_h < hours or lacking:
+        why = seen.note or (_told(unknown[-1]) if unknown else f"{seen.rounds} rounds were made")
+        never = f"; {first_of(lacking, 3)} never gave an answer" if lacking else ""
+        text = f"{soaked_h:.2f} of {hours:g} h under load{never}: {why}"
+        return answer.unknown("soak-too-short", text, _AGAIN, **facts)
+    if unknown:
+        text = f"{len(unknown)} of {len(results)} tests said nothing; the last: {_told(unknown[-1])}"
+        return answer.unknown("soak-unclear", text, _AGAIN, **facts)
+    return answer.passed(f"{soaked_h:.2f} h under load in {_rounds(results)} rounds, nothing failed", **facts)
+
+
+def _answers(entry: SoakResult, test: str) -> bool:
+    return entry.test == test and entry.status in (Status.PASSED, Status.FAILED, Status.SKIPPED)
+
+
+def _rounds(results: tuple[SoakResult, ...]) -> int:
+    return len({entry.round for entry in results if entry.status is Status.PASSED})
+
+
+def _told(entry: SoakResult) -> str:
+    return f"{entry.test} in round {entry.round}: {entry.cause}: {entry.summary}"
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -1,0 +1,23 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check host-state-after-burn-in: hours of load left no error on the host."""
+
+from __future__ import annotations
+
+from ...collect.load_state import LoadBrackets
+from ...outcome.model import Outcome
+from ...outcome.phases import BURN_IN
+from ..kit.load_growth import growth_spec, judge_growth
+from ..spec import Check, JudgeContext
+from .observe_host_state import OBSERVER
+
+SPEC = growth_spec("host-state-after-burn-in", BURN_IN, "Hours of load left no error on the host")
+
+
+def judge(seen: LoadBrackets, context: JudgeContext) -> tuple[Outcome, ...]:
+    """What grew between the readings before the first round and after the last one."""
+    return judge_growth(SPEC, seen, context)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -1,0 +1,55 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The rounds of a burn-in as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...outcome.model import Status
+
+ROUNDS = "burn_in.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoakResult:
+    """One test of one host in one round. `seconds` is how long its pods loaded the host."""
+
+    host: str
+    test: str
+    round: int
+    status: Status
+    seconds: float
+    cause: str = ""
+    summary: str = ""
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Soak:
+    """What a burn-in was to do and what it did: the tests of a round, in their order, the hosts, and every result.
+
+    `note` says why it ended before its hours were over; `rounds` counts those that have ended.
+    """
+
+    hours: float
+    tests: tuple[str, ...]
+    hosts: tuple[str, ...]
+    rounds: int = 0
+    results: tuple[SoakResult, ...] = ()
+    note: str = ""
+    schema_version: int = 1
+
+    def soaked_s(self, host: str) -> float:
+        """Return how long tests that passed have loaded a host, in seconds."""
+        return sum(entry.seconds for entry in self.results if entry.host == host and entry.status is Status.PASSED)
+
+    def of_host(self, host: str) -> tuple[SoakResult, ...]:
+        """Return the results of a host, the oldest first."""
+        return tuple(entry for entry in self.results if entry.host == host)
+
+    def still_to_do(self, host: str) -> bool:
+        """Whether a further round is made on a host: nothing failed there, and its hours are not over."""
+        failed = any(entry.status is Status.FAILED for entry in self.of_host(host))
+        return not failed and self.soaked_s(host) < self.hours * 3600

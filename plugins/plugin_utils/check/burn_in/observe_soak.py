@@ -1,0 +1,47 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Observer `soak`: what the rounds of the burn-in did, as they were written while it ran."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ...outcome.codec import from_plain, load
+from ...outcome.errors import InputError, NotFoundError
+from ...site.model import Site
+from ..spec import ObserveContext, Observer
+from .model import ROUNDS, Soak
+
+
+def observe(context: ObserveContext) -> Soak:
+    """Return what was written.
+
+    Raises:
+        NotFoundError: no round was begun in this run.
+        InputError: the file cannot be read.
+    """
+    path = context.run_dir / ROUNDS
+    if not path.is_file():
+        raise NotFoundError(str(path), "is not there: no round was begun.", "run playbook gpufleet.bringup.burn_in")
+    return load(Soak, path)
+
+
+def restore(data: Any, _run_dir: Path, _site: Site) -> Soak:
+    """Return what was saved.
+
+    Raises:
+        InputError: it is not whole: a test or a host that nobody asked for, hours that are none.
+    """
+    seen = from_plain(Soak, data, "observation soak")
+    strange = {entry.host for entry in seen.results} - set(seen.hosts) or {e.test for e in seen.results} - set(
+        seen.tests
+    )
+    if strange or not seen.hours > 0 or seen.schema_version != 1:
+        text = f"is not whole: {', '.join(sorted(strange)) or 'its hours or its schema_version'} is not what was asked."
+        raise InputError("observation soak", text, "run the burn-in again")
+    return seen
+
+
+OBSERVER = Observer("soak", Soak, observe, restore, saved=Soak)

@@ -1,0 +1,228 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Burn-in: the tests of nodes, all hosts at once and round after round, until each host was under load long enough.
+
+Every result is on the disk before the next step begins, so a run that is interrupted goes on where it was. A host on
+which a test failed is left alone from then on: its evidence is worth more than further load.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..check.benchmark.plan import BenchmarkHost, placement, planned_hosts
+from ..check.burn_in.burn_in_soak import SPEC, SoakSettings
+from ..check.burn_in.model import ROUNDS, Soak, SoakResult
+from ..check.kit.tolerations import cluster_queue_of, tolerations_of
+from ..check.node_tests.reading import log_of, read_job, without_secrets
+from ..check.node_tests.settings import CONTINUOUS, ContinuousSettings
+from ..check.node_tests.spec import NodeTest
+from ..check.spec import ObserveContext
+from ..clients.kube.cluster import Cluster
+from ..clients.kube.connection import connection_from
+from ..component_stack.facts import stack_facts
+from ..fleet.node_logs import NodeLogs
+from ..outcome.codec import dumps, load, to_plain
+from ..outcome.errors import InputError
+from ..outcome.model import Status
+from ..outcome.phases import BURN_IN
+from ..runtime.clock import Deadline, elapsed_text
+from ..runtime.files import write_atomic
+from ..runtime.interrupt import interruptible
+from ..runtime.progress import Emit, Progress
+from ..verdict.gate import GateVerdict
+from ..workload.keeping import working
+from ..workload.kueue import PERMISSIONS as QUEUED
+from ..workload.launch import job_namespace, run_jobs
+from ..workload.model import JobResult
+from ..workload.namespace import TemporaryNamespace
+from ..workload.permission import BASIC, refuse_without
+from .cycle import chosen_tests, log_dir_of, test_context
+from .holding import end_hold, take_hold
+from .observing import observe_gate
+from .run import Run
+from .validation import asked_of, decide_phase, declared_phase
+
+_NAME = "burn-in"
+# Pulls, pauses and rounds that were given back to users take their time besides.
+_LONGEST = 3.0
+_LEAST_S = 1800.0
+# Steps in a row in which no host came further.
+_MOST_IDLE = 3
+
+
+def soak(run: Run, options: Mapping[str, Any], emit: Emit) -> Soak:
+    """Load the hosts until their hours are over, and return what came of it; what was done before in this run counts.
+
+    Raises:
+        HeldError: another controller works on the cluster.
+        AbortedError: SIGTERM or SIGINT asked for the end; what was done is kept.
+        BringupError: the cluster does not answer, or does not allow the tests.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(interruptible("burn-in"))
+        stack.callback(end_hold, run)
+        stack.enter_context(working(run.path))
+        holder = take_hold(run, options, emit).holder
+        cluster = stack.enter_context(Cluster(connection_from(options)))
+        context = test_context(run, options, emit, holder)
+        tests = chosen_tests(run, options, emit, holder, cluster)
+        done = begun(run, context, tests)
+        if not any(map(done.still_to_do, done.hosts)):
+            return done
+        queue, pods = cluster_queue_of(context), stack_facts().test_pods
+        wanted = dict.fromkeys(permission for test in tests for permission in test.permissions())
+        refuse_without(cluster, (*BASIC, *wanted, *(QUEUED if queue else ())), _NAME)
+        limit = Deadline.after(max(_LEAST_S, done.hours * 3600 * _LONGEST))
+        namespace = stack.enter_context(job_namespace(
+            cluster, _NAME, prefix=pods.namespace_prefix, priority=pods.priority, emit=emit,
+            cleanup_s=context.settings_of(CONTINUOUS, ContinuousSettings).cleanup_s,
+            tolerations=tolerations_of(context), holder=holder, cluster_queue=queue,
+        ))  # fmt: skip
+        work = Soaking(run.path, context, cluster, namespace, tests, NodeLogs(log_dir_of(options)), limit, emit)
+        return work.until_done(done)
+
+
+def begun(run: Run, context: ObserveContext, tests: Sequence[NodeTest]) -> Soak:
+    """Return the burn-in of this run as it stands; a new one if there is none.
+
+    Raises:
+        InputError: there are no tests, or the one that was begun had others.
+    """
+    hours = context.settings_of(SPEC.id, SoakSettings).hours
+    names, path = tuple(test.id for test in tests), run.path / ROUNDS
+    if not names:
+        raise InputError("burn-in", "has no test to run.", "enable one: gpufleet_settings: {dl_unit: {enabled: true}}")
+    if not path.is_file():
+        return Soak(hours=hours, tests=names, hosts=tuple(host.name for host in context.site.in_scope))
+    found = load(Soak, path)
+    if found.tests != names:
+        text = f"was begun with {', '.join(found.tests)}, and now there are {', '.join(names)}."
+        raise InputError(str(path), text, "go on with the same tests, or begin a new run")
+    return replace(found, hours=hours, note="")
+
+
+@dataclass(frozen=True, slots=True)
+class Soaking:
+    """A burn-in that is going on."""
+
+    directory: Path
+    context: ObserveContext
+    cluster: Cluster
+    namespace: TemporaryNamespace
+    tests: Sequence[NodeTest]
+    logs: NodeLogs
+    limit: Deadline
+    emit: Emit
+
+    def until_done(self, done: Soak) -> Soak:
+        """Make rounds until no host has anything left to do, and keep each result as it comes."""
+        idle = 0
+        while left := tuple(filter(done.still_to_do, done.hosts)):
+            reason = self._over(idle)
+            if reason:
+                return self._kept(replace(done, note=reason))
+            before = {host: done.soaked_s(host) for host in left}
+            done = self._kept(replace(done, rounds=done.rounds + 1))
+            for test in self.tests:
+                done = self._step(done, test)
+            idle = idle + 1 if all(done.soaked_s(host) == was for host, was in before.items()) else 0
+            self._tell(done)
+        return self._kept(done)
+
+    def _over(self, idle: int) -> str:
+        if self.limit.left_s <= 0:
+            return f"its time was over after {elapsed_text(self.limit.limit_s)}"
+        return f"no host came further in {idle} rounds" if idle >= _MOST_IDLE else ""
+
+    def _step(self, done: Soak, test: NodeTest) -> Soak:
+        """Run one test on all hosts that have something left to do, at once."""
+        hosts = {host.name: host for host in self._hosts()}
+        results, specs, owners = list(done.results), [], {}
+        for place, name in enumerate(filter(done.still_to_do, done.hosts)):
+            host = hosts.get(name)
+            unfit = test.unfit(host) if host else ""
+            unready = "" if unfit else self._unready(test, host)
+            if host is None or unfit or unready:
+                status = Status.SKIPPED if unfit else Status.OTHER
+                cause = "" if unfit else "not-ready"
+                results.append(SoakResult(
+                    host=name, test=test.id, round=done.rounds, status=status, seconds=0.0, cause=cause,
+                    summary=unfit or unready,
+                ))  # fmt: skip
+                continue
+            spec = test.job(f"{test.id.replace('_', '-')}-{done.rounds}-{place}", host)
+            specs.append(spec)
+            owners[spec.name] = host
+        done = self._kept(replace(done, results=tuple(results)))
+        if not specs:
+            return done
+        progress = Progress(self.emit)
+        for job in run_jobs(self.cluster, self.namespace, specs, len(specs), progress, self.limit):
+            results.append(self._read(done, test, owners[job.name], job))
+        return self._kept(replace(done, results=tuple(results)))
+
+    def _hosts(self) -> tuple[BenchmarkHost, ...]:
+        return tuple(planned_hosts(self.cluster, self.context, lambda *told: BenchmarkHost(**placement(*told))))
+
+    def _unready(self, test: NodeTest, host: BenchmarkHost | None) -> str:
+        if host is None:
+            return "it is not in the cluster"
+        return host.closed or test.unready(host)
+
+    def _read(self, done: Soak, test: NodeTest, host: BenchmarkHost, job: JobResult) -> SoakResult:
+        """Return what a job says. The first time of a test on a host counts no time: it mostly pulls its image."""
+        clean, started_s = without_secrets(job), time.time() - job.duration_s
+        found = read_job(test, f"{_NAME}-{done.rounds}", host, clean, started_s)
+        before = [entry for entry in done.of_host(host.name) if entry.test == test.id]
+        first = not any(entry.status is Status.PASSED for entry in before)
+        log = ""
+        if found.status is not Status.PASSED:
+            log = self.logs.keep(test.id, host.name, started_s, log_of(clean))
+            self.emit(f"{found.status.value} {test.id} on {host.name}: {found.summary}"[:199])
+        return SoakResult(
+            host=host.name, test=test.id, round=done.rounds, status=found.status,
+            seconds=0.0 if first else found.duration_s, cause=found.cause, summary=found.summary, log=log,
+        )  # fmt: skip
+
+    def _kept(self, done: Soak) -> Soak:
+        write_atomic(self.directory / ROUNDS, dumps(to_plain(done)))
+        return done
+
+    def _tell(self, done: Soak) -> None:
+        left = [host for host in done.hosts if done.still_to_do(host)]
+        least = min((done.soaked_s(host) for host in left), default=0.0)
+        told = f"{len(left)} of {len(done.hosts)} hosts left, the last at {least / 3600:.2f} of {done.hours:g} h"
+        self.emit(f"burn-in, round {done.rounds}: {told if left else 'all hosts are through'}"[:199])
+
+
+def planned(run: Run, options: Mapping[str, Any], emit: Emit) -> Soak:
+    """Return the burn-in as it stands, which holds and runs nothing.
+
+    Raises:
+        BringupError: the cluster does not answer, or a test that is asked for is not enabled.
+    """
+    with Cluster(connection_from(options)) as cluster:
+        tests = chosen_tests(run, options, emit, "", cluster)
+    return begun(run, test_context(run, options, emit, ""), tests)
+
+
+def decide_burn_in(run: Run, options: Mapping[str, Any], emit: Emit) -> tuple[Soak, GateVerdict]:
+    """Judge the rounds and the readings around them, and record the verdict of the phase.
+
+    Raises:
+        BringupError: nothing could be written.
+    """
+    context = test_context(run, options, emit, "")
+    for part in declared_phase(run, asked_of(run), BURN_IN).parts:
+        observe_gate(part, context, check_mode=False)
+    verdict = decide_phase(run, BURN_IN)
+    emit(f"burn-in: {verdict.status.value}. {verdict.message}"[:199])
+    path = run.path / ROUNDS
+    return load(Soak, path) if path.is_file() else Soak(hours=1.0, tests=(), hosts=()), verdict

@@ -1,0 +1,108 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host passes a burn-in only if every test passed for as many hours as were asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+from sites import make_site
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.burn_in import burn_in_soak, observe_soak
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.burn_in.model import Soak, SoakResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+
+TESTS = ("dl_unit", "nccl_loop")
+
+
+def passed(host: str, test: str, number: int, seconds: float) -> SoakResult:
+    return SoakResult(host=host, test=test, round=number, status=Status.PASSED, seconds=seconds)
+
+
+def whole(hosts: tuple[str, ...] = ("gpu01", "gpu02")) -> Soak:
+    """Two hours of two tests on each host."""
+    results = tuple(passed(host, test, number, 1800.0) for number in (1, 2) for test in TESTS for host in hosts)
+    return Soak(hours=2.0, tests=TESTS, hosts=hosts, rounds=2, results=results)
+
+
+def judged(seen: Soak, hours: float = 2.0) -> dict[str, Outcome]:
+    site = make_site([Host(name=name, sku="dgx-h100", node_name=name) for name in ("gpu01", "gpu02")])
+    settings = {burn_in_soak.SPEC.id: {"hours": hours}}
+    context = JudgeContext(gate="burn_in", site=site, today=date(2026, 11, 23), saved_settings=settings)
+    return {outcome.subjects[0].name: outcome for outcome in burn_in_soak.judge(seen, context)}
+
+
+def test_hosts_that_passed_everything_for_all_hours_pass() -> None:
+    assert {outcome.status for outcome in judged(whole()).values()} == {Status.PASSED}
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "cause"),
+    [
+        ({"status": Status.FAILED, "cause": "slow-adapter"}, Status.FAILED, "failed-under-load"),
+        ({"status": Status.OTHER, "cause": "unreadable"}, Status.OTHER, "soak-too-short"),
+        ({"status": Status.PENDING, "cause": "preempted"}, Status.OTHER, "soak-too-short"),
+        ({"seconds": 1700.0}, Status.OTHER, "soak-too-short"),
+    ],
+)
+def test_one_result_of_one_host_that_is_not_good_holds_that_host_alone(
+    change: dict[str, object], status: Status, cause: str
+) -> None:
+    seen = whole()
+    results = (replace(seen.results[0], summary="what was seen", **change), *seen.results[1:])  # type: ignore[arg-type]
+    found = judged(replace(seen, results=results))
+    assert (found["gpu01"].status, found["gpu01"].cause) == (status, cause)
+    assert found["gpu02"].status is Status.PASSED
+
+
+def test_hours_that_were_made_up_for_do_not_hide_a_test_that_said_nothing() -> None:
+    seen = whole()
+    odd = SoakResult(host="gpu01", test="dl_unit", round=3, status=Status.OTHER, seconds=0.0, cause="unreadable")
+    found = judged(replace(seen, results=(*seen.results, odd)))
+    assert found["gpu01"].cause == "soak-unclear" and found["gpu02"].status is Status.PASSED
+
+
+def test_a_test_that_never_answered_is_no_pass_however_long_the_others_ran() -> None:
+    seen = whole()
+    results = tuple(replace(entry, test="dl_unit") for entry in seen.results)
+    assert {outcome.cause for outcome in judged(replace(seen, results=results)).values()} == {"soak-too-short"}
+
+
+def test_the_hours_of_the_setting_count_and_not_those_that_were_written() -> None:
+    assert {outcome.cause for outcome in judged(whole(), hours=3.0).values()} == {"soak-too-short"}
+
+
+def test_a_host_that_took_no_part_is_not_passed() -> None:
+    found = judged(whole(("gpu01",)))
+    assert found["gpu02"].cause == "not-soaked" and found["gpu01"].status is Status.PASSED
+
+
+def test_a_host_is_left_alone_after_a_failure_and_when_its_hours_are_over() -> None:
+    seen = replace(whole(), hours=2.5)
+    assert seen.still_to_do("gpu01") and not whole().still_to_do("gpu01")
+    failed = SoakResult(host="gpu01", test="dl_unit", round=3, status=Status.FAILED, seconds=1.0, cause="wrong")
+    seen = replace(seen, results=(*seen.results, failed))
+    assert not seen.still_to_do("gpu01") and seen.still_to_do("gpu02")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hosts": ("gpu01",)},
+        {"tests": ("dl_unit",)},
+        {"hours": 0.0},
+        {"hours": float("nan")},
+        {"schema_version": 2},
+    ],
+)
+def test_rounds_of_hosts_or_tests_that_nobody_asked_for_are_refused(change: dict[str, object]) -> None:
+    seen = replace(whole(), **change)  # type: ignore[arg-type]
+    with pytest.raises(InputError):
+        observe_soak.restore(to_plain(seen), Path(), make_site())
