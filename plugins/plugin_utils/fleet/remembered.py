@@ -15,7 +15,7 @@ from ..store.service_model import NodeResult
 from .standing import DAY_S, is_dated
 
 _TRIES_S, _GIVEN_BACK_S = 30 * DAY_S, DAY_S
-# More names than that in one question, and all results of that time are read.
+# So many names in one question.
 _NAMES = 500
 
 
@@ -36,8 +36,8 @@ def remembered(store: ServiceStore, site: str, *, rehearsal: bool, now_s: float)
     recent = store.results(site, rehearsal=rehearsal, since_s=now_s - _GIVEN_BACK_S, whole=False)
     found = {_identity(result): result for result in latest.values()}
     found |= {_identity(result): result for result in recent if result.status is Status.PENDING}
-    if unclear:
-        some = unclear if len(unclear) <= _NAMES else None
+    for start in range(0, len(unclear), _NAMES):
+        some = unclear[start : start + _NAMES]
         tried = store.results(site, rehearsal=rehearsal, since_s=now_s - _TRIES_S, nodes=some, whole=False)
         found |= {_identity(result): result for result in tried}
         for kind in ("passed", "failed"):
