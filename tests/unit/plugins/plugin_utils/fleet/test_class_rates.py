@@ -24,5 +24,5 @@ def test_healthy_nodes_are_not_bad_and_slow_ones_are(
     found = {loss: sum(node in bad for node, lost in losses.items() if lost == loss) for loss in (0.07, 0.10)}
     print(f"noise {noise:.0%}: false {len(false)}, found {found} of 10 each, {len(fleet.results) - nodes} repeats")
     assert len(false) <= nodes // 10_000
-    assert found[0.10] >= (9 if noise < 0.03 else 5)
+    assert found[0.10] >= (9 if noise < 0.03 else 3)
     assert found[0.07] >= {0.01: 9, 0.02: 4, 0.03: 0}[noise]
