@@ -39,12 +39,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
     read_spec,
     write_spec,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
-    Subject,
-    bindings,
-    continuous_test_roles,
-    put_objects,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
 
 BUSY, SLOW, HANGS = "gpu02", "gpu03", "gpu04"
@@ -95,8 +89,8 @@ class Bench:
         found = self.history(name).results("rehearsal", rehearsal=True, since_s=0.0)
         return sorted((result.node, result.status.value, result.cause) for result in found)
 
-    def controller(self, store: str, user: str = "", **more: Any) -> subprocess.Popen[str]:
-        """Start a cycle of a controller of its own, as that user of the cluster."""
+    def controller(self, store: str, **more: Any) -> subprocess.Popen[str]:
+        """Start a cycle of a controller of its own."""
         assert self.run_dir is not None
         run_dir = self.site.directory / "runs" / f"copy-{next(self.serial)}"
         shutil.copytree(self.run_dir, run_dir)
@@ -111,7 +105,6 @@ class Bench:
         }  # fmt: skip
         output = (run_dir / "output").open("w", encoding="utf-8")
         environment = {**os.environ, "PYTHONPATH": str(ROOT / ".cache")}
-        environment |= {"K8S_AUTH_IMPERSONATE_USER": user} if user else {}
         return subprocess.Popen(
             [sys.executable, "-c", PROGRAM, json.dumps(options)],
             stdout=output,
@@ -256,14 +249,11 @@ def test_a_cycle_that_is_ended_leaves_nothing_and_the_next_one_goes_on(bench: Be
 
 
 def test_two_controllers_at_once_test_each_node_once(bench: Bench) -> None:
-    # Both as somebody who has the roles of the verb and nothing else.
-    roles = continuous_test_roles()
-    put_objects(bench.cluster, [*roles, *bindings(roles, Subject(kind="User", name="tester"))], dry_run=False)
-    runs = [bench.controller("both", "tester", when_held="wait") for _number in range(2)]
-    assert sorted(run.wait(100) for run in runs) == [0, 8]
-    assert bench.results("both") == [
-        (name, "failed", "slow-adapter") if name == SLOW else (name, "passed", "") for name in NAMES
-    ]
+    # All are well: what fails once is repeated by the next cycle, on purpose.
+    with bench.fault(""):
+        runs = [bench.controller("both", when_held="wait") for _number in range(2)]
+        assert [run.wait(100) for run in runs] == [0, 0]
+    assert bench.results("both") == [(name, "passed", "") for name in NAMES]
     bench.nothing_left("both")
 
 
