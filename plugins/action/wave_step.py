@@ -24,6 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll import (
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.wave_neighbours import Company, await_company
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.wave_proof import (
+    accused_nodes,
     problems_found,
     start_driver_proof,
     start_fabric_proof,
@@ -136,6 +137,27 @@ class ActionModule(ModuleAction):
         if not nodes:
             return {}
         proof = start_fabric_proof(run, nodes, company.neighbours, wave)
+        return {"nodes": list(nodes), "neighbours": list(company.neighbours), "proof": str(proof)}
+
+    def _verify_rest(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
+        """Hold the nodes that failed between hosts, and measure the others once more without them.
+
+        A node that is slow by itself keeps its partners from being judged, and the wave as a whole.
+        """
+        nodes = opened.roll.at(Stage.CHANGED, Stage.REBOOTED)
+        if not nodes:
+            return {}
+        path = existing_run_dir(options["proof"])
+        problems, accused = problems_found(path, nodes), accused_nodes(path, nodes)
+        if not accused or not any(problems[node] for node in nodes if node not in accused):
+            return {}
+        wave = next(place.wave for place in opened.roll.journal.plan.places if place.node == nodes[0])
+        nodes = opened.roll.sift({node: problems[node] if node in accused else "" for node in nodes})
+        company = self._company(run, opened, nodes, options)
+        nodes = opened.roll.sift({node: company.alone.get(node, "") for node in nodes})
+        if not nodes:
+            return {}
+        proof = start_fabric_proof(run, nodes, company.neighbours, wave, again=True)
         return {"nodes": list(nodes), "neighbours": list(company.neighbours), "proof": str(proof)}
 
     def _company(self, run: Run, opened: OpenRoll, nodes: Sequence[str], options: dict[str, Any]) -> Company:

@@ -23,8 +23,10 @@ description:
     of the checks that need the driver, as gate gpu_stack has them, and C(verify_fabric) one of gate fabric_validation.
     Both read the verdict before them first, and hold what did not pass. C(verified) reads the last verdict, gives back
     what passed and holds the rest. Only what we took out of service is given back.
-  - In C(verify_fabric) a node that is the only one of its SKU is measured with a free node in service, which is waited
-    for as long as O(drain_timeout_s) says.
+  - C(verify_rest) holds the nodes that failed between hosts, and makes one more such run for those that could not be
+    judged because of them.
+  - In C(verify_fabric) and C(verify_rest) a node that is the only one of its SKU is measured with a free node in
+    service, which is waited for as long as O(drain_timeout_s) says.
   - C(abort) ends the roll. What was not changed is given back, what may have been changed is held.
   - C(end) fails unless every node of the roll came back.
 extends_documentation_fragment:
@@ -44,7 +46,8 @@ options:
     description: The step.
     type: str
     required: true
-    choices: [drain, upgrade, changed, rebooted, verify, verify_driver, verify_fabric, verified, abort, end]
+    choices:
+      [drain, upgrade, changed, rebooted, verify, verify_driver, verify_fabric, verify_rest, verified, abort, end]
   nodes:
     description: With C(drain) and C(upgrade) the nodes of the wave.
     type: list
@@ -58,7 +61,8 @@ options:
     default: {}
   proof:
     description:
-      - With C(verify_driver), C(verify_fabric) and C(verified) the run directory that the step before answered with.
+      - With C(verify_driver), C(verify_fabric), C(verify_rest) and C(verified) the run directory that the step before
+        answered with.
     type: path
     default: ""
   when_held:

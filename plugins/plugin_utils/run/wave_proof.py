@@ -23,14 +23,14 @@ GATE, DRIVER_GATE, FABRIC_GATE = "nodes", "gpu_stack", "fabric_validation"
 _SHOWN = 3
 
 
-def start_verification(run: Run, nodes: Sequence[str], wave: int, gate: str = GATE) -> Path:
+def start_verification(run: Run, nodes: Sequence[str], wave: int, gate: str = GATE, *, again: bool = False) -> Path:
     """Make the run of a wave over a gate and return its directory: the same site, settings and decisions of people,
     fewer hosts.
 
     The other hosts are set aside and not taken away, because plans of the site name them. So the peers of a node are
     those of its wave, which were changed alike; nothing of a node that was not changed yet is compared with them.
     """
-    path = proof_path(run, wave, gate)
+    path = proof_path(run, wave, gate, again=again)
     make_dirs(path)
     chosen = set(nodes)
     others = [host.name for host in run.site.in_scope if host.name not in chosen]
@@ -53,9 +53,10 @@ def start_verification(run: Run, nodes: Sequence[str], wave: int, gate: str = GA
     return path
 
 
-def proof_path(run: Run, wave: int, gate: str) -> Path:
-    """Return the directory of the run of a wave over a gate."""
-    return run.path / "waves" / (f"{wave:03}" if gate == GATE else f"{wave:03}-{gate}")
+def proof_path(run: Run, wave: int, gate: str, *, again: bool = False) -> Path:
+    """Return the directory of the run of a wave over a gate; `again`: of what is left of the wave after the first."""
+    name = f"{wave:03}" if gate == GATE else f"{wave:03}-{gate}"
+    return run.path / "waves" / (f"{name}-again" if again else name)
 
 
 def start_driver_proof(run: Run, nodes: Sequence[str], wave: int) -> Path:
@@ -72,7 +73,9 @@ def _take_evidence(run: Run, path: Path, nodes: Sequence[str], wave: int) -> Non
         write_atomic(path / told, (proof_path(run, wave, GATE) / told).read_text(encoding="utf-8"))
 
 
-def start_fabric_proof(run: Run, nodes: Sequence[str], neighbours: Sequence[str], wave: int) -> Path:
+def start_fabric_proof(
+    run: Run, nodes: Sequence[str], neighbours: Sequence[str], wave: int, *, again: bool = False
+) -> Path:
     """Make the run of a wave over gate fabric_validation; its hosts are known from the proof before it.
 
     Args:
@@ -80,8 +83,9 @@ def start_fabric_proof(run: Run, nodes: Sequence[str], neighbours: Sequence[str]
         nodes: the nodes of the wave that gate nodes passed.
         neighbours: nodes in service that are measured with them; they are asked anew.
         wave: its number.
+        again: what is left of the wave is measured once more, without the nodes that failed.
     """
-    path = start_verification(run, [*nodes, *neighbours], wave, FABRIC_GATE)
+    path = start_verification(run, [*nodes, *neighbours], wave, FABRIC_GATE, again=again)
     _take_evidence(run, path, nodes, wave)
     return path
 
@@ -107,3 +111,12 @@ def problems_found(path: Path, nodes: Sequence[str]) -> Mapping[str, str]:
         for node in about:
             against[node].append(f"{entry.check}{word}: {entry.summary or entry.cause}")
     return {node: first_of(texts, _SHOWN, "; ") for node, texts in against.items()}
+
+
+def accused_nodes(path: Path, nodes: Sequence[str]) -> tuple[str, ...]:
+    """Return the nodes that a failed result of the run names; what could not be judged accuses nobody."""
+    record = Run(path).record
+    (gate,) = record.scope
+    failed = [entry for entry in record.gate(gate).blocking if entry.status is Status.FAILED]
+    named = {name for entry in failed for subject in entry.subjects for name in (subject.node, subject.name)}
+    return tuple(node for node in nodes if node in named)

@@ -26,7 +26,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll import (
     stage_lines,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.wave_proof import problems_found, start_verification
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.wave_proof import (
+    accused_nodes,
+    problems_found,
+    start_verification,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner, Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import Blocking, GateVerdict
@@ -179,3 +183,27 @@ def test_only_the_node_that_is_named_is_held_and_what_names_none_holds_all(tmp_p
     assert problems_found(path, ["gpu01", "gpu02"]) == {
         "gpu01": "os-uniform (other): bad", "gpu02": "os-uniform (other): bad; x: bad",
     }  # fmt: skip
+
+
+def test_what_could_not_be_judged_accuses_nobody(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    gpu02 = Subject(SubjectKind.NODE, "gpu02", "gpu02")
+    slow = Blocking(
+        check="nccl-intra-node-bw", subject="gpu02", status=Status.FAILED, cause="slow-nvlink", summary="slow",
+        subjects=(gpu02,),
+    )  # fmt: skip
+    unknown = Blocking(
+        check="nccl-pair-bw", subject="gpu01", status=Status.OTHER, cause="blocked", summary="not judged",
+        subjects=(Subject(SubjectKind.NODE, "gpu01", "gpu01"),),
+    )  # fmt: skip
+    path = start_verification(run, ["gpu01", "gpu02"], 1, "fabric_validation")
+    proof = Run(path)
+    verdict = GateVerdict(
+        gate="fabric_validation", status=Status.FAILED, message="held", blocking=(slow, unknown)
+    )  # fmt: skip
+    proof.save_record(proof.record.with_gate(verdict))
+    assert accused_nodes(path, ["gpu01", "gpu02"]) == ("gpu02",)
+    found = problems_found(path, ["gpu01", "gpu02"])
+    assert "nccl-pair-bw (other)" in found["gpu01"] and "nccl-intra-node-bw" in found["gpu02"]
+    again = start_verification(run, ["gpu01"], 1, "fabric_validation", again=True)
+    assert again.name == "001-fabric_validation-again" and again != path
