@@ -60,7 +60,7 @@ def fill(path: Path, nodes: int, weeks: int, tests: int) -> None:
     with store.engine.begin() as begun:
         keep_facts(begun, {"parts": gpus, "none": {}})
     names = " UNION ALL ".join(f"SELECT '{name}' AS test, {n} AS n" for n, name in enumerate(TESTS[:tests]))
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with closing(sqlite3.connect(path)) as opened, opened as connection:
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute(
             "WITH RECURSIVE week(w) AS (SELECT 0 UNION ALL SELECT w + 1 FROM week WHERE w + 1 < :weeks),"

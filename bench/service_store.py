@@ -52,7 +52,7 @@ def fill(path: Path, nodes: int, days: int, tests: int, count: int) -> None:
     digests = dict.fromkeys(gpus.values(), "0f" * 32)
     with store.engine.begin() as begun:
         keep_facts(begun, {"parts": gpus, "digests": digests})
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with closing(sqlite3.connect(path)) as opened, opened as connection:
         connection.execute("PRAGMA synchronous = OFF")
         names = " UNION ALL ".join(f"SELECT '{name}' AS test, {n} AS n" for n, name in enumerate(TESTS[:tests]))
         connection.execute(

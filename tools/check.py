@@ -103,7 +103,9 @@ def environment(step: Step) -> dict[str, str]:
         "TREE_IS_FRESH": "1",
     }
     if step.in_copy:
-        paths |= {"ANSIBLE_COLLECTIONS_PATH": str(TREE), "PYTHONPATH": str(TREE)}
+        # With a home of its own: an older copy of the collection in the user's would be found first.
+        home = str(CACHE / "ansible-home")
+        paths |= {"ANSIBLE_COLLECTIONS_PATH": str(TREE), "PYTHONPATH": str(TREE), "ANSIBLE_HOME": home}
     return {**os.environ, **paths}
 
 

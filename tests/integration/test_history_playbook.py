@@ -30,7 +30,7 @@ def play(tmp_path: Path, *stated: str, **environment: str) -> subprocess.Complet
 
 @pytest.fixture
 def source(tmp_path: Path) -> str:
-    with closing(sqlite3.connect(tmp_path / "validation.db")) as connection, connection:
+    with closing(sqlite3.connect(tmp_path / "validation.db")) as opened, opened as connection:
         connection.execute("CREATE TABLE v (Node TEXT, 'Test Name' TEXT, Timestamp INTEGER, Result TEXT)")
         connection.execute("INSERT INTO v VALUES ('1', 'Storage', 1736367000, 'Pass')")
     return f"gpufleet_history_source={tmp_path / 'validation.db'}"

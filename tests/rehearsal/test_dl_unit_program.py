@@ -52,7 +52,12 @@ def run(python: Path, spoiled: str = "", *more: str) -> tuple[str, NodeResult]:
         "PYTHONPYCACHEPREFIX": str(ROOT / ".cache" / "pycache"),
     }  # fmt: skip
     done = subprocess.run(
-        [python, *words, f"--gpus={GPUS}", *SMALL, *more], env=env, capture_output=True, text=True, timeout=LIMIT_S
+        [python, *words, f"--gpus={GPUS}", *SMALL, *more],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
     )
     assert done.returncode in (0, 1), done.stderr[-2000:]
     return done.stdout, read(done.stdout, state="failed" if done.returncode else "succeeded", host=FOUR)

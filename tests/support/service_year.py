@@ -118,7 +118,7 @@ class ServiceYear:
         self.book = {(m.name, test): Entry() for m in self.machines for test in TESTS}
         self.known: dict[tuple[str, str], list[NodeResult]] = {}
         self.leases: dict[str, Lease] = {}
-        self.outages = [BEGIN + self.random.uniform(0.1, 0.9) * days * DAY for _ in range(2)]
+        self.outages = [BEGIN + self.random.uniform(0.1, 0.9) * days * DAY for unused in range(2)]
         self.events: list[tuple[float, int, str, object]] = []
         self.serial, self.figures = 0, Figures()
         # In front of a node that waits are at most all others once, and its rack once; those that fail again, are given

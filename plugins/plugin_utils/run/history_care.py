@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -73,8 +74,7 @@ def _exported(options: Mapping[str, Any], store: ServiceStore, *, write: bool) -
 
 def _thinned(options: Mapping[str, Any], store: ServiceStore, now_s: float, *, write: bool) -> tuple[bool, Rows]:
     days = float(options["keep_days"])
-    # Not `days < ...`: a number that is none is smaller than nothing.
-    if not days >= _LEAST_DAYS:
+    if math.isnan(days) or days < _LEAST_DAYS:
         raise InputError("keep_days", f"is {days:g}; expected {_LEAST_DAYS} or more.", "keep the results of some weeks")
     site, before_s = _known_site(options, store), now_s - days * _DAY_S
     thinned = thin(store, site, rehearsal=options["rehearsal"], before_s=before_s, write=write)

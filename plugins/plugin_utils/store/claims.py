@@ -92,7 +92,7 @@ def _table(path: Path, connection: sqlite3.Connection) -> tuple[str, dict[str, s
         wanted = "expected one table with columns for node, test, time and result"
         reason = f"{wanted}: {said}; tables: {', '.join(tables) or 'none'}."
         raise InputError(str(path), reason, hint)
-    ((table, roles),) = fitting.items()
+    table, roles = next(iter(fitting.items()))
     twice = [f"{role} ({' or '.join(names)})" for role, names in roles.items() if len(names) > 1]
     if twice:
         raise InputError(str(path), f"table {table} has more than one column for {', '.join(twice)}.", hint)

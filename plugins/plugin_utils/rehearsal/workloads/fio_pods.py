@@ -17,7 +17,7 @@ import random
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...runtime.files import write_atomic
 from ..model.values import Node
@@ -33,8 +33,15 @@ _MIB = 1 << 20
 _RATES = ("bw_bytes", "bw", "iops", "bw_min", "bw_max", "bw_mean", "bw_dev", "iops_min", "iops_max", "iops_mean",
           "iops_stddev")  # fmt: skip
 _COUNTS = ("io_bytes", "io_kbytes", "total_ios")
-_Report = tuple[list[str], dict[str, Any], list[str]]
 _SAMPLES: dict[tuple[str, ...], tuple[int, str, str]] = {}
+
+
+class _Report(NamedTuple):
+    """A report of fio, with the lines of the program before and after it."""
+
+    before: list[str]
+    document: dict[str, Any]
+    after: list[str]
 
 
 def handles(pod: Json) -> bool:
@@ -55,7 +62,7 @@ def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | 
         # Not what the model says, but what happened.
         lines += [(STDOUT, line) for line in out.splitlines()]
         return {pod["metadata"]["name"]: PodOutput(lines=tuple(lines), exit_code=code or 1, run_s=_RUN_S)}
-    before, document, after = report
+    before, document, after = report.before, report.document, report.after
     draw = random.Random(f"{group.name} {node.name}")
     whole = context.model.stack
     for job in document["jobs"]:
@@ -115,7 +122,7 @@ def _taken_apart(out: str) -> _Report | None:
         document = json.loads("\n".join(lines[first + 1 : last]))
     except ValueError:
         return None
-    return lines[: first + 1], document, lines[last : last + 1]
+    return _Report(lines[: first + 1], document, lines[last : last + 1])
 
 
 def _scale_job(

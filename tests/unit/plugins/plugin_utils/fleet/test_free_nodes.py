@@ -166,7 +166,7 @@ def test_a_cordon_of_ours_is_known_as_ours_and_hides_nothing_else() -> None:
         name="gpu01", use=Use.OURS, why="cordoned by us (continuous): wrong digest"
     )  # fmt: skip
     assert use(cordoned_by_us(), (pod(gpus=8),)).use is Use.BUSY
-    silent, tainted, foreign, lifted = (cordoned_by_us() for _ in range(4))
+    silent, tainted, foreign, lifted = (cordoned_by_us() for unused in range(4))
     silent["status"]["conditions"][0]["status"] = "False"
     assert use(silent).why.startswith("not Ready")
     tainted["spec"]["taints"].append({"key": "team", "effect": "NoSchedule"})

@@ -256,7 +256,7 @@ def test_a_node_or_test_twice_is_refused() -> None:
 WORDS = st.sampled_from([Status.PASSED, Status.FAILED, Status.OTHER, Status.PENDING, Status.SKIPPED])
 NODE = st.integers(1, 12).map(lambda n: f"gpu{n}")
 RESULT = st.builds(
-    lambda node, ago, status, test: result(node, ago, status, test), NODE,
+    result, NODE,
     st.floats(-40 * DAY, 40 * DAY), WORDS, st.sampled_from(["dl-unit", "fio"]),
 )  # fmt: skip
 NODES = st.lists(

@@ -31,7 +31,7 @@ def care(tmp_path: Path, state: str, *, write: bool = True, **changes: Any) -> t
 
 @pytest.fixture
 def source(tmp_path: Path) -> str:
-    with closing(sqlite3.connect(tmp_path / "validation.db")) as connection, connection:
+    with closing(sqlite3.connect(tmp_path / "validation.db")) as opened, opened as connection:
         connection.execute("CREATE TABLE v (Node TEXT, 'Test Name' TEXT, Timestamp INTEGER, Result TEXT)")
         connection.execute("INSERT INTO v VALUES ('1', 'Storage', 1736367000, 'Pass')")
     return str(tmp_path / "validation.db")

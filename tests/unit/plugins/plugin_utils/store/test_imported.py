@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,14 +24,14 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service imp
 
 # The table of the continuous validation framework, as its page shows it.
 TABLE = 'CREATE TABLE results ("Node" TEXT, "Test Name" TEXT, "Timestamp" INTEGER, "Result" TEXT)'
-ROWS = [("001", "DL unit test", 1736367000, "Pass"), ("002", "DL unit test", 1736367000, "Fail")]
+ROWS = (("001", "DL unit test", 1736367000, "Pass"), ("002", "DL unit test", 1736367000, "Fail"))
 NOW_S = 1767225600.0
 NOW = "2026-01-01T00:00:00.000Z"
 
 
-def database(path: Path, table: str = TABLE, rows: list[tuple[Any, ...]] = ROWS, *more: str) -> Path:
+def database(path: Path, table: str = TABLE, rows: Sequence[tuple[Any, ...]] = ROWS, *more: str) -> Path:
     path.unlink(missing_ok=True)
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with closing(sqlite3.connect(path)) as opened, opened as connection:
         connection.execute(table)
         for row in rows:
             connection.execute(f"INSERT INTO results VALUES ({', '.join('?' * len(row))})", row)

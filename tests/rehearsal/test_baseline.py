@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A baseline end to end: a healthy run is accepted; the next, in which NVLink of every node is slower, fails once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from rehearsal_harness import Rehearsed, left_behind, rehearse
+
+GATE = "fabric_validation"
+GATES = ["nodes", "gpu_stack", GATE]
+NODES = 3
+# No check of a single run finds this: the ceiling allows it, and peers agree.
+SLOWER = 0.88
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Rehearsed:
+    """A run that passed, and is accepted."""
+    run = rehearse(tmp_path_factory.mktemp("site"), rehearsal_nodes=NODES, gates=GATES)
+    assert run.rc == 0, run.output[-4000:]
+    return Rehearsed(run.rc, run.output, run.stats, run.run_dir.resolve())
+
+
+def answers(run: Rehearsed) -> list[tuple[str, str, str]]:
+    tests = json.loads((run.run_dir / "ctrf" / f"{GATE}.json").read_text())["results"]["tests"]
+    found = [test["extra"]["outcome"] for test in tests]
+    mine = [outcome for outcome in found if outcome["check"] == "fabric-baseline"]
+    return [(outcome["status"], outcome["cause"], outcome["subjects"][0]["name"]) for outcome in mine]
+
+
+def test_what_every_node_lost_since_the_accepted_run_is_told_once(healthy: Rehearsed, tmp_path: Path) -> None:
+    runs = healthy.run_dir.parent
+    words = {"run": str(healthy.run_dir), "store": str(runs / "history.sqlite"), "who": "Ada", "why": "ticket 1"}
+    accepted = rehearse(tmp_path / "accept", playbook="baseline.yml", **words)
+    assert accepted.rc == 0 and "accepted by Ada" in accepted.output, accepted.output[-3000:]
+    faults = tmp_path / "faults.yaml"
+    patch = [{"at": "node.performance.nvlink", "set": SLOWER}]
+    names = [f"gpu{number:02}" for number in range(1, NODES + 1)]
+    faults.write_text(
+        yaml.safe_dump([{"id": "nvlink-tired", "kind": "node", "subject": name, "patch": patch} for name in names])
+    )
+    slow = rehearse(runs.parent, rehearsal_nodes=NODES, gates=GATES, rehearsal_faults=[str(faults)])
+    assert slow.rc != 0 and slow.status(GATE) == "failed", slow.output[-4000:]
+    assert answers(slow) == [("failed", "regression", "rehearsal")]
+    assert {finding.check for finding in slow.findings()} == {"fabric-baseline"}
+    assert left_behind(runs.parent) == []
